@@ -1,8 +1,8 @@
-//! Skills from a place of one's own: here a list in memory, which could as well be a database or an API.
+//! Skills from a custom source: here a list in memory, but it could also be a database or an API.
 //!
 //!     cargo run --example custom_source
 //!
-//! A source is asked page by page; the toolbox over what it gives is all that an agent loop needs.
+//! The source is read in pages. An agent loop only needs the toolbox for the resulting set of skills.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use skills_core::{
     CallContext, Catalog, CatalogOptions, Skill, SkillSet, SkillSource, Toolbox, source::SourceError,
 };
 
-/// The runbooks of a team: a name, when to use it, what to do.
+/// The runbooks of a team. Each has a name, a description and instructions.
 struct Runbooks(&'static [(&'static str, &'static str, &'static str)]);
 
 impl SkillSource for Runbooks {

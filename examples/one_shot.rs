@@ -1,7 +1,7 @@
-//! Two prompts from a program: one whose answer is shown as it comes, one whose answer is a value.
+//! Two prompts from a program. The first answer is printed while it arrives, and the second one is parsed as a Rust value.
 //!
-//!     cargo run --example one_shot                        # with the embedded agent
-//!     cargo run --example one_shot -- claude-agent-acp    # with a real one
+//!     cargo run --example one_shot                        # with the built-in agent
+//!     cargo run --example one_shot -- claude-agent-acp    # with a real agent
 
 #![expect(clippy::print_stdout, reason = "an example for the terminal")]
 
@@ -23,7 +23,7 @@ struct Weather {
     degrees: f64,
 }
 
-/// An agent with a skill from a directory, and with a function of this program.
+/// Returns an agent with a skill from a directory and a function of this program as a tool.
 fn agent() -> OneShot {
     let skills = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/skills");
     OneShot::default().agent(env::args_os().skip(1)).skill_dir(skills.join("code-review")).tool(

@@ -1,9 +1,9 @@
 //! A skill that is defined in code, and an agent that uses it.
 //!
-//!     cargo run --example virtual_skill                        # with the embedded agent
-//!     cargo run --example virtual_skill -- claude-agent-acp    # with a real one
+//!     cargo run --example virtual_skill                        # with the built-in agent
+//!     cargo run --example virtual_skill -- claude-agent-acp    # with a real agent
 
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+#![expect(clippy::print_stdout, reason = "an example for the terminal")]
 
 use acp_skills::{
     activity::Activity,

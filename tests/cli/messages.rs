@@ -266,8 +266,8 @@ fn configurations() {
     place.check(
         &["list", "--config", "c.yaml"],
         expect![[r#"
-            error: c.yaml:2:6: this is no valid YAML: mapping values are not allowed in this context
-            hint: look at the indentation here and in the line above, and put text with `: `, ` #`, `[` or `{` in quotes
+            error: c.yaml:2:6: this is not valid YAML: mapping values are not allowed in this context
+            hint: check the indentation here and in the line above, and put text with `: `, ` #`, `[` or `{` in quotes
             exit 2
         "#]],
     );

@@ -1,14 +1,14 @@
-//! What must hold for any bytes (`targets`), with everything that was ever found, the recordings, and some changes of them.
+//! Runs the fuzz targets (`targets`) with all past findings, with the recordings, and with mutations of both.
 //!
-//! `tests/fuzz/libfuzzer` looks for more. An input that breaks something is put below `corpus/NAME` and stays there. Those that
-//! reach what no other does are kept in `reached/NAME`, a line of base64 each; a run's corpora, with as few inputs as reach the
-//! same (`-set_cover_merge=1 -use_counters=0`), get there with
+//! `tests/fuzz/libfuzzer` searches for new findings. If an input violates an invariant, add it to `corpus/NAME`. The inputs that
+//! reach new code are stored in `reached/NAME`, one line of base64 each. To update them, minimize the corpora of a libFuzzer run
+//! with `-set_cover_merge=1 -use_counters=0`, and then run
 //!
 //!     FUZZ_REACHED=DIR cargo test -p acp-skills --test fuzz
 //!
-//! where `DIR/NAME` is such a corpus.
+//! with the minimized corpus of each target in `DIR/NAME`.
 
-#[expect(unreachable_pub, reason = "the crate of libFuzzer uses it, too")]
+#[expect(unreachable_pub, reason = "the libFuzzer crate uses it too")]
 mod targets;
 
 use std::{
@@ -21,14 +21,15 @@ use fastrand::Rng;
 
 use self::targets::{TARGETS, Target};
 
-/// How many changes of what is there are tried.
-const CHANGES: u64 = 3_000;
+/// The number of mutations of each target's inputs.
+const MUTATIONS: u64 = 3_000;
 
+/// Returns all known inputs of a target.
 fn seeds(name: &str) -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
     let mut seeds = files(&root.join("fuzz/corpus").join(name));
     assert!(!seeds.is_empty(), "no corpus for {name}");
-    let reached = fs::read_to_string(reached(name)).expect("what was reached");
+    let reached = fs::read_to_string(reached(name)).expect("the file of reached inputs");
     seeds.extend(reached.lines().map(|line| BASE64_STANDARD.decode(line).expect("base64")));
     if matches!(name, "wire" | "envelope") {
         let recordings =
@@ -40,7 +41,7 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// What the files in a directory hold, in the order of their names.
+/// Returns the contents of the files in a directory, in the order of their names.
 fn files(dir: &Path) -> Vec<Vec<u8>> {
     let mut files: Vec<_> =
         fs::read_dir(dir).into_iter().flatten().map(|file| file.expect("a file").path()).collect();
@@ -48,13 +49,13 @@ fn files(dir: &Path) -> Vec<Vec<u8>> {
     files.iter().map(|file| fs::read(file).expect("a file")).collect()
 }
 
-/// The file of the inputs of a target that reach what no other does.
+/// Returns the file with a target's inputs that reach new code.
 fn reached(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/reached").join(name)
 }
 
-/// Keeps a run's corpora.
-fn keep(corpora: &Path) {
+/// Stores the corpora of a libFuzzer run.
+fn store(corpora: &Path) {
     for (name, _) in TARGETS {
         let mut inputs = files(&corpora.join(name));
         assert!(!inputs.is_empty(), "no corpus for {name}");
@@ -62,23 +63,25 @@ fn keep(corpora: &Path) {
         inputs.dedup();
         let lines = inputs.iter().filter(|input| !input.is_empty());
         let text: String = lines.map(|input| BASE64_STANDARD.encode(input) + "\n").collect();
-        fs::write(reached(name), text).expect("what was reached");
+        fs::write(reached(name), text).expect("the file of reached inputs");
     }
 }
 
-/// A change of some bytes.
-fn change(numbers: &mut Rng, seeds: &[Vec<u8>]) -> Vec<u8> {
-    let mut bytes = seeds[numbers.usize(..seeds.len())].clone();
-    for _ in 0..=numbers.usize(..4) {
-        let at = numbers.usize(..=bytes.len());
-        match numbers.usize(..4) {
-            0 if at < bytes.len() => bytes[at] = numbers.u8(..),
-            1 if at < bytes.len() => drop(bytes.remove(at)),
+/// Returns a mutation of one of the inputs.
+fn mutate(random: &mut Rng, seeds: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = seeds[random.usize(..seeds.len())].clone();
+    for _ in 0..=random.usize(..4) {
+        let at = random.usize(..=bytes.len());
+        match random.usize(..4) {
+            0 if at < bytes.len() => bytes[at] = random.u8(..),
+            1 if at < bytes.len() => {
+                let _ = bytes.remove(at);
+            }
             2 => bytes.truncate(at),
             _ => {
-                let other = &seeds[numbers.usize(..seeds.len())];
-                let from = numbers.usize(..=other.len());
-                let length = numbers.usize(..24).min(other.len() - from);
+                let other = &seeds[random.usize(..seeds.len())];
+                let from = random.usize(..=other.len());
+                let length = random.usize(..24).min(other.len() - from);
                 bytes.splice(at..at, other[from..from + length].iter().copied());
             }
         }
@@ -86,24 +89,24 @@ fn change(numbers: &mut Rng, seeds: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-fn holds(name: &str, target: Target, bytes: &[u8]) {
+fn check(name: &str, target: Target, bytes: &[u8]) {
     let outcome = std::panic::catch_unwind(|| target(bytes));
-    assert!(outcome.is_ok(), "{name} does not hold for {:?}", String::from_utf8_lossy(bytes));
+    assert!(outcome.is_ok(), "{name} fails for {:?}", String::from_utf8_lossy(bytes));
 }
 
 #[test]
-fn what_must_hold_for_any_bytes() {
+fn invariants_hold_for_any_bytes() {
     if let Some(corpora) = env::var_os("FUZZ_REACHED") {
-        keep(Path::new(&corpora));
+        store(Path::new(&corpora));
     }
     for (name, target) in TARGETS {
         let seeds = seeds(name);
         for seed in &seeds {
-            holds(name, target, seed);
+            check(name, target, seed);
         }
-        let mut numbers = Rng::with_seed(1);
-        for _ in 0..CHANGES {
-            holds(name, target, &change(&mut numbers, &seeds));
+        let mut random = Rng::with_seed(1);
+        for _ in 0..MUTATIONS {
+            check(name, target, &mutate(&mut random, &seeds));
         }
     }
 }

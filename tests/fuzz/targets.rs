@@ -1,24 +1,23 @@
-//! What must hold for any bytes, one file for each thing that reads what others wrote. A target takes bytes and panics when
-//! something does not hold.
+//! The fuzz targets, one file for each parser of foreign data. A target takes any bytes and panics if an invariant is violated.
 //!
-//! Two things call them: `tests/fuzz/main.rs`, with everything that was ever found, in each test run; and libFuzzer
-//! (`tests/fuzz/libfuzzer`), which looks for more.
+//! The targets are called by `tests/fuzz/main.rs`, which runs all past findings in each test run, and by libFuzzer
+//! (`tests/fuzz/libfuzzer`), which searches for new ones.
 
 mod bytes;
 mod config;
 mod envelope;
+mod fixture;
 mod intercept;
 mod parse;
 mod permission;
 mod remote;
 mod strip;
 mod wire;
-mod world;
 
-/// A target.
+/// A fuzz target.
 pub type Target = fn(&[u8]);
 
-/// All of them, by their names.
+/// All targets with their names.
 pub const TARGETS: [(&str, Target); 8] = [
     ("config", config::run),
     ("envelope", envelope::run),

@@ -1,4 +1,4 @@
-//! The examples do what they say, with the embedded agent.
+//! Tests of the output of the examples with the built-in agent.
 
 use std::{env, process::Command};
 
@@ -16,16 +16,16 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![trial("one_shot", one_shot), trial("virtual_skill", virtual_skill), trial("chain", chain)]
 }
 
-/// What an agent may say at any time.
+/// An update that can appear at any time.
 const MENU: &str = "(\"available_commands_update\")\n";
 
-/// Runs an example that `cargo test` has built beside this test.
+/// Runs an example that `cargo test` has built.
 fn check(name: &str, expected: Expect) {
     let this = env::current_exe().unwrap();
     let target = this.parent().and_then(|deps| deps.parent()).unwrap();
     let program = target.join("examples").join(format!("{name}{}", env::consts::EXE_SUFFIX));
     let output = Command::new(&program).output().unwrap_or_else(|error| {
-        panic!("{}: {error}; `cargo build --workspace --examples` makes it", program.display())
+        panic!("{}: {error}; build it with `cargo build --workspace --examples`", program.display())
     });
     assert!(output.status.success(), "{name}: {output:?}");
     expected.assert_eq(&String::from_utf8(output.stdout).unwrap().replace("\r\n", "\n").replace(MENU, ""));

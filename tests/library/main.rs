@@ -1,4 +1,4 @@
-//! The library from outside: one prompt from Rust, the example programs, and a proxy over a library that blocks.
+//! Tests of the public API: the one-shot API, the output of the examples, and a proxy with a slow skill library.
 
 mod examples;
 mod one_shot;
@@ -9,16 +9,16 @@ use std::{env, path::Path, process::ExitCode};
 use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
-    // Started as an agent and not by a person.
+    // The tests start this program as an agent too.
     let mut arguments = env::args_os().skip(1);
     match arguments.next() {
         Some(part) if part == one_shot::SILENT_AGENT => {
             let file = arguments.next().expect("a file to write to");
-            one_shot::silent_agent(Path::new(&file)).expect("somebody listens");
+            one_shot::silent_agent(Path::new(&file)).expect("the proxy reads the output");
             return ExitCode::SUCCESS;
         }
         Some(part) if part == one_shot::ASKING_AGENT => {
-            one_shot::asking_agent().expect("somebody listens");
+            one_shot::asking_agent().expect("the proxy reads the output");
             return ExitCode::SUCCESS;
         }
         _ => {}

@@ -1,5 +1,4 @@
-//! The one-shot API: what is attached, how the answer comes, and what goes wrong. The agent that does not answer is this
-//! binary.
+//! Tests of the one-shot API. This program is also the agent of some of them.
 
 use std::{
     env,
@@ -17,13 +16,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skills_core::Skill;
 
-/// Longer than anything takes that works.
+/// A timeout that no passing test reaches.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Makes this binary an agent; the argument behind it is the file that gets what the agent hears.
+/// The argument that makes this program an agent. The next argument is the file for the methods that the agent receives.
 pub(crate) const SILENT_AGENT: &str = "silent-agent";
 
-/// Makes this binary an agent that asks for permission to remove a project, and answers with what it was told.
+/// The argument that makes this program an agent that asks for permission to remove a project. It answers with the outcome.
 pub(crate) const ASKING_AGENT: &str = "asking-agent";
 
 /// The tests of this file.
@@ -36,22 +35,22 @@ pub(crate) fn trials() -> Vec<Trial> {
     };
     vec![
         trial("stored_and_virtual_skills", stored_and_virtual_skills),
-        trial("plain_tools", plain_tools),
-        trial("a_stream_of_pieces", a_stream_of_pieces),
-        trial("an_answer_as_a_type", an_answer_as_a_type),
-        trial("what_cannot_be_attached", what_cannot_be_attached),
-        trial("an_agent_that_does_not_start", an_agent_that_does_not_start),
+        trial("tools_without_a_skill", tools_without_a_skill),
+        trial("an_answer_is_streamed_in_pieces", an_answer_is_streamed_in_pieces),
+        trial("an_answer_is_parsed_as_a_type", an_answer_is_parsed_as_a_type),
+        trial("attaching_invalid_skills_fails", attaching_invalid_skills_fails),
+        trial("an_agent_that_is_not_found", an_agent_that_is_not_found),
         trial("dropping_the_stream_cancels_the_turn", dropping_the_stream_cancels_the_turn),
-        trial("permission_is_refused_unless_somebody_decides", permission_is_refused_unless_somebody_decides),
+        trial("permission_is_refused_without_a_handler", permission_is_refused_without_a_handler),
     ]
 }
 
-/// An agent that says that it begins, and nothing more until it is cancelled.
-pub(crate) fn silent_agent(hears: &Path) -> io::Result<()> {
-    let mut hears = fs::File::create(hears)?;
+/// Runs an agent that sends one word and then waits until the turn is cancelled.
+pub(crate) fn silent_agent(log: &Path) -> io::Result<()> {
+    let mut log = fs::File::create(log)?;
     for line in io::stdin().lock().lines() {
         let message: Value = serde_json::from_str(&line?)?;
-        writeln!(hears, "{}", message["method"].as_str().unwrap_or_default())?;
+        writeln!(log, "{}", message["method"].as_str().unwrap_or_default())?;
         let result = match message["method"].as_str() {
             Some("initialize") => json!({ "protocolVersion": 1 }),
             Some("session/new") => json!({ "sessionId": "s" }),
@@ -68,7 +67,7 @@ pub(crate) fn silent_agent(hears: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// An agent that wants to do harm.
+/// Runs an agent that asks for permission to remove a project.
 pub(crate) fn asking_agent() -> io::Result<()> {
     let option = |id: &str, kind: &str| json!({ "optionId": id, "name": id, "kind": kind });
     let mut prompt = Value::Null;
@@ -156,7 +155,7 @@ fn stored_and_virtual_skills() {
     assert_eq!(ask("Please review this code"), "I activated the skill `review`: Reviewing.");
 }
 
-fn plain_tools() {
+fn tools_without_a_skill() {
     let answer = run(with_weather().prompt("Weather in which city?").run()).unwrap();
     let expected =
         r#"I called the tool `weather`. It answered: {"city":"Weather in which city?","degrees":21.5}"#;
@@ -166,10 +165,11 @@ fn plain_tools() {
     assert_eq!(answer.text, "I activated the skill `greet`: Greeting.");
 }
 
-fn a_stream_of_pieces() {
+fn an_answer_is_streamed_in_pieces() {
     run(async {
         let mut turn = OneShot::default().skill(greet()).prompt("Greet me").stream();
-        let (mut text, mut updates) = (String::new(), Vec::new());
+        let mut text = String::new();
+        let mut updates = Vec::new();
         while let Some(piece) = turn.next().await {
             match piece.unwrap() {
                 Piece::Text(more) => text += &more,
@@ -185,7 +185,7 @@ fn a_stream_of_pieces() {
     });
 }
 
-fn an_answer_as_a_type() {
+fn an_answer_is_parsed_as_a_type() {
     let weather: Weather = run(with_weather().prompt("Weather in which city?").parse()).unwrap();
     assert_eq!(weather, Weather { city: "Weather in which city?".to_owned(), degrees: 21.5 });
     let error = run(OneShot::default().skill(greet()).prompt("Greet me").parse::<Weather>()).unwrap_err();
@@ -196,7 +196,7 @@ fn an_answer_as_a_type() {
     );
 }
 
-fn what_cannot_be_attached() {
+fn attaching_invalid_skills_fails() {
     let dir = tempfile::tempdir().unwrap();
     let none = dir.path().join("none");
     let fails = |one_shot: OneShot| match run(one_shot.prompt("x").run()).unwrap_err() {
@@ -215,7 +215,7 @@ fn what_cannot_be_attached() {
     );
 }
 
-fn an_agent_that_does_not_start() {
+fn an_agent_that_is_not_found() {
     run(async {
         let mut turn = OneShot::default().agent(["no-such-program-anywhere"]).prompt("x").stream();
         let error = turn.next().await.unwrap().unwrap_err();
@@ -228,24 +228,24 @@ fn an_agent_that_does_not_start() {
 
 fn dropping_the_stream_cancels_the_turn() {
     let dir = tempfile::tempdir().unwrap();
-    let hears = dir.path().join("hears");
-    let agent = [env::current_exe().unwrap(), SILENT_AGENT.into(), hears.clone()];
+    let log = dir.path().join("log");
+    let agent = [env::current_exe().unwrap(), SILENT_AGENT.into(), log.clone()];
     run(async {
         let mut turn = OneShot::default().agent(agent).prompt("Go on for ever").stream();
         assert_eq!(turn.next().await.unwrap().unwrap(), Piece::Text("Well,".to_owned()));
         drop(turn);
-        while !fs::read_to_string(&hears).unwrap().contains("session/cancel") {
+        while !fs::read_to_string(&log).unwrap().contains("session/cancel") {
             tokio::task::yield_now().await;
         }
     });
-    let heard = fs::read_to_string(&hears).unwrap();
+    let methods = fs::read_to_string(&log).unwrap();
     assert_eq!(
-        heard.lines().collect::<Vec<_>>(),
+        methods.lines().collect::<Vec<_>>(),
         ["initialize", "session/new", "session/prompt", "session/cancel"]
     );
 }
 
-fn permission_is_refused_unless_somebody_decides() {
+fn permission_is_refused_without_a_handler() {
     let agent =
         || OneShot::default().agent([env::current_exe().unwrap(), ASKING_AGENT.into()]).prompt("Tidy up");
     let selected = |id: &str| json!({ "outcome": "selected", "optionId": id }).to_string();
@@ -257,10 +257,10 @@ fn permission_is_refused_unless_somebody_decides() {
         (choose("forever"), "forever"),
         (choose("nonsense"), "no"),
     ] {
-        let (shows, shown) = std::sync::mpsc::channel();
+        let (sender, traced) = std::sync::mpsc::channel();
         let answer = agent()
             .on_permission(move |request| {
-                // What is decided about is the whole call, and not its title alone.
+                // The handler receives the whole tool call, not only its title.
                 assert_eq!(request.title.as_deref(), Some("rm -rf ~/project"));
                 assert_eq!(request.kind.as_deref(), Some("execute"));
                 assert_eq!(request.raw["toolCall"]["rawInput"]["command"], "rm -rf ~/project");
@@ -269,11 +269,11 @@ fn permission_is_refused_unless_somebody_decides() {
             })
             .trace(move |trace| {
                 if let Trace::Permission(request, chosen) = trace {
-                    shows.send((request.title.clone(), chosen.map(|option| option.id.clone()))).unwrap();
+                    sender.send((request.title.clone(), chosen.map(|option| option.id.clone()))).unwrap();
                 }
             });
         assert_eq!(run(answer.run()).unwrap().text, selected(expected));
-        let all: Vec<_> = shown.iter().collect();
+        let all: Vec<_> = traced.iter().collect();
         assert_eq!(all, [(Some("rm -rf ~/project".to_owned()), Some(expected.to_owned()))]);
     }
 }

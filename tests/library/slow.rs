@@ -1,7 +1,8 @@
-//! A library that blocks, as a directory on a network mount does: whoever does not need it goes on, in both directions.
+//! Tests with a skill library that blocks, like a directory on a slow network drive. Messages that don't need the library are
+//! forwarded in both directions.
 //!
-//! The test is the editor and the agent at once, over pipes; the library tells when it begins to block, and goes on when the
-//! test lets it.
+//! Each test is both the editor and the agent, over pipes. The library reports when it blocks, and continues when the test
+//! allows it.
 
 use std::{
     io::{self, BufRead, BufReader, PipeWriter, Write},
@@ -28,10 +29,10 @@ use acp_skills_runtime::{
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-/// Longer than anything takes that works.
+/// A timeout that no passing test reaches.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Longer than another process is waited for.
+/// A timeout that is longer than the timeout of the store's lock.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The tests of this file.
@@ -43,29 +44,33 @@ pub(crate) fn trials() -> Vec<Trial> {
         })
     };
     vec![
-        trial("a_new_session_in_a_slow_directory", a_new_session_in_a_slow_directory),
-        trial("a_session_that_is_loaded", a_session_that_is_loaded),
-        trial("a_reload", a_reload),
-        trial("an_editor_that_leaves", an_editor_that_leaves),
-        trial("an_agent_that_asks_and_does_not_read", an_agent_that_asks_and_does_not_read),
-        trial("a_memory_that_another_process_holds", a_memory_that_another_process_holds),
+        trial("a_new_session_waits_for_its_skills", a_new_session_waits_for_its_skills),
+        trial("a_loaded_session_waits_for_its_skills", a_loaded_session_waits_for_its_skills),
+        trial("a_reload_waits_for_the_library", a_reload_waits_for_the_library),
+        trial("a_waiting_session_survives_the_editor", a_waiting_session_survives_the_editor),
+        trial("an_agent_that_does_not_read_is_throttled", an_agent_that_does_not_read_is_throttled),
+        trial("a_locked_store_delays_no_message", a_locked_store_delays_no_message),
         #[cfg(unix)]
-        trial("a_memory_on_a_slow_disk", a_memory_on_a_slow_disk),
+        trial("a_slow_store_delays_only_its_session", a_slow_store_delays_only_its_session),
     ]
 }
 
-/// Blocks in directories named `slow`, and when it is to look again.
+/// A library that blocks in directories named `slow`, and on each reload.
 struct Blocking {
     skills: SkillSet,
     entered: Sender<()>,
-    /// Held while one waits; nobody else does.
+    /// Guards the receiver, which is held while the library blocks. Only one call blocks at a time.
     leave: Mutex<Receiver<()>>,
 }
 
 impl Blocking {
     fn block(&self) {
-        self.entered.send(()).expect("the test is there");
-        self.leave.lock().expect("nobody panicked").recv_timeout(DEADLINE).expect("the test lets it go on");
+        self.entered.send(()).expect("the test is running");
+        self.leave
+            .lock()
+            .expect("no thread has panicked")
+            .recv_timeout(DEADLINE)
+            .expect("the test unblocks the library in time");
     }
 }
 
@@ -82,32 +87,33 @@ impl SkillLibrary for Blocking {
     }
 }
 
-/// One end of the wire.
+/// The test's end of a connection.
 struct End {
     writer: Option<PipeWriter>,
     lines: Receiver<Value>,
 }
 
 impl End {
-    fn say(&mut self, message: &Value) {
-        writeln!(self.writer.as_mut().expect("it has not left"), "{message}").expect("somebody listens");
+    fn send(&mut self, message: &Value) {
+        writeln!(self.writer.as_mut().expect("the connection is open"), "{message}")
+            .expect("the proxy reads");
     }
 
     fn request(&mut self, id: u64, method: &str, params: &Value) {
-        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
     }
 
     fn respond(&mut self, id: u64, result: &Value) {
-        self.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
     }
 
-    /// The next line.
-    fn hear(&self) -> Value {
+    /// Waits for the next message.
+    fn receive(&self) -> Value {
         self.lines.recv_timeout(DEADLINE).expect("a line in time")
     }
 }
 
-struct World {
+struct Fixture {
     editor: End,
     agent: End,
     entered: Receiver<()>,
@@ -116,14 +122,14 @@ struct World {
     server: Value,
 }
 
-impl World {
-    /// A proxy over such a library, with a session `s` in a quick directory.
+impl Fixture {
+    /// Starts a proxy with a blocking library, and opens the session `s` in a fast directory.
     fn new() -> Self {
         Self::with("http", None)
     }
 
-    /// The same for an agent that takes MCP servers over this transport, with a memory of other sessions.
-    fn with(mcp: &str, memory: Option<ActivationStore>) -> Self {
+    /// Starts a proxy for an agent that supports the MCP transport `mcp`, with a store for active skills.
+    fn with(mcp: &str, store: Option<ActivationStore>) -> Self {
         let (entered, enters) = mpsc::channel();
         let (leave, leaves) = mpsc::channel();
         let skill = Skill::builder("review", "Reviews.").body("Do it.").build().expect("a skill");
@@ -137,60 +143,60 @@ impl World {
             runtime.block_on(async {
                 let policy = Policy { mcp_wait: Duration::ZERO, ..Policy::default() };
                 let relay =
-                    Relay::start(policy, Host::new(library).remembering(memory), from_editor, from_agent)
+                    Relay::start(policy, Host::new(library).activation_store(store), from_editor, from_agent)
                         .expect("threads");
-                // Until the test is over.
-                drop(relay.agent_done.await);
+                // Keep the relay running until the end of the test.
+                let _ = relay.agent_done.await;
             });
         });
-        let mut world = Self { editor, agent, entered: enters, leave, server: Value::Null };
-        world.editor.request(0, "initialize", &json!({ "protocolVersion": 1 }));
-        world.agent.hear();
+        let mut fixture = Self { editor, agent, entered: enters, leave, server: Value::Null };
+        fixture.editor.request(0, "initialize", &json!({ "protocolVersion": 1 }));
+        fixture.agent.receive();
         let capabilities = json!({ "mcpCapabilities": { mcp: true }, "loadSession": true });
-        world.agent.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": capabilities }));
-        world.editor.hear();
-        world.editor.request(1, "session/new", &json!({ "cwd": "/quick", "mcpServers": [] }));
-        let new = world.agent.hear();
-        world.server = new["params"]["mcpServers"][0].clone();
-        world.agent.respond(1, &json!({ "sessionId": "s" }));
-        world.editor.hear();
-        // The menu.
-        world.editor.hear();
-        world
+        fixture.agent.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": capabilities }));
+        fixture.editor.receive();
+        fixture.editor.request(1, "session/new", &json!({ "cwd": "/quick", "mcpServers": [] }));
+        let new = fixture.agent.receive();
+        fixture.server = new["params"]["mcpServers"][0].clone();
+        fixture.agent.respond(1, &json!({ "sessionId": "s" }));
+        fixture.editor.receive();
+        // The second message is the list of slash commands.
+        fixture.editor.receive();
+        fixture
     }
 
-    /// The library blocks now.
-    fn blocks(&self) {
-        self.entered.recv_timeout(DEADLINE).expect("it blocks in time");
+    /// Waits until the library blocks.
+    fn wait_until_blocked(&self) {
+        self.entered.recv_timeout(DEADLINE).expect("the library blocks in time");
     }
 
     fn unblock(&self) {
-        self.leave.send(()).expect("it waits");
+        self.leave.send(()).expect("the library is blocked");
     }
 
-    /// Everything that does not need the library goes through, in both directions.
-    fn flows(&mut self) {
+    /// Checks that messages are forwarded in both directions while the library blocks.
+    fn check_flow(&mut self) {
         let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "hello" }] });
         self.editor.request(90, "session/prompt", &prompt);
-        assert_eq!(self.agent.hear()["id"], 90);
+        assert_eq!(self.agent.receive()["id"], 90);
         let update = json!({ "sessionId": "s", "update": { "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "…" } } });
-        self.agent.say(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": update }));
-        assert_eq!(self.editor.hear()["params"], update);
+        self.agent.send(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": update }));
+        assert_eq!(self.editor.receive()["params"], update);
         self.agent.request(91, "fs/read_text_file", &json!({ "sessionId": "s", "path": "/x" }));
-        assert_eq!(self.editor.hear()["id"], 91);
+        assert_eq!(self.editor.receive()["id"], 91);
         self.editor.respond(91, &json!({ "content": "x" }));
-        assert_eq!(self.agent.hear()["id"], 91);
+        assert_eq!(self.agent.receive()["id"], 91);
         self.editor
-            .say(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } }));
-        assert_eq!(self.agent.hear()["method"], "session/cancel");
+            .send(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } }));
+        assert_eq!(self.agent.receive()["method"], "session/cancel");
         self.agent.respond(90, &json!({ "stopReason": "cancelled" }));
-        assert_eq!(self.editor.hear()["id"], 90);
+        assert_eq!(self.editor.receive()["id"], 90);
         self.editor.request(92, "session/new", &json!({ "cwd": "/other", "mcpServers": [] }));
-        assert_eq!(self.agent.hear()["id"], 92);
+        assert_eq!(self.agent.receive()["id"], 92);
     }
 }
 
-/// One end for the test, and the ends that the proxy has of it.
+/// Creates a connection. Returns the test's end and the proxy's end.
 fn end() -> (End, Ends) {
     let (proxy_reads, writer) = io::pipe().expect("a pipe");
     let (reader, proxy_writes) = io::pipe().expect("a pipe");
@@ -199,7 +205,7 @@ fn end() -> (End, Ends) {
         for line in BufReader::new(reader).lines() {
             let message = serde_json::from_str(&line.expect("text")).expect("a message");
             if sender.send(message).is_err() {
-                // Nobody listens any more, but the end stays open.
+                // The test has dropped the receiver, but the pipe must stay open.
                 loop {
                     thread::park();
                 }
@@ -209,92 +215,93 @@ fn end() -> (End, Ends) {
     (End { writer: Some(writer), lines }, Ends::new(proxy_reads, proxy_writes))
 }
 
-fn a_new_session_in_a_slow_directory() {
-    let mut world = World::new();
-    world.editor.request(2, "session/new", &json!({ "cwd": "/very/slow", "mcpServers": [] }));
-    world.blocks();
-    world.flows();
-    world.unblock();
-    let new = world.agent.hear();
+fn a_new_session_waits_for_its_skills() {
+    let mut fixture = Fixture::new();
+    fixture.editor.request(2, "session/new", &json!({ "cwd": "/very/slow", "mcpServers": [] }));
+    fixture.wait_until_blocked();
+    fixture.check_flow();
+    fixture.unblock();
+    let new = fixture.agent.receive();
     assert_eq!((&new["id"], new["params"]["mcpServers"].as_array().map(Vec::len)), (&json!(2), Some(1)));
 }
 
-fn a_session_that_is_loaded() {
-    let mut world = World::new();
+fn a_loaded_session_waits_for_its_skills() {
+    let mut fixture = Fixture::new();
     let load = json!({ "sessionId": "old", "cwd": "/very/slow", "mcpServers": [] });
-    world.editor.request(2, "session/load", &load);
-    world.blocks();
-    // What is about the same session keeps its place.
-    world.editor.request(3, "session/set_mode", &json!({ "sessionId": "old", "modeId": "x" }));
-    world.flows();
-    world.unblock();
-    let load = world.agent.hear();
+    fixture.editor.request(2, "session/load", &load);
+    fixture.wait_until_blocked();
+    // A message of the same session has to wait behind it.
+    fixture.editor.request(3, "session/set_mode", &json!({ "sessionId": "old", "modeId": "x" }));
+    fixture.check_flow();
+    fixture.unblock();
+    let load = fixture.agent.receive();
     assert_eq!((&load["id"], load["params"]["mcpServers"].as_array().map(Vec::len)), (&json!(2), Some(1)));
-    assert_eq!(world.agent.hear()["id"], 3);
+    assert_eq!(fixture.agent.receive()["id"], 3);
 }
 
-fn a_reload() {
-    let mut world = World::new();
-    world.editor.request(2, "session/new", &json!({ "cwd": "/quick", "mcpServers": [] }));
-    world.agent.hear();
-    world.agent.respond(2, &json!({ "sessionId": "t" }));
-    world.editor.hear();
-    world.editor.hear();
+fn a_reload_waits_for_the_library() {
+    let mut fixture = Fixture::new();
+    fixture.editor.request(2, "session/new", &json!({ "cwd": "/quick", "mcpServers": [] }));
+    fixture.agent.receive();
+    fixture.agent.respond(2, &json!({ "sessionId": "t" }));
+    fixture.editor.receive();
+    fixture.editor.receive();
     let reload = json!({ "sessionId": "t", "prompt": [{ "type": "text", "text": "/skills reload" }] });
-    world.editor.request(3, "session/prompt", &reload);
-    world.blocks();
-    world.flows();
-    world.unblock();
-    let said = world.editor.hear();
-    let text = said["params"]["update"]["content"]["text"].as_str().unwrap_or_default();
-    assert!(text.contains("Nothing has changed"), "{said}");
-    assert_eq!(world.editor.hear()["id"], 3);
+    fixture.editor.request(3, "session/prompt", &reload);
+    fixture.wait_until_blocked();
+    fixture.check_flow();
+    fixture.unblock();
+    let message = fixture.editor.receive();
+    let text = message["params"]["update"]["content"]["text"].as_str().unwrap_or_default();
+    assert!(text.contains("Nothing has changed"), "{message}");
+    assert_eq!(fixture.editor.receive()["id"], 3);
 }
 
-/// The agent gets all that the editor said, with its skills when they come in a while.
-fn an_editor_that_leaves() {
-    let mut world = World::new();
-    world.editor.request(2, "session/new", &json!({ "cwd": "/very/slow", "mcpServers": [] }));
-    world.blocks();
-    drop(world.editor.writer.take());
-    world.unblock();
-    let new = world.agent.hear();
+/// The agent receives all messages of the editor, even if the editor has closed the connection before the skills are ready.
+fn a_waiting_session_survives_the_editor() {
+    let mut fixture = Fixture::new();
+    fixture.editor.request(2, "session/new", &json!({ "cwd": "/very/slow", "mcpServers": [] }));
+    fixture.wait_until_blocked();
+    drop(fixture.editor.writer.take());
+    fixture.unblock();
+    let new = fixture.agent.receive();
     assert_eq!((&new["id"], new["params"]["mcpServers"].as_array().map(Vec::len)), (&json!(2), Some(1)));
 }
 
-/// What it asks for is bounded: it is not read any more, and the editor goes on.
-fn an_agent_that_asks_and_does_not_read() {
+/// The queue of answers is bounded: the proxy stops reading from the agent, and the editor is not affected.
+fn an_agent_that_does_not_read_is_throttled() {
     const REQUESTS: usize = 200_000;
-    let mut world = World::with("acp", None);
-    // Nobody reads what the agent is told from here on: the pipe to it fills up.
+    let mut fixture = Fixture::with("acp", None);
+    // From now on, the agent doesn't read, so its pipe fills up.
     let (silent, unread) = mpsc::channel();
-    world.agent.lines = unread;
+    fixture.agent.lines = unread;
     drop(silent);
-    let mut agent = world.agent.writer.take().expect("it has not left");
-    let said = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&said);
+    let mut agent = fixture.agent.writer.take().expect("the connection is open");
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&sent);
     let line = |id: usize| {
-        let params = json!({ "serverId": world.server["serverId"], "method": "tools/list", "params": {} });
+        let params = json!({ "serverId": fixture.server["serverId"], "method": "tools/list", "params": {} });
         json!({ "jsonrpc": "2.0", "id": id, "method": "mcp/message", "params": params })
     };
     let lines: Vec<String> = (0..1000).map(|id| line(id).to_string()).collect();
     thread::spawn(move || {
         for number in 0..REQUESTS {
-            // Fails when the test is over.
+            // This fails at the end of the test.
             if writeln!(agent, "{}", lines[number % lines.len()]).is_err() {
                 return;
             }
             counter.fetch_add(1, Ordering::Relaxed);
         }
     });
-    // The proxy answers the editor all the while, and reads no more of the agent after some time.
-    let (mut before, mut rounds) = (0, 0);
+    // The proxy keeps answering the editor, and stops reading from the agent after a while.
+    let mut before = 0;
+    let mut rounds = 0;
     for id in 100.. {
         let overview = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills" }] });
-        world.editor.request(id, "session/prompt", &overview);
-        while world.editor.hear()["id"] != id {}
-        let now = said.load(Ordering::Relaxed);
-        assert!(now < REQUESTS, "all of it was taken");
+        fixture.editor.request(id, "session/prompt", &overview);
+        while fixture.editor.receive()["id"] != id {}
+        let now = sent.load(Ordering::Relaxed);
+        assert!(now < REQUESTS, "the proxy has read all requests");
         rounds = if now == before { rounds + 1 } else { 0 };
         before = now;
         if rounds > 200 {
@@ -303,23 +310,23 @@ fn an_agent_that_asks_and_does_not_read() {
     }
 }
 
-/// Another process keeps the lock on what is remembered.
-fn a_memory_that_another_process_holds() {
-    // That process is not waited for without end, and a machine may be slow itself: once is enough.
-    assert!((0..5).any(|_| memory_waits_alone()), "everything waits for what is remembered");
+/// Another process holds the lock of the store.
+fn a_locked_store_delays_no_message() {
+    // The proxy gives up on the lock after a timeout, which a slow machine can exceed. One success in five is enough.
+    assert!((0..5).any(|_| only_the_store_waits()), "messages wait for the store");
 }
 
-/// Whether it is written when the other process lets go, after everything has gone on.
-fn memory_waits_alone() -> bool {
+/// Returns true if the store is written after the other process has released the lock.
+fn only_the_store_waits() -> bool {
     let directory = tempfile::tempdir().expect("a directory");
-    let memory = ActivationStore::open(directory.path()).expect("a memory");
-    let mut world = World::with("http", Some(memory));
+    let store = ActivationStore::open(directory.path()).expect("a store");
+    let mut fixture = Fixture::with("http", Some(store));
     let other = std::fs::File::create(directory.path().join(".lock")).expect("a lock");
-    other.lock().expect("nobody has it");
+    other.lock().expect("the lock is free");
     let activation = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/review" }] });
-    world.editor.request(2, "session/prompt", &activation);
-    assert_eq!(world.agent.hear()["id"], 2);
-    world.flows();
+    fixture.editor.request(2, "session/prompt", &activation);
+    assert_eq!(fixture.agent.receive()["id"], 2);
+    fixture.check_flow();
     drop(other);
     let file = directory.path().join(format!("{}.json", Sha256::of(b"s")));
     let deadline = Instant::now() + PATIENCE;
@@ -329,31 +336,32 @@ fn memory_waits_alone() -> bool {
     file.exists()
 }
 
-/// A pipe that nobody writes to, in the place of the file of a session, is a disk that does not answer.
+/// A FIFO in place of a session's file simulates a disk that doesn't respond.
 #[cfg(unix)]
-fn a_memory_on_a_slow_disk() {
+fn a_slow_store_delays_only_its_session() {
     let directory = tempfile::tempdir().expect("a directory");
-    let memory = ActivationStore::open(directory.path()).expect("a memory");
+    let store = ActivationStore::open(directory.path()).expect("a store");
     let digest = Sha256::of(b"old");
     let file = directory.path().join(format!("{digest}.json"));
     let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo");
     assert!(made.success());
-    let mut world = World::with("http", Some(memory));
-    world.editor.request(
+    let mut fixture = Fixture::with("http", Some(store));
+    fixture.editor.request(
         2,
         "session/load",
         &json!({ "sessionId": "old", "cwd": "/quick", "mcpServers": [] }),
     );
-    world.flows();
-    std::fs::write(&file, r#"{"v":1,"skills":[{"name":"review","by":"user"}]}"#).expect("somebody reads");
-    assert_eq!(world.agent.hear()["id"], 2);
-    world.agent.respond(2, &json!({}));
-    // What was remembered counts.
+    fixture.check_flow();
+    std::fs::write(&file, r#"{"v":1,"skills":[{"name":"review","by":"user"}]}"#)
+        .expect("the proxy reads the file");
+    assert_eq!(fixture.agent.receive()["id"], 2);
+    fixture.agent.respond(2, &json!({}));
+    // The stored skill is active.
     let overview = json!({ "sessionId": "old", "prompt": [{ "type": "text", "text": "/skills" }] });
-    world.editor.request(3, "session/prompt", &overview);
+    fixture.editor.request(3, "session/prompt", &overview);
     let text = loop {
-        let said = world.editor.hear();
-        if let Some(text) = said["params"]["update"]["content"]["text"].as_str() {
+        let message = fixture.editor.receive();
+        if let Some(text) = message["params"]["update"]["content"]["text"].as_str() {
             break text.to_owned();
         }
     };

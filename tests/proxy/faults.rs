@@ -297,7 +297,7 @@ fn a_way_to_the_client_that_is_full() {
 fn a_client_that_cannot_be_read() {
     let (skills, agent) = stage();
     let ended = converse(after("exec < /;").skill(&skills.dir("review")), &agent);
-    let told = ended.log.iter().any(|line| line.contains("cannot read what the client says: Is a directory"));
+    let told = ended.log.iter().any(|line| line.contains("cannot read from the client: Is a directory"));
     assert!(told, "{:?}", ended.log);
 }
 

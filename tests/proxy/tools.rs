@@ -20,6 +20,7 @@ crate::trials!(
     no_path_leads_out,
     tools_see_what_changes,
     what_it_costs,
+    the_log_follows_a_session,
 );
 
 /// A proxy with a stored and a virtual skill.
@@ -320,4 +321,34 @@ fn what_it_costs() {
     let tools: usize = connection.tools.iter().map(|tool| tool.to_string().chars().count()).sum();
     assert!(told + tools <= 1_300, "{told} + {tools} characters");
     stage.finish();
+}
+
+/// With `--log debug`, each line about a session names the session, and the turn and the tool call if there is one.
+fn the_log_follows_a_session() {
+    let skills = Skills::review();
+    let mut stage = Stage::over_http(proxy(&skills).flag("--log", "debug"));
+    stage.new_session("other");
+    let params = stage.new_session("s");
+    let connection = stage.connect(&entry(&params), MCP_2025);
+    let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/review" }] });
+    let id = stage.editor.request("session/prompt", prompt);
+    let received = stage.takes();
+    stage.call(&connection, "activate_skill", json!({ "name": "review" }));
+    stage.replies(&received, json!({ "result": { "stopReason": "end_turn" } }));
+    stage.editor.answer(&id);
+    let log = stage.finish().log.join("\n");
+    let session = "session{key=2 id=\"s\"}";
+    let turn = format!("{session}:turn{{request={id}}}");
+    let call = format!("{turn}:tool_call{{tool=\"activate_skill\" skill=\"review\"}}");
+    for line in [
+        "session{key=1 id=\"other\"}: the agent has opened the session".to_owned(),
+        format!("{session}: the agent has opened the session"),
+        format!("{turn}: the turn has started"),
+        format!("{turn}:fetch{{skill=\"review\"}}: fetched the text of a skill for a prompt"),
+        format!("{call}: the tool call has started"),
+        format!("{call}: tool call tool=activate_skill failed=false"),
+        format!("{turn}: the turn has ended"),
+    ] {
+        assert!(log.contains(&line), "{line:?} is not in the log:\n{log}");
+    }
 }

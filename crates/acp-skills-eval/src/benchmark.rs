@@ -1,8 +1,10 @@
-//! Whether results are better with the skill: `benchmark.json`, as the standard and its skill-creator have it. Where the two
-//! differ the standard wins: `delta` holds numbers.
+//! [`Benchmark`]: the results of all tasks with and without the skill, as `benchmark.json`.
 //!
-//! Viewers know two configurations. An older version of the skill takes the place of `without_skill` there, and
-//! `metadata.baseline` says so.
+//! The format is that of the standard and its skill-creator. If the two differ, the standard's is used; for example, `delta`
+//! holds numbers.
+//!
+//! Viewers expect two configurations. If an older version of the skill is the baseline, its results are written as
+//! `without_skill`, and `metadata.baseline` is `old_skill`.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -14,67 +16,67 @@ use super::{
     Case, Configuration, Evaluation, Grade, Grader, Outcome, OutputCase, Spread, Status, statistics::rounded,
 };
 
-/// From which deviation of its pass rates on a case is called flaky.
+/// The minimum standard deviation of the pass rates of a flaky case.
 const FLAKY: f64 = 0.3;
-/// How many times as long as the median a run takes that is worth a look.
+/// The factor by which a run has to exceed the median duration to be reported as slow.
 const SLOW: f64 = 3.0;
 
-/// What the runs of all tasks come to, on one agent.
+/// The results of all tasks on one agent.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Benchmark {
-    /// What was run.
+    /// The benchmark's setup.
     pub metadata: Metadata,
-    /// Each run.
+    /// All runs, ordered by task.
     pub runs: Vec<RunRow>,
-    /// All runs of a configuration.
+    /// The statistics of both configurations.
     pub run_summary: RunSummary,
-    /// What is worth a look.
+    /// Observations for the reader, such as flaky tasks.
     pub notes: Vec<String>,
-    /// Each task.
+    /// The statistics of each task, in the order of the file. They are not part of the JSON.
     #[serde(skip)]
     pub cases: Vec<CaseSummary>,
 }
 
-/// What was run.
+/// The setup of a benchmark.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Metadata {
-    /// The skill.
+    /// The skill's name.
     pub skill_name: String,
-    /// Its directory.
+    /// The skill's directory.
     pub skill_path: PathBuf,
-    /// The model of the agent, else the agent, as far as it says.
+    /// The agent's model, or the name of the agent if the model is not known.
     pub executor_model: Option<String>,
-    /// Who graded.
+    /// The model or program of the grader. `None` if there was no grader.
     pub analyzer_model: Option<String>,
-    /// When this was written.
+    /// The time at which the benchmark was computed.
     pub timestamp: Timestamp,
     /// The ids of the tasks.
     pub evals_run: Vec<Value>,
-    /// How often each was run.
+    /// The number of runs of each task and configuration.
     pub runs_per_configuration: u32,
-    /// What stands under `without_skill`: that, or `old_skill`.
+    /// The configuration whose results are written as `without_skill`.
     pub baseline: Configuration,
 }
 
-/// One run.
+/// The results of one run.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RunRow {
-    /// The id of its task.
+    /// The task's id.
     pub eval_id: Value,
-    /// Its name.
+    /// The task's name.
     pub eval_name: String,
     /// `with_skill` or `without_skill`.
     pub configuration: &'static str,
-    /// From 1.
+    /// The run's number, starting at 1.
     pub run_number: u32,
-    /// Its figures.
+    /// The run's figures.
     pub result: RunResult,
-    /// Its assertions.
+    /// The grades of the assertions.
     pub expectations: Vec<Grade>,
-    /// What is worth a look.
+    /// Observations for the reader, such as refused permissions.
     pub notes: Vec<String>,
 }
 
@@ -82,83 +84,84 @@ pub struct RunRow {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RunResult {
-    /// The share of assertions that hold.
+    /// The share of assertions that passed, from 0 to 1. `None` if there is none to count.
     pub pass_rate: Option<f64>,
-    /// How many hold.
+    /// The number of assertions that passed.
     pub passed: u64,
-    /// How many do not.
+    /// The number of assertions that failed.
     pub failed: u64,
-    /// How many there are.
+    /// The number of assertions.
     pub total: u64,
-    /// How long the turn took.
+    /// The duration of the turn in seconds.
     pub time_seconds: f64,
-    /// What the agent reports.
+    /// The number of tokens, if the agent reports it.
     pub tokens: Option<u64>,
-    /// Calls of tools.
+    /// The number of tool calls.
     pub tool_calls: u64,
-    /// Those that failed, and one more when the run did.
+    /// The number of failed tool calls, plus one if the run itself failed.
     pub errors: u64,
 }
 
-/// All runs, and the difference that the skill makes.
+/// The statistics of both configurations, and the difference between them.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RunSummary {
-    /// With the skill.
+    /// The runs with the skill.
     pub with_skill: ConfigurationSummary,
-    /// Without it, or with an older version.
+    /// The runs without the skill, or with an older version.
     pub without_skill: ConfigurationSummary,
-    /// With it, less without it.
+    /// The means with the skill minus the means without it.
     pub delta: Delta,
 }
 
-/// All runs of one configuration.
+/// The statistics of one configuration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ConfigurationSummary {
-    /// The share of assertions that hold.
+    /// The share of assertions that passed in each run, from 0 to 1.
     pub pass_rate: Option<Spread>,
-    /// How long turns took.
+    /// The duration of the turns in seconds.
     pub time_seconds: Option<Spread>,
-    /// What the agent reports.
+    /// The number of tokens, in runs in which the agent reports it.
     pub tokens: Option<Spread>,
 }
 
-/// Differences of means; unknown where one of them is.
+/// The differences between means. A difference is `None` if one of the means is not known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Delta {
-    /// Of pass rates.
+    /// The difference in pass rate.
     pub pass_rate: Option<f64>,
-    /// Of times.
+    /// The difference in seconds.
     pub time_seconds: Option<f64>,
-    /// Of tokens.
+    /// The difference in tokens.
     pub tokens: Option<f64>,
 }
 
-/// One task.
+/// The statistics of one task.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct CaseSummary {
-    /// Its name.
+    /// The task's name.
     pub name: String,
-    /// With the skill.
+    /// The runs with the skill.
     pub with_skill: ConfigurationSummary,
-    /// Without it, or with an older version.
+    /// The runs without the skill, or with an older version.
     pub without_skill: ConfigurationSummary,
-    /// How many runs with the skill ended in which way.
+    /// The number of runs with the skill for each status.
     pub statuses: BTreeMap<&'static str, u64>,
-    /// Whether every run with the skill passed.
+    /// True if there are runs with the skill and all of them passed.
     pub pass: bool,
 }
 
 impl ConfigurationSummary {
-    #[expect(clippy::cast_precision_loss, reason = "times and tokens are not that many")]
+    #[expect(clippy::cast_precision_loss, reason = "durations and token counts are small")]
     fn of(outcomes: &[&Outcome]) -> Self {
-        let ran = || outcomes.iter().filter(|it| it.status != Status::Error);
-        let rates: Vec<f64> = outcomes.iter().filter_map(|it| it.pass_rate()).collect();
-        let times: Vec<f64> = ran().map(|it| it.duration_ms as f64 / 1000.0).collect();
-        let tokens: Vec<f64> = ran().filter_map(|it| it.tokens).map(|it| it.total as f64).collect();
+        let ran = || outcomes.iter().filter(|outcome| outcome.status != Status::Error);
+        let rates: Vec<f64> = outcomes.iter().filter_map(|outcome| outcome.pass_rate()).collect();
+        let times: Vec<f64> = ran().map(|outcome| outcome.duration_ms as f64 / 1000.0).collect();
+        let tokens: Vec<f64> =
+            ran().filter_map(|outcome| outcome.tokens).map(|tokens| tokens.total as f64).collect();
         Self { pass_rate: Spread::of(&rates), time_seconds: Spread::of(&times), tokens: Spread::of(&tokens) }
     }
 }
@@ -176,39 +179,44 @@ impl Delta {
 }
 
 impl Benchmark {
-    /// Of one agent; `None` without tasks.
+    /// Computes the benchmark of one agent from its outcomes. Returns `None` if there are no tasks.
     pub(super) fn of(evaluation: &Evaluation, outcomes: &[&Outcome]) -> Option<Self> {
         if evaluation.evals.is_empty() {
             return None;
         }
         let compared = evaluation.compared_with();
         let of = |name: Option<&str>, configuration: Configuration| -> Vec<&Outcome> {
-            let is_of = |it: &&&Outcome| {
-                let is_case = match (&it.run.case, name) {
+            let is_of = |outcome: &&&Outcome| {
+                let is_case = match (&outcome.run.case, name) {
                     (Case::Eval(case), Some(name)) => case == name,
                     (Case::Eval(_), None) => true,
                     _ => false,
                 };
-                is_case && it.run.configuration == configuration
+                is_case && outcome.run.configuration == configuration
             };
             outcomes.iter().filter(is_of).copied().collect()
         };
-        let (with, without) = (of(None, Configuration::WithSkill), of(None, compared));
-        let (with_skill, without_skill) =
-            (ConfigurationSummary::of(&with), ConfigurationSummary::of(&without));
+        let with = of(None, Configuration::WithSkill);
+        let without = of(None, compared);
+        let with_skill = ConfigurationSummary::of(&with);
+        let without_skill = ConfigurationSummary::of(&without);
         let delta = Delta::between(&with_skill, &without_skill);
-        let (mut runs, mut cases, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut runs = Vec::new();
+        let mut cases = Vec::new();
+        let mut notes = Vec::new();
         for case in &evaluation.evals {
-            let (with, without) =
-                (of(Some(&case.name), Configuration::WithSkill), of(Some(&case.name), compared));
+            let with = of(Some(&case.name), Configuration::WithSkill);
+            let without = of(Some(&case.name), compared);
             runs.extend(with.iter().map(|outcome| row(case, outcome, "with_skill")));
             runs.extend(without.iter().map(|outcome| row(case, outcome, "without_skill")));
             notes.extend(notes_on(case, &with, &without));
             cases.push(CaseSummary::of(&case.name, &with, &without));
         }
-        let said =
-            |of: fn(&Outcome) -> Option<&String>| with.iter().chain(&without).find_map(|it| of(it)).cloned();
-        let executor_model = said(|it| it.model.as_ref()).or_else(|| said(|it| it.agent_info.as_ref()));
+        let first = |field: fn(&Outcome) -> Option<&String>| {
+            with.iter().chain(&without).find_map(|outcome| field(outcome)).cloned()
+        };
+        let executor_model =
+            first(|outcome| outcome.model.as_ref()).or_else(|| first(|outcome| outcome.agent_info.as_ref()));
         let analyzer_model = match &evaluation.options.grader {
             Grader::Same => executor_model.clone(),
             Grader::Command(words) => words.first().map(|word| word.to_string_lossy().into_owned()),
@@ -252,7 +260,7 @@ impl CaseSummary {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "times are not that long")]
+#[expect(clippy::cast_precision_loss, reason = "durations are small")]
 fn row(case: &OutputCase, outcome: &Outcome, configuration: &'static str) -> RunRow {
     let (passed, total) = outcome.passed_of();
     let result = RunResult {
@@ -284,24 +292,28 @@ fn row(case: &OutputCase, outcome: &Outcome, configuration: &'static str) -> Run
     }
 }
 
-/// What a reader should look at in the runs of a case.
+/// Returns observations about the runs of a task.
 fn notes_on(case: &OutputCase, with: &[&Outcome], without: &[&Outcome]) -> Vec<String> {
     let name = &case.name;
     let mut notes = Vec::new();
     let ran = |outcomes: &[&Outcome]| -> Vec<Outcome> {
-        outcomes.iter().filter(|it| it.status != Status::Error).map(|it| (*it).clone()).collect()
+        let valid = outcomes.iter().filter(|outcome| outcome.status != Status::Error);
+        valid.map(|outcome| (*outcome).clone()).collect()
     };
-    let (ran_with, ran_without) = (ran(with), ran(without));
+    let ran_with = ran(with);
+    let ran_without = ran(without);
     for (place, assertion) in case.assertions.iter().enumerate() {
         let all = |outcomes: &[Outcome], passed: bool| {
-            let told = |it: &Outcome| {
-                it.grades.get(place).is_some_and(|grade| !grade.ungraded && grade.passed == passed)
+            let has_result = |outcome: &Outcome| {
+                outcome.grades.get(place).is_some_and(|grade| !grade.ungraded && grade.passed == passed)
             };
-            !outcomes.is_empty() && outcomes.iter().all(told)
+            !outcomes.is_empty() && outcomes.iter().all(has_result)
         };
         let text = assertion.text();
         if all(&ran_with, true) && all(&ran_without, true) {
-            notes.push(format!("{name}: always holds in both configurations, so it says nothing: {text}"));
+            notes.push(format!(
+                "{name}: always holds in both configurations, so it does not show an effect: {text}"
+            ));
         } else if all(&ran_with, false) && all(&ran_without, false) {
             notes.push(format!(
                 "{name}: never holds in either configuration; it may be wrong or too hard: {text}"
@@ -312,10 +324,10 @@ fn notes_on(case: &OutputCase, with: &[&Outcome], without: &[&Outcome]) -> Vec<S
             notes.push(format!("{name}: holds only without the skill: {text}"));
         }
     }
-    let not_loaded = with.iter().filter(|it| it.status == Status::NotActivated).count();
+    let not_loaded = with.iter().filter(|outcome| outcome.status == Status::NotActivated).count();
     if not_loaded > 0 {
         notes.push(format!(
-            "{name}: the skill was not loaded in {not_loaded} of {} runs; its description is to blame, not its body",
+            "{name}: the skill was not loaded in {not_loaded} of {} runs; improve its description, not its body",
             with.len()
         ));
     }
@@ -324,7 +336,7 @@ fn notes_on(case: &OutputCase, with: &[&Outcome], without: &[&Outcome]) -> Vec<S
         let summary = ConfigurationSummary::of(&references);
         if let Some(spread) = summary.pass_rate.filter(|spread| spread.stddev >= FLAKY) {
             notes.push(format!(
-                "{name}: pass rates {configuration} differ from run to run (deviation {:.2}): the case is flaky, or the \
+                "{name}: pass rates {configuration} vary between runs (standard deviation {:.2}): the task is flaky, or the \
                  instructions are vague",
                 spread.stddev
             ));
@@ -334,16 +346,19 @@ fn notes_on(case: &OutputCase, with: &[&Outcome], without: &[&Outcome]) -> Vec<S
     notes
 }
 
-/// Runs that took much longer than the others.
-#[expect(clippy::cast_precision_loss, reason = "times are not that long")]
+/// Returns a note for each run that took much longer than the others.
+#[expect(clippy::cast_precision_loss, reason = "durations are small")]
 fn slow(name: &str, configuration: &str, outcomes: &[Outcome]) -> Vec<String> {
-    let mut times: Vec<_> = outcomes.iter().map(|it| it.duration_ms).collect();
+    let mut times: Vec<_> = outcomes.iter().map(|outcome| outcome.duration_ms).collect();
     times.sort_unstable();
     let Some(&median) = times.get(times.len() / 2).filter(|_| times.len() > 2) else { return Vec::new() };
-    let is_slow = |it: &&Outcome| it.duration_ms as f64 >= SLOW * median as f64 && it.duration_ms > 1_000;
-    let note = |it: &Outcome| {
-        let times = it.duration_ms as f64 / median.max(1) as f64;
-        format!("{name}: run {} {configuration} took {times:.0} times as long as the others", it.run.number)
+    let is_slow = |outcome: &&Outcome| {
+        outcome.duration_ms as f64 >= SLOW * median as f64 && outcome.duration_ms > 1_000
+    };
+    let note = |outcome: &Outcome| {
+        let times = outcome.duration_ms as f64 / median.max(1) as f64;
+        let number = outcome.run.number;
+        format!("{name}: run {number} {configuration} took {times:.0} times as long as the others")
     };
     outcomes.iter().filter(is_slow).map(note).collect()
 }

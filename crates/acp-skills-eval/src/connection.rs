@@ -1,5 +1,6 @@
-//! One agent for one run: its process, with the proxy in front of it when it is to have skills, and everything that is received
-//! from both. The only file here that knows how agents and the relay are started.
+//! The agent of a run: its process, the proxy in front of it if the run has skills, and the messages from both.
+//!
+//! No other file of this crate starts agents or the relay.
 
 use std::{
     collections::VecDeque,
@@ -13,16 +14,6 @@ use std::{
 };
 
 use acp_skills_intercept::Policy;
-use skills_core::{SkillSet, exec::SandboxError};
-use tokio::{
-    sync::{
-        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
-        oneshot,
-    },
-    task::spawn_blocking,
-    time::timeout,
-};
-
 use acp_skills_runtime::{
     activity::{Activity, Observer},
     agent::{self, Agent, StartError},
@@ -33,152 +24,165 @@ use acp_skills_runtime::{
     processes::Processes,
     relay::{Ends, Relay},
 };
+use skills_core::{SkillSet, exec::SandboxError};
+use tokio::{
+    sync::{
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+        oneshot,
+    },
+    task::spawn_blocking,
+    time::timeout,
+};
 
-/// How long an agent has to end by itself once its stdin is closed, and again once it was told to end.
-const GRACE: Duration = Duration::from_secs(1);
-/// How much of stderr is kept: its end says why an agent failed.
+/// The shutdown grace period: the time that an agent has to end after its stdin is closed, and again after it was terminated.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
+/// The maximum amount of standard error output to keep. We keep the end, because it usually contains the error message.
 const MAX_STDERR_BYTES: usize = 16 * 1024;
 
-/// How the agents of an evaluation are started.
+/// The settings for starting the agents of an evaluation.
 #[derive(Clone)]
 pub(super) struct Launch {
     pub(super) policy: Policy,
     pub(super) toolbox: Option<MakeToolbox>,
-    /// Our own program: the bridge for agents without MCP over HTTP, and the watchdog.
+    /// The path of `acp-skills-proxy`. It is the bridge for agents without MCP over HTTP, and the watchdog.
     pub(super) program: Option<PathBuf>,
 }
 
-/// What is received from agent and proxy, in order.
+/// A message from the agent or the proxy, in the order of arrival.
 #[derive(Debug)]
 pub(super) enum Received {
-    /// The agent wrote this line.
+    /// A line from the agent.
     Line(String),
-    /// The proxy gave the instructions of this skill to the model.
+    /// The model received the instructions of the skill with this name.
     Loaded(String),
-    /// The agent will write nothing more.
+    /// The agent has closed its output.
     Closed,
 }
 
 /// A running agent.
 pub(super) struct Connection {
     received: UnboundedReceiver<Received>,
-    say: Option<std::sync::mpsc::Sender<String>>,
+    lines: Option<std::sync::mpsc::Sender<String>>,
     process: Option<Process>,
 }
 
 struct Process {
-    over: oneshot::Sender<()>,
+    stop: oneshot::Sender<()>,
     ended: oneshot::Receiver<String>,
     stderr: Stderr,
 }
 
-/// How an agent ended.
+/// The end of an agent.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
-    /// In words; empty for the embedded agent.
+    /// A description such as `exited with code 1`. Empty for the built-in agent.
     pub(super) how: String,
-    /// The end of what it wrote to stderr.
+    /// The end of its standard error output.
     pub(super) stderr: String,
 }
 
-/// Why an agent cannot be talked to.
+/// An error that occurs when an agent is started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(super) enum OpenError {
-    /// It does not start.
+    /// The agent's program could not be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// It may not run there in the sandbox.
+    /// The sandbox can't be used in this directory.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    /// The system is out of descriptors or threads.
+    /// The system has no pipes or threads left.
     #[error("cannot connect to the agent: {0}")]
     Connect(#[from] io::Error),
 }
 
 impl Connection {
-    /// Starts `command` (the embedded agent when it is empty) in `directory`, behind the proxy when there are `skills`.
-    /// Needs a tokio runtime around it.
+    /// Starts `command` in `directory`, or the built-in agent if the command is empty. If there are `skills`, the proxy is put
+    /// in front of the agent.
     ///
     /// # Errors
-    /// The agent does not start, or the system is out of descriptors.
+    /// Returns [`OpenError::Start`] if the program doesn't start, and [`OpenError::Connect`] if the system has no pipes or
+    /// threads left.
+    ///
+    /// # Panics
+    /// Panics if it is called outside of a tokio runtime.
     pub(super) fn open(
         launch: &Launch,
         command: &[OsString],
         directory: &Path,
         skills: Option<SkillSet>,
     ) -> Result<Self, OpenError> {
-        let (tell, received) = unbounded_channel();
+        let (sender, received) = unbounded_channel();
         let (process, agent) = if command.is_empty() {
             let (agent_reads, to_agent) = io::pipe()?;
             let (from_agent, agent_writes) = io::pipe()?;
-            thread::Builder::new()
-                .name("embedded-agent".to_owned())
-                .spawn(move || drop(demo::serve_selectively(agent_reads, agent_writes)))?;
+            thread::Builder::new().name("embedded-agent".to_owned()).spawn(move || {
+                let _ = demo::serve_selectively(agent_reads, agent_writes);
+            })?;
             (None, Ends::new(from_agent, to_agent))
         } else {
             let (process, agent) = Process::start(launch, command, directory)?;
             (Some(process), agent)
         };
         let client = match skills {
-            Some(skills) => proxied(launch, skills, agent, tell.clone())?,
+            Some(skills) => put_proxy_in_front(launch, skills, agent, sender.clone())?,
             None => agent,
         };
         let reader = client.reader;
-        thread::Builder::new().name("from-agent".to_owned()).spawn(move || read_lines(reader, &tell))?;
-        let (say, lines) = std::sync::mpsc::channel::<String>();
+        thread::Builder::new().name("from-agent".to_owned()).spawn(move || read_lines(reader, &sender))?;
+        let (lines, to_write) = std::sync::mpsc::channel::<String>();
         let mut writer = client.writer;
-        // A thread of its own: an agent that does not read must not hold up other runs.
+        // Use a separate thread, so that an agent that doesn't read can't block other runs.
         thread::Builder::new().name("to-agent".to_owned()).spawn(move || {
-            for line in lines {
+            for line in to_write {
                 if writer.write_all(line.as_bytes()).and_then(|()| writer.flush()).is_err() {
-                    // The agent is gone, and whoever listens to it learns so.
+                    // The agent has ended. We don't report it here, because the reading thread does.
                     return;
                 }
             }
         })?;
-        Ok(Self { received, say: Some(say), process })
+        Ok(Self { received, lines: Some(lines), process })
     }
 
-    /// Sends a line, without its end.
-    pub(super) fn say(&self, line: &str) {
-        if let Some(say) = &self.say {
-            // That the agent is gone is received, too.
-            drop(say.send(format!("{line}\n")));
+    /// Queues a line for the agent. `line` has no line break at its end.
+    pub(super) fn send(&self, line: &str) {
+        if let Some(lines) = &self.lines {
+            // If the agent has ended, `receive` reports it.
+            let _ = lines.send(format!("{line}\n"));
         }
     }
 
-    /// What is received next.
+    /// Waits for the next message.
     pub(super) async fn receive(&mut self) -> Received {
         self.received.recv().await.unwrap_or(Received::Closed)
     }
 
-    /// Ends the agent and all its children.
+    /// Ends the agent and all of its children.
     pub(super) async fn close(mut self) -> Ended {
-        // The end of its stdin.
-        self.say = None;
+        // This closes the agent's stdin.
+        self.lines = None;
         let Some(process) = self.process.take() else { return Ended::default() };
-        // It may have ended already.
-        let _ = process.over.send(());
+        // This fails if the agent has already ended.
+        let _ = process.stop.send(());
         let how = process.ended.await.unwrap_or_else(|_| "ended".to_owned());
         Ended { how, stderr: process.stderr.end().await }
     }
 }
 
-/// Starts the proxy in front of `agent`. Returns what the client gets.
-fn proxied(
+/// Starts the proxy in front of `agent`. Returns the ends for the client.
+fn put_proxy_in_front(
     launch: &Launch,
     skills: SkillSet,
     agent: Ends,
-    tell: UnboundedSender<Received>,
+    sender: UnboundedSender<Received>,
 ) -> io::Result<Ends> {
     let observer: Observer = Arc::new(move |activity| {
         if let Some(skill) = loaded(activity) {
-            // The run may be over.
-            drop(tell.send(Received::Loaded(skill)));
+            // This fails if the run has ended.
+            let _ = sender.send(Received::Loaded(skill));
         }
     });
-    let mut host = Host::new(Arc::new(skills)).observed_by(Some(observer));
+    let mut host = Host::new(Arc::new(skills)).observer(Some(observer));
     if let Some(toolbox) = &launch.toolbox {
         host = host.toolbox(Arc::clone(toolbox));
     }
@@ -189,14 +193,14 @@ fn proxied(
     let (from_client, client_writes) = io::pipe()?;
     let mut relay = Relay::start(launch.policy.clone(), host, Ends::new(from_client, to_client), agent)?;
     tokio::spawn(async move {
-        // Fails only when the client is gone.
-        drop((&mut relay.agent_done).await);
-        drop(spawn_blocking(relay.close()).await);
+        // This fails if the client has ended.
+        let _ = (&mut relay.agent_done).await;
+        let _ = spawn_blocking(relay.close_client()).await;
     });
     Ok(Ends::new(client_reads, client_writes))
 }
 
-/// The skill whose instructions the model was given, if that is what happened.
+/// Returns the name of the skill whose instructions the model received with this activity.
 fn loaded(activity: &Activity) -> Option<String> {
     match activity {
         Activity::Recorded(record) => match &record.what {
@@ -219,19 +223,19 @@ fn is_instructions(path: &str) -> bool {
     path.trim_start_matches("./").eq_ignore_ascii_case("SKILL.md")
 }
 
-/// Tells each line, and the end.
-fn read_lines(reader: Box<dyn Read + Send>, tell: &UnboundedSender<Received>) {
+/// Sends each line of the agent, and its end.
+fn read_lines(reader: Box<dyn Read + Send>, sender: &UnboundedSender<Received>) {
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
-    // A pipe that cannot be read has ended as well.
+    // An error counts as the end of the output.
     while let Ok(1..) = reader.read_until(b'\n', &mut line) {
-        if tell.send(Received::Line(String::from_utf8_lossy(&line).trim_end().to_owned())).is_err() {
+        if sender.send(Received::Line(String::from_utf8_lossy(&line).trim_end().to_owned())).is_err() {
             break;
         }
         line.clear();
     }
-    // The run may be over.
-    drop(tell.send(Received::Closed));
+    // This fails if the run has ended.
+    let _ = sender.send(Received::Closed);
 }
 
 impl Process {
@@ -245,50 +249,51 @@ impl Process {
             process.current_dir(directory).stderr(Stdio::from(stderr));
         })?;
         let stderr = Stderr::collect(errors)?;
-        let (over, is_over) = oneshot::channel();
-        let (tell, ended) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel();
+        let (sender, ended) = oneshot::channel();
         tokio::spawn(async move {
-            let how = supervise(agent, is_over).await;
-            // Whatever the agent has left behind ends here.
-            drop(spawn_blocking(move || processes.finish()).await);
-            // Whoever waited may have given up.
-            drop(tell.send(how));
+            let how = supervise(agent, stopped).await;
+            // End processes that the agent has left running.
+            let _ = spawn_blocking(move || processes.finish()).await;
+            // This fails if the connection was dropped.
+            let _ = sender.send(how);
         });
-        Ok((Self { over, ended, stderr }, Ends::new(stdout, stdin)))
+        Ok((Self { stop, ended, stderr }, Ends::new(stdout, stdin)))
     }
 }
 
-/// Waits until the agent ends by itself or is to end, and leaves no process of it. Says how it ended.
-async fn supervise(mut agent: Agent, is_over: oneshot::Receiver<()>) -> String {
+/// Waits until the agent ends or is stopped, and ends all of its processes. Returns a description of its end.
+async fn supervise(mut agent: Agent, stopped: oneshot::Receiver<()>) -> String {
     let by_itself = tokio::select! {
         status = agent.wait() => Some(status),
-        // Dropped without a word, the run was given up: that means the same.
-        _ = is_over => None,
+        // The sender is also dropped if the run was abandoned. We stop the agent in both cases.
+        _ = stopped => None,
     };
     let status = match by_itself {
         Some(status) => status,
-        None => end(&mut agent).await,
+        None => shut_down(&mut agent).await,
     };
-    // Children of the agent's would live on, and hold its pipes.
+    // End the agent's children too, because they would keep the pipes open.
     agent.reap();
     status.map_or_else(|error| format!("cannot be waited for: {error}"), agent::describe)
 }
 
-/// Has an agent end whose stdin is closed.
-async fn end(agent: &mut Agent) -> io::Result<ExitStatus> {
-    if let Ok(status) = timeout(GRACE, agent.wait()).await {
+/// Ends an agent whose stdin is closed: waits, then terminates it, then kills it.
+async fn shut_down(agent: &mut Agent) -> io::Result<ExitStatus> {
+    if let Ok(status) = timeout(SHUTDOWN_GRACE, agent.wait()).await {
         return status;
     }
     agent.terminate();
-    if let Ok(status) = timeout(GRACE, agent.wait()).await {
+    if let Ok(status) = timeout(SHUTDOWN_GRACE, agent.wait()).await {
         return status;
     }
     agent.kill();
     agent.wait().await
 }
 
-/// The end of what a process writes to stderr.
+/// Collects the end of a process's standard error output.
 struct Stderr {
+    /// Guards the kept bytes. It is held while a piece is added.
     kept: Arc<Mutex<VecDeque<u8>>>,
     done: oneshot::Receiver<()>,
 }
@@ -296,7 +301,7 @@ struct Stderr {
 impl Stderr {
     fn collect(mut pipe: io::PipeReader) -> io::Result<Self> {
         let kept = Arc::new(Mutex::new(VecDeque::new()));
-        let (tell, done) = oneshot::channel();
+        let (sender, done) = oneshot::channel();
         let keep = Arc::clone(&kept);
         thread::Builder::new().name("agent-stderr".to_owned()).spawn(move || {
             let mut buffer = [0; 4096];
@@ -306,15 +311,15 @@ impl Stderr {
                 let more = kept.len().saturating_sub(MAX_STDERR_BYTES);
                 kept.drain(..more);
             }
-            // Nobody may wait for it.
-            let _ = tell.send(());
+            // This fails if the run was abandoned.
+            let _ = sender.send(());
         })?;
         Ok(Self { kept, done })
     }
 
     async fn end(self) -> String {
-        // A process that left the agent's group may hold the pipe for ever.
-        drop(timeout(GRACE, self.done).await);
+        // Don't wait forever: a process that has left the agent's group can keep the pipe open.
+        let _ = timeout(SHUTDOWN_GRACE, self.done).await;
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()

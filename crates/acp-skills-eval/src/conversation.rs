@@ -1,4 +1,4 @@
-//! The client's side of one run: the handshake, one prompt, and everything that the agent says and asks for meanwhile.
+//! The client's side of a run: the handshake, one prompt, and the answers to the agent's requests.
 
 use std::{
     fs::File,
@@ -7,6 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use acp_skills::{
+    client::{ClientError, Codec, Incoming, PermissionCall, Request, describe_error},
+    intercept::SERVER_NAME,
+};
 use serde_json::{Value, json};
 use skills_core::toolbox;
 use tokio::{
@@ -17,47 +21,47 @@ use tokio::{
 use super::{
     connection::{Connection, Received},
     end::End,
-    permission::{self, Allow, PermissionRequest},
-    transcript::{ToolUse, Transcript},
+    permission::{Allow, PermissionAnswer},
+    transcript::{ToolUse, Transcript, shortened},
 };
-use acp_skills_intercept::SERVER_NAME;
 
-/// How long an agent has to end a turn that is cancelled. Its process is ended afterwards.
-const AFTER_CANCEL: Duration = Duration::from_secs(2);
+/// The time that an agent has to end a cancelled turn. After it, the agent's process is ended.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a conversation is for.
+/// The plan of a conversation.
 pub(super) struct Script<'a> {
-    /// The working directory of the session, canonical.
+    /// The session's working directory. It has to be canonical.
     pub(super) directory: &'a Path,
     pub(super) prompt: &'a str,
+    /// The timeout, from the start of the conversation.
     pub(super) timeout: Duration,
     pub(super) allow: Allow,
-    /// The skill whose loading ends the turn, as does work without it.
+    /// The evaluated skill of a query. The turn is cancelled if the model loads it, or starts to work without it.
     pub(super) stop_when_loaded: Option<&'a str>,
-    /// The files with the instructions of skills, which agents may read by themselves.
+    /// The instruction files of the skills with the names of the skills, because agents can read the files themselves.
     pub(super) instructions: &'a [(PathBuf, String)],
-    /// Where every message is written to.
-    pub(super) record: Option<&'a Path>,
+    /// The file to which each message is written, one JSON object per line.
+    pub(super) message_log: Option<&'a Path>,
 }
 
-/// What was said and done.
+/// A finished conversation.
 pub(super) struct Conversation {
     pub(super) end: End,
     pub(super) transcript: Transcript,
-    /// The skills whose instructions the model was given, in that order, each once.
+    /// The names of the loaded skills in the order of their first load, without duplicates.
     pub(super) loaded: Vec<String>,
-    pub(super) permissions: Vec<PermissionRequest>,
-    /// What the agent is, as it says: name and version.
+    pub(super) permissions: Vec<PermissionAnswer>,
+    /// The name and version of the agent, if it sends them.
     pub(super) agent: Option<String>,
     pub(super) model: Option<String>,
-    /// What the agent wrote to stderr, once it has ended.
+    /// The agent's standard error output. It is empty until the agent has ended.
     pub(super) stderr: String,
-    /// Of the turn alone.
+    /// The turn's duration, without the handshake.
     pub(super) duration: Duration,
 }
 
 impl Conversation {
-    /// One in which nothing was said, with this end.
+    /// Creates a conversation without messages.
     pub(super) fn new(end: End) -> Self {
         Self {
             end,
@@ -72,18 +76,24 @@ impl Conversation {
     }
 }
 
-/// Has a conversation. `stop` turns true when somebody ends the evaluation.
+/// Runs a conversation. It ends early with [`End::Interrupted`] if `stop` becomes true.
 pub(super) async fn converse(
     connection: &mut Connection,
     script: &Script<'_>,
     stop: watch::Receiver<bool>,
 ) -> Conversation {
-    let record = script.record.and_then(|path| File::create(path).ok()).map(BufWriter::new);
-    let conversation = Conversation::new(End::Interrupted);
-    let deadline = time::Instant::now() + script.timeout;
-    let mut client =
-        Client { connection, script, stop, deadline, record, next: 0, begun: None, conversation };
-    let end = client.talk().await;
+    let log = script.message_log.and_then(|path| File::create(path).ok()).map(BufWriter::new);
+    let mut client = Client {
+        connection,
+        script,
+        stop,
+        deadline: time::Instant::now() + script.timeout,
+        log,
+        codec: Codec::default(),
+        begun: None,
+        conversation: Conversation::new(End::Interrupted),
+    };
+    let end = client.run().await;
     let mut conversation = client.conversation;
     conversation.duration = client.begun.map(|begun| begun.elapsed()).unwrap_or_default();
     conversation.end = match end {
@@ -95,40 +105,36 @@ pub(super) async fn converse(
     conversation
 }
 
+/// Drives the [`Codec`] over a [`Connection`], with a deadline.
 struct Client<'a> {
     connection: &'a mut Connection,
     script: &'a Script<'a>,
     stop: watch::Receiver<bool>,
     deadline: time::Instant,
-    record: Option<BufWriter<File>>,
-    next: u64,
-    /// When the prompt was sent.
+    log: Option<BufWriter<File>>,
+    codec: Codec,
+    /// The time at which the prompt was sent.
     begun: Option<Instant>,
     conversation: Conversation,
 }
 
 impl Client<'_> {
-    /// The whole conversation; an end before the turn's own is an error.
-    async fn talk(&mut self) -> Result<End, End> {
-        let hello = json!({
-            "protocolVersion": 1,
-            "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
-            "clientInfo": { "name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION") },
-        });
-        let hello = self.ask("initialize", &hello).await?;
-        let info = &hello["agentInfo"];
+    /// Runs the whole conversation. Returns an error if it ends before the agent has answered the prompt.
+    async fn run(&mut self) -> Result<End, End> {
+        let request = self.codec.initialize();
+        let capabilities = self.ask(request).await?;
+        let info = &capabilities["agentInfo"];
         let words = [&info["name"], &info["version"]];
         let words: Vec<_> = words.into_iter().filter_map(Value::as_str).collect();
         self.conversation.agent = (!words.is_empty()).then(|| words.join(" "));
-        let session = json!({ "cwd": self.script.directory, "mcpServers": [] });
-        let session = self.ask("session/new", &session).await?;
+        let request = self.codec.new_session(self.script.directory);
+        let session = self.ask(request).await?;
         self.conversation.model = session["models"]["currentModelId"].as_str().map(str::to_owned);
         let session = &session["sessionId"];
         self.begun = Some(Instant::now());
         self.conversation.transcript.user(self.script.prompt);
-        let blocks = json!([{ "type": "text", "text": self.script.prompt }]);
-        let ended = self.ask("session/prompt", &json!({ "sessionId": session, "prompt": blocks })).await;
-        match ended {
+        let request = self.codec.prompt(session, self.script.prompt);
+        match self.ask(request.clone()).await {
             Ok(result) => {
                 self.conversation.transcript.end(&result);
                 let stop_reason = result["stopReason"].as_str().unwrap_or("nothing").to_owned();
@@ -136,53 +142,49 @@ impl Client<'_> {
             }
             Err(end) => {
                 if !matches!(end, End::Crashed { .. } | End::Refused { .. }) {
-                    self.cancel(session).await;
+                    self.cancel(session, &request).await;
                 }
                 Err(end)
             }
         }
     }
 
-    /// Ends the turn, and hears what the agent still has to say of it: what it cost, for example.
-    async fn cancel(&mut self, session: &Value) {
-        let cancel =
-            json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } });
-        self.send(&cancel);
-        let id = self.next;
-        let last_words = async {
+    /// Cancels the turn and waits for the response to `prompt`, because agents report the used tokens in it.
+    async fn cancel(&mut self, session: &Value, prompt: &Request) {
+        self.send(&Codec::cancel(session));
+        let response = async {
             loop {
-                match self.connection.receive().await {
+                let line = match self.connection.receive().await {
                     Received::Closed => return None,
-                    Received::Loaded(_) => {}
-                    Received::Line(line) => {
-                        let Some(message) = self.read(&line) else { continue };
-                        if message.get("method").is_none() && message["id"] == id {
-                            return Some(message);
-                        }
-                        if message["method"] == "session/request_permission" {
-                            self.request_permission(&message);
-                        }
+                    Received::Loaded(_) => continue,
+                    Received::Line(line) => line,
+                };
+                match self.read(&line) {
+                    Some(Incoming::Response(response)) if prompt.is_answered_by(&response) => {
+                        return response.result.ok();
                     }
+                    Some(Incoming::Permission(call)) => {
+                        self.answer_permission(&call);
+                    }
+                    _ => {}
                 }
             }
         };
-        if let Ok(Some(message)) = timeout(AFTER_CANCEL, last_words).await {
-            self.conversation.transcript.end(&message["result"]);
+        if let Ok(Some(result)) = timeout(CANCEL_TIMEOUT, response).await {
+            self.conversation.transcript.end(&result);
         }
     }
 
-    /// Sends a request and waits for its answer.
-    async fn ask(&mut self, method: &str, params: &Value) -> Result<Value, End> {
-        self.next += 1;
-        let id = self.next;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+    /// Sends a request and waits for its result. Until then, requests and updates of the agent are handled.
+    async fn ask(&mut self, request: Request) -> Result<Value, End> {
+        self.send(&request.message);
         loop {
             let received = tokio::select! {
                 received = self.connection.receive() => received,
                 () = time::sleep_until(self.deadline) => {
                     return Err(End::TimedOut { silent: self.conversation.transcript.is_silent() });
                 }
-                // Whoever could stop the evaluation is gone: nobody will.
+                // This fails if the sender was dropped, and then we don't stop early.
                 Ok(_) = self.stop.wait_for(|stop| *stop) => return Err(End::Interrupted),
             };
             let line = match received {
@@ -193,61 +195,54 @@ impl Client<'_> {
                 }
                 Received::Closed => return Err(End::Crashed { why: String::new() }),
             };
-            let Some(message) = self.read(&line) else { continue };
-            match (message["method"].as_str(), message["id"] == id) {
-                (Some("session/update"), _) => self.update(&message["params"]["update"])?,
-                (Some("session/request_permission"), _) => {
-                    if let Some(end) = self.request_permission(&message) {
+            match self.read(&line) {
+                Some(Incoming::Response(response)) if request.is_answered_by(&response) => {
+                    return request.result(response).map_err(refused);
+                }
+                Some(Incoming::Update(update)) => self.update(&update)?,
+                Some(Incoming::Permission(call)) => {
+                    if let Some(end) = self.answer_permission(&call) {
                         return Err(end);
                     }
                 }
-                (Some(other), _) if message.get("id").is_some() => {
-                    let error = json!({ "code": -32601, "message": format!("no method `{other}`") });
-                    self.send(&json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }));
-                }
-                (None, true) => {
-                    return match message.get("result") {
-                        Some(result) => Ok(result.clone()),
-                        None => Err(End::Refused { why: format!("`{method}`: {}", error_text(&message)) }),
-                    };
-                }
+                Some(Incoming::Unsupported { answer }) => self.send(&answer),
                 _ => {}
             }
         }
     }
 
     fn send(&mut self, message: &Value) {
-        self.keep("client", message);
-        self.connection.say(&message.to_string());
+        self.log("client", message);
+        self.connection.send(&message.to_string());
     }
 
-    /// A line as a message; agents that print something else to stdout are told of in the transcript.
-    fn read(&mut self, line: &str) -> Option<Value> {
-        let Ok(message) = serde_json::from_str::<Value>(line) else {
-            if !line.trim().is_empty() {
-                let what = super::transcript::shortened(line, 200);
-                self.conversation.transcript.note(format!("the agent wrote what is no message: {what}"));
-            }
-            return None;
-        };
-        self.keep("agent", &message);
-        Some(message)
+    /// Parses a line. Returns `None` for a line that is not a message, and notes it in the transcript, because some agents
+    /// print other text to their standard output.
+    fn read(&mut self, line: &str) -> Option<Incoming> {
+        if let Ok(message) = Codec::decode(line) {
+            self.log("agent", &message);
+            return Some(Incoming::from_message(message));
+        }
+        if !line.trim().is_empty() {
+            let text = shortened(line, 200);
+            self.conversation.transcript.note(format!("the agent sent a line that is not a message: {text}"));
+        }
+        None
     }
 
-    fn keep(&mut self, dir: &str, message: &Value) {
-        if let Some(record) = &mut self.record {
-            // The record is for people; a full disk is noticed where results are written.
-            drop(writeln!(record, "{}", json!({ "dir": dir, "msg": message })));
+    fn log(&mut self, dir: &str, message: &Value) {
+        if let Some(log) = &mut self.log {
+            // The log is only for reading. If the disk is full, writing the results fails with an error.
+            let _ = writeln!(log, "{}", json!({ "dir": dir, "msg": message }));
         }
     }
 
-    /// A skill's instructions were given to the model.
+    /// Notes that the model received the instructions of a skill. Returns an error if this ends the turn.
     fn loaded(&mut self, skill: &str) -> Result<(), End> {
         if !self.conversation.loaded.iter().any(|known| known == skill) {
             self.conversation.loaded.push(skill.to_owned());
             self.conversation.transcript.note(format!("the skill `{skill}` was loaded"));
         }
-        // Before the prompt there is nothing to end.
         match self.script.stop_when_loaded {
             Some(wanted) if wanted == skill && self.begun.is_some() => Err(End::Triggered),
             _ => Ok(()),
@@ -257,22 +252,18 @@ impl Client<'_> {
     fn update(&mut self, update: &Value) -> Result<(), End> {
         let Some(call) = self.conversation.transcript.update(update).cloned() else { return Ok(()) };
         if call.status == "completed"
-            && let Some(skill) = self.reads_instructions(&call)
+            && let Some(skill) = self.read_instructions(&call)
         {
             self.loaded(&skill)?;
         }
-        if self.script.stop_when_loaded.is_some()
-            && is_work(&call)
-            && self.reads_instructions(&call).is_none()
-        {
-            let title = if call.title.is_empty() { call.name() } else { &call.title };
-            return Err(End::WorkedWithout { call: title.to_owned() });
+        if self.works_without_skill(&call) {
+            return Err(End::WorkedWithout { call: call.title_or_name().to_owned() });
         }
         Ok(())
     }
 
-    /// The skill whose file a call names, other than to change it.
-    fn reads_instructions(&self, call: &ToolUse) -> Option<String> {
+    /// Returns the skill whose instruction file the call reads.
+    fn read_instructions(&self, call: &ToolUse) -> Option<String> {
         if matches!(call.kind.as_str(), "edit" | "delete" | "move") {
             return None;
         }
@@ -284,31 +275,35 @@ impl Client<'_> {
         found.map(|(_, skill)| skill.clone())
     }
 
-    /// Answers a request for permission. When it is for work that the skill should have been loaded for, that is the end.
-    fn request_permission(&mut self, message: &Value) -> Option<End> {
-        let params = &message["params"];
-        let request = permission::decide(params, self.script.directory, self.script.allow);
-        self.conversation.transcript.permission(&request);
-        let answer = permission::answer(params, request.granted);
-        self.send(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": answer }));
-        let call = ToolUse {
-            title: request.title.clone(),
-            kind: request.kind.clone(),
+    /// Returns true if the turn of a query ends with this call, because the agent works without loading the skill first.
+    fn works_without_skill(&self, call: &ToolUse) -> bool {
+        self.script.stop_when_loaded.is_some() && is_work(call) && self.read_instructions(call).is_none()
+    }
+
+    /// Answers a permission request. Returns an end if the request shows that the agent works without the skill.
+    fn answer_permission(&mut self, call: &PermissionCall) -> Option<End> {
+        let answer = PermissionAnswer::to(&call.request, self.script.directory, self.script.allow);
+        self.conversation.transcript.permission(&answer);
+        let (message, _) = call.answer(&answer.decision());
+        self.send(&message);
+        let tool_call = &call.request.raw["toolCall"];
+        let tool_use = ToolUse {
+            title: answer.title.clone(),
+            kind: answer.kind.clone(),
             status: "in_progress".to_owned(),
-            input: params["toolCall"]["rawInput"].clone(),
-            locations: params["toolCall"]["locations"].clone(),
+            input: tool_call["rawInput"].clone(),
+            locations: tool_call["locations"].clone(),
             ..ToolUse::default()
         };
-        let end = (self.script.stop_when_loaded.is_some()
-            && is_work(&call)
-            && self.reads_instructions(&call).is_none())
-        .then(|| End::WorkedWithout { call: request.title.clone() });
-        self.conversation.permissions.push(request);
+        let end =
+            self.works_without_skill(&tool_use).then(|| End::WorkedWithout { call: answer.title.clone() });
+        self.conversation.permissions.push(answer);
         end
     }
 }
 
-/// Whether a call is an edit or a command, and not one of ours: some agents call every tool of an MCP server a command.
+/// Returns true if a call edits files or runs a command. Calls of our own tools don't count: some agents report every MCP tool
+/// as a command.
 fn is_work(call: &ToolUse) -> bool {
     let is_kind = matches!(call.kind.as_str(), "edit" | "delete" | "move" | "execute");
     let has_begun = call.status != "pending" && !call.status.is_empty()
@@ -321,21 +316,20 @@ fn is_work(call: &ToolUse) -> bool {
     is_kind && has_begun && !is_ours
 }
 
-/// Whether a text is somewhere in a value.
+/// Returns true if any string in a value contains `text`.
 fn mentions(value: &Value, text: &str) -> bool {
     match value {
-        Value::String(said) => said.contains(text),
+        Value::String(string) => string.contains(text),
         Value::Array(items) => items.iter().any(|item| mentions(item, text)),
         Value::Object(members) => members.values().any(|member| mentions(member, text)),
         _ => false,
     }
 }
 
-fn error_text(message: &Value) -> String {
-    let error = &message["error"];
-    match error["message"].as_str() {
-        Some(text) if error["data"].is_null() => text.to_owned(),
-        Some(text) => format!("{text} {}", error["data"]),
-        None => error.to_string(),
-    }
+fn refused(error: ClientError) -> End {
+    let why = match &error {
+        ClientError::Refused { method, error } => format!("`{method}`: {}", describe_error(error)),
+        error => error.to_string(),
+    };
+    End::Refused { why }
 }

@@ -1,7 +1,7 @@
-//! The directory of a run: fresh, with the files of its case, and afterwards what was made or changed in it.
+//! [`RunDirectory`]: the working directory of a run, with copies of the files of its task.
 //!
-//! Files are reached through handles that keep to a directory, because the names of a case are a skill's and the links in a
-//! run's directory an agent's.
+//! All files are opened through directory handles, because the skill chooses the names of the files, and the agent can create
+//! links in the directory.
 
 use std::{
     collections::HashMap,
@@ -13,48 +13,53 @@ use cap_std::{ambient_authority, fs::Dir};
 use skills_core::remote::Sha256;
 use tempfile::TempDir;
 
-/// How much of what a run makes is kept.
+/// The maximum number and total size of the kept files of a run.
 const MAX_FILES: usize = 1_000;
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
-/// How much of a file is shown.
+/// The maximum length of the text of a file for the grader.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
-/// How deep directories are looked into.
+/// The maximum depth of directories.
 const MAX_DEPTH: usize = 32;
 
-/// A file that was made or changed in a run.
+/// A file that was created or changed in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Made {
-    /// Relative to the run's directory, with `/`.
+    /// The path relative to the run's directory, with `/` as separator.
     pub(super) path: String,
     pub(super) bytes: u64,
-    /// Its beginning, when it is text.
+    /// The beginning of the file. `None` if it is not text.
     pub(super) text: Option<String>,
 }
 
-/// A directory that goes with the run. It is no part of any project, so that an agent that looks around finds neither the
-/// skill nor its cases.
+/// A temporary directory for one run. It is outside of any project, so that the agent finds neither the skill nor its cases
+/// near it. Dropping it removes the directory.
 pub(super) struct RunDirectory {
-    /// Canonical.
+    /// The canonical path.
     pub(super) path: PathBuf,
+    /// The hashes of the files at the start.
     before: HashMap<PathBuf, Sha256>,
     _scratch: TempDir,
 }
 
 impl RunDirectory {
-    /// A fresh one with `files` of the skill in `skill`.
+    /// Creates a directory with copies of `files` from the skill in the directory `skill`.
+    ///
+    /// # Errors
+    /// Returns an error with the name of the file if a file is missing, is not regular, or is outside of the skill.
     pub(super) fn new(skill: &Path, files: &[String]) -> io::Result<Self> {
         let scratch = tempfile::Builder::new().prefix("skill-eval-").tempdir()?;
-        // Agents compare paths, and on some systems the directory for temporary files is a link.
+        // Agents compare paths, and the temporary directory is a link on some systems.
         let path = dunce::canonicalize(scratch.path())?;
         let to = Dir::open_ambient_dir(&path, ambient_authority())?;
         let from = Dir::open_ambient_dir(skill, ambient_authority())?;
         for file in files {
             let name = Path::new(file);
             let name = name.strip_prefix("evals/files").or(name.strip_prefix("evals")).unwrap_or(name);
-            let is_copied =
-                from.metadata(file).and_then(|it| Ok(it.is_file() || from.symlink_metadata(file)?.is_dir()));
+            let is_copied = from
+                .metadata(file)
+                .and_then(|metadata| Ok(metadata.is_file() || from.symlink_metadata(file)?.is_dir()));
             if !is_copied.map_err(|error| io::Error::new(error.kind(), format!("`{file}`: {error}")))? {
-                return Err(io::Error::other(format!("`{file}` is no regular file and no directory")));
+                return Err(io::Error::other(format!("`{file}` is neither a regular file nor a directory")));
             }
             copy(&from, Path::new(file), &to, name, 0)
                 .map_err(|error| io::Error::new(error.kind(), format!("`{file}`: {error}")))?;
@@ -67,12 +72,14 @@ impl RunDirectory {
         Ok(Self { path, before, _scratch: scratch })
     }
 
-    /// Copies what was made or changed into `outputs`. Links are not followed: they may lead anywhere.
+    /// Copies the created and changed files into `outputs`, and returns them sorted by path. Links are not followed, because they
+    /// can lead out of the directory.
     pub(super) fn keep(&self, outputs: &Path) -> io::Result<Vec<Made>> {
         fs::create_dir_all(outputs)?;
         let to = Dir::open_ambient_dir(outputs, ambient_authority())?;
         let dir = Dir::open_ambient_dir(&self.path, ambient_authority())?;
-        let (mut made, mut total) = (Vec::new(), 0);
+        let mut made = Vec::new();
+        let mut total = 0;
         walk(&dir, Path::new(""), 0, &mut |dir, name| {
             let size = dir.metadata(name)?.len();
             if made.len() >= MAX_FILES || total + size > MAX_BYTES {
@@ -87,8 +94,8 @@ impl RunDirectory {
                 to.create_dir_all(parent)?;
             }
             to.write(name, &bytes)?;
-            let path =
-                name.components().map(|it| it.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/");
+            let parts: Vec<_> = name.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+            let path = parts.join("/");
             made.push(Made { path, bytes: size, text: text(&bytes) });
             Ok(true)
         })?;
@@ -97,12 +104,12 @@ impl RunDirectory {
     }
 }
 
-/// The beginning of a text; `None` for anything else.
+/// Returns the beginning of a text file, or `None` for other files.
 fn text(bytes: &[u8]) -> Option<String> {
     let head = &bytes[..bytes.len().min(MAX_TEXT_BYTES)];
     match str::from_utf8(head) {
         Ok(text) if !text.contains('\0') => Some(text.to_owned()),
-        // It was cut in the middle of a character.
+        // The limit is in the middle of a character.
         Err(error) if error.error_len().is_none() && bytes.len() > head.len() => {
             str::from_utf8(&head[..error.valid_up_to()]).ok().map(str::to_owned)
         }
@@ -110,9 +117,11 @@ fn text(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// A copy of the skill in `skill` without its cases, below a directory that goes with it: a model that finds the assertions
-/// among the skill's files is told how it will be judged.
-pub(super) fn without_cases(skill: &Path) -> io::Result<(TempDir, PathBuf)> {
+/// Copies the skill in the directory `skill` without its cases. If the model could read the assertions, it would know how it is
+/// graded.
+///
+/// Returns the temporary directory, which is removed when it is dropped, and the path of the copy in it.
+pub(super) fn copy_without_cases(skill: &Path) -> io::Result<(TempDir, PathBuf)> {
     let scratch = tempfile::Builder::new().prefix("skill-").tempdir()?;
     let name = skill.file_name().unwrap_or_default();
     let path = dunce::canonicalize(scratch.path())?.join(name);
@@ -129,12 +138,13 @@ pub(super) fn without_cases(skill: &Path) -> io::Result<(TempDir, PathBuf)> {
     Ok((scratch, path))
 }
 
-/// Copies a file, or a directory with everything in it, but for what is not served either: links that lead out of the skill or
-/// nowhere, links to directories (two that lead upwards would have no end), and what is no regular file (whoever opens a FIFO
-/// may wait for ever).
+/// Copies a file, or a directory with its contents.
+///
+/// Files that the proxy doesn't serve are skipped: links that are dangling or lead out of the skill, links to directories,
+/// because they can form loops, and special files, because opening a FIFO can block.
 fn copy(from: &Dir, source: &Path, to: &Dir, target: &Path, depth: usize) -> io::Result<()> {
     if depth > MAX_DEPTH {
-        return Err(io::Error::other("directories in directories without end"));
+        return Err(io::Error::other("the directories are nested too deeply"));
     }
     let kind = from.symlink_metadata(source)?;
     if kind.is_dir() {
@@ -145,7 +155,8 @@ fn copy(from: &Dir, source: &Path, to: &Dir, target: &Path, depth: usize) -> io:
         }
         return Ok(());
     }
-    let is_file = kind.is_file() || kind.is_symlink() && from.metadata(source).is_ok_and(|it| it.is_file());
+    let is_file =
+        kind.is_file() || kind.is_symlink() && from.metadata(source).is_ok_and(|target| target.is_file());
     if !is_file {
         return Ok(());
     }
@@ -155,7 +166,7 @@ fn copy(from: &Dir, source: &Path, to: &Dir, target: &Path, depth: usize) -> io:
     from.copy(source, to, target).map(drop)
 }
 
-/// Visits each regular file below `at`, until `visit` says that it is enough.
+/// Visits the regular files below `at` in the order of their names. Stops and returns false if `visit` returns false.
 fn walk(
     dir: &Dir,
     at: &Path,
@@ -194,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_what_was_made_or_changed() {
+    fn created_and_changed_files_are_kept() {
         let skill = tempfile::tempdir().unwrap();
         fs::create_dir_all(skill.path().join("evals/files/sub")).unwrap();
         for (name, text) in [("a.txt", "a"), ("b.txt", "b"), ("sub/c.txt", "c")] {
@@ -217,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_get_a_skill_without_its_cases() {
+    fn agents_receive_the_skill_without_its_cases() {
         let skill = tempfile::tempdir().unwrap();
         fs::create_dir_all(skill.path().join("evals/files")).unwrap();
         fs::create_dir_all(skill.path().join("references")).unwrap();
@@ -226,17 +237,17 @@ mod tests {
         }
         #[cfg(unix)]
         std::os::unix::fs::symlink("/etc/passwd", skill.path().join("link")).unwrap();
-        // Links in circles, and links that lead nowhere.
+        // Loops of links and dangling links.
         #[cfg(unix)]
         for (link, target) in
             [("one", "."), ("two", "."), ("references/up", ".."), ("none", "x"), ("self", "self")]
         {
             std::os::unix::fs::symlink(target, skill.path().join(link)).unwrap();
         }
-        // Whoever opens it waits for somebody who writes.
+        // If we open a FIFO, we block until another process writes to it.
         #[cfg(unix)]
         fifo(&skill.path().join("references/fifo"));
-        let (_scratch, copy) = without_cases(skill.path()).unwrap();
+        let (_scratch, copy) = copy_without_cases(skill.path()).unwrap();
         #[cfg(unix)]
         for name in ["one", "two", "references/up", "references/fifo", "none", "self"] {
             assert!(copy.join(name).symlink_metadata().is_err(), "{name}");
@@ -247,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_case_are_the_skills_own() {
+    fn files_of_a_task_must_be_inside_the_skill() {
         let skill = tempfile::tempdir().unwrap();
         let outside = tempfile::NamedTempFile::new().unwrap();
         assert!(RunDirectory::new(skill.path(), &["../x".to_owned()]).is_err());

@@ -1,58 +1,57 @@
-//! [`End`]: how a run ended, and what that says.
+//! [`End`]: the end of a run.
 
 use serde::{Deserialize, Serialize};
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum End {
-    /// The turn ended.
+    /// The agent ended the turn.
     Finished {
-        /// `end_turn`, `max_tokens` …
+        /// The stop reason of ACP, such as `end_turn` or `max_tokens`.
         stop_reason: String,
     },
-    /// The skill was loaded, and nothing else was to be found out.
+    /// The model loaded the skill of a query, which decides the result.
     Triggered,
-    /// The agent began to work without the skill.
+    /// The agent started to work on a query without loading the skill.
     WorkedWithout {
-        /// With which tool call.
+        /// The title of the first tool call.
         call: String,
     },
-    /// The time was over.
+    /// The timeout passed.
     TimedOut {
-        /// Whether the agent had done nothing at all until then.
+        /// True if the agent had sent nothing until then.
         silent: bool,
     },
-    /// The agent's process ended in the middle.
+    /// The agent's process ended during the run.
     Crashed {
-        /// In words.
+        /// A description such as `exited with code 3`.
         why: String,
     },
-    /// The agent answered with an error.
+    /// The agent answered a request with an error.
     Refused {
-        /// Which.
+        /// The method and the error.
         why: String,
     },
-    /// There was no agent to talk to.
+    /// The agent could not be started.
     NotStarted {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Somebody ended the evaluation. Such a run has no outcome.
+    /// The evaluation was stopped. Such a run has no outcome.
     Interrupted,
 }
 
 impl End {
-    /// What went wrong with the run itself; `None` when the run says something about the skill.
+    /// Returns the reason why a query has no valid result, or `None` if it has one. A timeout counts as not loading the skill,
+    /// unless the agent sent nothing.
     pub fn problem(&self) -> Option<String> {
         match self {
             Self::Finished { stop_reason } if stop_reason == "end_turn" => None,
             Self::Finished { stop_reason } => Some(format!("the turn ended with `{stop_reason}`")),
             Self::Triggered | Self::WorkedWithout { .. } | Self::TimedOut { silent: false } => None,
-            Self::TimedOut { silent: true } => {
-                Some("the agent did nothing until the time was over".to_owned())
-            }
+            Self::TimedOut { silent: true } => Some("the agent sent nothing before the timeout".to_owned()),
             Self::Crashed { why } => Some(format!("the agent {why}")),
             Self::Refused { why } => Some(format!("the agent refuses {why}")),
             Self::NotStarted { why } => Some(why.clone()),
@@ -60,10 +59,21 @@ impl End {
         }
     }
 
-    /// The same, once it is known how the agent's process ended.
+    /// Returns the reason why a run has no valid result, or `None` if it has one. Unlike a query, a task that exceeds the timeout
+    /// is incomplete and can't be graded.
+    pub(super) fn problem_of(&self, is_task: bool) -> Option<String> {
+        match self {
+            Self::TimedOut { .. } if is_task => Some("the timeout passed before the turn ended".to_owned()),
+            end => end.problem(),
+        }
+    }
+
+    /// Adds the description of the process's end to [`End::Crashed`]. `how` is empty for the built-in agent.
     pub(super) fn ended_as(self, how: &str) -> Self {
         match self {
-            Self::Crashed { .. } if how.is_empty() => Self::Crashed { why: "went away".to_owned() },
+            Self::Crashed { .. } if how.is_empty() => {
+                Self::Crashed { why: "closed the connection".to_owned() }
+            }
             Self::Crashed { .. } => Self::Crashed { why: how.to_owned() },
             other => other,
         }

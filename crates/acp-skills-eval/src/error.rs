@@ -1,66 +1,120 @@
-//! What keeps an evaluation from beginning, or its results from being kept. What goes wrong in one run is part of that run's
-//! [`Outcome`](super::Outcome) and ends nothing else.
+//! [`EvaluationError`]: errors that stop an evaluation. A failure of one run is part of its [`Outcome`](super::Outcome) and
+//! doesn't stop other runs.
 
 use std::{io, path::PathBuf};
 
+use serde_json::Value;
 use skills_core::{LoadError, exec::SandboxError};
 
-/// Why an evaluation cannot be made.
+/// An error that stops an evaluation, or that occurs when its results are stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvaluationError {
-    /// A skill cannot be loaded.
+    /// A skill can't be loaded.
     #[error("{source}")]
     Skill {
-        /// Its directory.
+        /// The skill's directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The skill's problems.
         source: LoadError,
     },
-    /// A file or directory cannot be read.
+    /// A file or directory can't be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file of cases is not what it should be.
-    #[error("{}: {message}", path.display())]
+    /// A file of cases is invalid.
+    #[error("{}: {problem}", path.display())]
     Cases {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
-        message: String,
+        /// The problem and its place in the file.
+        problem: CaseError,
     },
-    /// The skill has no case of either kind.
+    /// The skill has neither queries nor tasks. The path is its directory.
     #[error("there is nothing to evaluate: {} has no cases", .0.display())]
     NoCases(PathBuf),
     /// Two agents have the same name.
-    #[error("two agents are called `{0}`")]
+    #[error("two agents are named `{0}`")]
     SameName(String),
-    /// The name of an agent cannot name a directory.
+    /// The name of an agent can't be used for a directory.
     #[error(
-        "`{0}` cannot name an agent: a name has letters, digits, `-`, `_` and `.`, and is none that cases have"
+        "`{0}` is not a valid name for an agent: use letters, digits, `-`, `_` and `.`, but not `triggers` or a name that starts with `.` or `eval-`"
     )]
     AgentName(String),
-    /// The workspace holds an evaluation of something else.
+    /// The workspace contains an evaluation with another skill, other cases or other options.
     #[error("cannot resume {}: {reason}", path.display())]
     Resume {
-        /// The directory of the iteration.
+        /// The iteration's directory.
         path: PathBuf,
-        /// What differs.
+        /// The difference.
         reason: String,
     },
-    /// A result cannot be written.
+    /// A result can't be written.
     #[error("cannot write {}: {source}", path.display())]
     Unwritable {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The sandbox that was asked for does not work here.
+    /// The requested sandbox can't be used on this system.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+}
+
+/// An error that occurs when a file of cases is read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CaseError {
+    /// The file is not JSON, or a field is missing or has the wrong type.
+    #[error(transparent)]
+    Json(#[from] serde_path_to_error::Error<serde_json::Error>),
+    /// A query has no text.
+    #[error("a query is empty")]
+    EmptyQuery,
+    /// Two queries have the same text.
+    #[error("the query {0:?} appears twice")]
+    DuplicateQuery(String),
+    /// Two tasks have the same name.
+    #[error("two cases are called `{0}`")]
+    DuplicateName(String),
+    /// A task is invalid. The number is its index, starting at 0.
+    #[error("evals[{0}]: {1}")]
+    Task(usize, #[source] TaskError),
+}
+
+/// An error in a task.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TaskError {
+    /// The id is neither a number nor a string with text.
+    #[error("`id` is neither a number nor a string")]
+    Id,
+    /// Neither the name nor the id contains a character that directory names can have.
+    #[error("the name or `id` has no letter or digit for the name of a directory")]
+    Name,
+    /// The prompt has no text.
+    #[error("`prompt` is empty")]
+    EmptyPrompt,
+    /// The path of a file is absolute or contains `..`.
+    #[error("`{0}` does not stay in the directory")]
+    Outside(String),
+    /// A regular expression is invalid.
+    #[error("`{pattern}`: {source}")]
+    Pattern {
+        /// The expression.
+        pattern: String,
+        /// The problem.
+        source: regex::Error,
+    },
+    /// A value is neither a sentence nor a known check.
+    #[error("{0} is not an assertion: write a sentence, or an object with one of the known checks")]
+    Assertion(Value),
+    /// The exit code of a command is not a number in range.
+    #[error("`exit` is not an exit code")]
+    ExitCode,
 }

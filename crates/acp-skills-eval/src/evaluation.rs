@@ -1,4 +1,4 @@
-//! [`Evaluation`]: what is evaluated, how, and which runs that takes.
+//! [`Evaluation`]: the skill, the agents and the options of an evaluation, and the plan of its runs.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use acp_skills_intercept::Policy;
+use acp_skills::{intercept::Policy, library::MakeToolbox};
 use skills_core::{
     Discovery, Skill, SkillSet,
     discovery::{Root, load_dir},
@@ -21,59 +21,60 @@ use tempfile::TempDir;
 use super::{
     Allow, Case, Configuration, EvaluationError, OutputCase, RunId, TriggerCase, cases,
     connection::{Connection, Launch, OpenError},
-    directory::without_cases,
+    directory::copy_without_cases,
 };
-use acp_skills_runtime::library::MakeToolbox;
 
-/// The name of the agent when none is given.
+/// The name of the built-in agent, which is used if no agent is given.
 pub const EMBEDDED: &str = "embedded";
 
 /// An agent to evaluate on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentCommand {
-    /// What it is called in reports; names a directory.
+    /// The name in reports and directories.
     pub name: String,
-    /// Its program and arguments, run without a shell; the embedded agent when it is empty.
+    /// The program and its arguments, which are run without a shell. If it is empty, the built-in agent is used.
     pub command: Vec<OsString>,
 }
 
-/// Who judges sentences.
+/// The grader for assertions that are sentences.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Grader {
-    /// The agent whose work it is, in a fresh session without skills.
+    /// The evaluated agent itself, in a new session without skills.
     #[default]
     Same,
-    /// This one.
+    /// Another agent: its program and arguments.
     Command(Vec<OsString>),
-    /// Nobody.
+    /// No grader. Sentences are skipped.
     Nobody,
 }
 
-/// How an evaluation is made.
+/// The options of an evaluation.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// How often each case is run in each configuration.
+    /// The number of runs of each case in each configuration. The default is 3.
     pub runs: u32,
-    /// How many runs are made at the same time.
+    /// The maximum number of concurrent runs. The default is 1.
     pub jobs: usize,
-    /// How long one run may take, from the start of its agent.
+    /// The timeout of a run, from the start of its agent. The default is 5 minutes.
     pub timeout: Duration,
-    /// From which share of its runs on a query counts as triggering.
+    /// The minimum share of runs that have to load the skill, from 0 to 1, so that a query counts as loading it. The default
+    /// is 0.5.
     pub threshold: f64,
-    /// What agents may do without a person.
+    /// The permissions of agents. The default allows nothing.
     pub allow: Allow,
-    /// Who judges sentences.
+    /// The grader for assertions that are sentences. The default is the evaluated agent.
     pub grader: Grader,
-    /// Which share of the queries is to train with; all are one part without it.
+    /// The share of the queries for tuning, from 0 to 1. By default, the queries are not split.
     pub split: Option<f64>,
-    /// Which queries those are.
+    /// The seed for selecting the queries for tuning. The default is 0.
     pub seed: u64,
-    /// What the proxy does.
+    /// The proxy's policy.
     pub policy: Policy,
-    /// The sandbox in which agents run, made with the network: without it no model answers.
+    /// The sandbox in which agents run. It has to allow the network, because agents need it to reach their model. By default,
+    /// there is no sandbox.
     pub sandbox: Option<Sandbox>,
 }
 
@@ -94,15 +95,15 @@ impl Default for Options {
     }
 }
 
-/// What is evaluated, and how.
+/// An evaluation of a skill on agents. See the [crate documentation](crate) for an example.
 pub struct Evaluation {
-    /// The skill.
+    /// The evaluated skill, without its cases.
     pub skill: Arc<Skill>,
-    /// Its directory.
+    /// The skill's directory.
     pub dir: PathBuf,
-    /// Other skills that compete for the model's attention when queries are run.
+    /// Other skills that are offered together with the skill when queries are run.
     pub among: Vec<Arc<Skill>>,
-    /// An older version of the skill, to compare with instead of no skill.
+    /// An older version of the skill as the baseline. `None` compares with no skill.
     pub baseline: Option<Arc<Skill>>,
     /// The queries.
     pub queries: Vec<TriggerCase>,
@@ -110,29 +111,31 @@ pub struct Evaluation {
     pub evals: Vec<OutputCase>,
     /// The agents.
     pub agents: Vec<AgentCommand>,
-    /// How.
+    /// The options.
     pub options: Options,
     toolbox: Option<MakeToolbox>,
     program: Option<PathBuf>,
-    /// Copies of skills without their cases, which are what agents get.
+    /// The temporary directories with the copies of the skills.
     copies: Vec<TempDir>,
 }
 
-/// The runs that an evaluation takes.
+/// The runs of an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Plan {
-    /// In the order in which they begin.
+    /// The runs, in the order in which they start.
     pub runs: Vec<RunId>,
-    /// How many turns that takes of each agent, by its name, and of the grader if that is another one (`None`).
+    /// The number of turns of each agent by name. A grader that is not one of the agents is counted as `None`.
     pub turns: BTreeMap<Option<String>, usize>,
 }
 
 impl Evaluation {
-    /// Of the skill in `dir`, with the cases that are there, on the embedded agent.
+    /// Creates an evaluation of the skill in `dir` with the cases in it, on the built-in agent.
     ///
     /// # Errors
-    /// The skill or its cases cannot be read.
+    /// - [`EvaluationError::Skill`] if the skill is invalid.
+    /// - [`EvaluationError::Unreadable`] if a file can't be read or copied.
+    /// - [`EvaluationError::Cases`] if a file of cases is invalid.
     pub fn new(dir: &Path) -> Result<Self, EvaluationError> {
         let (dir, skill, copy) = load(dir)?;
         Ok(Self {
@@ -150,10 +153,11 @@ impl Evaluation {
         })
     }
 
-    /// On these agents, each with a name.
+    /// Sets the agents, each with a name and a command. An empty list keeps the built-in agent.
     ///
     /// # Errors
-    /// Two names are the same, or one cannot name a directory.
+    /// Returns [`EvaluationError::SameName`] if two names differ at most in case, and [`EvaluationError::AgentName`] if a name
+    /// can't be used for a directory.
     pub fn on(
         mut self,
         agents: impl IntoIterator<Item = (String, Vec<OsString>)>,
@@ -164,12 +168,12 @@ impl Evaluation {
         for agent in &agents {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             let name = &agent.name;
-            // `eval-…` is what directories of cases are called.
+            // These are names of directories for cases.
             let is_taken = name.starts_with("eval-") || name == "triggers";
             if name.is_empty() || name.starts_with('.') || is_taken || !name.chars().all(is_plain) {
                 return Err(EvaluationError::AgentName(name.clone()));
             }
-            // Some file systems do not tell case.
+            // Some file systems ignore case, so we do the same.
             if !names.insert(name.to_ascii_lowercase()) {
                 return Err(EvaluationError::SameName(name.clone()));
             }
@@ -180,25 +184,25 @@ impl Evaluation {
         Ok(self)
     }
 
-    /// Among the skills below `dir`.
+    /// Adds the skills in and below `dir`, which are offered together with the skill when queries are run.
     ///
     /// # Errors
-    /// There is no such directory.
+    /// Returns [`EvaluationError::Unreadable`] if the directory can't be listed.
     pub fn among(mut self, dir: &Path) -> Result<Self, EvaluationError> {
         fs::read_dir(dir).map_err(|source| EvaluationError::Unreadable { path: dir.to_owned(), source })?;
         let found = match load_dir(dir) {
             Ok((skill, _)) => vec![Arc::new(skill)],
             Err(_) => Discovery::new([Root::scanned(dir)]).find().iter().cloned().collect(),
         };
-        // The skill itself may be there too.
+        // Skip the evaluated skill, because it can be in the same directory.
         self.among.extend(found.into_iter().filter(|skill| skill.name != self.skill.name));
         Ok(self)
     }
 
-    /// Compared with the older version in `dir`.
+    /// Compares with the older version of the skill in `dir` instead of no skill.
     ///
     /// # Errors
-    /// It cannot be loaded.
+    /// Returns [`EvaluationError::Skill`] or [`EvaluationError::Unreadable`] if the older version can't be loaded.
     pub fn baseline(mut self, dir: &Path) -> Result<Self, EvaluationError> {
         let (_, skill, copy) = load(dir)?;
         self.baseline = Some(skill);
@@ -206,49 +210,52 @@ impl Evaluation {
         Ok(self)
     }
 
-    /// With the queries in a file.
+    /// Replaces the queries with those in a file.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// See [`read_queries`](crate::read_queries).
     pub fn queries(mut self, path: &Path) -> Result<Self, EvaluationError> {
         self.queries = cases::read_queries(path)?;
         Ok(self)
     }
 
-    /// How.
+    /// Sets the options.
     #[must_use]
     pub fn options(self, options: Options) -> Self {
         Self { options, ..self }
     }
 
-    /// How the tools over the skills are made.
+    /// Sets the function that creates the tools for a set of skills. The default is
+    /// [`Toolbox::new`](skills_core::Toolbox::new).
     #[must_use]
     pub fn toolbox(self, toolbox: MakeToolbox) -> Self {
         Self { toolbox: Some(toolbox), ..self }
     }
 
-    /// `acp-skills-proxy`: the bridge for agents without MCP over HTTP, and what ends agents when we are killed.
+    /// Sets the path of the `acp-skills-proxy` program. It is the bridge for agents without MCP over HTTP, and the watchdog that
+    /// ends agents if this process is killed.
     #[must_use]
     pub fn program(self, program: impl Into<PathBuf>) -> Self {
         Self { program: Some(program.into()), ..self }
     }
 
-    /// What the skill is compared with.
+    /// Returns the configuration with which the skill is compared.
     pub fn compared_with(&self) -> Configuration {
         if self.baseline.is_some() { Configuration::OldSkill } else { Configuration::WithoutSkill }
     }
 
-    /// Which runs it takes.
+    /// Returns the planned runs.
     ///
     /// # Errors
-    /// There is no case.
+    /// Returns [`EvaluationError::NoCases`] if there are neither queries nor tasks.
     pub fn plan(&self) -> Result<Plan, EvaluationError> {
         if self.queries.is_empty() && self.evals.is_empty() {
             return Err(EvaluationError::NoCases(self.dir.clone()));
         }
         let mut runs = Vec::new();
-        let (mut turns, compared): (BTreeMap<_, usize>, _) = (BTreeMap::new(), self.compared_with());
-        // Without the skill nothing can load it.
+        let mut turns: BTreeMap<_, usize> = BTreeMap::new();
+        let compared = self.compared_with();
+        // Queries are not run without a skill, because then there is nothing to load.
         let for_queries = [Some(Configuration::WithSkill), self.baseline.is_some().then_some(compared)];
         for number in 1..=self.options.runs {
             for agent in &self.agents {
@@ -274,12 +281,12 @@ impl Evaluation {
         for run in &runs {
             *turns.entry(Some(run.agent.clone())).or_default() += 1;
         }
-        // All runs of one case, then the next: what is done is of use when somebody ends it early.
+        // All runs of a case are made before the next case, so that a stopped evaluation has complete results for some cases.
         runs.sort_by_key(|run| (run.case.clone(), run.number));
         Ok(Plan { runs, turns })
     }
 
-    /// A fingerprint of all that runs depend on, so that a later session goes on with the same.
+    /// Returns a hash of everything that the runs depend on. An evaluation can be resumed only if it is unchanged.
     pub(super) fn fingerprint(&self) -> String {
         let text = |skill: &Skill| match (skill.dir(), &skill.source) {
             (Some(_), skills_core::Source::Stored(stored)) => fs::read(stored.file()).unwrap_or_default(),
@@ -290,17 +297,17 @@ impl Evaluation {
             all.extend(text(skill));
         }
         let Options { runs, timeout, allow, grader, .. } = &self.options;
-        let (queries, evals, agents) = (&self.queries, &self.evals, &self.agents);
+        let Self { queries, evals, agents, .. } = self;
         all.extend(format!("{queries:?}{evals:?}{agents:?}{runs}{timeout:?}{allow:?}{grader:?}").bytes());
         Sha256::of(&all).to_string()
     }
 
-    /// The agent of a run.
+    /// Returns the agent with this name.
     pub(super) fn agent(&self, name: &str) -> Option<&AgentCommand> {
         self.agents.iter().find(|agent| agent.name == name)
     }
 
-    /// Who judges the work of `agent`.
+    /// Returns the command of the grader for the work of `agent`, or `None` if there is no grader.
     pub(super) fn grader_of<'a>(&'a self, agent: &'a AgentCommand) -> Option<&'a [OsString]> {
         match &self.options.grader {
             Grader::Same => Some(&agent.command),
@@ -309,7 +316,7 @@ impl Evaluation {
         }
     }
 
-    /// Starts an agent in a directory, behind the proxy when it is to have skills.
+    /// Starts an agent in a directory. If there are skills, the proxy is put in front of it.
     pub(super) fn open(
         &self,
         command: &[OsString],
@@ -323,7 +330,7 @@ impl Evaluation {
         };
         let mut command = absolute(command);
         if let Some(sandbox) = self.options.sandbox.as_ref().filter(|_| !command.is_empty()) {
-            // The fallback of agents that take no tools is to read the files, and those are often below `/tmp`.
+            // Agents without our tools read the files of the skills, which are outside of the run's directory.
             let readable: Vec<_> = skills
                 .iter()
                 .flat_map(SkillSet::iter)
@@ -335,7 +342,7 @@ impl Evaluation {
     }
 }
 
-/// A command whose words mean the same in another directory: agents start in that of their run.
+/// Makes relative paths of existing files in a command absolute, because agents start in the directory of their run.
 fn absolute(command: &[OsString]) -> Vec<OsString> {
     let words = command.iter().map(|word| {
         let path = Path::new(word);
@@ -346,14 +353,14 @@ fn absolute(command: &[OsString]) -> Vec<OsString> {
     words.collect()
 }
 
-/// The skill in a directory: where that is, and the skill as agents get it.
+/// Loads the skill in a directory. Returns the directory, a copy of the skill without its cases, and the copy's directory.
 fn load(dir: &Path) -> Result<(PathBuf, Arc<Skill>, TempDir), EvaluationError> {
     let failed = |source| EvaluationError::Skill { path: dir.to_owned(), source };
     let unreadable = |source| EvaluationError::Unreadable { path: dir.to_owned(), source };
     let absolute = std::path::absolute(dir).map_err(unreadable)?;
     let (skill, _diagnostics) = load_dir(&absolute).map_err(failed)?;
     let real = skill.dir().unwrap_or(&absolute).to_owned();
-    let (copy, path) = without_cases(&real).map_err(unreadable)?;
+    let (copy, path) = copy_without_cases(&real).map_err(unreadable)?;
     let (skill, _diagnostics) = load_dir(&path).map_err(failed)?;
     Ok((real, Arc::new(skill), copy))
 }

@@ -1,5 +1,7 @@
-//! Whether assertions hold. What the program can check, it checks; a sentence is judged by a grader, who is an agent and not
-//! believed: a verdict counts when it is one, is about one assertion, and comes with evidence.
+//! Grades the assertions of a task.
+//!
+//! The program performs checks itself and asks a grader about sentences. The grader is an agent, so its answer is not trusted: a
+//! verdict counts only if there is exactly one for the assertion and it has evidence.
 
 use std::{
     fmt::Write,
@@ -8,66 +10,33 @@ use std::{
     time::{Duration, Instant},
 };
 
+use acp_skills::structured_output;
+use acp_skills_runtime::demo::wording::{ASSERTION, OPENING, WORK};
 use cap_std::{ambient_authority, fs::Dir};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::{process::Command, sync::watch};
 
 use super::{
-    Allow, Assertion, Check, End, Evaluation, OutputCase,
+    Allow, Assertion, Check, End, Evaluation, Grade, OutputCase,
     connection::Connection,
     conversation::{Script, converse},
     directory::Made,
     evaluation::AgentCommand,
     transcript::shortened,
 };
-use acp_skills::one_shot::parse;
-use acp_skills_runtime::demo::wording::{ASSERTION, OPENING, WORK};
 
-/// How long the command of an assertion may run.
+/// The timeout for the command of an assertion.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
-/// How much of a file is looked at.
+/// The maximum size of a file in a check.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
-/// How much the grader is given of the transcript, and of each file.
+/// The maximum length of the transcript and of each file in the grader's prompt.
 const MAX_TRANSCRIPT_CHARS: usize = 24_000;
 const MAX_FILE_CHARS: usize = 6_000;
-/// How many files it is given.
+/// The maximum number of files in the grader's prompt.
 const MAX_FILES: usize = 20;
 
-/// What became of one assertion. The field names are those of the standard.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Grade {
-    /// The assertion.
-    pub text: String,
-    /// Whether it holds; never without evidence.
-    pub passed: bool,
-    /// What shows it.
-    pub evidence: String,
-    /// Nobody could tell whether it holds.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub ungraded: bool,
-    /// Nobody was to tell (`--no-grader`); then it counts neither for nor against.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub skipped: bool,
-}
-
-impl Grade {
-    fn told(text: String, passed: bool, evidence: impl Into<String>) -> Self {
-        Self { text, passed, evidence: evidence.into(), ungraded: false, skipped: false }
-    }
-
-    /// One that cannot hold.
-    pub(super) fn unmet(text: String, why: impl Into<String>) -> Self {
-        Self::told(text, false, why)
-    }
-
-    fn ungraded(text: String, why: impl Into<String>) -> Self {
-        Self { ungraded: true, ..Self::told(text, false, why) }
-    }
-}
-
-/// What a run made, for those who judge it.
+/// The results of a run, for grading.
 pub(super) struct Work<'a> {
     pub(super) directory: &'a Path,
     pub(super) made: &'a [Made],
@@ -75,7 +44,7 @@ pub(super) struct Work<'a> {
     pub(super) transcript: &'a str,
 }
 
-/// Grades all assertions of a case. Returns how long the grader took; `None` when the evaluation was ended meanwhile.
+/// Grades all assertions of a task. Returns the grades and the grader's duration, or `None` if the evaluation was stopped.
 pub(super) async fn grade(
     evaluation: &Evaluation,
     agent: &AgentCommand,
@@ -102,9 +71,9 @@ pub(super) async fn grade(
                 Grade { skipped: true, ..Grade::ungraded(text.clone(), "there is no grader") }
             }
             Assertion::Sentence(text) => match verdicts.next() {
-                Some(Ok((passed, evidence))) => Grade::told(text.clone(), passed, evidence),
-                Some(Err(why)) => Grade::ungraded(text.clone(), why),
-                None => Grade::ungraded(text.clone(), "the grader did not come to it"),
+                Some(Ok(Judgement { passed, evidence })) => Grade::new(text.clone(), passed, evidence),
+                Some(Err(error)) => Grade::ungraded(text.clone(), error.to_string()),
+                None => Grade::ungraded(text.clone(), "the grader gave no verdict about it"),
             },
         });
     }
@@ -118,7 +87,7 @@ fn sentence(assertion: &Assertion) -> Option<&str> {
     }
 }
 
-/// What a grader answers with.
+/// The grader's answer.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Verdicts {
     /// One verdict for each assertion.
@@ -136,9 +105,34 @@ struct Verdict {
     evidence: String,
 }
 
-type Judged = Result<(bool, String), String>;
+/// A verdict that counts.
+#[derive(Debug, Clone)]
+struct Judgement {
+    passed: bool,
+    evidence: String,
+}
 
-/// Asks the grader about all sentences at once; the result has one entry for each.
+/// An error that occurs when the grader is asked for verdicts.
+#[derive(Debug, Clone, thiserror::Error)]
+enum NoVerdict {
+    #[error("cannot create a directory for the grader: {0}")]
+    Directory(String),
+    #[error("cannot start the grader: {0}")]
+    Start(String),
+    #[error("the grader gave no verdict: {0}")]
+    Answer(String),
+    #[error("the grader gave no verdict about it")]
+    Missing,
+    #[error("the grader gave more than one verdict about it")]
+    Ambiguous,
+    #[error("the grader gave a verdict without evidence")]
+    NoEvidence,
+}
+
+type Judged = Result<Judgement, NoVerdict>;
+
+/// Asks the grader about all sentences at once. The result has one entry for each sentence, or is `None` if the evaluation was
+/// stopped.
 async fn judge(
     evaluation: &Evaluation,
     command: &[std::ffi::OsString],
@@ -147,25 +141,25 @@ async fn judge(
     work: &Work<'_>,
     stop: &watch::Receiver<bool>,
 ) -> Option<Vec<Judged>> {
-    let nothing = |why: String| Some(sentences.iter().map(|_| Err(why.clone())).collect());
-    let prompt = parse::request::<Verdicts>(&question(case, sentences, work));
-    let scratch = match tempfile::tempdir().and_then(|dir| Ok((dunce::canonicalize(dir.path())?, dir))) {
-        Ok(scratch) => scratch,
-        Err(error) => return nothing(format!("there is no directory for the grader: {error}")),
+    let none = |error: NoVerdict| Some(sentences.iter().map(|_| Err(error.clone())).collect());
+    let prompt = structured_output::prompt_for::<Verdicts>(&question(case, sentences, work));
+    let created = tempfile::tempdir().and_then(|dir| Ok((dunce::canonicalize(dir.path())?, dir)));
+    let (directory, _guard) = match created {
+        Ok(created) => created,
+        Err(error) => return none(NoVerdict::Directory(error.to_string())),
     };
-    let opened = evaluation.open(command, &scratch.0, None);
-    let mut connection: Connection = match opened {
+    let mut connection: Connection = match evaluation.open(command, &directory, None) {
         Ok(connection) => connection,
-        Err(error) => return nothing(format!("the grader: {error:#}")),
+        Err(error) => return none(NoVerdict::Start(error.to_string())),
     };
     let script = Script {
-        directory: &scratch.0,
+        directory: &directory,
         prompt: &prompt,
         timeout: evaluation.options.timeout,
         allow: Allow::default(),
         stop_when_loaded: None,
         instructions: &[],
-        record: None,
+        message_log: None,
     };
     let conversation = converse(&mut connection, &script, stop.clone()).await;
     let ended = connection.close().await;
@@ -174,31 +168,31 @@ async fn judge(
     }
     let end = conversation.end.ended_as(&ended.how);
     if let Some(problem) = end.problem() {
-        return nothing(format!("the grader gave no verdict: {problem}"));
+        return none(NoVerdict::Answer(problem));
     }
-    match parse::read::<Verdicts>(&conversation.transcript.answer()) {
+    match structured_output::parse::<Verdicts>(&conversation.transcript.answer()) {
         Ok(found) => Some(verdicts(&found.verdicts, sentences.len())),
-        Err(error) => nothing(format!("the grader gave no verdict: {}", error.problem)),
+        Err(error) => none(NoVerdict::Answer(error.problem)),
     }
 }
 
-/// The verdict about each of `count` assertions, if there is exactly one and it has evidence.
+/// Returns the verdict about each of `count` assertions, if there is exactly one and it has evidence.
 fn verdicts(found: &[Verdict], count: usize) -> Vec<Judged> {
     let about = |number| {
         let mut about = found.iter().filter(|verdict| verdict.assertion == number);
         match (about.next(), about.next()) {
-            (None, _) => Err("the grader gave no verdict about it".to_owned()),
-            (Some(_), Some(_)) => Err("the grader gave more than one verdict about it".to_owned()),
-            (Some(verdict), None) if !is_evidence(&verdict.evidence) => {
-                Err("the grader gave a verdict without evidence".to_owned())
+            (None, _) => Err(NoVerdict::Missing),
+            (Some(_), Some(_)) => Err(NoVerdict::Ambiguous),
+            (Some(verdict), None) if !is_evidence(&verdict.evidence) => Err(NoVerdict::NoEvidence),
+            (Some(verdict), None) => {
+                Ok(Judgement { passed: verdict.passed, evidence: verdict.evidence.trim().to_owned() })
             }
-            (Some(verdict), None) => Ok((verdict.passed, verdict.evidence.trim().to_owned())),
         }
     };
     (1..=count).map(about).collect()
 }
 
-/// Whether a text says anything.
+/// Returns true if a text is more than a placeholder such as `N/A`.
 fn is_evidence(text: &str) -> bool {
     let words: String = text.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
     !words.is_empty()
@@ -208,7 +202,7 @@ fn is_evidence(text: &str) -> bool {
 
 fn question(case: &OutputCase, sentences: &[&str], work: &Work<'_>) -> String {
     let mut number = [0; 8];
-    // Without randomness the marks are only less hard to forge.
+    // If there is no randomness, the mark stays constant, and material could forge it more easily.
     let _ = getrandom::fill(&mut number);
     let mark = format!("{:016x}", u64::from_le_bytes(number));
     let mut text = format!(
@@ -245,16 +239,16 @@ fn question(case: &OutputCase, sentences: &[&str], work: &Work<'_>) -> String {
     text
 }
 
-/// Checks what needs no judgement.
+/// Performs a check.
 async fn checked(check: &Check, work: &Work<'_>, allow: Allow) -> Grade {
     let text = Assertion::Check(check.clone()).text();
     match check {
         Check::FileExists(file) => match open(work.directory, file) {
-            Ok(metadata) => Grade::told(text, true, format!("`{file}` has {} bytes", metadata.0)),
-            Err(error) => Grade::told(text, false, format!("`{file}`: {error}")),
+            Ok((bytes, _)) => Grade::new(text, true, format!("`{file}` has {bytes} bytes")),
+            Err(error) => Grade::new(text, false, format!("`{file}`: {error}")),
         },
         Check::FileMatches(file, pattern) => match open(work.directory, file) {
-            Err(error) => Grade::told(text, false, format!("`{file}`: {error}")),
+            Err(error) => Grade::new(text, false, format!("`{file}`: {error}")),
             Ok((bytes, _)) if bytes > MAX_FILE_BYTES => {
                 Grade::ungraded(text, format!("`{file}` has {bytes} bytes"))
             }
@@ -262,7 +256,7 @@ async fn checked(check: &Check, work: &Work<'_>, allow: Allow) -> Grade {
         },
         Check::AnswerMatches(pattern) => found(text, pattern, work.answer, "the answer"),
         Check::Command(..) if !allow.checks => {
-            Grade::ungraded(text, "the case runs a command, which was not allowed (--allow checks)")
+            Grade::ungraded(text, "commands of assertions are not allowed (--allow checks)")
         }
         Check::Command(words, exit) => run(text, words, *exit, work.directory).await,
     }
@@ -270,13 +264,13 @@ async fn checked(check: &Check, work: &Work<'_>, allow: Allow) -> Grade {
 
 fn found(text: String, pattern: &regex::Regex, content: &str, place: &str) -> Grade {
     match pattern.find(content) {
-        Some(found) => Grade::told(text, true, format!("{place} has: {}", shortened(found.as_str(), 300))),
-        None => Grade::told(text, false, format!("nothing in {place} matches")),
+        Some(found) => Grade::new(text, true, format!("{place} has: {}", shortened(found.as_str(), 300))),
+        None => Grade::new(text, false, format!("{place} has no match")),
     }
 }
 
-/// The size of a file in the run's directory, and its text when it is not too long. A link that leads out of the directory
-/// is no file of it.
+/// Returns the size of a file in the run's directory, and its text if it is within the limit. A link that leads out of the
+/// directory is an error.
 fn open(directory: &Path, file: &str) -> std::io::Result<(u64, String)> {
     let dir = Dir::open_ambient_dir(directory, ambient_authority())?;
     let metadata = dir.metadata(file)?;
@@ -296,15 +290,15 @@ async fn run(text: String, words: &[String], exit: i32, directory: &Path) -> Gra
         .output();
     match tokio::time::timeout(COMMAND_TIMEOUT, running).await {
         Err(_) => {
-            Grade::told(text, false, format!("`{shown}` took longer than {} s", COMMAND_TIMEOUT.as_secs()))
+            Grade::new(text, false, format!("`{shown}` took longer than {} s", COMMAND_TIMEOUT.as_secs()))
         }
         Ok(Err(error)) => Grade::ungraded(text, format!("`{shown}` cannot be run: {error}")),
         Ok(Ok(output)) => {
-            let said = String::from_utf8_lossy(&output.stdout).into_owned()
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned()
                 + &String::from_utf8_lossy(&output.stderr);
-            let said = shortened(said.trim(), 300);
+            let printed = shortened(printed.trim(), 300);
             let how = acp_skills_runtime::agent::describe(output.status);
-            Grade::told(text, output.status.code() == Some(exit), format!("it {how}: {said}"))
+            Grade::new(text, output.status.code() == Some(exit), format!("it {how}: {printed}"))
         }
     }
 }
@@ -314,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_needs_evidence_and_a_number_of_its_own() {
+    fn a_verdict_needs_evidence_and_a_unique_number() {
         let verdict =
             |assertion, passed, evidence: &str| Verdict { assertion, passed, evidence: evidence.to_owned() };
         let found = [
@@ -328,7 +322,7 @@ mod tests {
             verdict(6, false, "there is no file"),
         ];
         let judged = verdicts(&found, 6);
-        let passed: Vec<_> = judged.iter().map(|it| it.as_ref().ok().map(|it| it.0)).collect();
+        let passed: Vec<_> = judged.iter().map(|verdict| Some(verdict.as_ref().ok()?.passed)).collect();
         assert_eq!(passed, [Some(true), None, None, None, None, Some(false)]);
     }
 }

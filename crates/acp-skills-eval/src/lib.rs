@@ -1,12 +1,16 @@
-//! Does a skill work, on any agent: is it loaded when it should be, and is the result better with it than without?
+//! Evaluates Agent Skills on ACP agents.
 //!
-//! An [`Evaluation`] is a skill, its cases and some agents. [`Evaluation::plan`] says which runs that takes;
-//! [`Evaluation::run`] makes them, keeps everything in a [`Workspace`] and tells each [`Outcome`] as it comes; a [`Report`]
-//! adds outcomes up. Nothing is printed.
+//! An evaluation answers two questions: does the model load the skill when it should, and are the results better with the skill
+//! than without it? The command `acp-skills-proxy eval` is built on this crate.
 //!
-//! Each run has an agent process, a session and an empty directory of its own. The skill reaches the agent through the proxy
-//! alone, so every activation is seen where it is served, whoever in the agent asked for it; a run without the skill has no
-//! proxy at all.
+//! 1. [`Evaluation::new`] reads a skill with its cases. **Queries** ([`TriggerCase`]) are prompts that should load the skill or
+//!    should not. **Tasks** ([`OutputCase`]) have assertions about the result.
+//! 2. [`Evaluation::run`] makes all runs, stores them in a [`Workspace`] and reports the [`Progress`]. Each run has its own agent
+//!    process, session and empty directory. It ends with an [`Outcome`].
+//! 3. The [`Report`] summarizes the outcomes: [`Triggers`] for the queries and [`Benchmark`] for the tasks of each agent.
+//!
+//! The agent receives the skill through the proxy only, so every load of the skill is recorded. Runs without the skill don't use
+//! the proxy. This crate doesn't print anything.
 //!
 //! ```
 //! use acp_skills_eval::{Evaluation, Workspace};
@@ -17,7 +21,7 @@
 //! # std::fs::create_dir_all(dir.join("evals"))?;
 //! # std::fs::write(dir.join("SKILL.md"), "---\nname: greet\ndescription: Greets people.\n---\n\nSay hello.\n")?;
 //! # std::fs::write(dir.join("evals/eval_queries.json"), r#"[{ "query": "Greet these people", "should_trigger": true }]"#)?;
-//! // Without an agent the embedded one answers, which has no model.
+//! // Without an agent, the built-in scripted agent answers.
 //! let evaluation = Evaluation::new(&dir)?;
 //! let workspace = Workspace::create(&root.path().join("greet-workspace"), &evaluation)?;
 //! let report = evaluation.run(&workspace, |_progress| {}, std::future::pending()).await?;
@@ -25,23 +29,27 @@
 //! # Ok(()) }
 //! ```
 //!
-//! | file | owns |
+//! # Modules
+//!
+//! All public items are exported at the root of the crate.
+//!
+//! | module | responsible for |
 //! |---|---|
-//! | `cases` | the cases of a skill, as files have them |
-//! | `evaluation` | what is evaluated, how, and which runs that takes |
-//! | `runner` | making the runs, some at a time |
-//! | `outcome` | what is known of one run |
-//! | `run` | one run, from its directory to its grades |
-//! | `connection` | the agent of a run, and the proxy in front of it |
-//! | `conversation` | the client's side of a run, and how it ended (`end`) |
-//! | `permission` | what the agent may do |
-//! | `directory` | where a run works, and what it made there |
-//! | `transcript` | what was said |
-//! | `grading` | whether assertions hold; `wording` has what graders are told by |
-//! | `statistics` | means, rates, intervals |
-//! | `report` | outcomes, added up; `benchmark` and `triggers` have the two kinds |
-//! | `workspace` | the files |
-//! | `error` | what keeps an evaluation from being made |
+//! | `evaluation` | [`Evaluation`], its [`Options`] and its [`Plan`] |
+//! | `cases` | the queries and tasks of a skill |
+//! | `runner` | running several runs at a time |
+//! | `run` | one run from start to end |
+//! | `connection` | the agent of a run, with or without the proxy in front of it |
+//! | `conversation` | the client's side of a run |
+//! | `permission` | answers to permission requests |
+//! | `directory` | the working directory of a run |
+//! | `transcript` | the messages of a run |
+//! | `grading` | performing checks and asking the grader |
+//! | `end`, `grade`, `outcome` | the results of one run |
+//! | `statistics` | means, rates and intervals |
+//! | `benchmark`, `triggers`, `report` | the results of all runs |
+//! | `workspace` | the files of an evaluation |
+//! | `error` | errors that stop an evaluation |
 
 mod benchmark;
 mod cases;
@@ -50,8 +58,9 @@ mod conversation;
 mod directory;
 mod end;
 mod error;
-#[expect(clippy::module_inception, reason = "the type that everything here is about")]
+#[expect(clippy::module_inception, reason = "the module is named after its main type")]
 mod evaluation;
+mod grade;
 mod grading;
 mod outcome;
 mod permission;
@@ -67,11 +76,11 @@ pub use self::{
     benchmark::{Benchmark, CaseSummary, ConfigurationSummary},
     cases::{Assertion, Check, OUTPUT_CASES, OutputCase, TRIGGER_CASES, TriggerCase, read_queries},
     end::End,
-    error::EvaluationError,
+    error::{CaseError, EvaluationError, TaskError},
     evaluation::{AgentCommand, EMBEDDED, Evaluation, Grader, Options, Plan},
-    grading::Grade,
+    grade::Grade,
     outcome::{Case, Configuration, Outcome, RunId, Status},
-    permission::{Allow, PermissionRequest},
+    permission::{Allow, PermissionAnswer},
     report::{AgentReport, Report},
     runner::Progress,
     statistics::{Confusion, Part, Spread, pass_all, pass_at, split, wilson},

@@ -1,4 +1,5 @@
-//! [`Outcome`]: what is known of one run. It is all that reports are made from, and what is kept of a run to go on later.
+//! [`Outcome`]: the result of one run. Reports are computed from outcomes alone, and an interrupted evaluation resumes from
+//! the stored ones.
 
 use std::fmt;
 
@@ -7,37 +8,37 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     end::End,
-    grading::Grade,
-    permission::PermissionRequest,
+    grade::Grade,
+    permission::PermissionAnswer,
     transcript::{Metrics, Tokens},
 };
 
-/// Which case a run is of.
+/// The case of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Case {
-    /// A query, by its place in the file, from 0.
+    /// A query, by its index in the file, starting at 0.
     Query(usize),
     /// A task, by its name.
     Eval(String),
 }
 
-/// What the agent has in a run.
+/// The configuration of the agent in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Configuration {
-    /// The skill.
+    /// With the skill, behind the proxy.
     WithSkill,
-    /// Neither the skill nor the proxy.
+    /// Without the skill and without the proxy.
     WithoutSkill,
-    /// An older version of the skill.
+    /// With an older version of the skill, behind the proxy.
     OldSkill,
 }
 
 impl Configuration {
-    /// The name of its directory.
+    /// Returns the name of the configuration's directory, such as `with_skill`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::WithSkill => "with_skill",
@@ -47,17 +48,17 @@ impl Configuration {
     }
 }
 
-/// Which run.
+/// The identity of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunId {
-    /// The name of the agent.
+    /// The agent's name.
     pub agent: String,
     /// The case.
     pub case: Case,
-    /// What the agent has.
+    /// The configuration.
     pub configuration: Configuration,
-    /// From 1.
+    /// The run's number, starting at 1.
     pub number: u32,
 }
 
@@ -72,71 +73,73 @@ impl fmt::Display for RunId {
     }
 }
 
-/// What became of a run, in a word.
+/// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Status {
-    /// Everything is as it should be.
+    /// All expectations were met.
     Passed,
-    /// It is not.
+    /// An expectation was not met.
     Failed,
-    /// It is not, and the skill was not loaded although it should have been: the description is to blame, not the body.
+    /// The skill was not loaded although it should have been. The description of the skill is the cause, not its body.
     NotActivated,
-    /// Something could not be judged.
+    /// Some assertions could not be graded, and no other expectation was missed.
     Ungraded,
-    /// The run says nothing about the skill: the agent failed.
+    /// The agent failed, so the run says nothing about the skill.
     Error,
 }
 
-/// What is known of one run.
+/// The result of one run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// Which run.
+    /// The identity of a run.
     pub run: RunId,
-    /// In a word.
+    /// The run's status.
     pub status: Status,
-    /// How it ended.
+    /// The end of the conversation.
     pub end: End,
-    /// The skills whose instructions the model was given, in that order.
+    /// The names of the skills whose instructions the model received, in the order of their first load.
     pub loaded: Vec<String>,
-    /// Whether the evaluated skill is among them.
+    /// True if the evaluated skill was loaded.
     pub triggered: bool,
-    /// When it began.
+    /// The start time of the run.
     pub started: Timestamp,
-    /// How long the turn took, in milliseconds.
+    /// The duration of the turn in milliseconds.
     pub duration_ms: u64,
-    /// How long the grader took, in milliseconds.
+    /// The duration of the grading in milliseconds. `None` if the grader was not asked.
     pub grader_ms: Option<u64>,
-    /// What the agent reports.
+    /// The used tokens, if the agent reports them.
     pub tokens: Option<Tokens>,
-    /// Figures about the conversation.
+    /// Statistics about the conversation.
     pub metrics: Metrics,
-    /// What the agent asked for.
-    pub permissions: Vec<PermissionRequest>,
-    /// Files outside of the run's directory that a tool call says it changed, with or without asking.
+    /// The agent's permission requests, with the answers.
+    pub permissions: Vec<PermissionAnswer>,
+    /// Files outside of the run's directory that tool calls report as changed.
     pub outside: Vec<String>,
-    /// The files that were made or changed.
+    /// The files that were created or changed, relative to the run's directory.
     pub outputs: Vec<String>,
-    /// What became of each assertion.
+    /// The grade of each assertion. Empty for queries.
     pub grades: Vec<Grade>,
-    /// What the agent said.
+    /// The text of the agent's messages.
     pub answer: String,
-    /// The agent, as it calls itself.
+    /// The name and version that the agent sends, if any.
     pub agent_info: Option<String>,
-    /// Its model, where it says.
+    /// The agent's model, if it sends it.
     pub model: Option<String>,
-    /// The end of what it wrote to stderr; kept when it failed.
+    /// The end of the agent's standard error output. Empty if the agent did not fail.
     pub stderr: String,
 }
 
 impl Outcome {
-    /// How many assertions hold, and of how many. Those that nobody was to grade do not count; those that nobody could
-    /// grade do not hold.
+    /// Returns the number of assertions that passed, and the number of all assertions.
+    ///
+    /// Assertions that were skipped don't count. Assertions that could not be graded count as failed.
     pub fn passed_of(&self) -> (u64, u64) {
         let counted = self.grades.iter().filter(|grade| !grade.skipped);
-        let (mut passed, mut total) = (0, 0);
+        let mut passed = 0;
+        let mut total = 0;
         for grade in counted {
             passed += u64::from(grade.passed && !grade.ungraded);
             total += 1;
@@ -144,7 +147,8 @@ impl Outcome {
         (passed, total)
     }
 
-    /// The share of assertions that hold; none when the agent failed, unknown when there is none to count.
+    /// Returns the share of assertions that passed, from 0 to 1. It is 0 if the agent failed, and `None` if there are no
+    /// assertions to count.
     pub fn pass_rate(&self) -> Option<f64> {
         if self.status == Status::Error {
             return Some(0.0);
@@ -153,13 +157,13 @@ impl Outcome {
         super::statistics::rate(passed, total)
     }
 
-    /// Whether nothing fell short.
+    /// Returns true if the status is [`Status::Passed`].
     pub fn is_passed(&self) -> bool {
         self.status == Status::Passed
     }
 
-    /// What went wrong with the run itself.
+    /// Returns the reason why the run has no valid result, or `None` if it has one.
     pub fn problem(&self) -> Option<String> {
-        super::run::problem_of(&self.end, matches!(self.run.case, Case::Eval(_)))
+        self.end.problem_of(matches!(self.run.case, Case::Eval(_)))
     }
 }

@@ -1,168 +1,172 @@
-//! What becomes of a request for permission: nobody is there to ask, so what was not allowed beforehand is refused, and told.
+//! Decides permission requests of a run. There is no user to ask, so everything that was not allowed beforehand is refused,
+//! and the transcript says so.
 //!
-//! An edit outside of the run's directory is refused whatever was allowed, and so is one that does not say where it is. A
-//! request is only what the agent tells of itself: an agent that does not ask is held by a sandbox alone.
+//! An edit outside of the run's directory is always refused, and so is an edit that doesn't name a file. This relies on the
+//! agent: it describes its own request, and an agent that doesn't ask is only held back by a sandbox.
 
 use std::path::{Component, Path, PathBuf};
 
+use acp_skills::{
+    client::{PermissionDecision, PermissionRequest},
+    intercept::tool_paths::{self, Place, Role},
+};
+use acp_skills_runtime::paths::resolve;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// What an agent may do without a person.
+/// Permissions that agents have without asking a user. The default allows nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each field is an independent switch")]
 pub struct Allow {
-    /// Read and write files in the run's directory.
+    /// Reading and writing files in the run's directory.
     pub edits: bool,
-    /// Run commands.
+    /// Running commands.
     pub commands: bool,
-    /// Anything else that it asks for.
+    /// All other requests.
     pub others: bool,
-    /// The commands of assertions are run; they are the skill's author's, not the agent's.
+    /// Running the commands of assertions. The author of the skill wrote them, not the agent.
     pub checks: bool,
 }
 
 impl Allow {
-    /// Everything.
+    /// Allows everything.
     pub const ALL: Self = Self { edits: true, commands: true, others: true, checks: true };
 }
 
-/// A request for permission, and what became of it.
+/// A permission request of a run, and the answer to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct PermissionRequest {
-    /// What the agent calls it.
+pub struct PermissionAnswer {
+    /// The title of the tool call, or its id if it has no title.
     pub title: String,
-    /// The kind of tool: `edit`, `execute` …
+    /// The kind of the tool call, such as `edit` or `execute`.
     pub kind: String,
-    /// Whether it was granted.
+    /// True if the request was granted.
     pub granted: bool,
-    /// Why, or why not.
+    /// The flag that grants such requests, or the reason for the refusal.
     pub why: String,
 }
 
-/// Decides about `session/request_permission` with these parameters, in a run in `directory`.
-pub(super) fn decide(params: &Value, directory: &Path, allow: Allow) -> PermissionRequest {
-    let call = &params["toolCall"];
-    let kind = call["kind"].as_str().unwrap_or("other");
-    let title = call["title"].as_str().or(call["toolCallId"].as_str()).unwrap_or("a tool call").to_owned();
-    let (granted, why) = verdict(kind, call, directory, allow);
-    PermissionRequest { title, kind: kind.to_owned(), granted, why }
+impl PermissionAnswer {
+    /// Decides about a request in a run that works in `directory`, which has to be canonical.
+    pub(super) fn to(request: &PermissionRequest, directory: &Path, allow: Allow) -> Self {
+        let call = &request.raw["toolCall"];
+        let kind = request.kind.as_deref().unwrap_or("other");
+        let title = request.title.as_deref().or(call["toolCallId"].as_str()).unwrap_or("a tool call");
+        let (granted, why) = decide(kind, &CallPaths::of(call), directory, allow);
+        Self { title: title.to_owned(), kind: kind.to_owned(), granted, why }
+    }
+
+    /// Returns the decision that the client sends. A granted request is allowed once, never for the whole session.
+    pub(super) fn decision(&self) -> PermissionDecision {
+        if self.granted { PermissionDecision::AllowOnce } else { PermissionDecision::Refuse }
+    }
 }
 
-fn verdict(kind: &str, call: &Value, directory: &Path, allow: Allow) -> (bool, String) {
-    let paths = paths(call);
-    let outside = paths.iter().find(|path| !is_below(path, directory));
-    match (kind, outside) {
-        ("edit" | "delete" | "move", Some(path)) => {
-            (false, format!("{} is outside of the run's directory", path.display()))
+/// Returns true if the tool call is allowed, and the flag or the reason for it.
+fn decide(kind: &str, paths: &CallPaths, directory: &Path, allow: Allow) -> (bool, String) {
+    let names_file = !paths.files.is_empty();
+    match (kind, paths.outside(directory)) {
+        ("edit" | "delete" | "move", Some(place)) => {
+            (false, format!("{place} is outside of the run's directory"))
         }
-        ("edit" | "delete" | "move", None) if paths.is_empty() => {
+        ("edit" | "delete" | "move", None) if !names_file => {
             (false, "the request does not say which file is edited".to_owned())
         }
         ("edit" | "delete" | "move", None) => (allow.edits, "--allow edits".to_owned()),
         ("execute", _) => (allow.commands, "--allow commands".to_owned()),
-        ("read" | "search", None) if !paths.is_empty() && allow.edits => (true, "--allow edits".to_owned()),
+        ("read" | "search", None) if names_file && allow.edits => (true, "--allow edits".to_owned()),
         _ => (allow.others, "--allow all".to_owned()),
     }
 }
 
-/// The answer to a request with these parameters: only this once, and only what was offered for it.
-pub(super) fn answer(params: &Value, granted: bool) -> Value {
-    let kinds: &[&str] = if granted { &["allow_once"] } else { &["reject_once", "reject_always"] };
-    let options = || params["options"].as_array().into_iter().flatten();
-    let chosen = kinds.iter().find_map(|kind| options().find(|option| option["kind"] == *kind));
-    match chosen {
-        Some(option) => json!({ "outcome": { "outcome": "selected", "optionId": option["optionId"] } }),
-        None => json!({ "outcome": { "outcome": "cancelled" } }),
-    }
+/// The paths that a tool call names.
+#[derive(Debug, Default)]
+pub(super) struct CallPaths {
+    /// The files that the call reads or changes.
+    pub(super) files: Vec<PathBuf>,
+    /// The directories in which it works. `None` is a place that can't be determined.
+    bases: Vec<Option<PathBuf>>,
 }
 
-/// Which files a tool call names, in every way that agents have.
-pub(super) fn paths(call: &Value) -> Vec<PathBuf> {
-    let list = |key: &str| call[key].as_array().into_iter().flatten();
-    let located = list("locations").map(|location| &location["path"]);
-    let differing = list("content").filter(|it| it["type"] == "diff").map(|diff| &diff["path"]);
-    let mut found: Vec<PathBuf> =
-        located.chain(differing).filter_map(Value::as_str).map(PathBuf::from).collect();
-    arguments(&call["rawInput"], &mut found);
-    found
-}
-
-/// Paths in the arguments of a tool: members whose names say so, and the files that a list of changes is keyed by.
-fn arguments(value: &Value, found: &mut Vec<PathBuf>) {
-    match value {
-        Value::Object(members) => {
-            for (name, value) in members {
-                let name = name.to_ascii_lowercase();
-                match value {
-                    Value::String(path) if !path.is_empty() && names_path(&name) => found.push(path.into()),
-                    Value::Object(changes) if name == "changes" => {
-                        found.extend(changes.keys().map(PathBuf::from));
-                        changes.values().for_each(|value| arguments(value, found));
-                    }
-                    value => arguments(value, found),
-                }
+impl CallPaths {
+    /// Collects the paths in the locations, the diffs and the input of a tool call.
+    pub(super) fn of(call: &Value) -> Self {
+        let list = |key: &str| call[key].as_array().into_iter().flatten();
+        let locations = list("locations").map(|location| &location["path"]);
+        let diffs = list("content").filter(|block| block["type"] == "diff").map(|diff| &diff["path"]);
+        let files = locations.chain(diffs).filter_map(Value::as_str).map(PathBuf::from);
+        let mut paths = Self { files: files.collect(), bases: Vec::new() };
+        for Place { path, role } in tool_paths::named_in(&call["rawInput"].to_string()) {
+            // Agents send empty strings for optional members.
+            if path.as_deref() == Some("") {
+                continue;
+            }
+            match (path, role) {
+                (Some(path), Role::File) => paths.files.push(path.into()),
+                (path, _) => paths.bases.push(path.map(|path| local(&path))),
             }
         }
-        Value::Array(items) => items.iter().for_each(|value| arguments(value, found)),
-        _ => {}
+        paths
+    }
+
+    /// Describes the first place that is not below `directory`.
+    fn outside(&self, directory: &Path) -> Option<String> {
+        let files = self.files.iter().map(Some);
+        files.chain(self.bases.iter().map(Option::as_ref)).find_map(|place| match place {
+            Some(path) if is_below(path, directory) => None,
+            Some(path) => Some(path.display().to_string()),
+            None => Some("a place that the request does not name clearly".to_owned()),
+        })
     }
 }
 
-fn names_path(name: &str) -> bool {
-    let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    ["path", "file", "filename", "target", "destination", "source", "dest", "to", "from"]
-        .contains(&name.as_str())
-        || name.ends_with("path")
-        || name.ends_with("file")
+/// Returns the path in a `file` URI, and any other text as a path.
+fn local(place: &str) -> PathBuf {
+    place.strip_prefix("file://").unwrap_or(place).into()
 }
 
-/// Whether `path` is below `directory` (canonical), also once links are followed.
+/// Returns true if `path` is below `directory` after links are resolved. A relative path starts at `directory`, which has to
+/// be canonical.
 pub(super) fn is_below(path: &Path, directory: &Path) -> bool {
-    let absolute = directory.join(path);
+    let Some(mut resolved) = resolve(path, Some(directory)) else { return false };
+    if resolved.components().any(|component| component == Component::ParentDir) {
+        // The path has a `..` below a directory that doesn't exist yet. Remove it and resolve the path again, because the
+        // shorter path can pass through other links.
+        match resolve(&without_parents(&resolved), None) {
+            Some(again) => resolved = again,
+            None => return false,
+        }
+    }
+    resolved.starts_with(directory)
+}
+
+/// Removes each `..` together with the component before it.
+fn without_parents(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
-    for component in absolute.components() {
+    for component in path.components() {
         match component {
             Component::ParentDir => {
-                // What the system makes of `link/..` depends on the link.
-                plain = dunce::canonicalize(&plain).unwrap_or(plain);
                 plain.pop();
             }
-            Component::CurDir => {}
             component => plain.push(component),
         }
     }
-    // The file may not exist yet; the nearest directory that does decides.
-    let mut existing = plain.as_path();
-    let mut rest = Vec::new();
-    loop {
-        // A link that leads nowhere yet would be written through.
-        if existing.symlink_metadata().is_ok() {
-            return dunce::canonicalize(existing).is_ok_and(|real| {
-                let real = rest.iter().rev().fold(real, |path, name| path.join(name));
-                real.starts_with(directory)
-            });
-        }
-        match (existing.parent(), existing.file_name()) {
-            (Some(parent), Some(name)) => {
-                rest.push(name.to_owned());
-                existing = parent;
-            }
-            _ => return false,
-        }
-    }
+    plain
 }
 
 #[cfg(test)]
 mod tests {
+    use acp_skills::client::Incoming;
+    use serde_json::json;
+
     use super::*;
 
     const EDITS: Allow = Allow { edits: true, commands: false, others: false, checks: false };
     const COMMANDS: Allow = Allow { edits: false, commands: true, others: false, checks: false };
 
     #[test]
-    fn what_was_not_allowed_is_refused() {
+    fn requests_that_were_not_allowed_are_refused() {
         let scratch = tempfile::tempdir().unwrap();
         let dir = dunce::canonicalize(scratch.path()).unwrap();
         std::fs::create_dir(dir.join("sub")).unwrap();
@@ -189,6 +193,19 @@ mod tests {
             ),
             (json!({ "kind": "edit", "rawInput": { "changes": { "/etc/x": {} } } }), Allow::ALL, false),
             (json!({ "kind": "move", "rawInput": { "from": "a", "to": "/etc/x" } }), Allow::ALL, false),
+            // A place in which the tool works: it can forbid an edit, but it names no file.
+            (json!({ "kind": "edit", "rawInput": { "path": "x", "cwd": "/etc" } }), Allow::ALL, false),
+            (
+                json!({ "kind": "edit", "rawInput": { "path": "x", "uri": "file:///etc/x" } }),
+                Allow::ALL,
+                false,
+            ),
+            (json!({ "kind": "edit", "rawInput": { "path": "x", "cwd": &*dir } }), EDITS, true),
+            (json!({ "kind": "edit", "rawInput": { "cwd": &*dir } }), Allow::ALL, false),
+            (json!({ "kind": "edit", "rawInput": { "paths": ["x", "/etc/x"] } }), Allow::ALL, false),
+            (json!({ "kind": "edit", "rawInput": { "path": "" } }), Allow::ALL, false),
+            (json!({ "kind": "search", "rawInput": { "path": "sub", "pattern": "../*" } }), EDITS, false),
+            (json!({ "kind": "search", "rawInput": { "path": "sub", "pattern": "*.md" } }), EDITS, true),
             (json!({ "kind": "edit" }), Allow::ALL, false),
             (json!({ "kind": "execute", "rawInput": { "command": "ls" } }), EDITS, false),
             (json!({ "kind": "execute", "rawInput": { "command": "ls" } }), COMMANDS, true),
@@ -199,19 +216,20 @@ mod tests {
             (json!({ "kind": "fetch" }), Allow::ALL, true),
             (json!({}), EDITS, false),
         ] {
-            let decision = decide(&json!({ "toolCall": call }), &dir, allow);
-            assert_eq!(decision.granted, granted, "{call} {allow:?}: {}", decision.why);
+            let request = PermissionRequest::from_params(&json!({ "toolCall": call }));
+            let answer = PermissionAnswer::to(&request, &dir, allow);
+            assert_eq!(answer.granted, granted, "{call} {allow:?}: {}", answer.why);
         }
     }
 
     #[cfg(unix)]
     #[test]
-    fn links_lead_outside() {
+    fn links_are_followed() {
         let scratch = tempfile::tempdir().unwrap();
         let dir = dunce::canonicalize(scratch.path()).unwrap();
         std::os::unix::fs::symlink("/etc", dir.join("etc")).unwrap();
         std::os::unix::fs::symlink("/nowhere/at/all", dir.join("dangling")).unwrap();
-        for path in ["etc/x", "etc/../x", "dangling", "/"] {
+        for path in ["etc/x", "etc/../x", "new/../etc/x", "dangling", "/"] {
             assert!(!is_below(Path::new(path), &dir), "{path}");
         }
         for path in ["x", "./x/y", "x/../y"] {
@@ -220,16 +238,26 @@ mod tests {
     }
 
     #[test]
-    fn answers_only_with_what_is_offered() {
-        let params = json!({ "options": [
+    fn only_offered_options_are_selected() {
+        let answer = |options: &Value, granted| {
+            let params = json!({ "options": options });
+            let message = json!({ "id": 1, "method": "session/request_permission", "params": params });
+            let Incoming::Permission(call) = Incoming::from_message(message) else {
+                panic!("it is a request")
+            };
+            let answer =
+                PermissionAnswer { title: String::new(), kind: String::new(), granted, why: String::new() };
+            call.answer(&answer.decision()).0["result"]["outcome"].take()
+        };
+        let all = json!([
             { "optionId": "always", "kind": "allow_always" },
             { "optionId": "yes", "kind": "allow_once" },
             { "optionId": "no", "kind": "reject_once" },
-        ] });
-        assert_eq!(answer(&params, true)["outcome"]["optionId"], "yes");
-        assert_eq!(answer(&params, false)["outcome"]["optionId"], "no");
-        let always = json!({ "options": [{ "optionId": "always", "kind": "allow_always" }] });
-        assert_eq!(answer(&always, true)["outcome"]["outcome"], "cancelled");
-        assert_eq!(answer(&json!({}), false)["outcome"]["outcome"], "cancelled");
+        ]);
+        assert_eq!(answer(&all, true)["optionId"], "yes");
+        assert_eq!(answer(&all, false)["optionId"], "no");
+        let always = json!([{ "optionId": "always", "kind": "allow_always" }]);
+        assert_eq!(answer(&always, true)["outcome"], "cancelled");
+        assert_eq!(answer(&json!(null), false)["outcome"], "cancelled");
     }
 }

@@ -1,47 +1,47 @@
-//! [`Report`]: outcomes, added up for each agent.
+//! [`Report`]: the results of an evaluation, for each agent.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Benchmark, Case, Configuration, Evaluation, Outcome, Triggers};
 
-/// What an evaluation comes to.
+/// The results of an evaluation.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// The skill.
+    /// The skill's name.
     pub skill_name: String,
-    /// Whether every run is done.
+    /// True if all planned runs have an outcome.
     pub complete: bool,
-    /// Each agent.
+    /// The results of each agent.
     pub agents: Vec<AgentReport>,
-    /// Each run.
+    /// The outcome of each run. They are not part of the JSON.
     #[serde(skip)]
     pub outcomes: Vec<Outcome>,
 }
 
-/// What an evaluation comes to on one agent.
+/// The results of an evaluation on one agent.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct AgentReport {
-    /// Its name.
+    /// The agent's name.
     pub name: String,
-    /// As it calls itself.
+    /// The name and version that the agent sends, if any.
     pub agent_info: Option<String>,
-    /// How the queries went, if there are some.
+    /// The results of the queries. `None` if there are no queries.
     pub triggers: Option<Triggers>,
-    /// How the tasks went, if there are some.
+    /// The results of the tasks. `None` if there are no tasks.
     pub benchmark: Option<Benchmark>,
-    /// Runs in which the agent failed.
+    /// The number of runs in which the agent failed.
     pub errors: u64,
 }
 
 impl Report {
-    /// Adds up.
+    /// Computes the report from outcomes.
     pub fn new(evaluation: &Evaluation, outcomes: Vec<Outcome>) -> Self {
         let planned = evaluation.plan().map_or(0, |plan| plan.runs.len());
         let agents = evaluation.agents.iter().map(|agent| {
-            let of: Vec<_> = outcomes.iter().filter(|it| it.run.agent == agent.name).collect();
+            let of: Vec<_> = outcomes.iter().filter(|outcome| outcome.run.agent == agent.name).collect();
             AgentReport {
                 name: agent.name.clone(),
                 agent_info: of.iter().find_map(|outcome| outcome.agent_info.clone()),
@@ -58,18 +58,18 @@ impl Report {
         }
     }
 
-    /// Whether every query and every run of a task with the skill passed, on every agent, and none is missing.
+    /// Returns true if all runs are done, and all queries and all runs of tasks with the skill passed on all agents.
     pub fn is_passed(&self) -> bool {
         self.complete && self.agents.iter().all(AgentReport::is_passed)
     }
 
-    /// The least of all rates: of the queries that pass and of the assertions that hold with the skill, on any agent. `None`
-    /// when nothing was measured.
+    /// Returns the lowest rate of any agent, from 0 to 1: the share of queries that passed, or the share of assertions that
+    /// passed with the skill. Returns `None` if there are no rates.
     pub fn least_rate(&self) -> Option<f64> {
         self.agents.iter().flat_map(AgentReport::rates).reduce(f64::min)
     }
 
-    /// All agents beside each other: `comparison.json`.
+    /// Returns the contents of `comparison.json`, which compares the agents.
     pub fn comparison(&self) -> Value {
         let agents = self.agents.iter().map(|agent| {
             json!({
@@ -106,19 +106,20 @@ impl Report {
                 json!({ "eval_name": case.name, "agents": agents })
             },
         );
-        let (queries, cases): (Vec<_>, Vec<_>) = (queries.collect(), cases.collect());
         let agents: Vec<_> = agents.collect();
+        let queries: Vec<_> = queries.collect();
+        let cases: Vec<_> = cases.collect();
         json!({ "skill_name": self.skill_name, "agents": agents, "queries": queries, "evals": cases })
     }
 
-    /// The outcomes of a case on an agent.
+    /// Returns the outcomes of a case on an agent.
     pub fn outcomes_of<'a>(&'a self, agent: &'a str, case: &'a Case) -> impl Iterator<Item = &'a Outcome> {
-        self.outcomes.iter().filter(move |it| it.run.agent == agent && it.run.case == *case)
+        self.outcomes.iter().filter(move |outcome| outcome.run.agent == agent && outcome.run.case == *case)
     }
 }
 
 impl AgentReport {
-    /// Whether every query and every run of a task with the skill passed.
+    /// Returns true if all queries and all runs of tasks with the skill passed.
     pub fn is_passed(&self) -> bool {
         let queries = self.triggers.as_ref().is_none_or(|triggers| triggers.summary.failed == 0);
         queries
@@ -130,7 +131,10 @@ impl AgentReport {
             .triggers
             .as_ref()
             .and_then(|triggers| super::statistics::rate(triggers.summary.passed, triggers.summary.total));
-        let evals = self.benchmark.as_ref().and_then(|it| Some(it.run_summary.with_skill.pass_rate?.mean));
+        let evals = self
+            .benchmark
+            .as_ref()
+            .and_then(|benchmark| Some(benchmark.run_summary.with_skill.pass_rate?.mean));
         queries.into_iter().chain(evals)
     }
 }

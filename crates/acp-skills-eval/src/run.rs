@@ -1,5 +1,4 @@
-//! One run: a fresh directory, an agent, one prompt, and what came of it. Whatever goes wrong with the agent is part of the
-//! outcome.
+//! One run: a fresh directory, an agent, one prompt, and the outcome. Failures of the agent are part of the outcome.
 
 use std::{
     fs,
@@ -12,6 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use skills_core::{Skill, SkillSet, Source};
 use tokio::sync::watch;
+use tracing::Instrument;
 
 use super::{
     Case, Configuration, End, Evaluation, EvaluationError, Grade, Outcome, OutputCase, RunId, Status,
@@ -20,11 +20,14 @@ use super::{
     directory::RunDirectory,
     evaluation::AgentCommand,
     grading::{self, Work},
-    permission,
+    permission::{self, CallPaths},
     transcript::{Metrics, Transcript},
 };
 
-/// Makes a run and keeps its files. `None` when the evaluation was ended meanwhile.
+/// Makes a run and writes its files. Returns `None` if the evaluation was stopped.
+///
+/// # Errors
+/// Returns an error if a file can't be written.
 pub(super) async fn run(
     evaluation: &Evaluation,
     workspace: &Workspace,
@@ -34,14 +37,20 @@ pub(super) async fn run(
     let (Some(agent), Some(task)) = (evaluation.agent(&id.agent), Task::of(evaluation, &id)) else {
         return Ok(None);
     };
-    let place = workspace.fresh_run(&id)?;
-    let run = Run { evaluation, agent, task, id: &id, place };
-    let Some(outcome) = run.make(stop).await? else { return Ok(None) };
-    workspace.keep(&outcome)?;
-    Ok(Some(outcome))
+    let span = tracing::info_span!("run", %id, skill = %evaluation.skill.name, agent = %id.agent);
+    let make = async {
+        tracing::debug!("starting the run");
+        let place = workspace.fresh_run(&id)?;
+        let run = Run { evaluation, agent, task, id: &id, place };
+        let Some(outcome) = run.make(stop).await? else { return Ok(None) };
+        tracing::debug!(status = ?outcome.status, end = ?outcome.end, "the run has ended");
+        workspace.keep(&outcome)?;
+        Ok(Some(outcome))
+    };
+    make.instrument(span).await
 }
 
-/// What is asked of the agent.
+/// The agent's task.
 #[derive(Clone, Copy)]
 enum Task<'a> {
     Query { query: &'a str, should_trigger: bool },
@@ -60,12 +69,12 @@ impl<'a> Task<'a> {
     }
 }
 
-/// What was made in a run, and what became of its assertions.
+/// The files that a run made, and the grades of its assertions.
 #[derive(Default)]
 struct Judged {
     outputs: Vec<String>,
     grades: Vec<Grade>,
-    /// How long the grader took.
+    /// The duration of the grading.
     took: Option<Duration>,
 }
 
@@ -74,7 +83,7 @@ struct Run<'a> {
     agent: &'a AgentCommand,
     task: Task<'a>,
     id: &'a RunId,
-    /// Where its files go.
+    /// The directory for the run's files.
     place: PathBuf,
 }
 
@@ -88,7 +97,7 @@ impl Run<'_> {
         let directory = match RunDirectory::new(&self.evaluation.dir, files) {
             Ok(directory) => directory,
             Err(error) => {
-                let why = format!("the run's directory cannot be made: {error}");
+                let why = format!("cannot create the directory of the run: {error}");
                 return Ok(Some(self.outcome(started, None, failed(why), Judged::default())));
             }
         };
@@ -109,8 +118,8 @@ impl Run<'_> {
         let (grades, took) = if let Some(problem) = problem(&conversation.end, self.task) {
             (unmet(case, &problem), None)
         } else {
-            let (directory, transcript) = (directory.path.as_path(), transcript.as_str());
-            let work = Work { directory, made: &made, answer: &answer, transcript };
+            let directory = directory.path.as_path();
+            let work = Work { directory, made: &made, answer: &answer, transcript: &transcript };
             match grading::grade(self.evaluation, self.agent, case, &work, stop).await {
                 Some(graded) => graded,
                 None => return Ok(None),
@@ -124,7 +133,7 @@ impl Run<'_> {
         Ok(Some(outcome))
     }
 
-    /// Starts the agent and talks to it.
+    /// Starts the agent and has the conversation with it.
     async fn converse(&self, directory: &RunDirectory, stop: &watch::Receiver<bool>) -> Conversation {
         let evaluation = self.evaluation;
         let skills = self.skills();
@@ -140,7 +149,7 @@ impl Run<'_> {
             Task::Query { query, .. } => (query, Some(evaluation.skill.name.as_str())),
             Task::Eval(case) => (case.prompt.as_str(), None),
         };
-        let record = self.place.join("acp.jsonl");
+        let message_log = self.place.join("acp.jsonl");
         let script = Script {
             directory: &directory.path,
             prompt,
@@ -148,7 +157,7 @@ impl Run<'_> {
             allow: evaluation.options.allow,
             stop_when_loaded,
             instructions: &instructions,
-            record: Some(&record),
+            message_log: Some(&message_log),
         };
         let mut connection = match evaluation.open(&self.agent.command, &directory.path, skills) {
             Ok(connection) => connection,
@@ -165,7 +174,7 @@ impl Run<'_> {
         conversation
     }
 
-    /// The skills of the agent; `None` for an agent without the proxy.
+    /// Returns the agent's skills, or `None` if it runs without the proxy.
     fn skills(&self) -> Option<Vec<Arc<Skill>>> {
         let evaluation = self.evaluation;
         let skill = match self.id.configuration {
@@ -191,7 +200,8 @@ impl Run<'_> {
             Configuration::OldSkill => self.evaluation.baseline.as_ref().map(|skill| &skill.name),
             _ => Some(&self.evaluation.skill.name),
         };
-        let triggered = name.is_some_and(|name| conversation.loaded.iter().any(|it| it == name.as_str()));
+        let triggered =
+            name.is_some_and(|name| conversation.loaded.iter().any(|loaded| loaded == name.as_str()));
         let transcript = &conversation.transcript;
         let outside =
             directory.map(|directory| Self::outside(transcript, &directory.path)).unwrap_or_default();
@@ -224,7 +234,7 @@ impl Run<'_> {
         outcome
     }
 
-    /// What a run comes to in which the agent did not fail.
+    /// Returns the status of a run in which the agent did not fail.
     fn status(&self, outcome: &Outcome) -> Status {
         let should_trigger = match self.task {
             Task::Query { should_trigger, .. } => should_trigger,
@@ -246,16 +256,16 @@ impl Run<'_> {
         }
     }
 
-    /// Files outside of the run's directory that the agent says it changed.
+    /// Returns the files outside of the run's directory that the agent reports as changed, sorted.
     fn outside(transcript: &Transcript, directory: &Path) -> Vec<String> {
         let mut outside = Vec::new();
         for tool in transcript.tools() {
             if tool.status == "completed" && matches!(tool.kind.as_str(), "edit" | "delete" | "move") {
                 let call =
                     json!({ "locations": tool.locations, "content": tool.content, "rawInput": tool.input });
-                let paths = permission::paths(&call).into_iter();
-                let paths = paths.filter(|path| !permission::is_below(path, directory));
-                outside.extend(paths.map(|path| path.to_string_lossy().into_owned()));
+                let files = CallPaths::of(&call).files.into_iter();
+                let files = files.filter(|file| !permission::is_below(file, directory));
+                outside.extend(files.map(|file| file.to_string_lossy().into_owned()));
             }
         }
         outside.sort();
@@ -273,19 +283,11 @@ impl Run<'_> {
     }
 }
 
-/// What went wrong with a run itself. A task that was not finished in time says nothing of its result.
-pub(super) fn problem_of(end: &End, is_task: bool) -> Option<String> {
-    match end {
-        End::TimedOut { .. } if is_task => Some("the time was over before the turn ended".to_owned()),
-        end => end.problem(),
-    }
-}
-
 fn problem(end: &End, task: Task<'_>) -> Option<String> {
-    problem_of(end, matches!(task, Task::Eval(_)))
+    end.problem_of(matches!(task, Task::Eval(_)))
 }
 
-/// The instructions of a skill as a file, where they are one.
+/// Returns the instruction file of a skill with the skill's name, or `None` for a skill without files.
 fn instructions(skill: &Arc<Skill>) -> Option<(PathBuf, String)> {
     match &skill.source {
         Source::Stored(stored) => Some((stored.file(), skill.name.to_string())),
@@ -293,24 +295,24 @@ fn instructions(skill: &Arc<Skill>) -> Option<(PathBuf, String)> {
     }
 }
 
-/// No conversation.
+/// Returns the conversation of a run that could not start.
 fn failed(why: String) -> Conversation {
     let mut conversation = Conversation::new(End::NotStarted { why: why.clone() });
     conversation.transcript.note(why);
     conversation
 }
 
-/// Every assertion of a case, none of them met.
+/// Returns a failed grade for each assertion of a case.
 fn unmet(case: &OutputCase, why: &str) -> Vec<Grade> {
     case.assertions.iter().map(|assertion| Grade::unmet(assertion.text(), why)).collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "times are not that long")]
+#[expect(clippy::cast_precision_loss, reason = "durations are small")]
 fn seconds(ms: u64) -> f64 {
     ms as f64 / 1000.0
 }
 
-/// `timing.json`, with the names of the standard and of its skill-creator.
+/// Returns the contents of `timing.json`, with the field names of the standard and of the skill-creator.
 fn timing(outcome: &Outcome) -> Value {
     let end = outcome.started + Duration::from_millis(outcome.duration_ms);
     json!({
@@ -324,7 +326,7 @@ fn timing(outcome: &Outcome) -> Value {
     })
 }
 
-/// `grading.json`: the results under both names that readers look for.
+/// Returns the contents of `grading.json`. The grades have two names, because the standard and the skill-creator differ.
 fn grading_file(outcome: &Outcome) -> Value {
     let (passed, total) = outcome.passed_of();
     let ungraded = outcome.grades.iter().filter(|grade| grade.ungraded).count();

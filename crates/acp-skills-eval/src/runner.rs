@@ -1,4 +1,4 @@
-//! Making the runs of an evaluation, some at a time.
+//! Runs an evaluation with several runs at a time.
 
 use std::collections::HashSet;
 
@@ -7,29 +7,36 @@ use tokio::sync::watch;
 
 use super::{Evaluation, EvaluationError, Outcome, Report, RunId, Workspace, run};
 
-/// What happens while runs are made.
+/// The progress of an evaluation.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Progress<'a> {
-    /// So many runs are left; the rest was done before.
+    /// The evaluation starts.
     Planned {
-        /// To be made.
+        /// The number of runs that will be made.
         left: usize,
-        /// Made before, and kept.
+        /// The number of runs that have already finished in an earlier process.
         done: usize,
     },
-    /// A run began.
+    /// A run has started.
     Started(&'a RunId),
-    /// A run is over.
+    /// A run has finished.
     Finished(&'a Outcome),
 }
 
 impl Evaluation {
-    /// Makes the runs that are not done yet, and tells `progress`. When `stop` resolves, agents are ended and what is done
-    /// is kept. Needs a tokio runtime around it.
+    /// Makes the runs that have no outcome yet, and calls `progress` for each of them. If `stop` resolves, all agents are ended,
+    /// and the outcomes so far are kept.
+    ///
+    /// A failure of an agent is part of the outcome of its run, not an error.
     ///
     /// # Errors
-    /// A result cannot be written. What goes wrong with an agent is part of its run's outcome.
+    /// - [`EvaluationError::NoCases`] if the skill has no cases.
+    /// - [`EvaluationError::Unreadable`] if an outcome of an earlier process can't be read.
+    /// - [`EvaluationError::Unwritable`] if a result can't be written.
+    ///
+    /// # Panics
+    /// Panics if it is called outside of a tokio runtime.
     pub async fn run(
         &self,
         workspace: &Workspace,
@@ -46,13 +53,14 @@ impl Evaluation {
         let mut running = std::pin::pin!(
             futures::stream::iter(left)
                 .map(|id| {
-                    let (stopped, started) = (stopped.clone(), started.clone());
+                    let stopped = stopped.clone();
+                    let started = started.clone();
                     async move {
                         if *stopped.borrow() {
                             return Ok(None);
                         }
-                        // Whoever listens goes with us.
-                        drop(started.send(id.clone()));
+                        // The receiver lives as long as this stream.
+                        let _ = started.send(id.clone());
                         run::run(self, workspace, id, &stopped).await
                     }
                 })
@@ -63,7 +71,7 @@ impl Evaluation {
             tokio::select! {
                 biased;
                 Some(id) = starts.recv() => progress(&Progress::Started(&id)),
-                // Runs end by themselves then, and their agents with them.
+                // The runs watch this value and end their agents.
                 () = &mut stop, if !*stopped.borrow() => {
                     stopper.send_replace(true);
                 }
@@ -75,7 +83,7 @@ impl Evaluation {
                         outcomes.push(outcome);
                     }
                     Some(Err(error)) => {
-                        // Others are ended in good order.
+                        // Wait until the other runs have ended their agents.
                         stopper.send_replace(true);
                         while running.next().await.is_some() {}
                         return Err(error);

@@ -1,24 +1,24 @@
-//! The figures of a report: means, rates with their intervals, and what a rate over several runs promises.
+//! Statistics for reports: means, rates with confidence intervals, pass@k, and the split of cases.
 
 use serde::{Deserialize, Serialize};
 
-/// The mean of some figures, and how far they are from it.
+/// The mean and the spread of a series of figures, rounded to four decimal places.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Spread {
     /// The arithmetic mean.
     pub mean: f64,
-    /// The sample standard deviation; 0 for a single figure.
+    /// The sample standard deviation. It is 0 for a single figure.
     pub stddev: f64,
-    /// The least.
+    /// The minimum.
     pub min: f64,
-    /// The greatest.
+    /// The maximum.
     pub max: f64,
 }
 
 impl Spread {
-    /// Of these figures; `None` without any.
-    #[expect(clippy::cast_precision_loss, reason = "there are never that many runs")]
+    /// Computes the spread of some figures. Returns `None` if there are none.
+    #[expect(clippy::cast_precision_loss, reason = "the number of runs is small")]
     pub fn of(figures: &[f64]) -> Option<Self> {
         let min = figures.iter().copied().reduce(f64::min)?;
         let max = figures.iter().copied().reduce(f64::max)?;
@@ -30,25 +30,27 @@ impl Spread {
     }
 }
 
-/// To four places: more is noise.
+/// Rounds to four decimal places. More digits would be noise.
 pub(super) fn rounded(figure: f64) -> f64 {
     (figure * 10_000.0).round() / 10_000.0
 }
 
-/// `part` of `whole`; `None` of nothing.
+/// Returns `part` divided by `whole`, or `None` if `whole` is 0.
 pub(super) fn rate(part: u64, whole: u64) -> Option<f64> {
-    #[expect(clippy::cast_precision_loss, reason = "there are never that many runs")]
+    #[expect(clippy::cast_precision_loss, reason = "the number of runs is small")]
     (whole > 0).then(|| rounded(part as f64 / whole as f64))
 }
 
-/// Between which rates the true one lies, with a confidence of 95 %: the interval of Wilson, which holds for few runs too.
-#[expect(clippy::cast_precision_loss, reason = "there are never that many runs")]
+/// Returns the Wilson score interval of a rate with a confidence of 95 %, as lower and upper bound. It is valid for small
+/// samples too. Returns `None` if `whole` is 0.
+#[expect(clippy::cast_precision_loss, reason = "the number of runs is small")]
 pub fn wilson(part: u64, whole: u64) -> Option<[f64; 2]> {
     const Z: f64 = 1.959_964;
     if whole == 0 {
         return None;
     }
-    let (n, p) = (whole as f64, part as f64 / whole as f64);
+    let n = whole as f64;
+    let p = part as f64 / n;
     let center = p + Z * Z / (2.0 * n);
     let margin = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
     let scale = 1.0 + Z * Z / n;
@@ -56,18 +58,20 @@ pub fn wilson(part: u64, whole: u64) -> Option<[f64; 2]> {
     Some([bound((center - margin) / scale), bound((center + margin) / scale)])
 }
 
-/// The chance that at least one of `k` runs is right, from `right` of `runs`; `None` when there are fewer runs.
+/// Estimates pass@k: the probability that at least one of `k` runs is right, if `right` of `runs` were. Returns `None` if `k`
+/// is 0 or larger than `runs`.
 pub fn pass_at(k: u64, right: u64, runs: u64) -> Option<f64> {
     (k <= runs && k > 0).then(|| rounded(1.0 - chosen(k, runs - right.min(runs), runs)))
 }
 
-/// The chance that all of `k` runs are right, from `right` of `runs`; `None` when there are fewer runs.
+/// Estimates pass^k: the probability that all of `k` runs are right, if `right` of `runs` were. Returns `None` if `k` is 0 or
+/// larger than `runs`.
 pub fn pass_all(k: u64, right: u64, runs: u64) -> Option<f64> {
     (k <= runs && k > 0).then(|| rounded(chosen(k, right, runs)))
 }
 
-/// The chance that `k` runs, drawn from `runs` of which `good` are good, are all good.
-#[expect(clippy::cast_precision_loss, reason = "there are never that many runs")]
+/// Returns the probability that `k` runs, drawn without replacement from `runs` with `good` good ones, are all good.
+#[expect(clippy::cast_precision_loss, reason = "the number of runs is small")]
 fn chosen(k: u64, good: u64, runs: u64) -> f64 {
     if k > good {
         return 0.0;
@@ -75,22 +79,22 @@ fn chosen(k: u64, good: u64, runs: u64) -> f64 {
     (0..k).map(|drawn| (good - drawn) as f64 / (runs - drawn) as f64).product()
 }
 
-/// How well a yes or no was told.
+/// A confusion matrix: the number of runs by the expected and the actual result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Confusion {
-    /// Loaded, and should be.
+    /// Runs that should load the skill, and did.
     pub true_positives: u64,
-    /// Loaded, and should not be.
+    /// Runs that should not load the skill, and did.
     pub false_positives: u64,
-    /// Not loaded, and should not be.
+    /// Runs that should not load the skill, and did not.
     pub true_negatives: u64,
-    /// Not loaded, and should be.
+    /// Runs that should load the skill, and did not.
     pub false_negatives: u64,
 }
 
 impl Confusion {
-    /// Counts one more.
+    /// Counts one run.
     pub(super) fn add(&mut self, should: bool, is: bool) {
         let count = match (should, is) {
             (true, true) => &mut self.true_positives,
@@ -101,44 +105,50 @@ impl Confusion {
         *count += 1;
     }
 
-    /// Of those that were loaded, how many should be; `None` when nothing was loaded.
+    /// Returns the share of correct runs among those that loaded the skill, or `None` if there are none.
     pub fn precision(&self) -> Option<f64> {
         rate(self.true_positives, self.true_positives + self.false_positives)
     }
 
-    /// Of those that should be loaded, how many were; `None` when none should be.
+    /// Returns the share of runs that loaded the skill among those that should, or `None` if there are none.
     pub fn recall(&self) -> Option<f64> {
         rate(self.true_positives, self.true_positives + self.false_negatives)
     }
 
-    /// The harmonic mean of both; `None` when none should be loaded and none was.
+    /// Returns the harmonic mean of precision and recall, or `None` if no run should load the skill and none did.
     pub fn f1(&self) -> Option<f64> {
         let wrong = self.false_positives + self.false_negatives;
         rate(2 * self.true_positives, 2 * self.true_positives + wrong)
     }
 }
 
-/// Which of two parts a case belongs to, so that what was tuned on one is judged on the other.
+/// The part of the cases to which a case belongs. A description that was tuned on one part is validated on the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Part {
-    /// To tune with.
+    /// A case for tuning the description.
     Train,
-    /// To judge with.
+    /// A case for validating it.
     Validation,
 }
 
-/// Splits texts of two classes: `share` of each class is to train with. Which ones depends on `seed` and on the texts, and
-/// hardly on what else is there, so that a new query moves at most one other.
+/// Splits texts of two classes. A `share` of each class, from 0 to 1, becomes [`Part::Train`].
+///
+/// The selection depends on `seed` and on each text, but hardly on the other texts: a new query moves at most one other query
+/// to the other part.
 pub fn split(cases: &[(&str, bool)], share: f64, seed: u64) -> Vec<Part> {
     let mut parts = vec![Part::Validation; cases.len()];
     for class in [true, false] {
         let mut order: Vec<_> = (0..cases.len()).filter(|&place| cases[place].1 == class).collect();
         order.sort_by_key(|&place| (mixed(seed, cases[place].0), place));
-        #[expect(clippy::cast_precision_loss, reason = "there are never that many cases")]
+        #[expect(clippy::cast_precision_loss, reason = "the number of cases is small")]
         let wanted = (order.len() as f64 * share).round();
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the value is a small count"
+        )]
         for &place in order.iter().take(wanted as usize) {
             parts[place] = Part::Train;
         }
@@ -146,7 +156,7 @@ pub fn split(cases: &[(&str, bool)], share: f64, seed: u64) -> Vec<Part> {
     parts
 }
 
-/// A number that depends on both, the same on every machine (FNV-1a, and the last step of SplitMix64).
+/// Returns a hash of both values that is the same on all machines: FNV-1a with the last step of SplitMix64.
 fn mixed(seed: u64, text: &str) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let hash = text.bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
@@ -161,14 +171,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spreads() {
+    fn mean_and_deviation() {
         assert_eq!(Spread::of(&[]), None);
         assert_eq!(Spread::of(&[3.0]), Some(Spread { mean: 3.0, stddev: 0.0, min: 3.0, max: 3.0 }));
         let spread = Spread::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
         assert_eq!((spread.mean, spread.stddev, spread.min, spread.max), (5.0, 2.1381, 2.0, 9.0));
     }
 
-    /// From a published table, and what must hold at the ends.
+    /// The values are from a published table, and from both ends of the range.
     #[test]
     fn wilson_intervals() {
         assert_eq!(wilson(0, 0), None);
@@ -179,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn passes() {
+    fn pass_at_k_and_pass_all_k() {
         for (k, right, runs, any, all) in [
             (1, 1, 3, Some(0.3333), Some(0.3333)),
             (3, 1, 3, Some(1.0), Some(0.0)),
@@ -193,26 +203,29 @@ mod tests {
     }
 
     #[test]
-    fn confusions() {
-        let mut told = Confusion::default();
-        assert_eq!((told.precision(), told.recall(), told.f1()), (None, None, None));
+    fn precision_recall_and_f1() {
+        let mut confusion = Confusion::default();
+        assert_eq!((confusion.precision(), confusion.recall(), confusion.f1()), (None, None, None));
         for (should, is) in [(true, true), (true, true), (true, false), (false, true), (false, false)] {
-            told.add(should, is);
+            confusion.add(should, is);
         }
-        assert_eq!((told.precision(), told.recall(), told.f1()), (Some(0.6667), Some(0.6667), Some(0.6667)));
+        assert_eq!(
+            (confusion.precision(), confusion.recall(), confusion.f1()),
+            (Some(0.6667), Some(0.6667), Some(0.6667))
+        );
     }
 
     #[test]
-    fn splits_are_proportional_and_kept() {
+    fn splits_are_proportional_and_stable() {
         let texts: Vec<_> = (0..20).map(|number| format!("query {number}")).collect();
         let cases: Vec<_> = texts.iter().enumerate().map(|(n, text)| (text.as_str(), n < 10)).collect();
         let parts = split(&cases, 0.6, 1);
         let train =
-            |range: std::ops::Range<usize>| parts[range].iter().filter(|it| **it == Part::Train).count();
+            |range: std::ops::Range<usize>| parts[range].iter().filter(|part| **part == Part::Train).count();
         assert_eq!((train(0..10), train(10..20)), (6, 6));
         assert_eq!(parts, split(&cases, 0.6, 1));
         assert_ne!(parts, split(&cases, 0.6, 2));
-        // One query less, and at most two others change sides.
+        // If we remove a query, at most one other query moves to the other part.
         let fewer = split(&cases[1..], 0.6, 1);
         let moved = fewer.iter().zip(&parts[1..]).filter(|(a, b)| a != b).count();
         assert!(moved <= 1, "{moved}");

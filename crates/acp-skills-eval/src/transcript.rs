@@ -1,46 +1,47 @@
-//! What was said in a run, in order: for people to read, and for the figures about it.
+//! [`Transcript`]: the conversation of a run as a document, and statistics about it.
 
 use std::{collections::BTreeMap, fmt::Write};
 
+use acp_skills::client::Update;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::permission::PermissionRequest;
+use super::permission::PermissionAnswer;
 
-/// How much of a tool's output is kept.
+/// The maximum length of the kept output of a tool.
 const MAX_OUTPUT_CHARS: usize = 2_000;
 
-/// What an agent reports of the tokens that it used.
+/// The number of tokens that an agent reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Tokens {
-    /// All of them.
+    /// All tokens.
     pub total: u64,
-    /// Those that the model read.
+    /// Tokens that the model read, if the agent reports them.
     pub input: Option<u64>,
-    /// Those that it wrote.
+    /// Tokens that the model wrote, if the agent reports them.
     pub output: Option<u64>,
 }
 
-/// Figures about a run, with the names of the skill-creator.
+/// Statistics about a run, with the field names of the skill-creator.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// Calls by tool.
+    /// The number of calls of each tool, by the name or kind of the tool.
     pub tool_calls: BTreeMap<String, u64>,
-    /// All calls.
+    /// The number of tool calls.
     pub total_tool_calls: u64,
-    /// Messages of the agent's and calls.
+    /// The number of messages and tool calls of the agent.
     pub total_steps: u64,
-    /// Calls that failed.
+    /// The number of tool calls that failed.
     pub errors_encountered: u64,
-    /// Characters in the agent's messages.
+    /// The number of characters in the agent's messages.
     pub output_chars: u64,
-    /// Characters in the transcript.
+    /// The number of characters in the transcript.
     pub transcript_chars: u64,
 }
 
-/// One tool call, as its updates have described it so far.
+/// A tool call, combined from its updates so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ToolUse {
     pub(super) id: String,
@@ -50,7 +51,7 @@ pub(super) struct ToolUse {
     pub(super) name: Option<String>,
     pub(super) input: Value,
     pub(super) locations: Value,
-    /// Files that it says it changes.
+    /// The content blocks, such as diffs of the changed files.
     pub(super) content: Value,
     pub(super) output: String,
 }
@@ -60,7 +61,7 @@ enum Entry {
     Agent(String),
     Thought(String),
     Tool(Box<ToolUse>),
-    Permission(PermissionRequest),
+    Permission(PermissionAnswer),
     Note(String),
 }
 
@@ -76,28 +77,27 @@ impl Transcript {
         self.entries.push(Entry::User(text.to_owned()));
     }
 
-    pub(super) fn permission(&mut self, request: &PermissionRequest) {
-        self.entries.push(Entry::Permission(request.clone()));
+    pub(super) fn permission(&mut self, answer: &PermissionAnswer) {
+        self.entries.push(Entry::Permission(answer.clone()));
     }
 
     pub(super) fn note(&mut self, text: impl Into<String>) {
         self.entries.push(Entry::Note(text.into()));
     }
 
-    /// Takes an update in; returns the tool call that it is about.
+    /// Adds an update. Returns the tool call that it belongs to, if any.
     pub(super) fn update(&mut self, update: &Value) -> Option<&ToolUse> {
-        let text = update["content"]["text"].as_str().unwrap_or_default();
-        match update["sessionUpdate"].as_str().unwrap_or_default() {
-            "agent_message_chunk" => match self.entries.last_mut() {
-                Some(Entry::Agent(said)) => said.push_str(text),
-                _ => self.entries.push(Entry::Agent(text.to_owned())),
+        match Update::read(update) {
+            Update::Message(piece) => match self.entries.last_mut() {
+                Some(Entry::Agent(text)) => text.push_str(piece),
+                _ => self.entries.push(Entry::Agent(piece.to_owned())),
             },
-            "agent_thought_chunk" => match self.entries.last_mut() {
-                Some(Entry::Thought(said)) => said.push_str(text),
-                _ => self.entries.push(Entry::Thought(text.to_owned())),
+            Update::Thought(piece) => match self.entries.last_mut() {
+                Some(Entry::Thought(text)) => text.push_str(piece),
+                _ => self.entries.push(Entry::Thought(piece.to_owned())),
             },
-            "tool_call" | "tool_call_update" => return Some(self.tool(update)),
-            "usage_update" => {
+            Update::ToolCall(update) => return Some(self.tool(update)),
+            Update::Other(update) if update["sessionUpdate"] == "usage_update" => {
                 let used = update["used"].as_u64();
                 self.usage = used.map(|total| Tokens { total, input: None, output: None }).or(self.usage);
             }
@@ -111,12 +111,15 @@ impl Transcript {
 
     fn tool(&mut self, update: &Value) -> &ToolUse {
         let id = update["toolCallId"].as_str().unwrap_or_default();
-        let known = self.entries.iter().rposition(|it| matches!(it, Entry::Tool(tool) if tool.id == id));
+        let known =
+            self.entries.iter().rposition(|entry| matches!(entry, Entry::Tool(tool) if tool.id == id));
         let place = known.unwrap_or_else(|| {
             self.entries.push(Entry::Tool(Box::new(ToolUse { id: id.to_owned(), ..ToolUse::default() })));
             self.entries.len() - 1
         });
-        let Entry::Tool(tool) = &mut self.entries[place] else { unreachable!("it was found as a tool call") };
+        let Entry::Tool(tool) = &mut self.entries[place] else {
+            unreachable!("the position is that of a tool call")
+        };
         for (field, name) in
             [(&mut tool.title, "title"), (&mut tool.kind, "kind"), (&mut tool.status, "status")]
         {
@@ -137,34 +140,34 @@ impl Transcript {
                 field.clone_from(&update[name]);
             }
         }
-        let said: String = update["content"]
+        let output: String = update["content"]
             .as_array()
             .into_iter()
             .flatten()
             .filter_map(|block| block["content"]["text"].as_str())
             .collect();
-        if !said.is_empty() {
-            tool.output = shortened(&said, MAX_OUTPUT_CHARS);
+        if !output.is_empty() {
+            tool.output = shortened(&output, MAX_OUTPUT_CHARS);
         }
         tool
     }
 
-    /// Takes what the agent says at the end of the turn.
+    /// Adds the agent's response at the end of the turn.
     pub(super) fn end(&mut self, result: &Value) {
         let meta = &result["_meta"];
         let reports = [&result["usage"], &meta["usage"], &meta["quota"]["token_count"], meta];
-        // The end of a turn speaks of the turn; updates speak of what is in the context.
+        // The response counts the whole turn, but updates count only the current context.
         if let Some(tokens) = reports.into_iter().find_map(reported) {
             self.usage = Some(tokens);
         }
     }
 
-    /// What the agent reported, if anything.
+    /// Returns the tokens that the agent reported, if any.
     pub(super) fn tokens(&self) -> Option<Tokens> {
         self.usage
     }
 
-    /// Whether the agent did anything at all.
+    /// Returns true if the agent has sent no text and no tool call.
     pub(super) fn is_silent(&self) -> bool {
         !self.entries.iter().any(|entry| match entry {
             Entry::Agent(text) | Entry::Thought(text) => !text.trim().is_empty(),
@@ -173,16 +176,16 @@ impl Transcript {
         })
     }
 
-    /// All that the agent said to the user.
+    /// Returns the text of all messages to the user, separated by empty lines.
     pub(super) fn answer(&self) -> String {
-        let said = self.entries.iter().filter_map(|entry| match entry {
+        let messages = self.entries.iter().filter_map(|entry| match entry {
             Entry::Agent(text) => Some(text.trim()),
             _ => None,
         });
-        said.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+        messages.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// Every tool call.
+    /// Returns all tool calls.
     pub(super) fn tools(&self) -> impl Iterator<Item = &ToolUse> {
         self.entries.iter().filter_map(|entry| match entry {
             Entry::Tool(tool) => Some(&**tool),
@@ -209,23 +212,18 @@ impl Transcript {
         metrics
     }
 
-    /// As a document.
+    /// Returns the transcript as a Markdown document.
     pub(super) fn markdown(&self) -> String {
         let mut text = String::new();
         for entry in &self.entries {
             let _ = match entry {
-                Entry::User(said) => write!(text, "## User\n\n{}\n\n", said.trim_end()),
-                Entry::Agent(said) => write!(text, "## Agent\n\n{}\n\n", said.trim_end()),
-                Entry::Thought(said) => write!(text, "## Thought\n\n{}\n\n", said.trim_end()),
+                Entry::User(prompt) => write!(text, "## User\n\n{}\n\n", prompt.trim_end()),
+                Entry::Agent(message) => write!(text, "## Agent\n\n{}\n\n", message.trim_end()),
+                Entry::Thought(thought) => write!(text, "## Thought\n\n{}\n\n", thought.trim_end()),
                 Entry::Tool(tool) => write!(text, "{}", tool.markdown()),
-                Entry::Permission(request) => {
-                    let became = if request.granted { "granted" } else { "refused" };
-                    write!(
-                        text,
-                        "## Permission {became}: {}\n\n{}\n\n",
-                        one_line(&request.title),
-                        request.why
-                    )
+                Entry::Permission(PermissionAnswer { title, granted, why, .. }) => {
+                    let result = if *granted { "granted" } else { "refused" };
+                    write!(text, "## Permission {result}: {}\n\n{why}\n\n", one_line(title))
                 }
                 Entry::Note(note) => write!(text, "> {}\n\n", one_line(note)),
             };
@@ -235,7 +233,7 @@ impl Transcript {
 }
 
 impl ToolUse {
-    /// The tool's name where the agent says it, else its kind.
+    /// Returns the name of the tool if the agent sends it, and its kind otherwise.
     pub(super) fn name(&self) -> &str {
         match (&self.name, self.kind.as_str()) {
             (Some(name), _) => name,
@@ -244,8 +242,13 @@ impl ToolUse {
         }
     }
 
+    /// Returns the call's title, or the name of the tool if there is no title.
+    pub(super) fn title_or_name(&self) -> &str {
+        if self.title.is_empty() { self.name() } else { &self.title }
+    }
+
     fn markdown(&self) -> String {
-        let title = if self.title.is_empty() { self.name() } else { &self.title };
+        let title = self.title_or_name();
         let status = if self.status.is_empty() { "pending" } else { &self.status };
         let mut text = format!("## Tool call: {} ({status})\n\n", one_line(title));
         if !self.input.is_null() {
@@ -258,25 +261,25 @@ impl ToolUse {
     }
 }
 
-/// Tokens as agents report them.
+/// Reads a token count. The field names differ between agents.
 fn reported(usage: &Value) -> Option<Tokens> {
     let number = |names: &[&str]| names.iter().find_map(|name| usage[*name].as_u64());
     let input = number(&["inputTokens", "input_tokens", "promptTokens", "prompt_tokens"]);
     let output = number(&["outputTokens", "output_tokens", "completionTokens", "completion_tokens"]);
     let total = number(&["totalTokens", "total_tokens"]);
-    // One of two parts is no total.
+    // Without one of the parts, the total is unknown.
     let total = total.or_else(|| Some(input? + output?))?;
     Some(Tokens { total, input, output })
 }
 
-/// A block that ends where the text does, whatever is in it.
+/// Returns a fenced block. Its fence is longer than any sequence of backticks in the text.
 fn fenced(text: &str, language: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}{language}\n{text}\n{fence}\n\n")
 }
 
-/// The beginning of a long text.
+/// Returns the first `max_chars` characters of a text, with a note about the rest.
 pub(super) fn shortened(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{} … ({} more bytes)", &text[..end], text.len() - end),
@@ -295,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_what_agents_report_and_never_a_guess() {
+    fn tokens_are_reported_and_never_estimated() {
         for (result, total) in [
             (json!({ "usage": { "totalTokens": 30, "inputTokens": 20, "outputTokens": 10 } }), Some(30)),
             (json!({ "usage": { "inputTokens": 20, "outputTokens": 10 } }), Some(30)),
@@ -319,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_as_a_document() {
+    fn a_transcript_is_a_document() {
         let mut transcript = Transcript::default();
         transcript.user("Hello");
         let chunk = |text| json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } });

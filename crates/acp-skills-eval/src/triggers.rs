@@ -1,5 +1,6 @@
-//! Whether the skill is loaded when it should be: `triggers.json`. What the skill-creator's own runner writes has the same
-//! names; there is more beside.
+//! [`Triggers`]: the results of all queries, as `triggers.json`.
+//!
+//! Fields that the skill-creator's own runner writes have the same names here. The others are additions.
 
 use std::collections::BTreeMap;
 
@@ -10,87 +11,88 @@ use super::{
     statistics::{pass_all, pass_at, rate, rounded, split, wilson},
 };
 
-/// What the runs of all queries come to, on one agent and in one configuration.
+/// The results of all queries on one agent and in one configuration.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Triggers {
-    /// The skill.
+    /// The skill's name.
     pub skill_name: String,
-    /// Its description: what is evaluated here.
+    /// The skill's description, which decides if models load it.
     pub description: String,
-    /// Each query.
+    /// The results of each query, in the order of the file.
     #[serde(rename = "results")]
     pub queries: Vec<QueryResult>,
-    /// All queries.
+    /// The rates over all queries.
     pub summary: Rates,
-    /// Those to train with, if they are split.
+    /// The rates over the queries for tuning. `None` if the queries are not split.
     pub train: Option<Rates>,
-    /// The others.
+    /// The rates over the queries for validation. `None` if the queries are not split.
     pub validation: Option<Rates>,
-    /// The same of the older version, if there is one.
+    /// The results of the older version of the skill, if there is a baseline.
     pub old_skill: Option<Box<Triggers>>,
 }
 
-/// What the runs of one query come to.
+/// The results of one query.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct QueryResult {
-    /// What the user said.
+    /// The prompt.
     pub query: String,
-    /// Whether the skill should be loaded.
+    /// True if the model should load the skill.
     pub should_trigger: bool,
-    /// The share of runs in which it was loaded.
+    /// The share of runs in which the skill was loaded, from 0 to 1. `None` before the first run.
     pub trigger_rate: Option<f64>,
-    /// How many that are.
+    /// The number of runs in which the skill was loaded.
     pub triggers: u64,
-    /// Runs that are done.
+    /// The number of finished runs.
     pub runs: u64,
-    /// Runs in which the agent failed; they count as wrong.
+    /// The number of runs in which the agent failed. They count as wrong.
     pub errors: u64,
-    /// Whether enough runs were right.
+    /// True if the trigger rate is on the right side of the threshold.
     pub pass: bool,
-    /// The interval of the rate, with a confidence of 95 %.
+    /// The confidence interval (95 %) of the trigger rate.
     pub interval: Option<[f64; 2]>,
-    /// Other skills that were loaded, and in how many runs.
+    /// The number of runs in which each other skill was loaded, by name.
     pub loaded_instead: BTreeMap<String, u64>,
-    /// Train or validation.
+    /// The part to which the query belongs. `None` if the queries are not split.
     pub split: Option<Part>,
 }
 
-/// What several queries come to.
+/// The rates over several queries.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Rates {
-    /// Queries.
+    /// The number of queries.
     pub total: u64,
-    /// Those that pass.
+    /// The number of queries that passed.
     pub passed: u64,
-    /// Those that do not.
+    /// The number of queries that failed.
     pub failed: u64,
-    /// The share of right runs.
+    /// The share of runs with the right result.
     pub accuracy: Option<f64>,
-    /// Its interval, with a confidence of 95 %.
+    /// The confidence interval (95 %) of the accuracy.
     pub interval: Option<[f64; 2]>,
-    /// Of the runs that loaded the skill, the share of those that should.
+    /// The share of correct runs among those that loaded the skill.
     pub precision: Option<f64>,
-    /// Of the runs that should load the skill, the share of those that did.
+    /// The share of runs that loaded the skill among those that should.
     pub recall: Option<f64>,
-    /// Both in one figure.
+    /// The harmonic mean of precision and recall.
     pub f1: Option<f64>,
-    /// How many runs of a query `pass_at_k` and `pass_all_k` speak of.
+    /// The number of runs of a query in `pass_at_k` and `pass_all_k`.
     pub k: u64,
-    /// The chance that at least one of k runs of a query is right (pass@k).
+    /// The mean probability that at least one of k runs of a query is right (pass@k).
     pub pass_at_k: Option<f64>,
-    /// The chance that all of k runs of a query are right (pass^k).
+    /// The mean probability that all of k runs of a query are right (pass^k).
     pub pass_all_k: Option<f64>,
-    /// Runs in which the agent failed.
+    /// The number of runs in which the agent failed.
     pub errors: u64,
-    /// The runs.
+    /// The number of runs by expected and actual result.
     pub confusion: Confusion,
 }
 
 impl Triggers {
-    /// Of one agent; `None` without queries.
+    /// Computes the results of one agent from its outcomes. Returns `None` if there are no queries, or no baseline for
+    /// [`Configuration::OldSkill`].
     pub(super) fn of(
         evaluation: &Evaluation,
         outcomes: &[&Outcome],
@@ -112,10 +114,11 @@ impl Triggers {
         for (place, case) in evaluation.queries.iter().enumerate() {
             let of_case = outcomes
                 .iter()
-                .filter(|it| it.run.case == Case::Query(place) && it.run.configuration == configuration);
+                .map(|outcome| (&outcome.run, outcome))
+                .filter(|(run, _)| run.case == Case::Query(place) && run.configuration == configuration);
             let part = parts.as_ref().map(|parts| parts[place]);
             let mut tally = Tally::new(&case.query, case.should_trigger, part);
-            for outcome in of_case {
+            for (_, outcome) in of_case {
                 tally.add(outcome, skill.name.as_str());
             }
             tally.finish(evaluation.options.threshold);
@@ -123,14 +126,12 @@ impl Triggers {
         }
         let rates = |part: Option<Part>| {
             let some: Vec<_> =
-                tallies.iter().filter(|it| part.is_none() || it.result.split == part).collect();
+                tallies.iter().filter(|tally| part.is_none() || tally.result.split == part).collect();
             Rates::of(&some, u64::from(evaluation.options.runs))
         };
-        let (summary, train, validation) = (
-            rates(None),
-            parts.is_some().then(|| rates(Some(Part::Train))),
-            parts.is_some().then(|| rates(Some(Part::Validation))),
-        );
+        let summary = rates(None);
+        let train = parts.is_some().then(|| rates(Some(Part::Train)));
+        let validation = parts.is_some().then(|| rates(Some(Part::Validation)));
         let old_skill = match configuration {
             Configuration::WithSkill => Self::of(evaluation, outcomes, Configuration::OldSkill).map(Box::new),
             _ => None,
@@ -147,7 +148,7 @@ impl Triggers {
     }
 }
 
-/// A query while its runs are counted.
+/// A query while its runs are being counted.
 struct Tally {
     result: QueryResult,
     right: u64,
@@ -179,7 +180,7 @@ impl Tally {
         }
         if outcome.status == Status::Error {
             result.errors += 1;
-            // An agent that failed before it could load the skill is no reason to believe that it would not have.
+            // If the agent failed, the skill could not be loaded. That says nothing about queries that should not load it.
             if result.should_trigger {
                 self.confusion.add(true, false);
             }
@@ -194,7 +195,7 @@ impl Tally {
         let result = &mut self.result;
         result.trigger_rate = rate(result.triggers, result.runs);
         result.interval = wilson(result.triggers, result.runs);
-        // A run in which the agent failed is on the wrong side, whichever that is.
+        // A run in which the agent failed counts as wrong: as not loaded if it should be, and as loaded otherwise.
         result.pass =
             match (rate(result.triggers, result.runs), rate(result.triggers + result.errors, result.runs)) {
                 (Some(rate), _) if result.should_trigger => rate >= threshold,
@@ -205,11 +206,13 @@ impl Tally {
 }
 
 impl Rates {
-    #[expect(clippy::cast_precision_loss, reason = "there are never that many queries")]
+    #[expect(clippy::cast_precision_loss, reason = "the number of queries is small")]
     fn of(tallies: &[&Tally], k: u64) -> Self {
-        let sum = |of: fn(&Tally) -> u64| tallies.iter().map(|it| of(it)).sum::<u64>();
-        let (runs, right) = (sum(|it| it.result.runs), sum(|it| it.right));
-        let (total, passed) = (tallies.len() as u64, sum(|it| u64::from(it.result.pass)));
+        let sum = |of: fn(&Tally) -> u64| tallies.iter().map(|tally| of(tally)).sum::<u64>();
+        let runs = sum(|tally| tally.result.runs);
+        let right = sum(|tally| tally.right);
+        let total = tallies.len() as u64;
+        let passed = sum(|tally| u64::from(tally.result.pass));
         let mut confusion = Confusion::default();
         for tally in tallies {
             let one = tally.confusion;
@@ -219,8 +222,9 @@ impl Rates {
             confusion.false_negatives += one.false_negatives;
         }
         let mean = |of: fn(u64, u64, u64) -> Option<f64>| {
-            let chances: Option<Vec<_>> = tallies.iter().map(|it| of(k, it.right, it.result.runs)).collect();
-            chances.filter(|it| !it.is_empty()).map(|it| rounded(it.iter().sum::<f64>() / it.len() as f64))
+            let chances = tallies.iter().map(|tally| of(k, tally.right, tally.result.runs));
+            let chances: Vec<_> = chances.collect::<Option<_>>()?;
+            (!chances.is_empty()).then(|| rounded(chances.iter().sum::<f64>() / chances.len() as f64))
         };
         Self {
             total,
@@ -234,7 +238,7 @@ impl Rates {
             k,
             pass_at_k: mean(pass_at),
             pass_all_k: mean(pass_all),
-            errors: sum(|it| it.result.errors),
+            errors: sum(|tally| tally.result.errors),
             confusion,
         }
     }

@@ -1,14 +1,14 @@
-//! [`Workspace`]: the files of an evaluation, where the standard and its skill-creator have them.
+//! [`Workspace`]: the files of an evaluation, in the layout of the standard and its skill-creator.
 //!
 //! ```text
 //! code-review-workspace/iteration-1/
-//!   evaluation.json                       what was evaluated, to go on later
+//!   evaluation.json                       the setup, for resuming
 //!   eval-NAME/with_skill/run-1/           outputs/ transcript.md acp.jsonl answer.md timing.json grading.json run.json
 //!   eval-NAME/without_skill/run-1/        or old_skill/
 //!   triggers/query-01/with_skill/run-1/   transcript.md acp.jsonl run.json
 //!   triggers.json  benchmark.json
-//!   AGENT/…                               with several agents, all of the above but the first for each
-//!   comparison.json                       … and all of them beside each other
+//!   AGENT/…                               with several agents: all of the above except `evaluation.json`, for each agent
+//!   comparison.json                       with several agents: their results side by side
 //! ```
 
 use std::{
@@ -21,36 +21,37 @@ use serde_json::{Value, json};
 
 use super::{AgentReport, Case, Evaluation, EvaluationError, Outcome, Report, RunId};
 
-/// What says what was evaluated.
+/// The file with the evaluation's setup.
 const MANIFEST: &str = "evaluation.json";
-/// What says that a run is done, and what came of it.
+/// The file with the outcome of a run. It is written when the run has finished.
 const RUN: &str = "run.json";
-/// The version of both. It grows when an older program could not go on with them.
+/// The version of the files. It is incremented if an older version of the program could not resume with them.
 const VERSION: u32 = 1;
 
 /// The directory of one iteration.
 #[derive(Debug, Clone)]
 pub struct Workspace {
     iteration: PathBuf,
-    /// Several agents have a directory each.
+    /// True if there are several agents, each with its own directory.
     is_shared: bool,
 }
 
 impl Workspace {
-    /// Where a skill's workspace is when nobody says: beside the skill.
+    /// Returns the default directory of the workspace: next to the skill, with the suffix `-workspace`.
     pub fn beside(evaluation: &Evaluation) -> PathBuf {
         let parent = evaluation.dir.parent().unwrap_or(&evaluation.dir);
         parent.join(format!("{}-workspace", evaluation.skill.name))
     }
 
-    /// The next iteration in `root`, which is made when it is not there.
+    /// Creates the next iteration in `root`. The directory is created if it doesn't exist.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Returns [`EvaluationError::Unreadable`] if `root` can't be listed, and [`EvaluationError::Unwritable`] if a file or
+    /// directory can't be written.
     pub fn create(root: &Path, evaluation: &Evaluation) -> Result<Self, EvaluationError> {
         if !root.exists() {
             make(root)?;
-            // It may lie in a repository, and holds what agents made.
+            // The workspace can be inside a repository, and the files of agents should not be committed.
             write(&root.join(".gitignore"), "*\n")?;
         }
         let number = iterations(root)?.last().map_or(1, |last| last + 1);
@@ -61,10 +62,11 @@ impl Workspace {
         Ok(Self { iteration, is_shared: evaluation.agents.len() > 1 })
     }
 
-    /// The last iteration in `root`, to go on with it; a new one when there is none.
+    /// Opens the last iteration in `root` to resume it. If there is none, a new one is created.
     ///
     /// # Errors
-    /// It is of another skill, of other cases or agents, or cannot be read.
+    /// Returns [`EvaluationError::Resume`] if the iteration has another skill, other cases, other agents or other options, and
+    /// [`EvaluationError::Unreadable`] if it can't be read.
     pub fn resume(root: &Path, evaluation: &Evaluation) -> Result<Self, EvaluationError> {
         let last = if root.exists() { iterations(root)?.last().copied() } else { None };
         let Some(number) = last else { return Self::create(root, evaluation) };
@@ -75,28 +77,28 @@ impl Workspace {
             .into_iter()
             .find(|key| found[*key] != wanted[*key]);
         if let Some(key) = different {
-            let what = match key {
+            let reason = match key {
                 "agents" => "it has other agents",
-                "skill_name" => "it is of another skill",
-                "version" => "it was made by another version of this program",
+                "skill_name" => "it is an evaluation of another skill",
+                "version" => "it was created by another version of this program",
                 _ => "the skill, its cases or the options have changed since",
             };
-            return Err(EvaluationError::Resume { path: iteration, reason: what.to_owned() });
+            return Err(EvaluationError::Resume { path: iteration, reason: reason.to_owned() });
         }
         Ok(Self { iteration, is_shared: evaluation.agents.len() > 1 })
     }
 
-    /// The directory of the iteration.
+    /// Returns the iteration's directory.
     pub fn iteration(&self) -> &Path {
         &self.iteration
     }
 
-    /// The directory with the results of an agent.
+    /// Returns the directory with the results of an agent. It is the iteration itself if there is only one agent.
     pub fn of_agent(&self, agent: &str) -> PathBuf {
         if self.is_shared { self.iteration.join(agent) } else { self.iteration.clone() }
     }
 
-    /// The directory of a run.
+    /// Returns the directory of a run.
     pub fn of_run(&self, id: &RunId) -> PathBuf {
         let case = match &id.case {
             Case::Query(place) => format!("triggers/query-{:02}", place + 1),
@@ -106,7 +108,7 @@ impl Workspace {
         self.of_agent(&id.agent).join(case).join(id.configuration.as_str()).join(run)
     }
 
-    /// The directory of a run, empty.
+    /// Creates the directory of a run. If it exists, its contents are removed.
     pub(super) fn fresh_run(&self, id: &RunId) -> Result<PathBuf, EvaluationError> {
         let place = self.of_run(id);
         match fs::remove_dir_all(&place) {
@@ -118,12 +120,12 @@ impl Workspace {
         Ok(place)
     }
 
-    /// Says that a run is done.
+    /// Stores the outcome of a run, which marks the run as finished.
     pub(super) fn keep(&self, outcome: &Outcome) -> Result<(), EvaluationError> {
         write_json(&self.of_run(&outcome.run).join(RUN), &json!(outcome))
     }
 
-    /// What came of those of these runs that are done.
+    /// Reads the outcomes of the runs that have finished.
     pub(super) fn outcomes(&self, runs: &[RunId]) -> Result<Vec<Outcome>, EvaluationError> {
         let mut outcomes = Vec::new();
         for id in runs {
@@ -132,7 +134,7 @@ impl Workspace {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 text => text.map_err(|source| EvaluationError::Unreadable { path, source })?,
             };
-            // A file that is not whole means a run that is not.
+            // An incomplete file counts as an unfinished run.
             if let Ok(outcome) = serde_json::from_str::<Outcome>(&text)
                 && outcome.run == *id
             {
@@ -142,7 +144,7 @@ impl Workspace {
         Ok(outcomes)
     }
 
-    /// Writes what all outcomes come to.
+    /// Writes the results of all runs.
     pub(super) fn write_report(
         &self,
         evaluation: &Evaluation,
@@ -165,7 +167,7 @@ impl Workspace {
     }
 }
 
-/// The numbers of the iterations in a workspace, in order.
+/// Returns the numbers of the iterations in a workspace in ascending order.
 fn iterations(root: &Path) -> Result<Vec<u64>, EvaluationError> {
     let unreadable = |source| EvaluationError::Unreadable { path: root.to_owned(), source };
     let mut numbers = Vec::new();
@@ -197,12 +199,12 @@ fn make(path: &Path) -> Result<(), EvaluationError> {
     fs::create_dir_all(path).map_err(|source| EvaluationError::Unwritable { path: path.to_owned(), source })
 }
 
-/// A file appears whole or not at all: somebody may end us at any time.
+/// Writes a file atomically, because the process can be killed at any time.
 fn write(path: &Path, text: &str) -> Result<(), EvaluationError> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let written = tempfile::NamedTempFile::new_in(directory).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
-        // Results are for whoever may read the directory; the default is the owner alone.
+        // By default, only the owner can read temporary files.
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;

@@ -77,6 +77,9 @@ impl Interceptor {
             (Purpose::Prompt(session), _) => {
                 self.judge_transport(session, message, actions);
                 self.answered(session, &id, message);
+                if !self.sessions.get(session).is_some_and(|session| session.turns.agent_works()) {
+                    actions.effects.push(Effect::TurnEnded(session));
+                }
                 Pass::Untouched
             }
             _ => Pass::Untouched,

@@ -59,6 +59,7 @@
 //! | `marks` | the marks around our text |
 //! | `typed`, `words` | the text of a prompt |
 //! | `calls` | calls of the skill tools |
+//! | `tool_paths` | the paths in the input of a tool call |
 //! | `requests` | the client's requests without an answer |
 //! | `inputs`, `outputs`, `queries` | the interface of the interceptor |
 //! | `keys`, `ids`, `active_skills` | our names for sessions, queries and timers; ids of our messages; active skills of a session |
@@ -108,6 +109,7 @@ mod switches;
 mod tests;
 mod titles;
 mod toggles;
+pub mod tool_paths;
 mod tools;
 mod trust;
 mod typed;

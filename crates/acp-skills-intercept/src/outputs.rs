@@ -90,6 +90,22 @@ pub enum Effect {
         /// The working directory of the session.
         cwd: Option<PathBuf>,
     },
+    /// Name a session in the log: the agent has opened it, so its id is known.
+    Opened {
+        /// The session.
+        session: SessionKey,
+        /// The agent's id of the session.
+        id: String,
+    },
+    /// Note the start of a turn in the log: the client has sent a prompt.
+    TurnStarted {
+        /// The session.
+        session: SessionKey,
+        /// The id of the client's request, as JSON.
+        request: String,
+    },
+    /// Note the end of a turn in the log: the agent has answered the prompt.
+    TurnEnded(SessionKey),
     /// Close the MCP server of a session that has ended.
     CloseServer(SessionKey),
     /// Stop watching a directory, because no session works in it any more.

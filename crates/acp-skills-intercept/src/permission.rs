@@ -31,6 +31,7 @@ use crate::{
     policy::{Approve, Policy, ToolPolicy},
     queries::{Query, Resolved},
     session::Session,
+    tool_paths::only_path,
 };
 
 /// The warning about an agent whose claims turned out to be wrong. It is shown once per session.
@@ -73,7 +74,7 @@ fn decide(
         return Decision::Ask(None);
     }
     // If the path is a link, it can lead to another directory. So both the path and its target have to match.
-    let path = call.input.and_then(patterns::path).filter(|_| policy.tool_policy != ToolPolicy::Permissive);
+    let path = call.input.and_then(only_path).filter(|_| policy.tool_policy != ToolPolicy::Permissive);
     let matched = |by_user| {
         let said = patterns::match_call(
             declared(by_user),

@@ -42,6 +42,7 @@ impl Interceptor {
             Some(Command::Invoke(skill)) => Some(skill),
             None => None,
         };
+        actions.effects.push(Effect::TurnStarted { session: key, request: id.to_json().into_owned() });
         let wanted = match &invoked {
             Some(skill) => Some(commands::wanted(session, skill, message)),
             None => wanted(session, message, &self.policy),

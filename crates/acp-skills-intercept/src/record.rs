@@ -16,6 +16,9 @@ impl Interceptor {
     pub(crate) fn started(&mut self, key: SessionKey, method: &str, actions: &mut Actions) {
         let agent = self.agent.name.clone();
         let Some(session) = self.sessions.get(key) else { return };
+        if let Some(id) = session.id() {
+            actions.effects.push(Effect::Opened { session: key, id: id.to_owned() });
+        }
         let kind = EventKind::SessionStarted {
             how: SessionOrigin::of(method),
             agent,

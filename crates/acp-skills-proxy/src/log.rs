@@ -40,7 +40,8 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
         .with_target("rmcp", rmcp)
         .with_target("acp_skills", level)
         .with_target("acp_skills_proxy", level)
-        .with_target("skills_core", level);
+        .with_target("skills_core", level)
+        .with_target("skills_sources", level);
     let layer = fmt::layer().with_target(false).with_ansi(false);
     // A second call in one process (tests, embedding) keeps the first log.
     match &config.log_file {

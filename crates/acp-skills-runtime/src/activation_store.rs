@@ -1,33 +1,34 @@
-//! [`ActivationStore`]: which skills were activated in which session, kept in a directory (`--state DIR`).
+//! [`ActivationStore`]: the active skills of each session, stored in a directory (`--state DIR`).
 //!
-//! An agent that loads or resumes a session has its history, and so the skills in it; a proxy that starts anew would know
-//! nothing of that. One small file per session, named by a digest of the session's id, holds the names of the skills and
-//! who activated them, and nothing else. Writing happens in the background.
+//! When an agent loads or resumes a session, the history already includes the instructions of active skills. A new
+//! proxy process uses this store to find out which skills these are. There is one small file for each session, with a
+//! digest of the session id as its name. It only contains the names of the skills, and for each name who activated
+//! it. Files are written in the background.
 
 use std::{collections::HashMap, io, path::Path, sync::Arc};
 
+use acp_skills_intercept::{ActivatedBy, ActiveSkills};
 use parking_lot::Mutex;
-
 use serde::{Deserialize, Serialize};
 use skills_core::SkillName;
-
 use skills_sources::disk::state::{self, StateDir};
 
 use crate::worker::{Batch, Submitter, Worker};
-use acp_skills_intercept::{ActivatedBy, ActiveSkills};
 
-/// How many sessions may wait to be written.
+/// The maximum number of sessions that wait to be written.
 const MAX_WAITING: usize = 4096;
 const VERSION: u32 = 1;
 
-/// The activations of sessions, in a directory. All clones are the same store; dropping the last one writes what is left.
+/// A store of active skills in a directory. Cheap to clone; all clones share their state. Dropping the last clone
+/// writes all pending changes.
 #[derive(Clone)]
 pub struct ActivationStore(Arc<Inner>);
 
 struct Inner {
     dir: StateDir,
-    /// Guards what was saved in this run, which may not be on disk yet. Held while the work is submitted, so that the
-    /// last to save is the last to be written; the queue's own lock comes after it.
+    /// The skills that were saved in this run, which may not be on disk yet. The lock is held while a change is
+    /// submitted, so that changes are written in the order in which they were saved. The lock of the queue is taken
+    /// after it.
     saved: Mutex<HashMap<String, ActiveSkills>>,
     submitter: Submitter<(String, ActiveSkills)>,
     writer: Worker<(String, ActiveSkills)>,
@@ -47,10 +48,11 @@ struct Entry {
 }
 
 impl ActivationStore {
-    /// Uses a directory; creates it, for nobody else to read, when there is none.
+    /// Opens the store in the directory `dir`. Creates the directory if it doesn't exist, so that only the current
+    /// user can read it.
     ///
     /// # Errors
-    /// It cannot be created, or the thread that writes cannot be started.
+    /// Returns an error if the directory cannot be created or the writing thread cannot be started.
     pub fn open(dir: &Path) -> io::Result<Self> {
         let dir = StateDir::open(dir)?;
         let target = dir.clone();
@@ -61,7 +63,7 @@ impl ActivationStore {
                     && !has_warned
                 {
                     has_warned = true;
-                    tracing::warn!("cannot keep the active skills in {}: {error}", target.path().display());
+                    tracing::warn!("cannot write the active skills to {}: {error}", target.path().display());
                 }
             }
         })?;
@@ -69,26 +71,27 @@ impl ActivationStore {
         Ok(Self(Arc::new(Inner { dir, saved: Mutex::default(), submitter, writer })))
     }
 
-    /// What was active in this session of the agent's. May read a file.
+    /// Returns the active skills of a session. `session` is the agent's id. Reads a file unless the skills were saved
+    /// in this run. If the file cannot be read, logs a warning and returns an empty list.
     pub fn load(&self, session: &str) -> ActiveSkills {
         if let Some(active) = self.0.saved.lock().get(session) {
             return active.clone();
         }
         let path = self.0.dir.about(session.as_bytes());
         read(&path).unwrap_or_else(|error| {
-            tracing::warn!("cannot read {}: {error}", path.display());
+            tracing::warn!("cannot read the active skills from {}: {error}", path.display());
             ActiveSkills::new()
         })
     }
 
-    /// Saves what is active in this session. Never blocks on the disk.
+    /// Saves the active skills of a session. An empty list removes the file. Never blocks on the disk.
     pub fn save(&self, session: &str, active: ActiveSkills) {
         let mut saved = self.0.saved.lock();
         saved.insert(session.to_owned(), active.clone());
         self.0.submitter.submit((session.to_owned(), active));
     }
 
-    /// Saves no more, and writes what is left.
+    /// Closes the store and writes all pending changes.
     pub fn finish(&self) {
         self.0.writer.finish();
     }
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_loaded_again() {
+    fn saved_skills_are_loaded_again() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("a/b");
         let name = |name: &str| SkillName::new(name).unwrap();
@@ -131,8 +134,8 @@ mod tests {
         drop(store);
         let store = ActivationStore::open(&place).unwrap();
         assert_eq!((store.load("../../x"), store.load("none")), (both, ActiveSkills::new()));
-        // Names only, and nothing outside.
-        let files: Vec<_> = fs::read_dir(&place).unwrap().map(|it| it.unwrap().path()).collect();
+        // The files hold only names, and all of them are in the directory of the store.
+        let files: Vec<_> = fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(files.len(), 2, "{files:?}");
         let text = fs::read_to_string(file(&place, "../../x")).unwrap();
         let expected = r#"{"v":1,"skills":[{"name":"a","by":"model"},{"name":"Ü b","by":"user"}]}"#;
@@ -140,7 +143,7 @@ mod tests {
         store.save("other", ActiveSkills::new());
         drop(store);
         assert!(!file(&place, "other").exists());
-        // Whatever somebody else wrote there is no reason to fail.
+        // Invalid files should be ignored.
         fs::write(file(&place, "broken"), "{").unwrap();
         assert_eq!(ActivationStore::open(&place).unwrap().load("broken"), ActiveSkills::new());
     }

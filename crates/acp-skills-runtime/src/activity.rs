@@ -1,62 +1,63 @@
-//! What the model does with the skills, as it happens.
+//! [`Activity`]: everything that the model does with skills, reported while it happens.
 //!
-//! There is one hook, the [`Observer`]. It is called with the calls of tools and everything in them, for people to look at,
-//! and with the events of the [record](crate::events), which hold no contents.
+//! There is one hook, the [`Observer`]. It receives tool calls with their full contents, which are meant to be shown
+//! to people, and the events of the [record](crate::events), which have no contents.
 
 use std::{sync::Arc, time::Duration};
 
+use acp_skills_intercept::SessionKey;
 use serde_json::{Map, Value};
 use skills_core::ToolOutput;
 
 use crate::events::{EventFile, Record};
-use acp_skills_intercept::SessionKey;
 
-/// One call of one of our tools, when it is over.
+/// A finished call of one of our tools.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// The session that it belongs to.
+    /// The session of the call.
     pub session: SessionKey,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// What the model gave it.
+    /// The arguments that the model passed.
     pub arguments: Map<String, Value>,
-    /// What the model got.
+    /// The result that the model received.
     pub output: ToolOutput,
-    /// How long it took.
+    /// The duration of the call.
     pub duration: Duration,
 }
 
-/// Something that happened.
+/// Something that happened with skills.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Activity {
-    /// The agent got the list of tools.
+    /// The agent listed the tools.
     Listed {
-        /// The session that it belongs to.
+        /// The session.
         session: SessionKey,
-        /// The revision of MCP that it speaks, when it says so.
+        /// The revision of MCP that the agent uses, if it says so.
         revision: Option<String>,
     },
-    /// The agent read a file of a skill as a resource.
+    /// The agent read a file of a skill as an MCP resource.
     ResourceRead {
-        /// Whose session.
+        /// The session.
         session: SessionKey,
-        /// The skill.
+        /// The name of the skill.
         skill: String,
-        /// The file, relative to the skill's directory.
+        /// The path of the file, relative to the skill's directory.
         path: String,
     },
     /// The model called a tool.
     Called(Box<ToolCall>),
-    /// An event of the record: what `--events` writes.
+    /// An event of the record, as `--events` writes it.
     Recorded(Arc<Record>),
 }
 
-/// Is called with everything that happens, by the threads that move the messages: it must not block.
+/// A function that is called with each activity. It is called by the threads that move messages, so it must not
+/// block.
 pub type Observer = Arc<dyn Fn(&Activity) + Send + Sync>;
 
-/// An observer that writes the events of the record to `file`, and ignores everything else.
+/// Returns an observer that writes the events of the record to `file` and ignores all other activities.
 pub fn record_to(file: &EventFile) -> Observer {
     let appender = file.appender();
     Arc::new(move |activity| {

@@ -1,7 +1,8 @@
-//! The agent's process: how it is started, told to end, and made sure to be gone with all its children.
+//! [`Agent`]: the agent's process, and how it is started, signalled and ended with all of its children.
 //!
-//! Agents are often started through `npx` or `uvx` and start servers of their own, so a signal to the one process that
-//! we know would leave the rest alive: the agent is in a process group (Unix) or a job object (Windows) of its own.
+//! Agents are often started through `npx` or `uvx` and start servers of their own. If we only sent a signal to the
+//! process that we started, the others would keep running. To avoid this, each agent runs in a separate process group
+//! (Unix) or job object (Windows).
 
 #[cfg(unix)]
 mod unix;
@@ -27,39 +28,40 @@ use windows as platform;
 
 pub use platform::{code, signals};
 
-/// A signal that this process got.
+/// A signal that was sent to this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// The terminal went away.
+    /// The terminal was closed (`SIGHUP`, or a console close event).
     Hangup,
-    /// Ctrl-C.
+    /// Ctrl-C (`SIGINT`).
     Interrupt,
-    /// Please end.
+    /// A request to end (`SIGTERM`, or Ctrl-Break).
     Terminate,
 }
 
 /// A running agent.
 ///
-/// Dropping it before it was reaped kills it, with all its children.
+/// If this is dropped before [`reap`](Self::reap) is called, the agent and all of its children are killed.
 pub struct Agent {
     child: Box<dyn ChildWrapper>,
     group: platform::Group,
-    /// Where the group is registered until the agent was reaped.
+    /// The registry that holds the agent's groups, until the agent was reaped.
     registered: Option<Processes>,
 }
 
-/// Why an agent did not start.
+/// The agent could not be started.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start the agent `{}`", program.to_string_lossy())]
 pub struct StartError {
-    /// The program.
+    /// The program of the agent's command.
     pub program: OsString,
-    /// What the system says.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
 impl StartError {
-    /// The exit code that GNU `env` has for this: 127 not found, 126 not executable, 125 anything else.
+    /// Returns the exit code for this error, which is the same as for GNU `env`: 127 if the program was not found,
+    /// 126 if it is not executable, and 125 otherwise.
     pub fn exit_code(&self) -> u8 {
         match self.source.kind() {
             io::ErrorKind::NotFound => 127,
@@ -70,12 +72,13 @@ impl StartError {
 }
 
 impl Agent {
-    /// Starts `command` (a program and its arguments, no shell) with pipes for its stdin and stdout; stderr, working
-    /// directory and environment are ours, but that the directory of a program with an absolute path is in PATH, behind
-    /// all others: what runs scripts such as `npx` lies beside them. It is one of `processes` until it was reaped.
+    /// Starts `command`, which is a program and its arguments, without a shell. Stdin and stdout are pipes. Stderr,
+    /// the working directory and the environment are inherited, with one change: if the program has an absolute path,
+    /// its directory is appended to `PATH`. This is needed for scripts such as `npx`, where the interpreter is
+    /// usually in the same directory. The agent is registered in `processes` until it was reaped.
     ///
     /// # Errors
-    /// The program cannot be started.
+    /// Returns an error if a pipe cannot be created or the program cannot be started.
     pub fn start(
         command: &[OsString],
         processes: Processes,
@@ -83,10 +86,11 @@ impl Agent {
         Self::start_with(command, processes, |_process| ())
     }
 
-    /// The same with something changed by `configure`: where stderr goes, or the working directory.
+    /// Starts `command` like [`start`](Self::start). `configure` can change the process before it starts, for example
+    /// its stderr or its working directory.
     ///
     /// # Errors
-    /// The program cannot be started.
+    /// Returns an error if a pipe cannot be created or the program cannot be started.
     pub fn start_with(
         command: &[OsString],
         processes: Processes,
@@ -109,31 +113,31 @@ impl Agent {
         Ok((Self { child, group, registered: Some(processes) }, to_agent, from_agent))
     }
 
-    /// Waits for the agent to end. May be given up and called again.
+    /// Waits for the agent to exit. This is cancel safe, so it can be called again.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// Returns an error if the operating system doesn't provide the exit status.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
-        // The wrapper's own `wait` waits for the whole group, where we are the parent of its orphans.
+        // Don't use `wait` of the wrapper. If orphans of the group are our children, it would also wait for these.
         self.child.inner_mut().wait().await
     }
 
-    /// Passes on a signal that this process got, to the agent and all its children.
+    /// Forwards a signal to the agent and all of its children.
     pub fn forward(&mut self, signal: Signal) {
         self.group.forward(signal);
     }
 
-    /// Asks the agent and all its children to end; where there is no way to ask, ends them.
+    /// Asks the agent and all of its children to terminate. On Windows, this kills them instead.
     pub fn terminate(&mut self) {
         self.group.terminate(&mut *self.child);
     }
 
-    /// Ends the agent and all its children at once.
+    /// Kills the agent and all of its children.
     pub fn kill(&mut self) {
         self.group.kill(&mut *self.child);
     }
 
-    /// Ends the children that are left of an agent that has ended.
+    /// Kills the remaining children after the agent exited, and removes the agent from the registry.
     pub fn reap(&mut self) {
         if let Some(processes) = self.registered.take() {
             self.kill();
@@ -141,7 +145,7 @@ impl Agent {
         }
     }
 
-    /// Whether a process of the agent's is still there.
+    /// Returns true if the agent or one of its children still runs.
     pub fn is_alive(&self) -> bool {
         self.group.is_alive()
     }
@@ -153,20 +157,21 @@ impl Drop for Agent {
     }
 }
 
-/// Runs `command` in our place, with our terminal: for a login that a client starts in a terminal.
+/// Runs `command` in this terminal, for a login that a client starts in a terminal. On Unix, the command replaces
+/// this process. On Windows, returns its exit code.
 ///
 /// # Errors
-/// The program cannot be started.
+/// Returns an error if the program cannot be started.
 pub fn run_in_terminal(command: &[OsString]) -> Result<i32, StartError> {
     let program = command.first().map_or(OsStr::new(""), OsString::as_os_str);
     let failed = |source| StartError { program: program.to_owned(), source };
     platform::run_in_terminal(program, &command[1..]).map_err(failed)
 }
 
-/// PATH with the directory of a program that has an absolute path, when it is not in there.
+/// Returns `PATH` with the directory of a program that has an absolute path, or `None` if `PATH` contains it already.
 ///
-/// An editor that is started from a desktop knows nothing of nvm or Homebrew. Whoever gives it `/…/bin/npx` would be told
-/// that there is no `node`.
+/// If an editor is started from a desktop, `PATH` will not include the directories of nvm or Homebrew. Without this,
+/// `/…/bin/npx` would fail to find `node`.
 fn search_path(program: &OsStr) -> Option<OsString> {
     with_directory(Path::new(program), &env::var_os("PATH")?)
 }
@@ -178,11 +183,11 @@ fn with_directory(program: &Path, path: &OsStr) -> Option<OsString> {
         return None;
     }
     dirs.push(dir.to_owned());
-    // A directory with a separator in its name cannot be in PATH.
+    // This fails if there is a separator in the path.
     env::join_paths(dirs).ok()
 }
 
-/// What an exit status is in words: `exited with code 3`, `was killed by signal 9 (SIGKILL)`.
+/// Describes an exit status, for example `exited with code 3` or `was killed by signal 9 (SIGKILL)`.
 pub fn describe(status: ExitStatus) -> String {
     match (status.code(), platform::signal_of(status)) {
         (Some(code), _) => format!("exited with code {code}"),
@@ -196,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_a_script_lies_beside_it() {
+    fn the_directory_of_the_program_is_added_to_path() {
         for (program, path, expected) in [
             ("/nvm/bin/npx", "/usr/bin:/bin", Some("/usr/bin:/bin:/nvm/bin")),
             ("/usr/bin/npx", "/usr/bin:/bin", None),

@@ -1,21 +1,23 @@
-//! [`AgentStore`]: which agents never come to our server by themselves, kept in a directory (`--state DIR`).
+//! [`AgentStore`]: the agents that never connect to our MCP server by themselves, stored in a directory (`--state
+//! DIR`).
 //!
-//! A first prompt waits for the agent to have our tools, and for some agents in vain. One small file per agent and version,
-//! named by a digest of both, says so; there is none for an agent that comes. Writing happens in the background.
+//! Before the first prompt of a session is sent, we wait for the agent to connect to our tools. Some agents never
+//! connect on their own, so we should not wait for them again in later runs. For each such agent and version, there
+//! is a small file, with a digest of both as its name. Files are written in the background.
 
 use std::{io, path::Path, sync::Arc};
 
 use serde::{Deserialize, Serialize};
-
 use skills_sources::disk::state::{self, StateDir};
 
 use crate::worker::{Batch, Submitter, Worker};
 
-/// How many changes may wait to be written.
+/// The maximum number of changes that wait to be written.
 const MAX_WAITING: usize = 64;
 const VERSION: u32 = 1;
 
-/// What is remembered of agents, in a directory. All clones are the same store; dropping the last one writes what is left.
+/// A store of agents in a directory. Cheap to clone; all clones share their state. Dropping the last clone writes all
+/// pending changes.
 #[derive(Clone)]
 pub struct AgentStore(Arc<Inner>);
 
@@ -29,16 +31,17 @@ struct Inner {
 #[derive(Debug, Serialize, Deserialize)]
 struct AgentFile {
     v: u32,
-    /// Name and version, for people.
+    /// The name and version of the agent, for people who read the file.
     agent: String,
     connects: bool,
 }
 
 impl AgentStore {
-    /// Uses the directory `agents` below `state`; creates it, for nobody else to read, when there is none.
+    /// Opens the store in the directory `agents` below `state`. Creates the directory if it doesn't exist, so that
+    /// only the current user can read it.
     ///
     /// # Errors
-    /// It cannot be created, or the thread that writes cannot be started.
+    /// Returns an error if the directory cannot be created or the writing thread cannot be started.
     pub fn open(state: &Path) -> io::Result<Self> {
         let dir = StateDir::open(state.join("agents"))?;
         let target = dir.clone();
@@ -50,7 +53,7 @@ impl AgentStore {
                 {
                     has_warned = true;
                     tracing::warn!(
-                        "cannot keep what is known of agents in {}: {error}",
+                        "cannot write the state of agents to {}: {error}",
                         target.path().display()
                     );
                 }
@@ -60,23 +63,23 @@ impl AgentStore {
         Ok(Self(Arc::new(Inner { dir, submitter, writer })))
     }
 
-    /// Whether this agent, as name and version, did not come to our server when it was waited for last. Reads a file; one that
-    /// cannot be read says nothing.
+    /// Returns true if this agent (name and version) did not connect to our server when a prompt last waited for it.
+    /// Reads a file. If the file cannot be read, logs a warning and returns false.
     pub fn never_connects(&self, agent: &str) -> bool {
         let path = self.0.dir.about(agent.as_bytes());
         let file = state::read::<AgentFile>(&path).unwrap_or_else(|error| {
-            tracing::warn!("cannot read {}: {error}", path.display());
+            tracing::warn!("cannot read the state of agents from {}: {error}", path.display());
             None
         });
         file.is_some_and(|file| !file.connects)
     }
 
-    /// Remembers whether it comes. Never blocks on the disk.
+    /// Saves whether the agent connects on its own. Never blocks on the disk.
     pub fn save(&self, agent: String, connects: bool) {
         self.0.submitter.submit((agent, connects));
     }
 
-    /// Saves no more, and writes what is left.
+    /// Closes the store and writes all pending changes.
     pub fn finish(&self) {
         self.0.writer.finish();
     }
@@ -95,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_never_connects_is_kept() {
+    fn agents_that_never_connect_are_stored() {
         let directory = tempfile::tempdir().unwrap();
         let open = || AgentStore::open(directory.path()).unwrap();
         let store = open();
@@ -108,12 +111,12 @@ mod tests {
         assert!(!store.never_connects("cline 3.1") && !store.never_connects("cline"));
         let text = fs::read_to_string(store.0.dir.about(b"cline 3.0")).unwrap();
         assert_eq!(text, r#"{"v":1,"agent":"cline 3.0","connects":false}"#);
-        // It comes after all; what was never there can go, too.
+        // An agent that connects has no file. Removing a file that doesn't exist is not an error.
         store.save("cline 3.0".to_owned(), true);
         store.save("other".to_owned(), true);
         store.finish();
         assert!(!open().never_connects("cline 3.0"));
-        // Whatever somebody else wrote there says nothing.
+        // Invalid files should be ignored.
         fs::write(store.0.dir.about(b"x"), "{").unwrap();
         assert!(!open().never_connects("x"));
     }

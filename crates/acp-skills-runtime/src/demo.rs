@@ -1,9 +1,10 @@
-//! The embedded agent: scripted, deterministic, without model, account or network.
+//! The built-in scripted agent. It is deterministic and needs no model, no account and no network.
 //!
-//! It does what a model would with skills: it reads the catalog, activates the skill whose description fits the
-//! prompt, reads a file that the instructions mention, gives the prompt to a tool that they offer, and answers with
-//! what it found. A tool that belongs to no skill and fits better gets the prompt instead. It reaches the skills server
-//! over the ACP connection or a stdio entry; where it has neither, it reads the files that the catalog names.
+//! The agent uses skills like a model would. It reads the catalog, activates the skill with the best match for the
+//! prompt, reads a file if the instructions mention one, passes the prompt to a tool of the skill, and responds with
+//! the results. If a tool that belongs to no skill matches better, the agent calls that tool instead. It connects to
+//! the skills server over the ACP connection or as a stdio server. Without either, it reads the files that the
+//! catalog names.
 
 mod catalog;
 mod grader;
@@ -16,22 +17,22 @@ use serde_json::{Value, json};
 
 use self::tools::Server;
 
-/// The name in `agentInfo`.
+/// The name of the agent in `agentInfo`.
 const NAME: &str = "acp-skills-demo-agent";
 
 /// Serves ACP until `reader` ends.
 ///
 /// # Errors
-/// Reading or writing failed.
+/// Returns an error if reading or writing fails.
 pub fn serve(reader: impl Read, writer: impl Write) -> io::Result<()> {
     Agent::new(reader, writer).serve()
 }
 
-/// The same for an agent that uses a skill only when it shares a word with the prompt, as evaluations need it. Otherwise it
-/// takes the first one, to have something to show.
+/// Serves ACP until `reader` ends, and uses a skill only if it shares a word with the prompt, as evaluations need it.
+/// With [`serve`], the agent uses the first skill if there is no match, so that there is always something to show.
 ///
 /// # Errors
-/// Reading or writing failed.
+/// Returns an error if reading or writing fails.
 pub fn serve_selectively(reader: impl Read, writer: impl Write) -> io::Result<()> {
     Agent { is_selective: true, ..Agent::new(reader, writer) }.serve()
 }
@@ -40,13 +41,13 @@ struct Agent<R, W> {
     wire: Wire<R, W>,
     session: Option<Session>,
     count: u32,
-    /// Whether a skill that has nothing to do with the prompt is left alone.
+    /// True if the agent ignores skills that share no word with the prompt.
     is_selective: bool,
 }
 
 struct Session {
     id: String,
-    /// By name.
+    /// The connected servers, by name.
     servers: Vec<(String, Server)>,
 }
 
@@ -76,7 +77,7 @@ impl<R: Read, W: Write> Wire<R, W> {
         self.writer.flush()
     }
 
-    /// Sends a request to the client and waits for the answer. A scripted agent ignores what else comes meanwhile.
+    /// Sends a request to the client and waits for the answer. All other messages are ignored meanwhile.
     fn request(&mut self, method: &str, params: &Value) -> io::Result<Value> {
         self.next += 1;
         let id = format!("demo-{}", self.next);
@@ -178,7 +179,7 @@ impl<R: Read, W: Write> Agent<R, W> {
         Ok(())
     }
 
-    /// Calls a tool that belongs to no skill, when one fits better than `skill`.
+    /// Calls a tool that belongs to no skill, if one matches the request better than `skill` does.
     fn with_plain_tool(
         &mut self,
         session: &mut Session,
@@ -256,7 +257,7 @@ impl<R: Read, W: Write> Agent<R, W> {
     }
 }
 
-/// The server with the tools for a skill: the one that the catalog names, else the only one that there is for most.
+/// Returns the server with the tools of a skill: the server that the catalog names, or else the first one.
 fn server_for<'a>(skill: &catalog::Skill, servers: &'a mut [(String, Server)]) -> Option<&'a mut Server> {
     let named = servers.iter().position(|(name, _)| Some(name) == skill.server.as_ref());
     servers.get_mut(named.unwrap_or(0)).map(|(_, server)| server)
@@ -273,7 +274,7 @@ fn with_files(skill: &catalog::Skill) -> String {
     }
 }
 
-/// The first heading, or else the first line with words.
+/// Returns the first heading of a text, or else its first line of text.
 fn first_heading(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('<'));
     let heading = lines().find(|line| line.starts_with('#')).or_else(|| lines().next()).unwrap_or_default();

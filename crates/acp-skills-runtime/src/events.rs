@@ -2,16 +2,16 @@
 //!
 //! # In Rust
 //!
-//! [`Record`] is one line; an [`Observer`](crate::activity::Observer) gets each as
-//! [`Activity::Recorded`](crate::activity::Activity::Recorded), whether or not it is written anywhere. [`EventFile`]
-//! writes them ([`activity::record_to`](crate::activity::record_to) connects the two), [`read`] reads them.
+//! A [`Record`] is one line. An [`Observer`](crate::activity::Observer) receives each record as
+//! [`Activity::Recorded`](crate::activity::Activity::Recorded), even if no file is written. [`EventFile`] writes
+//! records, and [`activity::record_to`](crate::activity::record_to) creates an observer that does so. The module
+//! [`read`] reads them.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `mod` | what an event says |
-//! | `schema.md` | the same for people; a test compares both |
-//! | `file` | writing, in the background |
-//! | `read` | reading, whatever is in the file |
+//! | `schema.md` | the documentation of all events; a test compares it with the events that are written |
+//! | `file` | writing a record in the background |
+//! | `read` | reading a record |
 
 mod file;
 pub mod read;
@@ -24,30 +24,31 @@ use serde::{Deserialize, Serialize};
 pub use self::file::{Appender, EventFile};
 pub use acp_skills_intercept::events::*;
 
-/// The version of the schema. It grows when a field changes its meaning or goes; not for new fields and new events.
+/// The version of the schema. It is incremented if a field is removed or changes its meaning, but not for new fields
+/// or events.
 pub const VERSION: u32 = 1;
 
-/// One event, as it is written: one line.
+/// One event of the record, which is one line of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Record {
-    /// [`VERSION`].
+    /// The version of the schema: [`VERSION`].
     pub v: u32,
-    /// When it happened, or was over.
+    /// The time of the event, or the end of the call that it reports. The precision is one millisecond.
     pub time: Timestamp,
-    /// What happened.
+    /// The kind of the event and its fields.
     #[serde(flatten)]
     pub what: EventKind,
-    /// The agent's id of the session, where there is one.
+    /// The agent's id of the session, if the event belongs to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
 }
 
 impl Record {
-    /// Something that happens now.
+    /// Creates a record with the current time.
     pub fn now(session: Option<String>, what: EventKind) -> Self {
         let now = Timestamp::now();
-        // Milliseconds are precise enough, and short.
+        // Use milliseconds to keep the lines short.
         let time = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
         Self { v: VERSION, time, what, session }
     }

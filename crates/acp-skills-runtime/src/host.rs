@@ -1,8 +1,8 @@
-//! [`Host`]: the world outside of the interceptor. It says which skills sessions have, serves them, and keeps what is to be
-//! kept.
+//! [`Host`]: the interface between the interceptor and the outside world. It finds the skills of sessions, serves
+//! them, and persists state.
 //!
-//! A host is a description until the relay starts it. Then it answers queries, each for as long as it takes and without
-//! anybody's lock, and carries out what the interceptor decides at once.
+//! The relay starts the host. From then on, the host responds to queries, which may take a long time and don't hold
+//! any lock of the relay. It also carries out effects, which never block.
 
 use std::{
     collections::HashSet,
@@ -12,12 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use parking_lot::Mutex;
-
 use acp_skills_intercept::{
     Effect, HostError, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SavedSwitches,
     SessionKey, TrustOutcome,
 };
+use parking_lot::Mutex;
 use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
 use skills_sources::trust;
 use tokio::{
@@ -25,8 +24,9 @@ use tokio::{
         Mutex as AsyncMutex,
         mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     },
-    task::spawn_blocking,
+    task::{JoinError, JoinHandle, spawn_blocking},
 };
+use tracing::{Instrument, Span};
 
 use crate::{
     activation_store::ActivationStore,
@@ -35,11 +35,13 @@ use crate::{
     events::Record,
     library::{Library, MakeToolbox},
     mcp::Servers,
+    paths,
     processes::Processes,
+    spans::Spans,
     switch_store::SwitchStore,
 };
 
-/// Where the skills of sessions come from, how they are served, and who is told.
+/// The configuration of a host: the source of skills, the tools, the stores for state, and the observer.
 #[must_use]
 #[derive(Clone)]
 pub struct Host {
@@ -55,7 +57,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// With skills from `library`, and nothing else decided.
+    /// Creates a host that takes skills from `library`, and has the defaults for everything else.
     pub fn new(library: Library) -> Self {
         Self {
             library,
@@ -70,43 +72,44 @@ impl Host {
         }
     }
 
-    /// How the tools over the skills are made.
+    /// Sets the function that creates the tools for a set of skills. The default is [`Toolbox::new`].
     pub fn toolbox(self, toolbox: MakeToolbox) -> Self {
         Self { toolbox, ..self }
     }
 
-    /// The program that agents without MCP over HTTP start as a bridge: `acp-skills-proxy`. Without it those agents are
-    /// told where the files of the skills are, and get none of the tools.
+    /// Sets the program that agents without MCP over HTTP start as a bridge: `acp-skills-proxy` itself. The default
+    /// is none. In this case, these agents don't get any tools, and the catalog contains the paths of the skills
+    /// instead.
     pub fn bridge(self, program: impl Into<PathBuf>) -> Self {
         Self { bridge: Some(program.into()), ..self }
     }
 
-    /// Has `observer` told of what happens.
-    pub fn observed_by(self, observer: Option<Observer>) -> Self {
+    /// Sets the observer of tool calls and events. The default is none.
+    pub fn observer(self, observer: Option<Observer>) -> Self {
         Self { observer, ..self }
     }
 
-    /// Has `activations` keep which skills are active in a session.
-    pub fn remembering(self, activations: Option<ActivationStore>) -> Self {
+    /// Sets the store for the active skills of sessions. The default is none.
+    pub fn activation_store(self, activations: Option<ActivationStore>) -> Self {
         Self { activations, ..self }
     }
 
-    /// Has `switches` keep which skills are off in a directory.
-    pub fn switches(self, switches: Option<SwitchStore>) -> Self {
+    /// Sets the store for the skills that are off in a directory. The default is none.
+    pub fn switch_store(self, switches: Option<SwitchStore>) -> Self {
         Self { switches, ..self }
     }
 
-    /// Has `agents` keep which agents never come to our server.
-    pub fn knowing(self, agents: Option<AgentStore>) -> Self {
+    /// Sets the store for the agents that never connect to our MCP server. The default is none.
+    pub fn agent_store(self, agents: Option<AgentStore>) -> Self {
         Self { agents, ..self }
     }
 
-    /// Has a person told what there is to know of the directories of sessions, in which scripts work in `sandbox`.
+    /// Sets the sandbox of scripts. It is only used to log a warning if a working directory is not suitable for it.
     pub fn sandbox(self, sandbox: Option<Sandbox>) -> Self {
         Self { sandbox, ..self }
     }
 
-    /// Where the programs register that the tools run.
+    /// Sets the registry of child processes, in which scripts and the programs of tools are registered.
     pub fn processes(self, processes: Processes) -> Self {
         Self { processes, ..self }
     }
@@ -115,12 +118,12 @@ impl Host {
         &self.processes
     }
 
-    /// Our own program, when it is known.
+    /// Returns the path of our own program, if it is known.
     pub(crate) fn own_program(&self) -> Option<&Path> {
         self.bridge.as_deref()
     }
 
-    /// Begins to serve. The receiver gets what happens. Needs a tokio runtime around it.
+    /// Starts the host. The receiver gets the inputs for the interceptor. Must be called within a tokio runtime.
     pub(crate) fn start(self) -> (RunningHost, UnboundedReceiver<Input>) {
         if let Some(program) = self.own_program() {
             self.processes.prepare(program);
@@ -128,20 +131,27 @@ impl Host {
         let (inputs, receiver) = unbounded_channel();
         let changes: UnboundedSender<Input> = inputs.clone();
         Arc::clone(&self.library).watch(Box::new(move |reloaded| {
-            // Nobody listens any more only when the relay is being taken down.
-            drop(changes.send(Input::SkillsChanged(reloaded.took)));
+            // This only fails if the relay is shutting down.
+            let _ = changes.send(Input::SkillsChanged(reloaded.took));
         }));
-        let servers = Servers::new(self.toolbox, self.bridge, inputs, self.observer.clone());
-        let (library, observer, activations) = (self.library, self.observer, self.activations);
-        let (switches, agents) = (self.switches, self.agents);
-        let sandbox = self.sandbox.map(|sandbox| (sandbox, Mutex::default()));
-        let refreshing = AsyncMutex::new(());
-        let inner = Inner { library, servers, observer, activations, switches, agents, sandbox, refreshing };
+        let spans = Spans::default();
+        let servers = Servers::new(self.toolbox, self.bridge, inputs, self.observer.clone(), spans.clone());
+        let inner = Inner {
+            library: self.library,
+            servers,
+            observer: self.observer,
+            activations: self.activations,
+            switches: self.switches,
+            agents: self.agents,
+            sandbox: self.sandbox.map(|sandbox| (sandbox, Mutex::default())),
+            refreshing: AsyncMutex::new(()),
+            spans,
+        };
         (RunningHost(Arc::new(inner)), receiver)
     }
 }
 
-/// A host at work. All clones are the same.
+/// A host that was started. Cheap to clone; all clones share their state.
 #[derive(Clone)]
 pub(crate) struct RunningHost(Arc<Inner>);
 
@@ -152,15 +162,27 @@ struct Inner {
     activations: Option<ActivationStore>,
     switches: Option<SwitchStore>,
     agents: Option<AgentStore>,
-    /// The sandbox of scripts, and the directories that it was asked about. Taken alone.
+    /// The sandbox of scripts, and the directories that were checked already. No other lock is taken while it is held.
     sandbox: Option<(Sandbox, Mutex<HashSet<PathBuf>>)>,
-    /// Held from looking for the skills of sessions until the interceptor has them, so that no answer is older than the
-    /// one before it. Nobody holds another lock meanwhile.
+    /// Held while we search for the skills of sessions and pass them to the interceptor, so that an older result
+    /// can't replace a newer one. No other lock is held at the same time.
     refreshing: AsyncMutex<()>,
+    spans: Spans,
+}
+
+/// The reasons why a decision about skills could not be saved.
+#[derive(Debug, thiserror::Error)]
+enum SaveError {
+    #[error("the proxy was started without `--state DIR`")]
+    NoStore,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Interrupted(#[from] JoinError),
 }
 
 impl RunningHost {
-    /// Does what the interceptor decided. Never blocks.
+    /// Carries out an effect of the interceptor. Never blocks.
     pub(crate) fn carry_out(&self, effect: Effect) {
         match effect {
             Effect::Log(Level::Warn, text) => tracing::warn!("{text}"),
@@ -182,44 +204,71 @@ impl RunningHost {
                 }
             }
             Effect::Serve { session, skills, unlocked, cwd } => {
+                self.0.spans.open(session);
                 let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
                 self.0.servers.serve(session, &skills, context.unlock(unlocked.as_slice()));
             }
-            Effect::CloseServer(session) => self.0.servers.close(session),
+            Effect::Opened { session, id } => {
+                self.0.spans.open(session);
+                self.0.spans.set_id(session, &id);
+                let _span = self.0.spans.current(session).entered();
+                tracing::debug!("the agent has opened the session");
+            }
+            Effect::TurnStarted { session, request } => self.0.spans.start_turn(session, &request),
+            Effect::TurnEnded(session) => self.0.spans.end_turn(session),
+            Effect::CloseServer(session) => {
+                self.0.servers.close(session);
+                self.0.spans.close(session);
+            }
             Effect::ReleaseDirectory(cwd) => self.0.library.leave(&cwd),
         }
     }
 
-    /// Answers a query with `tell`, whenever the answer is there.
-    pub(crate) async fn answer(&self, query: Query, tell: impl FnOnce(Input)) {
+    /// Returns the span of the session that an input belongs to. It is disabled if there is none.
+    pub(crate) fn span_of(&self, input: &Input) -> Span {
+        session_of_input(input).map_or_else(Span::none, |session| self.0.spans.current(session))
+    }
+
+    /// Answers a query with a call of `answer`, within the span of its session.
+    pub(crate) async fn answer(&self, query: Query, answer: impl FnOnce(Input)) {
+        let session = session_of_query(&query);
+        if let (Query::SetUp { .. }, Some(session)) = (&query, session) {
+            self.0.spans.open(session);
+        }
+        let span = session.map_or_else(Span::none, |session| self.0.spans.current(session));
+        self.answer_within_span(query, answer).instrument(span).await;
+    }
+
+    async fn answer_within_span(&self, query: Query, answer: impl FnOnce(Input)) {
+        let host = self.clone();
         match query {
             Query::SetUp { session, ticket, needs } => {
-                let host = self.clone();
-                let work = spawn_blocking(move || host.provide(session, needs));
-                // Without an answer the request would wait for ever.
+                let work = blocking(move || host.provide(session, needs));
+                // If the work panics, the request continues without skills. Without an answer it would wait forever.
                 let provisions = work.await.unwrap_or_default();
-                tell(Input::SetUp { session, ticket, provisions });
+                answer(Input::SetUp { session, ticket, provisions });
             }
             Query::Fetch { session, ticket, wanted } => {
-                tell(match self.0.servers.fetch(session, wanted).await {
+                answer(match self.0.servers.fetch(session, wanted).await {
                     Ok(fetched) => Input::Fetched { session, ticket, fetched },
                     Err(why) => Input::NotFetched { session, ticket, why },
                 });
             }
             Query::Resolve { ticket, path, cwd, .. } => {
-                let work = spawn_blocking(move || resolve(&path, cwd));
-                tell(Input::Resolved { ticket, resolved: work.await.unwrap_or_default() });
+                let work = blocking(move || resolve(&path, cwd));
+                answer(Input::Resolved { ticket, resolved: work.await.unwrap_or_default() });
             }
             Query::SaveSwitches { session, ticket, cwd, names, on } => {
-                let (host, keep) = (self.clone(), names.clone());
-                let work = spawn_blocking(move || host.keep(&cwd, &keep, on));
-                let saved = work.await.unwrap_or_else(|error| Err(HostError(error.to_string())));
-                tell(Input::SwitchesSaved { session, ticket, saved: SavedSwitches { names, on, saved } });
+                let saved_names = names.clone();
+                let work = blocking(move || host.save_switches(&cwd, &saved_names, on));
+                let saved = work.await.unwrap_or_else(|error| Err(error.into()));
+                let saved = saved.map_err(|error| HostError(error.to_string()));
+                answer(Input::SwitchesSaved { session, ticket, saved: SavedSwitches { names, on, saved } });
             }
             Query::Trust { session, ticket, cwd, skills, trusted, directories } => {
                 let _refreshing = self.0.refreshing.lock().await;
-                let (host, reason) = (self.clone(), Reason::Changed(Duration::ZERO));
-                let work = spawn_blocking(move || {
+                let reason = Reason::Changed(Duration::ZERO);
+                let work = blocking(move || {
                     let decided = host.0.library.decide(cwd.as_deref(), &skills, trusted);
                     (decided, host.refresh(directories, reason))
                 });
@@ -227,35 +276,35 @@ impl RunningHost {
                     work.await.unwrap_or_else(|_| (trust::Decided::default(), Refreshed::nothing(reason)));
                 let saved = decided.unsaved.map_or(Ok(()), |error| Err(HostError(error)));
                 let outcome = TrustOutcome { done: decided.done, failed: decided.failed, saved };
-                tell(Input::TrustSaved { session, ticket, trusted, outcome, refreshed });
+                answer(Input::TrustSaved { session, ticket, trusted, outcome, refreshed });
             }
             Query::Skills { directories, reason } => {
                 let _refreshing = self.0.refreshing.lock().await;
-                let host = self.clone();
-                let work = spawn_blocking(move || host.refresh(directories, reason));
-                // A search that panicked found nothing new; whoever waits for it must not wait for ever.
+                let work = blocking(move || host.refresh(directories, reason));
+                // A search that panics counts as one without changes. Without an answer, requests would wait forever.
                 let refreshed = work.await.unwrap_or_else(|_| Refreshed::nothing(reason));
-                tell(Input::Skills(refreshed));
+                answer(Input::Skills(refreshed));
             }
         }
     }
 
-    /// Answers an `mcp/message` request of the agent's; `say` gets the lines for the agent.
+    /// Answers an `mcp/message` request of the agent. `send` is called with the lines for the agent.
     pub(crate) async fn over_acp(
         &self,
         session: SessionKey,
         line: &[u8],
-        say: &mut (dyn FnMut(Vec<u8>) + Send),
+        send: &mut (dyn FnMut(Vec<u8>) + Send),
     ) {
-        self.0.servers.over_acp(session, line, say).await;
+        self.0.servers.over_acp(session, line, send).await;
     }
 
-    /// What a session needs. Blocks for as long as the disk takes.
+    /// Provides the skills, the MCP server and the saved state of a session. This may block, because it reads from
+    /// disk.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
         let Needs { cwd, skills, client_skills, recall, transport, agent } = needs;
         self.check_directory(cwd.as_deref());
-        let kept = self.0.activations.as_ref().zip(recall);
-        let active = kept.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
+        let saved = self.0.activations.as_ref().zip(recall);
+        let active = saved.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
         let skills = skills.unwrap_or_else(|| self.0.library.at(cwd.as_deref()));
         let all = skills.with(&client_skills);
         let transport = transport.filter(|_| !all.will_offer_nothing());
@@ -264,22 +313,20 @@ impl RunningHost {
             let opened = self.0.servers.open(session, transport, &all, context);
             opened.map_err(|error| HostError(error.to_string()))
         });
-        let kept = self.0.switches.as_ref().zip(cwd.as_deref());
-        let off = kept.map(|(switches, cwd)| switches.load(cwd)).unwrap_or_default();
+        let saved = self.0.switches.as_ref().zip(cwd.as_deref());
+        let off = saved.map(|(switches, cwd)| switches.load(cwd)).unwrap_or_default();
         let known = self.0.agents.as_ref().zip(agent);
         let never_connects = known.is_some_and(|(agents, agent)| agents.never_connects(&agent));
         Provisions { skills, off, active, endpoint, never_connects }
     }
 
-    /// Keeps which skills are on or off in a directory. Blocks for as long as the disk takes.
-    fn keep(&self, cwd: &Path, names: &[SkillName], on: bool) -> Result<(), HostError> {
-        match &self.0.switches {
-            Some(switches) => switches.save(cwd, names, on).map_err(|error| HostError(error.to_string())),
-            None => Err(HostError("the proxy was started without `--state DIR`".to_owned())),
-        }
+    /// Saves that skills are on or off in a directory. This may block, because it writes to disk.
+    fn save_switches(&self, cwd: &Path, names: &[SkillName], on: bool) -> Result<(), SaveError> {
+        let switches = self.0.switches.as_ref().ok_or(SaveError::NoStore)?;
+        Ok(switches.save(cwd, names, on)?)
     }
 
-    /// Tells, once, what there is to know of scripts in this directory.
+    /// Logs the sandbox's warning about a working directory, once per directory.
     fn check_directory(&self, cwd: Option<&Path>) {
         let Some(((sandbox, checked), cwd)) = self.0.sandbox.as_ref().zip(cwd) else { return };
         if !checked.lock().insert(cwd.to_owned()) {
@@ -292,7 +339,7 @@ impl RunningHost {
         }
     }
 
-    /// The skills of these directories. Blocks for as long as the disk takes.
+    /// Returns the current skills of these directories. This may block, because it reads from disk.
     fn refresh(&self, directories: Vec<Option<PathBuf>>, reason: Reason) -> Refreshed {
         let started = Instant::now();
         if matches!(reason, Reason::Reload(..)) {
@@ -311,56 +358,42 @@ impl RunningHost {
     }
 }
 
-/// Where `path` leads, without links; also when it, or what is above it, does not exist yet. Blocks for as long as the disk
-/// takes.
+/// Resolves a path of a tool call in the working directory of its session. Blocks while the disk is read.
 fn resolve(path: &Path, cwd: Option<PathBuf>) -> Resolved {
     let cwd = cwd.map(|cwd| dunce::canonicalize(&cwd).unwrap_or(cwd));
-    let absolute = cwd.as_ref().map_or_else(|| path.to_owned(), |cwd| cwd.join(path));
-    // The file may not exist yet; the nearest directory that does decides.
-    let is_there = |above: &&Path| {
-        above.symlink_metadata().map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |_| true)
-    };
-    let nearest = absolute.ancestors().filter(|_| absolute.is_absolute()).find(is_there);
-    // A link that leads nowhere yet would be written through.
-    let path = nearest.and_then(|above| {
-        let real = dunce::canonicalize(above).ok()?.join(absolute.strip_prefix(above).ok()?);
-        // Joining nothing leaves a separator behind.
-        Some(real.components().collect())
-    });
-    Resolved { path, cwd }
+    Resolved { path: paths::resolve(path, cwd.as_deref()), cwd }
 }
 
-#[cfg(all(test, unix))]
-mod tests {
-    use super::*;
+/// Runs `work`, which may block, on another thread, within the current span.
+fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    let span = Span::current();
+    spawn_blocking(move || span.in_scope(work))
+}
 
-    #[test]
-    fn where_paths_lead() {
-        let directory = tempfile::tempdir().unwrap();
-        let base = dunce::canonicalize(directory.path()).unwrap();
-        std::fs::create_dir_all(base.join("real/src")).unwrap();
-        std::os::unix::fs::symlink("/etc", base.join("real/src/link")).unwrap();
-        std::os::unix::fs::symlink(base.join("real"), base.join("project")).unwrap();
-        let cwd = base.join("project");
-        for (path, expected) in [
-            ("src/new.rs", base.join("real/src/new.rs")),
-            ("src", base.join("real/src")),
-            ("src/link/passwd", PathBuf::from("/etc/passwd")),
-            ("src/link/not-there/x", PathBuf::from("/etc/not-there/x")),
-            ("/etc/hosts", PathBuf::from("/etc/hosts")),
-        ] {
-            let resolved = resolve(Path::new(path), Some(cwd.clone()));
-            assert_eq!(resolved, Resolved { path: Some(expected), cwd: Some(base.join("real")) }, "{path}");
-        }
-        // Written through, below a file, in circles, and nowhere in particular.
-        let link =
-            |to: &Path, name: &str| std::os::unix::fs::symlink(to, base.join("real/src").join(name)).unwrap();
-        link(&base.join("elsewhere/not-there"), "dangling");
-        link(&base.join("real/src/circle"), "circle");
-        std::fs::write(base.join("real/src/file"), "").unwrap();
-        for path in ["src/dangling", "src/dangling/x", "src/file/x", "src/circle", "src/circle/x"] {
-            assert_eq!(resolve(Path::new(path), Some(cwd.clone())).path, None, "{path}");
-        }
-        assert_eq!(resolve(Path::new("x"), None).path, None);
+fn session_of_query(query: &Query) -> Option<SessionKey> {
+    match query {
+        Query::SetUp { session, .. }
+        | Query::Fetch { session, .. }
+        | Query::Resolve { session, .. }
+        | Query::SaveSwitches { session, .. }
+        | Query::Trust { session, .. } => Some(*session),
+        Query::Skills { .. } => None,
+    }
+}
+
+fn session_of_input(input: &Input) -> Option<SessionKey> {
+    match input {
+        Input::SetUp { session, .. }
+        | Input::Fetched { session, .. }
+        | Input::NotFetched { session, .. }
+        | Input::SwitchesSaved { session, .. }
+        | Input::TrustSaved { session, .. }
+        | Input::ToolsTimerEnded { session, .. }
+        | Input::Connected(session)
+        | Input::ToolsListed(session)
+        | Input::MenuTimerEnded(session)
+        | Input::Activated(session, _)
+        | Input::Recorded(session, _) => Some(*session),
+        Input::Resolved { .. } | Input::Skills(_) | Input::SkillsChanged(_) | Input::ClientGone => None,
     }
 }

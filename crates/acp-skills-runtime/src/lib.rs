@@ -1,23 +1,28 @@
-//! The runtime of the program `acp-skills-proxy`: it moves bytes between client and agent, and answers what the interceptor asks.
+//! The runtime of the program `acp-skills-proxy`. It moves messages between the client and the agent, answers the
+//! interceptor's queries, and runs the MCP server of each session.
 //!
-//! **This crate has no stable API.** It changes with the program. Rust programs use the crate `acp-skills` instead.
+//! **This crate has no stable API.** It changes with the program. Rust programs should use the crate `acp-skills`
+//! instead.
 //!
 //! # Modules
 //!
 //! | module | responsible for |
 //! |---|---|
-//! | [`relay`] | moving bytes between client and agent, or inside a proxy chain |
+//! | [`relay`] | moving messages between client and agent, or within a proxy chain |
 //! | [`host`] | answering the interceptor's queries, and carrying out its effects |
 //! | [`mcp`] | the MCP server of each session and its transports |
 //! | [`library`] | the skills of sessions, and watching them for changes |
 //! | [`agent`] | the agent's process |
+//! | [`paths`] | the file that a path of a tool call refers to |
 //! | [`processes`] | all child processes, so that none outlives the proxy |
 //! | [`activity`] | the observer that is called with tool calls and events |
 //! | [`events`] | the event record: its format, writing it and reading it |
 //! | [`activation_store`] | active skills of sessions, on disk |
 //! | [`switch_store`] | skills that are turned off in a directory, on disk |
 //! | [`agent_store`] | agents that never connect to our MCP server, on disk |
-//! | [`demo`] | the embedded scripted agent |
+//! | [`demo`] | the built-in scripted agent |
+//! | `spans` | the `tracing` spans of sessions and turns |
+//! | `worker` | a background thread with a bounded queue |
 
 pub mod activation_store;
 pub mod activity;
@@ -28,7 +33,9 @@ pub mod events;
 pub mod host;
 pub mod library;
 pub mod mcp;
+pub mod paths;
 pub mod processes;
 pub mod relay;
+mod spans;
 pub mod switch_store;
 mod worker;

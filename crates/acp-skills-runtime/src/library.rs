@@ -1,13 +1,12 @@
-//! Where the skills of sessions come from, and how changes of them are noticed.
+//! The skills of sessions, and how changes to them are noticed.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `mod` | what a library is |
 //! | `directories` | the skills that a configuration names, as they are found on disk |
-//! | `scan` | what is found below directories, once for all who ask |
-//! | `snapshots` | the sets that sessions get, and the rescan where something has changed |
-//! | `projects` | what differs for sessions in some directories |
-//! | `missing` | what was asked for and is not there |
+//! | `scan` | the result of a search below directories, which all sessions share |
+//! | `snapshots` | the sets that sessions get, and the new search after a change |
+//! | `projects` | additional skills and filters for sessions in certain directories |
+//! | `missing` | warnings about directories without skills, and filters that match none |
 //! | `watch/` | noticing that skills have changed |
 
 mod directories;
@@ -28,50 +27,52 @@ pub use self::{
     scan::Scan,
 };
 
-/// Where the skills of sessions come from. A set is a library too: always the same.
+/// A source of skills for sessions. A [`SkillSet`] is a library too, which never changes.
 pub trait SkillLibrary: Send + Sync {
-    /// The skills of a session that works in `cwd`. May read the disk.
+    /// Returns the skills of a session whose working directory is `cwd`. May read the disk.
     fn at(&self, cwd: Option<&Path>) -> SkillSet;
 
-    /// Reads everything again, for the next call of [`at`](Self::at).
+    /// Reads everything again, so that the next call of [`at`](Self::at) returns the current skills. By default, does
+    /// nothing.
     fn reload(&self) {}
 
-    /// Keeps what the user of a session that works in `cwd` decided about skills that wait there, as they were told of them;
-    /// then [`at`](Self::at) returns what that comes to. May read and write the disk.
+    /// Saves the user's decision about skills of a project that need approval, as they were shown in a session in
+    /// `cwd`. After that, [`at`](Self::at) returns the skills according to the decision. May read and write the disk.
+    /// By default, the decision fails for all skills.
     fn decide(&self, cwd: Option<&Path>, skills: &[Unapproved], trusted: bool) -> Decided {
         let _ = (cwd, trusted);
-        let why = "nothing of this library waits".to_owned();
-        let failed = skills.iter().map(|it| (it.skill.name.clone(), why.clone())).collect();
+        let why = "no skill of this library needs approval".to_owned();
+        let failed = skills.iter().map(|unapproved| (unapproved.skill.name.clone(), why.clone())).collect();
         Decided { failed, ..Decided::default() }
     }
 
-    /// No session works in `cwd` any more.
+    /// Notes that there is no session in `cwd` any more.
     fn leave(&self, cwd: &Path) {
         let _ = cwd;
     }
 
-    /// Calls `changed` each time that the skills differ from those before, for as long as the library lives: from a
-    /// thread of its own, once [`at`](Self::at) returns the new ones. A library whose skills never change by themselves
-    /// never calls it.
+    /// Calls `changed` whenever the skills have changed, after [`at`](Self::at) returns the new ones. The calls come
+    /// from a background thread and continue as long as the library lives. By default, `changed` is never called,
+    /// because the skills don't change by themselves.
     fn watch(self: Arc<Self>, changed: WhenReloaded) {
         drop(changed);
     }
 }
 
-/// What a library found when it searched again, over all directories that it looks after.
+/// The result of a new search, over all directories of a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reloaded {
-    /// How many skills are new.
+    /// The number of new skills.
     pub added: usize,
-    /// How many are not there any more.
+    /// The number of skills that were removed.
     pub removed: usize,
-    /// How many differ from what they were.
+    /// The number of skills that have changed.
     pub changed: usize,
-    /// How long it took to find out.
+    /// The duration of the search.
     pub took: Duration,
 }
 
-/// What a library calls when its skills have changed.
+/// A function that a library calls after its skills have changed.
 pub type WhenReloaded = Box<dyn Fn(Reloaded) + Send>;
 
 impl SkillLibrary for SkillSet {
@@ -80,8 +81,8 @@ impl SkillLibrary for SkillSet {
     }
 }
 
-/// A library that is shared.
+/// A shared library.
 pub type Library = Arc<dyn SkillLibrary>;
 
-/// Makes the tools over a set of skills.
+/// A function that creates the tools for a set of skills.
 pub type MakeToolbox = Arc<dyn Fn(SkillSet) -> Toolbox + Send + Sync>;

@@ -1,20 +1,20 @@
-//! The MCP server inside the proxy: one endpoint a session, three ways to reach it.
+//! The MCP server inside the proxy: one endpoint per session, and three transports.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `handler` | the tools, as an rmcp server |
-//! | `serving` | what is served at a moment |
-//! | `progress` | what a client hears while a call runs |
-//! | `changes` | who hears that there are other tools, prompts or resources |
+//! | `serving` | the tools and the caller's context at one moment |
+//! | `progress` | progress notifications while a call runs |
+//! | `changes` | notifications that the lists of tools, prompts or resources have changed |
 //! | `prompts`, `resources` | the skills as MCP prompts and resources |
-//! | `http` | the listener on loopback: who may come in, and where to |
+//! | `http` | the listener on loopback: access control and routing |
 //! | `bridge` | the process that an agent starts as a stdio server, which copies bytes to the listener |
 //! | `acp` | `mcp/message` over the ACP connection |
-//! | `calls` | what the record says of a call |
-//! | `fetch` | texts of skills that the proxy itself puts in front of a prompt |
+//! | `calls` | the events of calls, for the record |
+//! | `fetch` | texts of skills that the proxy itself adds to a prompt |
 //!
-//! The listener opens when the first session needs it. A session's path and token are random and stay the same for as
-//! long as the session lives, so that a call is known to belong to a session and to come from its agent.
+//! The listener opens when the first session needs it. The path and the token of a session are random and don't change while
+//! the session lives. They show which session a call belongs to, and that it comes from the session's agent.
 
 mod acp;
 pub mod bridge;
@@ -30,6 +30,7 @@ mod serving;
 
 use std::{
     collections::HashMap,
+    io,
     net::SocketAddr,
     path::PathBuf,
     sync::{
@@ -38,33 +39,50 @@ use std::{
     },
 };
 
-use parking_lot::{Mutex, MutexGuard};
-
 use acp_skills_intercept::{Endpoint, Fetched, Input, NotFetched, SessionKey, Transport, Wanted};
+use parking_lot::{Mutex, MutexGuard};
 use skills_core::{CallContext, SkillSet};
 use tokio::{runtime::Handle, sync::mpsc::UnboundedSender};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::Instrument;
 
-use self::{handler::Handler, serving::Serving};
-use crate::{activity::Observer, library::MakeToolbox};
+use self::{
+    handler::{Handler, Reports},
+    serving::Serving,
+};
+use crate::{activity::Observer, library::MakeToolbox, spans::Spans};
 
-/// Where what happens on the servers is told.
+/// The channel for inputs to the interceptor.
 type Inputs = UnboundedSender<Input>;
 
-/// The MCP servers of all sessions. Cheap to clone; all clones are the same.
+/// The reasons why a session has no MCP server.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServerError {
+    #[error("cannot listen on loopback: {0}")]
+    Listen(io::Error),
+    #[error("cannot create a random token: {0}")]
+    Random(#[from] getrandom::Error),
+    #[error(
+        "the agent supports MCP servers only as processes, and no bridge program is configured (`bridge`)"
+    )]
+    NoBridge,
+    #[error("the path of the bridge program is not valid Unicode")]
+    BridgePath,
+}
+
+/// The MCP servers of all sessions. Cheap to clone; all clones share their state.
 #[derive(Clone)]
 pub(crate) struct Servers(Arc<Shared>);
 
 struct Shared {
     runtime: Handle,
     make_toolbox: MakeToolbox,
-    /// The program to run as a bridge: our own binary, when it is known.
+    /// The program to use as a bridge. This is the path of this binary, if it is known.
     bridge: Option<PathBuf>,
-    inputs: Inputs,
-    observer: Option<Observer>,
-    /// Guards which servers there are. Held for a moment, and no other lock is taken meanwhile.
+    reports: Reports,
+    /// Guards the table of servers. No other lock is taken while it is held.
     state: Mutex<State>,
-    /// Ends the listener with the last of the clones.
+    /// Ends the listener when the last clone is dropped.
     end: DropGuard,
 }
 
@@ -78,41 +96,41 @@ struct State {
 /// The server of one session.
 struct Server {
     handler: Handler,
-    /// The random part of its address.
+    /// The random part of the server's address.
     path: String,
     token: String,
     http: http::Service,
     acp: acp::Connection,
-    /// Whether anybody has come who knows the token.
-    is_known: AtomicBool,
-    /// Cancelled when the session ends.
+    /// True if the agent connected with the token.
+    has_connected: AtomicBool,
+    /// Cancelled when the session is closed.
     end: CancellationToken,
 }
 
 impl Server {
-    /// Somebody has come who knows the token.
-    fn welcome(&self) {
-        if !self.is_known.swap(true, Ordering::Relaxed) {
+    /// Reports that the agent connected, unless this was already reported.
+    fn connected(&self) {
+        if !self.has_connected.swap(true, Ordering::Relaxed) {
             self.handler.connected();
         }
     }
 }
 
 impl Servers {
-    /// Servers whose tools are made by `make_toolbox`. `bridge` is the program that the stdio transport runs. Needs a tokio
-    /// runtime around it.
+    /// Creates the servers. `make_toolbox` creates the tools of a session, and `bridge` is the program that the stdio transport
+    /// runs. Must be called within a tokio runtime.
     pub(crate) fn new(
         make_toolbox: MakeToolbox,
         bridge: Option<PathBuf>,
         inputs: Inputs,
         observer: Option<Observer>,
+        spans: Spans,
     ) -> Self {
         Self(Arc::new(Shared {
             runtime: Handle::current(),
             make_toolbox,
             bridge,
-            inputs,
-            observer,
+            reports: Reports { inputs, observer, spans },
             state: Mutex::default(),
             end: CancellationToken::new().drop_guard(),
         }))
@@ -122,7 +140,7 @@ impl Servers {
         Arc::downgrade(&self.0)
     }
 
-    /// Cancelled when nobody has the servers any more.
+    /// Returns the token that is cancelled when the last clone is dropped.
     fn end(&self) -> CancellationToken {
         self.0.end.token().clone()
     }
@@ -131,14 +149,13 @@ impl Servers {
         self.0.state.lock()
     }
 
-    /// The address of the listener, which opens now if it has not yet.
-    fn address(&self, state: &mut State) -> Result<SocketAddr, String> {
+    /// Returns the address of the listener. Opens the listener if necessary.
+    fn address(&self, state: &mut State) -> Result<SocketAddr, ServerError> {
         if let Some(address) = state.address {
             return Ok(address);
         }
-        let address = http::listen(self, &self.0.runtime)
-            .map_err(|error| format!("cannot listen on loopback: {error}"))?;
-        tracing::debug!(%address, "listening");
+        let address = http::listen(self, &self.0.runtime).map_err(ServerError::Listen)?;
+        tracing::debug!(%address, "listening for MCP connections");
         state.address = Some(address);
         Ok(address)
     }
@@ -151,27 +168,26 @@ impl Servers {
         self.state().by_path.get(path).cloned()
     }
 
+    /// Returns the server of a session. Creates it if necessary.
     fn server(
         &self,
         session: SessionKey,
         skills: &SkillSet,
         context: CallContext,
-    ) -> Result<Arc<Server>, String> {
+    ) -> Result<Arc<Server>, ServerError> {
         let mut state = self.state();
         if let Some(server) = state.by_key.get(&session) {
             return Ok(Arc::clone(server));
         }
-        let random = |name| random_hex().map_err(|error| format!("no randomness for a {name}: {error}"));
         let serving = Serving { toolbox: (self.0.make_toolbox)(skills.clone()), context };
-        let observer = self.0.observer.clone();
-        let handler = Handler::new(session, serving, self.0.inputs.clone(), observer);
+        let handler = Handler::new(session, serving, self.0.reports.clone());
         let end = CancellationToken::new();
         let server = Arc::new(Server {
             http: http::Service::new(handler.clone(), end.child_token()),
             acp: acp::Connection::default(),
-            is_known: AtomicBool::new(false),
-            path: random("path")?,
-            token: random("token")?,
+            has_connected: AtomicBool::new(false),
+            path: random_hex()?,
+            token: random_hex()?,
             handler,
             end,
         });
@@ -180,63 +196,60 @@ impl Servers {
         Ok(server)
     }
 
-    /// Answers an `mcp/message` request of the agent's; `say` gets the lines for the agent.
+    /// Answers an `mcp/message` request of the agent. `send` is called with the lines for the agent.
     pub(crate) async fn over_acp(
         &self,
         session: SessionKey,
         line: &[u8],
-        say: &mut (dyn FnMut(Vec<u8>) + Send),
+        send: &mut (dyn FnMut(Vec<u8>) + Send),
     ) {
         if let Some(server) = self.by_key(session) {
-            server.acp.answer(&server.handler, &server.end, line, say).await;
+            server.acp.answer(&server.handler, &server.end, line, send).await;
         }
     }
 
-    /// A text of the session's skills; fails when there should be one.
+    /// Fetches a text of the session's skills for a prompt.
+    ///
+    /// # Errors
+    /// Returns an error if the skill that the user asked for cannot be activated.
     pub(crate) async fn fetch(&self, session: SessionKey, wanted: Wanted) -> Result<Fetched, NotFetched> {
         let Some(server) = self.by_key(session) else { return Ok(Fetched::default()) };
-        fetch::text(&server.handler.now().toolbox, wanted).await
+        let span = tracing::debug_span!("fetch", skill = tracing::field::Empty);
+        fetch::text(&server.handler.now().toolbox, wanted).instrument(span).await
     }
 
-    /// Says which skills a session has. Whatever serves tools and texts goes by that, also when the agent has no server of
-    /// ours.
+    /// Sets the skills of a session. The tools and the texts for prompts use these skills from now on. This also applies to a
+    /// session whose agent doesn't use our MCP server.
     pub(crate) fn serve(&self, session: SessionKey, skills: &SkillSet, context: CallContext) {
         match self.by_key(session) {
             Some(server) => {
                 let lists = server.handler.serve(skills, context);
                 if !lists.is_empty() {
-                    self.0.runtime.spawn(async move { server.handler.listeners.tell(lists).await });
+                    self.0.runtime.spawn(async move { server.handler.listeners.notify(lists).await });
                 }
             }
             None => match self.server(session, skills, context) {
                 Ok(_) => {}
-                Err(why) => tracing::warn!("no tools and no texts for this session: {why}"),
+                Err(error) => tracing::warn!("the skills of a session cannot be served: {error}"),
             },
         }
     }
 
-    /// Opens, or finds again, the MCP server of a session.
+    /// Opens the MCP server of a session for a transport, or returns its endpoint if it is open already.
     ///
     /// # Errors
-    /// A sentence that says why there is none.
+    /// Returns an error if the listener cannot be opened, or if the bridge program of the stdio transport is missing or has a
+    /// path that is not valid Unicode.
     pub(crate) fn open(
         &self,
         session: SessionKey,
         transport: Transport,
         skills: &SkillSet,
         context: CallContext,
-    ) -> Result<Endpoint, String> {
+    ) -> Result<Endpoint, ServerError> {
         let command = match (transport, &self.0.bridge) {
-            (Transport::Stdio, None) => {
-                return Err(
-                    "the agent takes MCP servers as processes only, and no program was named to be one \
-                            (`bridge`)"
-                        .to_owned(),
-                );
-            }
-            (Transport::Stdio, Some(program)) => {
-                program.to_str().ok_or("the path of this program is not valid Unicode")?.to_owned()
-            }
+            (Transport::Stdio, None) => return Err(ServerError::NoBridge),
+            (Transport::Stdio, Some(program)) => program.to_str().ok_or(ServerError::BridgePath)?.to_owned(),
             (Transport::Acp | Transport::Http, _) => String::new(),
         };
         let server = self.server(session, skills, context)?;
@@ -265,13 +278,13 @@ impl Servers {
     }
 }
 
-/// 32 random bytes in hexadecimal.
+/// Returns 32 random bytes in hexadecimal.
 fn random_hex() -> Result<String, getrandom::Error> {
     use std::fmt::Write;
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing into a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     }))

@@ -1,15 +1,15 @@
-//! [`Processes`]: the process groups that this process has started, so that all of them end with it, however it ends.
+//! [`Processes`]: the registry of all process groups that we have started. It makes sure that all of them are ended
+//! with this process, even if this process is killed.
 //!
-//! A process that ends in good order ends its children itself. One that is killed cannot, so somebody else has to: on Unix a
-//! watchdog, on Windows the system, which ends a job with its last handle.
+//! On a normal exit, this process ends the groups. If it is killed, this is not possible. On Unix, a watchdog process
+//! is used for this case. On Windows, the operating system ends a job when the last handle to it is closed.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `mod` | which groups run |
-//! | `unix` | how the watchdog is started and told of them |
-//! | `alive` | whether anybody is left in a group |
-//! | `watchdog` | what it does, in a process of its own |
-//! | `windows` | the job that this process is in |
+//! | `unix` | starting the watchdog and telling it about the groups |
+//! | `alive` | checking if a process group still has running processes |
+//! | `watchdog` | the watchdog process itself |
+//! | `windows` | the job of this process |
 
 #[cfg(unix)]
 mod alive;
@@ -27,20 +27,21 @@ pub(crate) use self::system::end_children_with_this_process;
 use std::{collections::HashSet, sync::Arc};
 
 use parking_lot::{Condvar, Mutex};
-
 use skills_core::exec::ProcessObserver;
 
-/// The groups that run, and who watches over them. All clones are the same; with the last one, what is left is ended.
+/// The registry of running process groups and of the processes that watch over them. Cheap to clone; all clones share
+/// their state. When the last clone is dropped, all remaining groups are ended.
 #[derive(Debug, Clone, Default)]
 pub struct Processes(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Guards everything. Taken alone, and held while a few bytes go into a pipe that never blocks.
+    /// Guards the registry. No other lock is taken while it is held. The pipes that are written meanwhile never
+    /// block.
     state: Mutex<State>,
-    /// A guard of the agent's has started, or cannot be.
-    #[cfg_attr(windows, expect(dead_code, reason = "nobody waits there"))]
-    prepared: Condvar,
+    /// Notified when the leader of the agent's group is running, or failed to start.
+    #[cfg_attr(windows, expect(dead_code, reason = "only Unix waits for a leader"))]
+    leader_ready: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -57,9 +58,9 @@ impl Processes {
         }
     }
 
-    /// Also of one that was made and stayed empty.
+    /// Removes a group, which may never have had a process.
     fn remove(&self, id: u32) {
-        // It goes last: only then may its number be another's.
+        // Drop the leader last. Otherwise the id of the group could be reused for another process.
         let _leader = {
             let mut state = self.0.state.lock();
             let leader = state.guard.take_leader(id);
@@ -71,7 +72,7 @@ impl Processes {
     }
 }
 
-/// Scripts, and the programs behind tools.
+/// Registers scripts, and the programs of tools.
 impl ProcessObserver for Processes {
     fn starting(&self) -> Option<u32> {
         self.new_group()

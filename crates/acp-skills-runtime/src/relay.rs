@@ -1,13 +1,23 @@
-//! How the bytes move: between a client and an agent, or under a conductor (`chain`).
+//! Moves messages between a client and an agent, or within a proxy chain ([`chain`]).
 //!
-//! The relay moves bytes and carries out what the interceptor decides; it decides nothing. Between two sides, each
-//! direction has a thread of its own that reads, decides and writes, so a side that stops reading stops only the direction
-//! that leads to it.
+//! The relay forwards bytes and carries out the decisions of the interceptor, but it makes no decisions itself. Each
+//! direction runs on a separate thread, which reads, decides and writes. If one side stops reading, only the
+//! direction to that side is blocked.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `pump` | the thread of one direction |
+//! | `lane` | the queue and the writer of one direction |
+//! | `hub` | the interceptor, and everything else that both directions share |
+//! | `side` | the names of the two sides |
+//! | `standalone` | the proxy between a client and an agent that it starts |
+//! | `chain` | the proxy under a conductor |
 
 pub mod chain;
 mod hub;
 mod lane;
 mod pump;
+mod side;
 pub mod standalone;
 
 use std::{
@@ -18,24 +28,28 @@ use std::{
     time::Duration,
 };
 
+use acp_skills_intercept::{Input, Interceptor, Policy, Task};
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 
-use self::hub::{Hub, Job, Side};
+use self::{
+    hub::{Hub, Job},
+    side::Side,
+};
 use crate::host::{Host, RunningHost};
-use acp_skills_intercept::{Input, Interceptor, Policy, Task};
 
-/// The two ends of one side: what it says, and where it listens.
+/// The connection to one side: a reader and a writer.
 pub struct Ends {
-    /// What the side says.
+    /// The output of the side.
     pub reader: Box<dyn Read + Send>,
-    /// Where the side listens.
+    /// The input of the side.
     pub writer: Box<dyn Write + Send>,
-    /// Returns when the side has gone, also while nobody reads what it said last; where that can be known.
+    /// Blocks until the side disconnects, even if the relay is still reading from it. `None` if the platform doesn't
+    /// support this.
     pub hangup: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Ends {
-    /// The ends of one side.
+    /// Creates the connection to one side. Its disconnection is noticed only at the end of `reader`.
     pub fn new(reader: impl Read + Send + 'static, writer: impl Write + Send + 'static) -> Self {
         Self { reader: Box::new(reader), writer: Box::new(writer), hangup: None }
     }
@@ -44,27 +58,27 @@ impl Ends {
 /// A running relay.
 pub struct Relay {
     hub: Arc<Hub>,
-    /// Resolves when the client will say nothing more and all it said is with the agent.
+    /// Resolves when the client closes its output and all of it was written to the agent.
     pub client_done: oneshot::Receiver<io::Result<()>>,
-    /// Resolves when the client is gone, even if the agent does not take what it said last. Fails where that cannot be
-    /// known.
+    /// Resolves when the client disconnects, even if some of its messages still have to be written to the agent. If
+    /// the platform doesn't support this, it resolves to an error at once.
     pub client_gone: oneshot::Receiver<()>,
-    /// Resolves when the agent will say nothing more and all it said is with the client.
+    /// Resolves when the agent closes its output and all of it was written to the client.
     pub agent_done: oneshot::Receiver<io::Result<()>>,
 }
 
 impl Relay {
-    /// Starts to pump between `client` and `agent`. Needs a tokio runtime around it.
+    /// Starts the relay between `client` and `agent`. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// A thread cannot be started.
+    /// Returns an error if a thread cannot be started.
     pub fn start(policy: Policy, host: Host, client: Ends, agent: Ends) -> io::Result<Self> {
-        let hub = hub(policy, host, client.writer, agent.writer);
+        let hub = start_hub(policy, host, client.writer, agent.writer);
         let (gone, client_gone) = oneshot::channel();
         if let Some(hangup) = client.hangup {
             thread::Builder::new().name("client-hangup".to_owned()).spawn(move || {
                 hangup();
-                // Whoever waits may have given up already.
+                // This fails if the receiver was dropped, which is fine.
                 let _ = gone.send(());
             })?;
         }
@@ -73,50 +87,52 @@ impl Relay {
         Ok(Self { hub, client_done, client_gone, agent_done })
     }
 
-    /// Answers every request that the agent has left open; `why` is a clause such as `the agent exited with code 3`. Returns
-    /// whether one of them had to be answered before the agent could be used.
+    /// Sends an error for each request that the agent didn't answer. `why` is a clause such as `the agent exited with
+    /// code 3`. Returns true if one of these requests was used to start the agent, such as `initialize`.
     pub fn agent_gone(&self, why: &str) -> bool {
         self.hub.agent_gone(why)
     }
 
-    /// How long it is worth to wait for the agent to end by itself once the client has gone, where that is known.
-    pub fn time_to_leave(&self) -> Option<Duration> {
-        self.hub.time_to_leave()
+    /// Returns the shutdown grace for this agent: the time it usually needs to exit after the client disconnects.
+    /// `None` if it isn't known.
+    pub fn shutdown_grace(&self) -> Option<Duration> {
+        self.hub.shutdown_grace()
     }
 
-    /// Whether either side has said anything to the other, or something waits to be said to the client.
-    pub fn has_talked(&self) -> bool {
-        let (to_client, to_agent) = (self.hub.lane_to(Side::Client), self.hub.lane_to(Side::Agent));
-        to_client.written() > 0 || to_client.waiting() > 0 || to_agent.written() > 0
+    /// Returns true if either side has received anything, or if bytes are queued for the client.
+    pub fn has_traffic(&self) -> bool {
+        let to_client = self.hub.lane_to(Side::Client);
+        let to_agent = self.hub.lane_to(Side::Agent);
+        to_client.written() > 0 || to_client.queued() > 0 || to_agent.written() > 0
     }
 
-    /// How many bytes the client has been sent.
+    /// Returns the number of bytes that were written to the client.
     pub fn written_to_client(&self) -> u64 {
         self.hub.lane_to(Side::Client).written()
     }
 
-    /// How many bytes the agent has been sent.
+    /// Returns the number of bytes that were written to the agent.
     pub fn written_to_agent(&self) -> u64 {
         self.hub.lane_to(Side::Agent).written()
     }
 
-    /// Writes everything that still waits for the agent, and tells it that there will be no more. Blocks for as long as the
-    /// agent does not read.
-    pub fn hang_up(&self) -> impl FnOnce() + Send + 'static {
+    /// Returns a function that writes everything that is queued for the agent and then closes the agent's stdin. It
+    /// blocks while the agent doesn't read.
+    pub fn close_agent(&self) -> impl FnOnce() + Send + 'static {
         let hub = Arc::clone(&self.hub);
         move || hub.lane_to(Side::Agent).close()
     }
 
-    /// Writes everything that still waits for the client, and tells it that there will be no more. Blocks for as long as
-    /// the client does not read.
-    pub fn close(&self) -> impl FnOnce() + Send + 'static {
+    /// Returns a function that writes everything that is queued for the client and then closes the connection. It
+    /// blocks while the client doesn't read.
+    pub fn close_client(&self) -> impl FnOnce() + Send + 'static {
         let hub = Arc::clone(&self.hub);
         move || hub.lane_to(Side::Client).close()
     }
 }
 
-/// The middle of a relay that writes to these two, and whoever carries out what it asks for.
-fn hub(
+/// Starts the host, and creates a hub that writes to `to_client` and `to_agent`.
+fn start_hub(
     policy: Policy,
     host: Host,
     to_client: Box<dyn Write + Send>,
@@ -126,7 +142,7 @@ fn hub(
     let interceptor = Interceptor::new(policy, RandomState::new().hash_one(()));
     let (hub, tasks) = Hub::new(interceptor, host.clone(), to_client, to_agent);
     let hub = Arc::new(hub);
-    tokio::spawn(attend(Arc::downgrade(&hub), host, tasks, inputs));
+    tokio::spawn(run_tasks(Arc::downgrade(&hub), host, tasks, inputs));
     hub
 }
 
@@ -143,18 +159,18 @@ fn start_pump(
         if from == Side::Client {
             hub.client_gone();
         }
-        // Whoever waits may have given up already.
-        drop(done.send(result));
+        // This fails if the receiver was dropped, which is fine.
+        let _ = done.send(result);
         if from == Side::Client {
-            // Last, because it waits for an agent that may never read.
+            // This comes last, because it blocks if the agent doesn't read.
             hub.lane_to(Side::Agent).close();
         }
     })?;
     Ok(receiver)
 }
 
-/// Does what the interceptor asks for, and tells it what happens, for as long as there is a hub.
-async fn attend(
+/// Runs the tasks of the interceptor and passes inputs to it until the hub is dropped.
+async fn run_tasks(
     hub: Weak<Hub>,
     host: RunningHost,
     mut tasks: UnboundedReceiver<Job>,
@@ -163,43 +179,43 @@ async fn attend(
     loop {
         let input = tokio::select! {
             task = tasks.recv() => match task {
-                Some((task, share)) => {
-                    let (hub, host) = (hub.clone(), host.clone());
+                Some((task, permits)) => {
+                    let hub = hub.clone();
+                    let host = host.clone();
                     tokio::spawn(async move {
-                        perform(task, hub, host).await;
-                        drop(share);
+                        run_task(task, hub, host).await;
+                        drop(permits);
                     });
                     continue;
                 }
-                // The hub is gone.
+                // The hub was dropped.
                 None => return,
             },
             Some(input) = inputs.recv() => input,
         };
-        tell(&hub, input);
+        handle(&hub, &host, input);
     }
 }
 
-/// Does one thing that the interceptor asked for.
-async fn perform(task: Task, hub: Weak<Hub>, host: RunningHost) {
+async fn run_task(task: Task, hub: Weak<Hub>, host: RunningHost) {
     match task {
-        Task::Ask(query) => host.answer(query, |input| tell(&hub, input)).await,
+        Task::Ask(query) => host.answer(query, |input| handle(&hub, &host, input)).await,
         Task::ToolsTimer { session, timer, time } => {
             tokio::time::sleep(time).await;
-            tell(&hub, Input::ToolsTimerEnded { session, timer });
+            handle(&hub, &host, Input::ToolsTimerEnded { session, timer });
         }
         Task::MenuTimer { session, time } => {
             tokio::time::sleep(time).await;
-            tell(&hub, Input::MenuTimerEnded(session));
+            handle(&hub, &host, Input::MenuTimerEnded(session));
         }
         Task::Mcp { session, line } => {
-            let mut say = |line| {
+            let mut send = |line| {
                 if let Some(hub) = hub.upgrade() {
-                    hub.tell_agent(line);
+                    hub.send_to_agent(line);
                 }
             };
-            host.over_acp(session, &line, &mut say).await;
-            // It is under way until the agent has read so much of what it asked for.
+            host.over_acp(session, &line, &mut send).await;
+            // The request counts as in flight until the agent reads enough of the answers that are queued for it.
             if let Some(hub) = hub.upgrade() {
                 hub.lane_to(Side::Agent).has_room().await;
             }
@@ -207,8 +223,9 @@ async fn perform(task: Task, hub: Weak<Hub>, host: RunningHost) {
     }
 }
 
-fn tell(hub: &Weak<Hub>, input: Input) {
+/// Passes an input to the interceptor, within the span of its session.
+fn handle(hub: &Weak<Hub>, host: &RunningHost, input: Input) {
     if let Some(hub) = hub.upgrade() {
-        hub.handle(input);
+        host.span_of(&input).in_scope(|| hub.handle(input));
     }
 }

@@ -1,20 +1,20 @@
-//! [`SwitchStore`]: which skills are off in which directory, kept in a directory (`--state DIR`).
+//! [`SwitchStore`]: the skills that are off in each working directory, stored in a directory (`--state DIR`).
 //!
-//! One small file per directory, named by a digest of its path, holds the names of the skills that are off there, and
-//! nothing else. Several proxies may write: each change is read, changed and written under a lock of the operating system.
+//! There is one small file for each working directory, with a digest of the path as its name. It only contains the
+//! names of the skills that are off. Several proxies can write at the same time, because each change is read,
+//! modified and written under a lock of the operating system.
 
 use std::{io, path::Path};
 
 use serde::{Deserialize, Serialize};
 use skills_core::SkillName;
-
 use skills_sources::disk::state::{self, StateDir};
 
-/// More names than these are nobody's.
+/// The maximum number of names that are read from a file. No real directory has that many skills.
 const MAX_NAMES: usize = 10_000;
 const VERSION: u32 = 1;
 
-/// The switches of directories, in a directory.
+/// A store of switched-off skills in a directory.
 #[derive(Debug, Clone)]
 pub struct SwitchStore(StateDir);
 
@@ -26,28 +26,30 @@ struct Switches {
 }
 
 impl SwitchStore {
-    /// Uses the directory `off` below `state`; creates it, for nobody else to read, when there is none.
+    /// Opens the store in the directory `off` below `state`. Creates the directory if it doesn't exist, so that only
+    /// the current user can read it.
     ///
     /// # Errors
-    /// It cannot be created.
+    /// Returns an error if the directory cannot be created.
     pub fn open(state: &Path) -> io::Result<Self> {
         StateDir::open(state.join("off")).map(Self)
     }
 
-    /// What is off in the directory `cwd`. Reads a file; one that cannot be read is a warning, and nothing is off.
+    /// Returns the skills that are off in the working directory `cwd`. Reads a file. If the file cannot be read, logs
+    /// a warning and returns an empty list.
     pub fn load(&self, cwd: &Path) -> Vec<SkillName> {
         let path = self.0.about_directory(cwd);
         read(&path).unwrap_or_else(|error| {
-            tracing::warn!("cannot read {}: {error}", path.display());
+            tracing::warn!("cannot read the skills that are off from {}: {error}", path.display());
             Vec::new()
         })
     }
 
-    /// Keeps that these skills are on or off in the directory `cwd`. Blocks for as long as the disk, and another proxy that
-    /// writes there, takes.
+    /// Saves that skills are on or off in the working directory `cwd`. Blocks while it waits for the disk, or for
+    /// another proxy that is writing the same file.
     ///
     /// # Errors
-    /// The file cannot be locked or written; then it is as it was.
+    /// Returns an error if the file cannot be locked or written. The file is unchanged then.
     pub fn save(&self, cwd: &Path, names: &[SkillName], on: bool) -> io::Result<()> {
         self.0.change(&self.0.about_directory(cwd), |old: Option<Switches>| {
             let mut off = old.map(Switches::names).unwrap_or_default();
@@ -82,9 +84,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_off_is_kept_by_directory() {
+    fn skills_are_off_by_directory() {
         let directory = tempfile::tempdir().unwrap();
-        let (project, other) = (directory.path().join("project"), directory.path().join("not-there"));
+        let project = directory.path().join("project");
+        let other = directory.path().join("missing");
         fs::create_dir(&project).unwrap();
         let store = SwitchStore::open(&directory.path().join("state")).unwrap();
         assert!(store.load(&project).is_empty());
@@ -95,14 +98,14 @@ mod tests {
         assert_eq!(again.load(&project.join(".")), names(&["pdf", "Ü b", "review"]));
         assert!(again.load(&other).is_empty());
         again.save(&other, &names(&["x"]), false).unwrap();
-        // Case does not count, and names alone are kept.
+        // Names are not case-sensitive, and the file only contains names.
         store.save(&project, &names(&["PDF"]), true).unwrap();
         assert_eq!(store.load(&project), names(&["Ü b", "review"]));
         let text = fs::read_to_string(store.0.about_directory(&project)).unwrap();
         assert_eq!(text, r#"{"v":1,"off":["Ü b","review"]}"#);
         store.save(&project, &names(&["ü b", "review"]), true).unwrap();
         assert!(!store.0.about_directory(&project).exists());
-        // Whatever somebody else wrote there is no reason to fail.
+        // An invalid file should be ignored, and replaced on the next change.
         fs::write(store.0.about_directory(&project), "{").unwrap();
         assert!(store.load(&project).is_empty());
         store.save(&project, &names(&["pdf"]), false).unwrap();
@@ -110,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn two_proxies_lose_nothing() {
+    fn concurrent_changes_are_not_lost() {
         let directory = tempfile::tempdir().unwrap();
         let open = || SwitchStore::open(directory.path()).unwrap();
         let cwd = directory.path();

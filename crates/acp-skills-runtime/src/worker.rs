@@ -1,7 +1,7 @@
-//! [`Worker`]: a thread that does work in the background, behind a bounded queue.
+//! [`Worker`]: a background thread with a bounded queue.
 //!
-//! Submitting never blocks, however slow the work is: what does not fit into the queue is counted instead. The thread
-//! takes all that waits at once, so work that comes in bursts is done in batches.
+//! Submitting an item never blocks, no matter how slow the thread is. If the queue is full, the item is dropped and
+//! counted. The thread takes all queued items at once, so bursts are processed in batches.
 
 use std::{
     io, mem,
@@ -12,37 +12,38 @@ use std::{
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// How long the end waits for what is left to be done. A disk that does not answer must not keep the program.
-const DRAIN_TIME: Duration = Duration::from_secs(2);
+/// The maximum time that [`Worker::finish`] waits for queued items. A disk that doesn't respond must not keep the
+/// program from exiting.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A thread and its queue. Dropping it waits a while for what is left to be done.
+/// A thread and its queue. Dropping it waits for up to 2 seconds until the queued items are processed.
 pub(crate) struct Worker<T>(Arc<Shared<T>>);
 
-/// Where work is submitted. All clones lead to the same queue.
+/// The sending end of a worker's queue. All clones share the queue.
 pub(crate) struct Submitter<T>(Arc<Shared<T>>);
 
-/// What the thread takes out of the queue at once.
+/// The items that the thread takes out of the queue at once.
 #[derive(Debug)]
 pub(crate) struct Batch<T> {
-    /// In the order in which they were submitted.
+    /// The items in the order in which they were submitted.
     pub(crate) items: Vec<T>,
-    /// How many did not fit into the queue before these were taken.
+    /// The number of items that were dropped since the previous batch because the queue was full.
     pub(crate) dropped: u64,
 }
 
 struct Shared<T> {
     capacity: usize,
-    /// Guards the queue. Taken alone, and for a moment.
+    /// Guards the queue. No other lock is taken while it is held.
     queue: Mutex<Queue<T>>,
-    /// Something was submitted, or the queue was closed.
+    /// Notified when an item was submitted or the queue was closed.
     submitted: Condvar,
-    /// The thread has ended.
+    /// Notified when the thread has ended.
     finished: Condvar,
 }
 
 struct Queue<T> {
     items: Vec<T>,
-    /// How many did not fit since the last batch.
+    /// The number of items that were dropped since the last batch.
     dropped: u64,
     is_closed: bool,
     is_finished: bool,
@@ -53,12 +54,13 @@ impl<T> Shared<T> {
         self.queue.lock()
     }
 
-    /// Waits for work; `None` when there will be no more.
+    /// Waits for items. Returns `None` once the queue is closed and empty.
     fn next_batch(&self) -> Option<Batch<T>> {
         let mut queue = self.queue();
         loop {
             if !queue.items.is_empty() || queue.dropped > 0 {
-                let (items, dropped) = (mem::take(&mut queue.items), mem::take(&mut queue.dropped));
+                let items = mem::take(&mut queue.items);
+                let dropped = mem::take(&mut queue.dropped);
                 return Some(Batch { items, dropped });
             }
             if queue.is_closed {
@@ -70,42 +72,46 @@ impl<T> Shared<T> {
 }
 
 impl<T: Send + 'static> Worker<T> {
-    /// Starts the thread `name`, which does `work`; at most `capacity` items wait for it.
+    /// Starts a thread called `name`, which calls `work` with each batch. At most `capacity` items are queued.
     ///
     /// # Errors
-    /// The thread cannot be started.
+    /// Returns an error if the thread cannot be started.
     pub(crate) fn start(
         name: &str,
         capacity: usize,
         mut work: impl FnMut(Batch<T>) + Send + 'static,
     ) -> io::Result<Self> {
         let queue = Queue { items: Vec::new(), dropped: 0, is_closed: false, is_finished: false };
-        let (submitted, finished) = (Condvar::new(), Condvar::new());
-        let shared = Arc::new(Shared { capacity, queue: Mutex::new(queue), submitted, finished });
-        let theirs = Arc::clone(&shared);
+        let shared = Arc::new(Shared {
+            capacity,
+            queue: Mutex::new(queue),
+            submitted: Condvar::new(),
+            finished: Condvar::new(),
+        });
+        let worker = Arc::clone(&shared);
         thread::Builder::new().name(name.to_owned()).spawn(move || {
-            while let Some(batch) = theirs.next_batch() {
+            while let Some(batch) = worker.next_batch() {
                 work(batch);
             }
-            theirs.queue().is_finished = true;
-            theirs.finished.notify_all();
+            worker.queue().is_finished = true;
+            worker.finished.notify_all();
         })?;
         Ok(Self(shared))
     }
 
-    /// Where to submit work.
+    /// Returns a handle for submitting items.
     pub(crate) fn submitter(&self) -> Submitter<T> {
         Submitter(Arc::clone(&self.0))
     }
 }
 
 impl<T> Worker<T> {
-    /// Takes no more work, and waits a while for what is left to be done.
+    /// Closes the queue and waits for up to 2 seconds until the queued items are processed.
     pub(crate) fn finish(&self) {
         let mut queue = self.0.queue();
         queue.is_closed = true;
         self.0.submitted.notify_all();
-        let deadline = Instant::now() + DRAIN_TIME;
+        let deadline = Instant::now() + DRAIN_TIMEOUT;
         while !queue.is_finished && Instant::now() < deadline {
             self.0.finished.wait_until(&mut queue, deadline);
         }
@@ -119,7 +125,7 @@ impl<T> Drop for Worker<T> {
 }
 
 impl<T> Submitter<T> {
-    /// Submits work. Never blocks; what does not fit, or comes after the end, is dropped.
+    /// Submits an item. Never blocks. If the queue is full or closed, the item is dropped.
     pub(crate) fn submit(&self, item: T) {
         let mut queue = self.0.queue();
         if queue.is_closed {
@@ -148,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_limits_and_the_end() {
+    fn items_keep_their_order_and_overflow_is_counted() {
         let (entered, enters) = mpsc::channel();
         let (leave, leaves) = mpsc::channel();
         let (done, all) = mpsc::channel();
@@ -161,7 +167,7 @@ mod tests {
         let submitter = worker.submitter();
         submitter.submit(0);
         enters.recv().unwrap();
-        // Nobody takes these, and nobody who submits waits.
+        // These items are queued, because the thread is busy. There is no space for the last two.
         (1..=5).for_each(|number| submitter.submit(number));
         leave.send(()).unwrap();
         leave.send(()).unwrap();

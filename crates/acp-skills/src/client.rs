@@ -1,9 +1,14 @@
-//! [`Client`]: a small ACP client, for one prompt and for the commands that play the editor.
+//! A small ACP client, for one prompt and for programs that act as the editor.
 //!
-//! It can do nothing but show text: no files, no terminal. What the agent wants to be permitted is refused, unless somebody
-//! decides otherwise.
+//! It offers the agent neither files nor terminals. Permission requests are refused unless a
+//! [handler](crate::one_shot::OneShot::on_permission) allows them.
+//!
+//! - [`Client`] blocks on pipes. [`OneShot::converse`](crate::one_shot::OneShot::converse) provides one.
+//! - [`Codec`] has the same protocol without I/O, for programs that need deadlines or an async runtime.
 
+mod codec;
 mod error;
+mod update;
 
 use std::{
     io::{BufRead, BufReader, PipeReader, PipeWriter, Write},
@@ -13,36 +18,37 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
+use serde_json::Value;
 
-use serde_json::{Value, json};
-
-pub use self::error::ClientError;
-use crate::{
-    permission::{self, PermissionDecision, PermissionHandler, PermissionRequest},
-    trace::{Trace, Tracer},
+pub use self::{
+    codec::{Codec, Incoming, PermissionCall, Request, Response},
+    error::{ClientError, describe_error},
+    update::Update,
 };
+pub use crate::permission::{PermissionDecision, PermissionHandler, PermissionOption, PermissionRequest};
+use crate::trace::{Trace, Tracer};
 
-/// The client's end of a connection.
+/// The client's end of a connection. Its methods block.
 pub struct Client {
     reader: BufReader<PipeReader>,
     writer: ClientWriter,
     tracer: Option<Tracer>,
     on_permission: Option<PermissionHandler>,
-    next_id: u64,
+    codec: Codec,
     text: String,
 }
 
-/// What a client writes to. Clones are the same, so that somebody else can end what the client waits for.
+/// The writing half of a client. Clones share it, so that another thread can cancel the turn.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClientWriter {
-    /// Guards the pipe and what there is to cancel. Held while a message is written.
+    /// Guards the pipe and the session whose turn can be cancelled. It is held while a message is written.
     state: Arc<Mutex<WriterState>>,
 }
 
 #[derive(Debug, Default)]
 struct WriterState {
     pipe: Option<PipeWriter>,
-    /// The session that has a turn to cancel.
+    /// The session with a turn in progress.
     prompted: Option<Value>,
     is_closed: bool,
 }
@@ -52,6 +58,7 @@ impl ClientWriter {
         self.state.lock()
     }
 
+    /// Starts writing to `pipe`, unless the writer was closed before the connection was made.
     fn open(&self, pipe: PipeWriter) {
         let mut state = self.state();
         state.pipe = Some(pipe).filter(|_| !state.is_closed);
@@ -63,20 +70,20 @@ impl ClientWriter {
         writeln!(pipe, "{message}").map_err(ClientError::Write)
     }
 
-    /// Cancels the turn that is under way, and closes the connection.
+    /// Cancels the turn in progress, if any, and closes the connection.
     pub(crate) fn cancel(&self) {
         let session = self.state().prompted.take();
         if let Some(session) = session {
-            let params = json!({ "sessionId": session });
-            // An agent that is gone has nothing to cancel.
-            drop(self.write(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": params })));
+            // This fails if the agent has ended, and then there is nothing to cancel.
+            let _ = self.write(&Codec::cancel(&session));
         }
         self.close();
     }
 
     fn close(&self) {
         let mut state = self.state();
-        (state.pipe, state.is_closed) = (None, true);
+        state.pipe = None;
+        state.is_closed = true;
     }
 }
 
@@ -87,7 +94,7 @@ impl Drop for Client {
 }
 
 impl Client {
-    /// A client over two pipes. `tracer` is called with what the agent says, `on_permission` decides what it may do.
+    /// Creates a client over two pipes. `tracer` is called with updates and answered permission requests.
     pub(crate) fn new(
         reader: PipeReader,
         pipe: PipeWriter,
@@ -97,108 +104,95 @@ impl Client {
     ) -> Self {
         writer.open(pipe);
         let reader = BufReader::new(reader);
-        Self { reader, writer, tracer, on_permission, next_id: 0, text: String::new() }
+        Self { reader, writer, tracer, on_permission, codec: Codec::default(), text: String::new() }
     }
 
-    /// Sends `initialize`; returns the agent's answer.
+    /// Sends `initialize` and returns the agent's response.
     ///
     /// # Errors
-    /// As for [`request`](Self::request).
+    /// See [`request`](Self::request).
     pub fn initialize(&mut self) -> Result<Value, ClientError> {
-        let params = json!({
-            "protocolVersion": 1,
-            "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
-            "clientInfo": { "name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION") },
-        });
-        self.request("initialize", &params)
+        let request = self.codec.initialize();
+        self.send(request)
     }
 
-    /// Opens a session; returns its id.
+    /// Opens a session and returns its id. `cwd` has to be absolute.
     ///
     /// # Errors
-    /// As for [`request`](Self::request).
+    /// See [`request`](Self::request).
     pub fn new_session(&mut self, cwd: &Path) -> Result<Value, ClientError> {
-        let mut session = self.request("session/new", &json!({ "cwd": cwd, "mcpServers": [] }))?;
-        Ok(session["sessionId"].take())
+        let request = self.codec.new_session(cwd);
+        Ok(self.send(request)?["sessionId"].take())
     }
 
-    /// Sends a prompt and waits for the end of the turn; returns how it ended.
+    /// Sends a prompt, waits for the end of the turn and returns the agent's response.
     ///
     /// # Errors
-    /// As for [`request`](Self::request).
+    /// See [`request`](Self::request).
     pub fn prompt(&mut self, session: &Value, text: &str) -> Result<Value, ClientError> {
         self.writer.state().prompted = Some(session.clone());
-        let prompt = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
-        let end = self.request("session/prompt", &prompt);
+        let request = self.codec.prompt(session, text);
+        let end = self.send(request);
         self.writer.state().prompted = None;
         end
     }
 
-    /// Sends a request and waits for its result; whatever else the agent says meanwhile is dealt with.
+    /// Sends a request and waits for its result. Until then, requests and notifications of the agent are handled.
     ///
     /// # Errors
-    /// The agent is gone, answers with an error, or says something that is no message.
+    /// - [`ClientError::Cancelled`] if the turn was cancelled.
+    /// - [`ClientError::Write`] or [`ClientError::Read`] if the connection fails.
+    /// - [`ClientError::Unanswered`] if the agent closes the connection first.
+    /// - [`ClientError::Refused`] if the agent answers with an error.
+    /// - [`ClientError::NotAMessage`] if the agent sends a line that is not JSON.
     pub fn request(&mut self, method: &str, params: &Value) -> Result<Value, ClientError> {
-        self.next_id += 1;
-        let id = self.next_id;
-        self.writer.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
+        let request = self.codec.request(method, params);
+        self.send(request)
+    }
+
+    fn send(&mut self, request: Request) -> Result<Value, ClientError> {
+        self.writer.write(&request.message)?;
         let mut line = String::new();
         loop {
             line.clear();
             if self.reader.read_line(&mut line).map_err(ClientError::Read)? == 0 {
-                return Err(ClientError::Unanswered { method: method.to_owned() });
+                return Err(ClientError::Unanswered { method: request.method });
             }
-            let mut message: Value = match serde_json::from_str(&line) {
-                Ok(message) => message,
-                Err(source) => return Err(ClientError::NotAMessage { line, source }),
-            };
-            if message.get("method").is_some() {
-                self.handle(&message)?;
-            } else if message["id"] == id {
-                if let Some(result) = message.get_mut("result") {
-                    return Ok(result.take());
+            match Incoming::from_message(Codec::decode(&line)?) {
+                Incoming::Response(response) if request.is_answered_by(&response) => {
+                    return request.result(response);
                 }
-                let (method, error) = (method.to_owned(), message["error"].take());
-                return Err(ClientError::Refused { method, error });
+                incoming => self.handle(&incoming)?,
             }
         }
     }
 
-    /// Takes what the agent has said in messages to the user since this was called last.
+    /// Returns the text of the agent's messages since the last call, and clears it.
     pub fn take_text(&mut self) -> String {
         mem::take(&mut self.text)
     }
 
-    /// Deals with a request or a notification of the agent's.
-    fn handle(&mut self, message: &Value) -> Result<(), ClientError> {
-        let params = &message["params"];
-        match message["method"].as_str().unwrap_or_default() {
-            "session/update" => {
-                let update = &params["update"];
-                if update["sessionUpdate"] == "agent_message_chunk" {
-                    self.text += update["content"]["text"].as_str().unwrap_or_default();
+    fn handle(&mut self, incoming: &Incoming) -> Result<(), ClientError> {
+        match incoming {
+            Incoming::Update(update) => {
+                if let Update::Message(text) = Update::read(update) {
+                    self.text += text;
                 }
                 self.trace(Trace::Update(update));
-                Ok(())
             }
-            "session/request_permission" => {
-                let request = PermissionRequest::from_params(params);
+            Incoming::Permission(call) => {
                 let decision = match &self.on_permission {
-                    Some(decide) => decide(&request),
-                    // Nobody was asked.
+                    Some(decide) => decide(&call.request),
                     None => PermissionDecision::Refuse,
                 };
-                let chosen = request.choose(&decision);
-                self.trace(Trace::Permission(&request, chosen));
-                let result = permission::result(chosen);
-                self.writer.write(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+                let (answer, chosen) = call.answer(&decision);
+                self.trace(Trace::Permission(&call.request, chosen));
+                self.writer.write(&answer)?;
             }
-            method if message.get("id").is_some() => {
-                let error = json!({ "code": -32601, "message": format!("no method `{method}`") });
-                self.writer.write(&json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }))
-            }
-            _ => Ok(()),
+            Incoming::Unsupported { answer } => self.writer.write(answer)?,
+            Incoming::Notification(_) | Incoming::Response(_) => {}
         }
+        Ok(())
     }
 
     fn trace(&self, trace: Trace<'_>) {

@@ -1,19 +1,11 @@
-//! [`SkillsProxy`]: the proxy as a component for programs that are built with the ACP SDK.
+//! [`SkillsProxy`]: the proxy as a component of the ACP SDK.
 
 mod attached;
 mod frames;
 
 use std::{path::PathBuf, sync::Arc, thread};
 
-use agent_client_protocol::{Agent, Client, Conductor, ConnectTo, ConnectionDriver, Error, Proxy};
-use futures::{
-    FutureExt,
-    future::{self, Either},
-};
-use skills_core::{Skill, SkillSet, SkillTool, Toolbox, exec::Sandbox};
-
-pub use self::attached::AttachError;
-use self::attached::Attached;
+use acp_skills_intercept::Policy;
 use acp_skills_runtime::{
     activity::Observer,
     demo,
@@ -25,14 +17,21 @@ use acp_skills_runtime::{
         chain::{self, ChainEnd},
     },
 };
+use agent_client_protocol::{Agent, Client, Conductor, ConnectTo, ConnectionDriver, Error, Proxy};
+use futures::{
+    FutureExt,
+    future::{self, Either},
+};
+use skills_core::{Skill, SkillSet, SkillTool, Toolbox, exec::Sandbox};
 
+pub use self::attached::AttachError;
+use self::attached::Attached;
 use crate::config::{Config, ConfigError, Settings};
-use acp_skills_intercept::Policy;
 
-/// The proxy as one of the components of an ACP chain, or right in front of an agent.
+/// The proxy as a component of an ACP chain, or directly in front of an agent.
 ///
-/// Under the SDK's conductor it is `ProxiesAndAgent::new(agent).proxy(SkillsProxy::new(skills))`; without one,
-/// [`SkillsProxy::in_front_of`] makes an agent with skills of any agent. Both need a tokio runtime around them.
+/// Under the SDK's conductor, use `ProxiesAndAgent::new(agent).proxy(SkillsProxy::new(skills))`. Without a conductor, use
+/// [`SkillsProxy::in_front_of`]. Both need a tokio runtime.
 ///
 /// ```
 /// use acp_skills::SkillsProxy;
@@ -61,12 +60,12 @@ pub struct SkillsProxy {
 }
 
 impl SkillsProxy {
-    /// With these skills.
+    /// Creates a proxy with these skills and default settings.
     pub fn new(skills: SkillSet) -> Self {
         Self::with_library(Arc::new(skills))
     }
 
-    /// With skills that depend on the working directory of a session.
+    /// Creates a proxy with skills that depend on the session's working directory.
     pub fn with_library(library: Library) -> Self {
         Self {
             library,
@@ -80,11 +79,12 @@ impl SkillsProxy {
         }
     }
 
-    /// As a configuration says, for example [that of a file](Config::read): its skills, and all else that concerns them.
-    /// The agent in it is left aside, and so are the log and the record.
+    /// Creates a proxy from a configuration, for example [from a file](Config::read).
+    ///
+    /// The agent, the log, the record and the state directory of the configuration are ignored.
     ///
     /// # Errors
-    /// A value is wrong, or a skill that it names is.
+    /// Returns the errors of [`Settings::resolve`] and [`SkillSources::load`](crate::config::SkillSources::load).
     pub fn from_config(config: Config) -> Result<Self, ConfigError> {
         let settings = Settings::resolve(config)?;
         let library = settings.skills.load()?.into_library();
@@ -92,59 +92,62 @@ impl SkillsProxy {
         Ok(Self { sandbox: settings.sandbox, processes: settings.processes, ..proxy })
     }
 
-    /// Attaches the skill in a directory, before all others. One that is not there, or broken, is an error when the
-    /// proxy starts.
+    /// Attaches the skill in a directory. It takes precedence over skills with the same name in the library.
+    ///
+    /// A missing or invalid skill is an error when the proxy starts.
     pub fn skill_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.attached.dir(dir.into());
         self
     }
 
-    /// Attaches a skill that is defined in code.
+    /// Attaches a skill that is defined in code. It takes precedence over skills with the same name in the library.
     pub fn skill(mut self, skill: Skill) -> Self {
         self.attached.skill(skill);
         self
     }
 
-    /// Attaches a function that the model may call as it is, without a skill around it; see [`SkillTool::typed`]. It is
-    /// one of the tools of our MCP server, beside those for skills.
+    /// Attaches a function that the model can call without loading a skill first. It becomes another tool of our MCP server.
+    ///
+    /// See [`SkillTool::typed`] for the types of the input and the output.
     pub fn tool(mut self, tool: SkillTool) -> Self {
         self.attached.tool(tool);
         self
     }
 
-    /// How the tools over the skills are made.
+    /// Sets the function that creates the tools for a set of skills. The default is [`Toolbox::new`].
     pub fn toolbox(self, toolbox: MakeToolbox) -> Self {
         Self { toolbox, ..self }
     }
 
-    /// What the interceptor does.
+    /// Sets the proxy's policy, such as where the catalog is placed.
     pub fn policy(self, policy: Policy) -> Self {
         Self { policy, ..self }
     }
 
-    /// The program that agents without MCP over HTTP start as a bridge: `acp-skills-proxy`. Without it those agents are
-    /// told where the files of the skills are, and get none of the tools.
+    /// Sets the path of the `acp-skills-proxy` program, which agents without MCP over HTTP start as a bridge to our tools.
+    ///
+    /// Without it, those agents read the files of the skills and don't get the tools.
     pub fn bridge(self, program: impl Into<PathBuf>) -> Self {
         Self { bridge: Some(program.into()), ..self }
     }
 
-    /// Has `observer` told of what the model does with the skills.
+    /// Calls `observer` whenever the model uses the skills. It must not block.
     pub fn observed_by(self, observer: Observer) -> Self {
         Self { observer: Some(observer), ..self }
     }
 
-    /// `agent`, with the skills.
+    /// Puts the proxy in front of `agent`. The result is an agent with skills.
     pub fn in_front_of<A: ConnectTo<Client>>(self, agent: A) -> SkilledAgent<A> {
         SkilledAgent { proxy: self, agent }
     }
 
-    /// What the relay needs. Needs a tokio runtime around it.
+    /// Returns the parts for starting a relay.
     ///
     /// # Errors
-    /// Something that is attached cannot be.
+    /// Returns [`AttachError`] if a skill or a tool can't be attached.
     pub(crate) fn into_parts(self) -> Result<(Policy, Host), AttachError> {
         let library = self.attached.in_front_of(self.library)?;
-        let host = Host::new(library).toolbox(self.toolbox).observed_by(self.observer);
+        let host = Host::new(library).toolbox(self.toolbox).observer(self.observer);
         let mut host = host.sandbox(self.sandbox).processes(self.processes);
         if let Some(program) = self.bridge {
             host = host.bridge(program);
@@ -153,14 +156,14 @@ impl SkillsProxy {
     }
 }
 
-/// Without a skill yet.
+/// Creates a proxy without skills.
 impl Default for SkillsProxy {
     fn default() -> Self {
         Self::new(SkillSet::default())
     }
 }
 
-/// The error for the other side of a connection, with all that is behind it.
+/// Returns the error for the other side of a connection, with all of its sources in one line.
 fn internal(error: AttachError) -> Error {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(&error);
@@ -178,14 +181,14 @@ impl ConnectTo<Conductor> for SkillsProxy {
         let run = chain::run(policy, host, frames::ends(channel)).map(|end| match end {
             Ok(ChainEnd::Closed) => Ok(()),
             Ok(ChainEnd::NoConductor) => Err(Error::invalid_request()
-                .data("a client spoke to a `SkillsProxy` that is in front of no agent")),
+                .data("a client sent a message to a `SkillsProxy` without an agent: use `in_front_of`, or run it under a conductor")),
             Err(error) => Err(Error::into_internal_error(error)),
         });
         drive(run, driver).await
     }
 }
 
-/// An agent with skills. Made by [`SkillsProxy::in_front_of`].
+/// An agent with skills. It is created by [`SkillsProxy::in_front_of`].
 #[must_use]
 pub struct SkilledAgent<A> {
     proxy: SkillsProxy,
@@ -215,8 +218,8 @@ impl<A: ConnectTo<Client>> ConnectTo<Client> for SkilledAgent<A> {
             }
         };
         relay.agent_gone(&why);
-        // Into a queue without bounds: nothing blocks.
-        relay.close()();
+        // This writes to an unbounded queue, so it doesn't block.
+        relay.close_client()();
         match client_driver {
             Some(driver) => finish(driver).await.and(end),
             None => end,
@@ -224,7 +227,7 @@ impl<A: ConnectTo<Client>> ConnectTo<Client> for SkilledAgent<A> {
     }
 }
 
-/// What an endpoint's own work comes to; never, when it has none.
+/// Waits for the driver of an endpoint. If there is none, this never returns.
 async fn driven(driver: &mut Option<ConnectionDriver>) -> Result<(), Error> {
     match driver {
         Some(driver) => driver.await,
@@ -232,13 +235,13 @@ async fn driven(driver: &mut Option<ConnectionDriver>) -> Result<(), Error> {
     }
 }
 
-/// Lets a transport write what it has accepted. Work that cannot be asked to end is dropped.
+/// Lets a transport write its queued messages. A driver that can't be asked to finish is dropped.
 async fn finish(mut driver: ConnectionDriver) -> Result<(), Error> {
     if driver.request_finish() { driver.await } else { Ok(()) }
 }
 
-/// The scripted agent that is built into this crate, for trying things out: it uses the skills that it is offered, and
-/// needs no account and no network.
+/// The built-in scripted agent, for demos and tests. It uses the skills that it is offered, and needs neither an account nor a
+/// network.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DemoAgent;
 
@@ -249,7 +252,9 @@ impl ConnectTo<Client> for DemoAgent {
         let (done, served) = futures::channel::oneshot::channel();
         thread::Builder::new()
             .name("demo-agent".to_owned())
-            .spawn(move || drop(done.send(demo::serve(ends.reader, ends.writer))))
+            .spawn(move || {
+                let _ = done.send(demo::serve(ends.reader, ends.writer));
+            })
             .map_err(Error::into_internal_error)?;
         let served = served.map(|end| match end {
             Ok(Ok(())) => Ok(()),
@@ -260,7 +265,7 @@ impl ConnectTo<Client> for DemoAgent {
     }
 }
 
-/// Does `work` at an endpoint that may have work of its own, until both are done.
+/// Runs `work` and the driver of an endpoint, if it has one, until both have finished.
 async fn drive(
     work: impl Future<Output = Result<(), Error>>,
     driver: Option<ConnectionDriver>,

@@ -1,19 +1,7 @@
-//! [`Config`]: everything that can be decided before the start, from a file (`skills.yaml`), from flags, or in code.
+//! [`Config`]: all settings, from a file (`skills.yaml`), from flags or from code.
 //!
-//! | file | owns |
-//! |---|---|
-//! | `mod` | what can be said, and reading it from a file |
-//! | `entries` | values that a file may write in more than one way |
-//! | `virtual_skill` | skills that are defined in the file |
-//! | `choices` | words that only this crate acts on |
-//! | `words` | a command line, as a list or as one word |
-//! | `settings` | what a configuration comes to: a policy, skills, tools |
-//! | `edit` | adding sources to the text of a file |
-//! | `project` | what differs for sessions in some directories |
-//! | `scripts` | how scripts run |
-//! | `error` | what can be wrong |
-//! | `schema` | the JSON schema of a file |
-//! | `syntax` | what can be wrong with the text of a file |
+//! [`Config::read`] reads a file, and [`Settings::resolve`] turns a configuration into the policy, the skills and the tools of a
+//! proxy. [`edit`] adds sources to a file and removes them, and [`schema()`] returns the JSON schema of the file.
 
 mod choices;
 pub mod edit;
@@ -54,109 +42,130 @@ pub use self::{
     words::Words,
 };
 
-/// Everything that can be decided before the start: the contents of a configuration file, and what the flags of the
-/// program override in it. What is not said has the default of whoever acts on it.
+/// All settings of the proxy: the contents of a configuration file, with the values that flags override.
+///
+/// Fields of type `Option` and empty lists use their default. Relative paths in a file are relative to the directory of the
+/// file, and `~` is the user's home directory.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
+#[expect(clippy::struct_excessive_bools, reason = "each field is an independent switch")]
 #[non_exhaustive]
 pub struct Config {
-    /// The agent's command: a list, or one string without arguments.
+    /// The command of the agent: a list with the program and its arguments, or one string with the program alone. It is run
+    /// without a shell. If it is empty, the proxy runs under an ACP conductor.
     #[schemars(with = "schema::OneOrMany")]
     pub agent: Words,
-    /// Directories of skills, and virtual skills.
+    /// Skills by name: directories with a `SKILL.md` (`--skill`), and virtual skills that are defined in the file. The order is
+    /// kept. A skill that can't be loaded is an error.
     #[schemars(with = "Vec<schema::SkillShape>")]
     pub skills: Vec<SkillEntry>,
-    /// Directories to look for skills in (`--skills`).
+    /// Directories that are searched for skills, up to a depth of 6 (`--skills`).
     pub roots: Vec<PathBuf>,
-    /// Git repositories and web sites with skills (`--source`).
+    /// Git repositories and web sites with skills (`--source`). They are fetched once and then pinned until they are updated.
     #[schemars(with = "Vec<schema::SourceShape>")]
     pub sources: Vec<SourceEntry>,
-    /// `--locked`
+    /// Use only skills that are in `skills.lock`, and fetch nothing else (`--locked`). The default is false.
     pub locked: bool,
-    /// What differs for sessions in some directories.
+    /// Settings for sessions in some directories, in addition to those of the whole file.
     pub projects: Vec<Project>,
-    /// `--discover`
+    /// Other places to search for skills (`--discover`). By default, none of them is searched.
     pub discover: Vec<Discover>,
-    /// `--trust`
+    /// Discovered skills that are used without asking the user (`--trust`). By default, the user has to approve the skills of a
+    /// project.
     pub trust: Vec<Trusted>,
-    /// `--include`
+    /// Globs such as `pdf-*`: only skills with a matching name are used (`--include`). If the list is empty, all skills are used.
     pub include: Vec<String>,
-    /// `--exclude`
+    /// Globs: skills with a matching name are not used (`--exclude`). This takes precedence over `include`.
     pub exclude: Vec<String>,
-    /// `--max-skills`
+    /// The maximum number of skills that are searched for (`--max-skills`). The default is 10000.
     pub max_skills: Option<usize>,
-    /// `--strict`
+    /// Refuse skills that break any rule of the specification (`--strict`). The default is false: skills with minor problems are
+    /// used with a warning.
     pub strict: bool,
-    /// `--watch`, or `--no-watch` when it is false.
+    /// Notice changes of skills while the agent runs (`--watch`, or `--no-watch` for false). The default is true. If it is false,
+    /// skills are read at the start and when a user types `/skills reload`.
     pub watch: Option<bool>,
-    /// `--catalog-in`
+    /// The place for the names and descriptions of skills (`--catalog-in`). The default is `auto`: the system prompt if the agent
+    /// accepts one, and the first prompt otherwise.
     pub catalog_in: Option<CatalogIn>,
-    /// `--catalog-format`
+    /// The format of the catalog (`--catalog-format`). The default is `xml`.
     pub catalog_format: Option<Format>,
-    /// `--catalog-detail`
+    /// The amount of detail for each skill in the catalog (`--catalog-detail`). The default is `full`.
     pub catalog_detail: Option<Detail>,
-    /// `--catalog-budget`
+    /// The maximum length of the catalog in characters (`--catalog-budget`). The default is 8000. If the catalog is longer, its
+    /// descriptions are shortened first.
     pub catalog_budget: Option<usize>,
-    /// `--location`
+    /// The paths of `SKILL.md` files in the catalog (`--location`). The default is `none`.
     pub location: Option<CatalogLocation>,
-    /// `--mount`
+    /// The prefix of `SKILL.md` paths in the catalog, for agents that see the skills below another directory (`--mount`). Paths
+    /// are written as `PREFIX/NAME/SKILL.md`.
     pub mount: Option<String>,
-    /// `--mcp`
+    /// The transport between the agent and our MCP server (`--mcp`). The default is `auto`: a transport that the agent
+    /// advertises. With `off`, the model reads the skills with the agent's own tools.
     pub mcp: Option<McpMode>,
-    /// `--mcp-wait`; in the file, in seconds.
+    /// The time that the first prompt of a session waits until the agent has our tools, counted from the session's opening
+    /// (`--mcp-wait`). In the file, it is in seconds. The default is 2 seconds, or 0.3 seconds if the agent has not connected by
+    /// then.
     #[serde(deserialize_with = "seconds")]
     #[schemars(with = "Option<f64>")]
     pub mcp_wait: Option<Duration>,
-    /// `--exit-wait`; in the file, in seconds.
+    /// The shutdown grace period: the time that the agent has to end by itself after the editor has closed the connection
+    /// (`--exit-wait`). In the file, it is in seconds. The default is 3 seconds, or the known time of the agent.
     #[serde(deserialize_with = "seconds")]
     #[schemars(with = "Option<f64>")]
     pub exit_wait: Option<Duration>,
-    /// `--activation`
+    /// The party that activates skills (`--activation`). The default is `model`.
     pub activation: Option<Activation>,
-    /// `--search`
+    /// The search tool for the model (`--search`). The default is `auto`: it is offered if the catalog doesn't contain all skills.
     pub search: Option<SearchTool>,
-    /// `--allow-scripts`
+    /// Let the model run scripts of stored skills (`--allow-scripts`). The default is false: the model can only read scripts.
     pub allow_scripts: bool,
-    /// `--script-timeout`; in the file, in seconds.
+    /// The timeout of a script (`--script-timeout`). In the file, it is in seconds. The default is 30 seconds.
     #[serde(deserialize_with = "seconds")]
     #[schemars(with = "Option<f64>")]
     pub script_timeout: Option<Duration>,
-    /// `--script-cwd`
+    /// The working directory of scripts (`--script-cwd`). The default is `session`, the session's directory.
     pub script_cwd: Option<ScriptCwd>,
-    /// `--script-env`
+    /// The environment variables of scripts (`--script-env`). The default is `inherit`, all variables of the proxy.
     pub script_env: Option<Environment>,
-    /// `--max-output`
+    /// The maximum number of bytes that the model receives of each of a script's output streams (`--max-output`). The default is
+    /// 20480.
     pub max_output: Option<usize>,
-    /// `--sandbox`
+    /// The sandbox for scripts (`--sandbox`). By default, there is no sandbox.
     pub sandbox: Option<SandboxKind>,
-    /// `--sandbox-net`
+    /// Let scripts in the sandbox use the network (`--sandbox-net`). The default is false.
     pub sandbox_net: bool,
-    /// `--dollar`
+    /// Let `$NAME` at the start of a prompt invoke a skill, in addition to `/NAME` and `/skill:NAME` (`--dollar`). The default is
+    /// false.
     pub dollar: bool,
-    /// `--approve`
+    /// Permission requests that are granted without asking the user (`--approve`). The default is `own`: calls of our own tools
+    /// that only read.
     pub approve: Option<Approve>,
-    /// `--tool-policy`
+    /// The effect of the `allowed-tools` of active skills (`--tool-policy`). The default is `permissive`: calls of other tools are
+    /// logged.
     pub tool_policy: Option<ToolPolicy>,
-    /// `--titles`
+    /// The titles of calls of our own tools in the editor (`--titles`). The default is `people`, such as `Skill: code-review`.
     pub titles: Option<Titles>,
-    /// `--toggles`
+    /// Show up to 30 skills as switches among the session's options, in editors that support it (`--toggles`). The default is
+    /// false.
     pub toggles: bool,
-    /// `--drafts`
+    /// Support the drafts of ACP about skills, for editors that use them (`--drafts`). The default is false.
     pub drafts: bool,
-    /// `--events`
+    /// The file to which the record of events is appended (`--events`). By default, no record is written.
     pub events: Option<PathBuf>,
-    /// `--state`
+    /// The directory for state that outlives a session, such as the active skills of sessions and skills that are switched off
+    /// (`--state`). By default, only the user's trust in the skills of projects is stored, in the state directory of the
+    /// platform.
     pub state: Option<PathBuf>,
-    /// `--log`
+    /// The level of log messages (`--log`). The default is `warn`.
     pub log: Option<LogLevel>,
-    /// `--log-file`
+    /// The file for log messages (`--log-file`). By default, they are written to stderr.
     pub log_file: Option<PathBuf>,
-    /// What to do about command tools whose program does not exist.
+    /// The reaction to command tools whose program doesn't exist. The default is `warn`.
     pub validation: Validation,
 }
 
-/// A number of seconds such as `2` or `0.5`.
+/// Reads a duration as a number of seconds, such as `2` or `0.5`.
 fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let seconds = Option::<f64>::deserialize(deserializer)?;
     let duration = |seconds| {
@@ -167,11 +176,12 @@ fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration
 }
 
 impl Config {
-    /// Reads a file. Relative paths in it become relative to its directory, and `~` is the home directory.
+    /// Reads a configuration file. Relative paths in it are resolved against the file's directory, and `~` becomes the home
+    /// directory.
     ///
     /// # Errors
-    /// [`ConfigError::Unreadable`], and [`ConfigError::Syntax`] with line and column when the file is not what it should
-    /// be.
+    /// Returns [`ConfigError::Unreadable`] if the file can't be read, and [`ConfigError::Syntax`] with line and column if it is
+    /// not valid.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
@@ -185,7 +195,7 @@ impl Config {
         Ok(config)
     }
 
-    /// The sources, wherever they are to be used.
+    /// Returns the sources of the whole file and of all projects.
     pub fn all_sources(&self) -> impl Iterator<Item = &SourceEntry> {
         self.sources.iter().chain(self.projects.iter().flat_map(|project| &project.sources))
     }
@@ -222,7 +232,7 @@ impl Config {
     }
 }
 
-/// A program with a relative path is relative to the file; a bare name is looked up in `PATH`.
+/// Resolves the path of a program against the file's directory. A name without a directory is looked up in `PATH` later.
 fn relative_program(words: &mut Words, base: &Path) {
     if let Some(program) = words.0.first_mut() {
         let path = expand_home(Path::new(&*program));

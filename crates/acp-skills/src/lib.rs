@@ -1,14 +1,16 @@
-//! Agent Skills for every ACP agent, as a library: the runtime behind the program `acp-skills-proxy`.
+//! Agent Skills for every ACP agent, as a library.
 //!
-//! A skill is a folder with a `SKILL.md`. This crate stands between an [ACP](https://agentclientprotocol.com) client and an
-//! agent, tells the model which skills there are, and serves the tools with which it loads and uses them.
+//! A skill is a folder with a `SKILL.md`. This crate connects an [ACP](https://agentclientprotocol.com) client to an agent,
+//! tells the model which skills are available, and serves the tools for loading and using them. The program
+//! `acp-skills-proxy` is built on it.
 //!
-//! | you have | you use |
+//! | you have | use |
 //! |---|---|
-//! | one prompt to send, from Rust | [`OneShot`](one_shot::OneShot) |
-//! | a program with the ACP SDK, an agent or a chain of proxies | [`SkillsProxy`] |
-//! | a `skills.yaml` | [`Config`](config::Config), for [`SkillsProxy::from_config`] |
-//! | skills in a place of your own | [`SkillLibrary`](library::SkillLibrary) |
+//! | one prompt to send from Rust | [`OneShot`](one_shot::OneShot) |
+//! | a program with the ACP SDK, with an agent or a proxy chain | [`SkillsProxy`] |
+//! | a `skills.yaml` | [`Config`](config::Config) with [`SkillsProxy::from_config`] |
+//! | skills in a store of your own | [`SkillLibrary`](library::SkillLibrary) |
+//! | skills to evaluate on agents | the crate [`acp-skills-eval`](https://docs.rs/acp-skills-eval) |
 //! | an agent loop without ACP | [`skills_core`] alone |
 //!
 //! ```
@@ -17,7 +19,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let skill = Skill::builder("greet", "Greets people.").body("# Greeting\nSay hello.").build()?;
-//! // `.agent(["claude-agent-acp"])` starts a real one; without it the built-in scripted agent answers.
+//! // The built-in scripted agent answers. To start a real one, add `.agent(["claude-agent-acp"])`.
 //! let answer = OneShot::default().skill(skill).prompt("Greet me").run().await?;
 //! assert_eq!(answer.text, "I activated the skill `greet`: Greeting.");
 //! # Ok(()) }
@@ -25,38 +27,52 @@
 //!
 //! # Modules
 //!
-//! | module | owns |
+//! | module | contains |
 //! |---|---|
-//! | [`one_shot`] | one prompt: the answer as a whole, in pieces, or as a type |
+//! | [`one_shot`] | [`OneShot`](one_shot::OneShot): one prompt, with the answer as a whole, in pieces or as a type |
 //! | [`component`] | [`SkillsProxy`], the proxy as a component of the ACP SDK |
-//! | [`agents`] | agents that are known by name: how they are started, what was seen of them |
-//! | [`config`] | everything that can be decided before the start |
-//! | [`library`] | where the skills of sessions come from, and how changes of them are noticed |
-//! | [`activity`] | what the model does with the skills, as it happens |
-//! | [`events`] | the record of that: what an event says, writing it, reading it |
+//! | [`config`] | [`Config`](config::Config), all settings from a file, from flags or from code |
+//! | [`library`] | [`SkillLibrary`](library::SkillLibrary): where the skills of a session come from, and how changes are noticed |
+//! | [`agents`] | the agents that can be started by name, and test results for them |
+//! | [`client`] | a small ACP client, and the same protocol without I/O |
+//! | [`structured_output`] | answers of an agent as Rust types |
+//! | [`activity`] | callbacks while the model uses skills |
+//! | [`events`] | the record: a file with one event per line |
+//! | [`intercept`] | the proxy's policy, from the crate `acp-skills-intercept` |
+//! | [`skills_core`] | skills, catalogs and tools, from the crate of that name |
 //!
-//! # What always holds
+//! Three words describe what happens, and each has one meaning:
 //!
-//! 1. A message that is not changed leaves as the bytes that came in, and messages keep their order.
-//! 2. The client never sees a word that was added for the model; the agent never loses a word that the user wrote.
-//! 3. No skill, name, path or model makes the proxy read outside a skill's directory, or run what was not allowed. What an
-//!    agent asks permission for is refused unless somebody decides.
-//! 4. When the proxy is gone, so are the agent and its children. When the agent is gone, every open request has an answer.
-//! 5. A bad skill is a diagnostic and never an outage; a disk that is slow or full holds up no message.
-//! 6. The listener is on loopback, and whoever connects needs the token of a session.
+//! - An **activity** ([`activity::Activity`]) is reported to a callback in this process as soon as the model uses our MCP
+//!   server. It can contain a whole tool call with its input and output.
+//! - An **event** ([`events`]) is a line of the **record**, the file for audits and statistics. It says which skill was used
+//!   when and with which result, without the contents.
+//! - A **trace** ([`one_shot::Trace`]) covers a single prompt and combines activities with the messages between client and
+//!   agent, so that a program can show them to the user.
+//!
+//! # Guarantees
+//!
+//! 1. A message that isn't changed is forwarded byte for byte, and messages keep their order.
+//! 2. The client never sees text that was added for the model. The agent receives all text that the user wrote.
+//! 3. Skills, names, paths and models can't make the proxy read files outside of a skill's directory, or run a program that
+//!    was not allowed. Permission requests of the agent are refused unless the program or the user allows them.
+//! 4. If the proxy ends, the agent and its children end too. If the agent ends, all open requests are answered.
+//! 5. A bad skill causes a diagnostic, not an outage. A slow or full disk doesn't delay messages.
+//! 6. The MCP server listens on loopback, and each connection needs the token of its session.
 
 pub mod agents;
-mod client;
+pub mod client;
 pub mod component;
 pub mod config;
 pub mod one_shot;
 mod permission;
+pub mod structured_output;
 mod trace;
 
 #[doc(inline)]
 pub use acp_skills_runtime::{activity, events};
 
-/// Where the skills of sessions come from, and how changes of them are noticed.
+/// The skills of sessions: where they come from, and how changes are noticed.
 pub mod library {
     pub use acp_skills_runtime::library::{
         DirectoryLibrary, Library, MakeToolbox, Reloaded, SkillLibrary, WhenReloaded,
@@ -71,7 +87,7 @@ pub use skills_core;
 
 pub use self::component::{SkilledAgent, SkillsProxy};
 
-/// The examples of the front page.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

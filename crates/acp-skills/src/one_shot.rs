@@ -1,10 +1,10 @@
-//! One prompt to one agent, with skills: the proxy and a small client in one call.
+//! One prompt to one agent, with skills: a proxy and a client in one call.
 //!
-//! [`OneShot`] takes what the prompt needs, and then the answer comes as a whole ([`OneShot::run`]), piece by piece
-//! ([`OneShot::stream`]), or as a Rust type ([`OneShot::parse`]).
+//! Configure a [`OneShot`], then choose how to receive the answer: as a whole with [`OneShot::run`], in pieces with
+//! [`OneShot::stream`], or as a Rust type with [`OneShot::parse`]. [`OneShot::converse`] is for conversations with more than
+//! one prompt.
 
 mod error;
-pub mod parse;
 mod turn;
 
 use std::{
@@ -15,17 +15,7 @@ use std::{
     thread,
 };
 
-use schemars::JsonSchema;
-use serde::{Serialize, de::DeserializeOwned};
-use skills_core::{Skill, SkillSet, SkillTool, ToolError};
-use tokio::task::JoinHandle;
-
-pub use self::{
-    error::OneShotError,
-    parse::NotParsed,
-    turn::{Piece, Turn},
-};
-pub use acp_skills_runtime::agent::StartError;
+use acp_skills_intercept::Policy;
 use acp_skills_runtime::{
     activity::Activity,
     demo,
@@ -35,19 +25,30 @@ use acp_skills_runtime::{
         standalone::{Standalone, Tap, tapped},
     },
 };
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+use skills_core::{Skill, SkillSet, SkillTool, ToolError};
+use tokio::task::JoinHandle;
 
-use crate::{client::ClientWriter, component::SkillsProxy};
-pub use crate::{
-    client::{Client, ClientError},
-    component::AttachError,
-    permission::{PermissionDecision, PermissionHandler, PermissionOption, PermissionRequest},
-    trace::{Trace, Tracer},
+pub use self::{
+    error::OneShotError,
+    turn::{Piece, Turn},
 };
-use acp_skills_intercept::Policy;
+pub use crate::trace::{Trace, Tracer};
+use crate::{client::ClientWriter, component::SkillsProxy, structured_output};
+#[doc(no_inline)]
+pub use crate::{
+    client::{
+        Client, ClientError, PermissionDecision, PermissionHandler, PermissionOption, PermissionRequest,
+    },
+    component::AttachError,
+    structured_output::NotParsed,
+};
+pub use acp_skills_runtime::agent::StartError;
 
-/// One prompt, the skills for it, and the agent that gets it.
+/// A prompt, the skills for it, and the agent that receives it.
 ///
-/// What the agent asks permission for is refused, unless [`on_permission`](Self::on_permission) decides otherwise.
+/// Permission requests of the agent are refused unless [`on_permission`](Self::on_permission) allows them.
 ///
 /// ```
 /// use acp_skills::one_shot::OneShot;
@@ -55,7 +56,7 @@ use acp_skills_intercept::Policy;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let skill = Skill::builder("greet", "Greets people.").body("# Greeting\nSay hello.").build()?;
-/// // Without a command it is the embedded agent that answers.
+/// // Without a command, the built-in scripted agent answers.
 /// let answer = OneShot::new([skill].into_iter().collect()).prompt("Greet me").run().await?;
 /// assert!(answer.text.contains("`greet`"));
 /// # Ok(()) }
@@ -75,19 +76,19 @@ pub struct OneShot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Answer {
-    /// The agent's message.
+    /// The text of all messages that the agent sent in the turn.
     pub text: String,
-    /// Why the turn ended, for example `end_turn`.
+    /// The reason why the turn ended, for example `end_turn`. Empty if the agent didn't send one.
     pub stop_reason: String,
 }
 
 impl OneShot {
-    /// With these skills, and nothing else decided.
+    /// Creates a prompt with these skills and default settings.
     pub fn new(skills: SkillSet) -> Self {
         Self::with_library(Arc::new(skills))
     }
 
-    /// With skills that depend on the working directory.
+    /// Creates a prompt with skills that depend on the working directory.
     pub fn with_library(library: Library) -> Self {
         Self {
             proxy: SkillsProxy::with_library(library),
@@ -100,18 +101,21 @@ impl OneShot {
         }
     }
 
-    /// Attaches the skill in a directory, before all others. One that is not there, or broken, is an error.
+    /// Attaches the skill in a directory. It takes precedence over skills with the same name in the library.
+    ///
+    /// A missing or invalid skill makes [`run`](Self::run) fail with [`AttachError`].
     pub fn skill_dir(self, dir: impl Into<PathBuf>) -> Self {
         Self { proxy: self.proxy.skill_dir(dir), ..self }
     }
 
-    /// Attaches a skill that is defined in code.
+    /// Attaches a skill that is defined in code. It takes precedence over skills with the same name in the library.
     pub fn skill(self, skill: Skill) -> Self {
         Self { proxy: self.proxy.skill(skill), ..self }
     }
 
-    /// Attaches a function that the model may call as it is, without a skill around it; see [`SkillTool::typed`]. It is
-    /// one of the tools of our MCP server, beside those for skills.
+    /// Attaches a function that the model can call without loading a skill first. It becomes another tool of our MCP server.
+    ///
+    /// See [`SkillTool::typed`] for the types of the input and the output.
     pub fn tool<I, O, F, Fut>(
         self,
         name: impl Into<String>,
@@ -127,48 +131,51 @@ impl OneShot {
         self.add_tool(SkillTool::typed(name, description, handler))
     }
 
-    /// The same for a tool that is there already.
+    /// Attaches an existing tool that the model can call without loading a skill first.
     pub fn add_tool(self, tool: SkillTool) -> Self {
         Self { proxy: self.proxy.tool(tool), ..self }
     }
 
-    /// The agent's command; without one the embedded agent answers.
+    /// Sets the agent's command: the program and its arguments. By default, the built-in scripted agent answers.
     pub fn agent(self, command: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self { agent: command.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// How the tools over the skills are made.
+    /// Sets the function that creates the tools for a set of skills. The default is
+    /// [`Toolbox::new`](skills_core::Toolbox::new).
     pub fn toolbox(self, toolbox: MakeToolbox) -> Self {
         Self { proxy: self.proxy.toolbox(toolbox), ..self }
     }
 
-    /// What the interceptor does.
+    /// Sets the proxy's policy, such as where the catalog is placed.
     pub fn policy(self, policy: Policy) -> Self {
         Self { proxy: self.proxy.policy(policy), ..self }
     }
 
-    /// The program that agents without HTTP start as a bridge: `acp-skills-proxy`. Without it they get none of the tools.
+    /// Sets the path of the `acp-skills-proxy` program, which agents without MCP over HTTP start as a bridge to our tools.
+    ///
+    /// Without it, those agents read the files of the skills and don't get the tools.
     pub fn bridge(self, program: impl Into<PathBuf>) -> Self {
         Self { proxy: self.proxy.bridge(program), ..self }
     }
 
-    /// The working directory of the session; ours by default.
+    /// Sets the session's working directory. The default is the current directory of this process.
     pub fn cwd(self, cwd: impl Into<PathBuf>) -> Self {
         Self { cwd: Some(cwd.into()), ..self }
     }
 
-    /// The prompt.
+    /// Sets the prompt.
     pub fn prompt(self, text: impl Into<String>) -> Self {
         Self { prompt: text.into(), ..self }
     }
 
-    /// Calls `tracer` with everything that happens, from several threads.
+    /// Calls `tracer` for each visible step of the prompt, from several threads.
     pub fn trace(self, tracer: impl Fn(Trace<'_>) + Send + Sync + 'static) -> Self {
         Self { tracer: Some(Arc::new(tracer)), ..self }
     }
 
-    /// Has `decide` answer what the agent asks permission for. Without it everything is refused: what a skill or a model
-    /// wants to run is nobody's wish yet.
+    /// Lets `decide` answer the agent's permission requests. By default, all of them are refused, because the user hasn't
+    /// seen what the skill or the model wants to run.
     ///
     /// ```
     /// use acp_skills::one_shot::{OneShot, PermissionDecision};
@@ -177,7 +184,7 @@ impl OneShot {
     ///     Some("read" | "search") => PermissionDecision::AllowOnce,
     ///     _ => PermissionDecision::Refuse,
     /// });
-    /// # drop(may_read);
+    /// # let _ = may_read;
     /// ```
     pub fn on_permission(
         self,
@@ -186,16 +193,24 @@ impl OneShot {
         Self { on_permission: Some(Arc::new(decide)), ..self }
     }
 
-    /// Sends the prompt and waits for the answer. Needs a tokio runtime around it; dropping the future cancels the turn.
+    /// Sends the prompt and waits for the answer. Dropping the future cancels the turn.
     ///
     /// # Errors
-    /// Something cannot be attached; the agent does not start, refuses, or goes away.
+    /// - [`OneShotError::Attach`] if a skill or a tool can't be attached.
+    /// - [`OneShotError::Start`] if the agent does not start.
+    /// - [`OneShotError::Client`] if the agent answers with an error or ends early.
+    /// - [`OneShotError::Io`] if the system has no pipes or threads left.
+    ///
+    /// # Panics
+    /// Panics if it is called outside of a tokio runtime.
     pub async fn run(self) -> Result<Answer, OneShotError> {
         self.stream().collect().await
     }
 
-    /// Sends the prompt, and gives the answer piece by piece. Needs a tokio runtime around it; dropping the stream
-    /// cancels the turn.
+    /// Sends the prompt and returns the answer as a stream of pieces. Dropping the stream cancels the turn.
+    ///
+    /// # Panics
+    /// Panics if it is called outside of a tokio runtime.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -217,22 +232,27 @@ impl OneShot {
         Turn::start(self)
     }
 
-    /// Sends the prompt with the JSON schema of `T`, and reads the answer as a `T`. Its JSON may stand in a fenced block
-    /// or between other words.
+    /// Sends the prompt with the JSON schema of `T` and parses the answer. The JSON can be in a fenced block or between other
+    /// text; see [`structured_output`].
     ///
     /// # Errors
-    /// As for [`OneShot::run`], and [`NotParsed`], which holds the answer, when there is no `T` in it.
+    /// Returns [`OneShotError::NotParsed`] with the answer if it doesn't contain a `T`. For other errors, see
+    /// [`run`](Self::run).
     pub async fn parse<T: DeserializeOwned + JsonSchema>(self) -> Result<T, OneShotError> {
-        let prompt = parse::request::<T>(&self.prompt);
+        let prompt = structured_output::prompt_for::<T>(&self.prompt);
         let answer = self.prompt(prompt).run().await?;
-        Ok(parse::read(&answer.text)?)
+        Ok(structured_output::parse(&answer.text)?)
     }
 
-    /// Runs `conversation` as the client of the proxied agent, on a thread where it may block. Returns what it returns, and
-    /// the exit code of the agent's process.
+    /// Starts the agent behind the proxy and runs `conversation` as its client, on a thread where it can block.
+    ///
+    /// Returns the value of `conversation` and the exit code of the agent. The code is `None` for the built-in agent. The
+    /// [`prompt`](Self::prompt) is not sent.
     ///
     /// # Errors
-    /// Something cannot be attached, or the agent does not start.
+    /// - [`OneShotError::Attach`] if a skill or a tool can't be attached.
+    /// - [`OneShotError::Start`] if the agent does not start.
+    /// - [`OneShotError::Io`] if the system has no pipes or threads left.
     pub async fn converse<T: Send + 'static>(
         self,
         conversation: impl FnOnce(&mut Client) -> T + Send + 'static,
@@ -245,22 +265,24 @@ impl OneShot {
         let (policy, host) = proxy.into_parts()?;
         let (client_reads, to_client) = io::pipe()?;
         let (from_client, client_writes) = io::pipe()?;
-        let (writer, tracer) = (self.writer, self.tracer.clone());
-        let mut client = Client::new(client_reads, client_writes, writer, tracer, self.on_permission);
-        // The client's pipes close when it is done, and that ends the rest.
+        let tracer = self.tracer.clone();
+        let mut client = Client::new(client_reads, client_writes, self.writer, tracer, self.on_permission);
+        // At the end of the conversation, the client closes its pipes. This ends the relay and the agent.
         let conversation = tokio::task::spawn_blocking(move || conversation(&mut client));
         let ends = Ends::new(from_client, to_client);
         let tap = self.tracer.map(tap);
         if self.agent.is_empty() {
             let (agent_reads, to_agent) = io::pipe()?;
             let (from_agent, agent_writes) = io::pipe()?;
-            // Not `thread::spawn`, which panics when there can be no more threads.
-            thread::Builder::new().spawn(move || drop(demo::serve(agent_reads, agent_writes)))?;
+            // `thread::spawn` panics if the system has no threads left.
+            thread::Builder::new().spawn(move || {
+                let _ = demo::serve(agent_reads, agent_writes);
+            })?;
             let agent = Ends::new(from_agent, tapped(to_agent, tap));
             let relay = Relay::start(policy, host, ends, agent)?;
             let outcome = finished(conversation).await?;
-            // The agent has its end of stdin, and stops.
-            drop(relay.agent_done.await);
+            // The agent's input is closed, so it ends by itself.
+            let _ = relay.agent_done.await;
             return Ok((outcome, None));
         }
         let code = Standalone::new(self.agent, policy, host, ends).tap(tap).run().await?;
@@ -268,14 +290,14 @@ impl OneShot {
     }
 }
 
-/// Without a skill yet.
+/// Creates a prompt without skills.
 impl Default for OneShot {
     fn default() -> Self {
         Self::new(SkillSet::default())
     }
 }
 
-/// Waits for the end of a conversation; a panic in it is one here.
+/// Waits for the end of a conversation. A panic in it continues in the caller.
 async fn finished<T>(conversation: JoinHandle<T>) -> Result<T, OneShotError> {
     conversation.await.map_err(|error| match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
@@ -292,7 +314,7 @@ fn ask(client: &mut Client, cwd: &Path, prompt: &str) -> Result<Answer, ClientEr
     Ok(Answer { text: client.take_text(), stop_reason })
 }
 
-/// Traces each message in a stream of bytes.
+/// Returns a tap that traces each message in a stream of bytes.
 fn tap(tracer: Tracer) -> Tap {
     let mut line = Vec::new();
     Box::new(move |bytes| {

@@ -1,55 +1,56 @@
-//! [`PermissionRequest`]: an agent asks whether it may do something, and a program decides.
+//! [`PermissionRequest`]: a permission request of an agent, and the decision about it.
 //!
 //! [ACP: requesting permission](https://agentclientprotocol.com/protocol/tool-calls#requesting-permission)
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// What an agent wants to do, and what it can be answered.
+/// A permission request: the tool call that the agent wants to make, and the possible answers.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct PermissionRequest {
-    /// The title of the tool call, for people: written by the agent, and no proof of anything.
+    /// The title of the tool call. The agent writes it, so it doesn't prove what the call does.
     pub title: Option<String>,
-    /// The kind of the tool call, for example `execute` or `edit`; as the agent says.
+    /// The kind of the tool call according to the agent, for example `execute` or `edit`.
     pub kind: Option<String>,
-    /// The possible answers.
+    /// The possible answers. Options without an id are left out.
     pub options: Vec<PermissionOption>,
-    /// The parameters of the request as they came, with the whole tool call in `toolCall`.
+    /// The unchanged parameters of the request. `toolCall` holds the whole tool call.
     pub raw: Value,
 }
 
-/// One of the answers that an agent offers.
+/// An answer that the agent offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PermissionOption {
-    /// What is sent back.
+    /// The id that selects this option.
     pub id: String,
-    /// The label for people.
+    /// The label for the user.
     pub name: String,
-    /// `allow_once`, `allow_always`, `reject_once`, `reject_always`, or what a newer protocol has.
+    /// One of `allow_once`, `allow_always`, `reject_once` and `reject_always`, or a kind of a newer version of ACP.
     pub kind: String,
 }
 
-/// What becomes of a request for permission.
+/// The decision about a permission request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PermissionDecision {
-    /// Refuse: the option `reject_once`, else any that rejects, else the request is answered as cancelled.
+    /// Refuses the request: selects `reject_once`, or another option that rejects. If there is none, the request is answered
+    /// as cancelled.
     Refuse,
-    /// Allow this once. An agent that does not offer just that is refused.
+    /// Allows the call once. If the agent doesn't offer `allow_once`, the request is refused.
     AllowOnce,
-    /// Choose the option with this id. An agent that does not offer it is refused.
+    /// Selects the option with this id. If there is no such option, the request is refused.
     Choose(String),
 }
 
-/// Decides about requests for permission. Called by a thread of the client's own, so it may take its time.
+/// Decides about permission requests. It is called on the client's own thread and may block.
 pub type PermissionHandler = Arc<dyn Fn(&PermissionRequest) -> PermissionDecision + Send + Sync>;
 
 impl PermissionRequest {
-    /// Reads the parameters of `session/request_permission`.
-    pub(crate) fn from_params(params: &Value) -> Self {
+    /// Reads the parameters of `session/request_permission`. Missing and malformed members are left out.
+    pub fn from_params(params: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let option = |option: &Value| {
             Some(PermissionOption {
@@ -67,11 +68,10 @@ impl PermissionRequest {
         }
     }
 
-    /// The option that a decision comes to; `None` when the request is to be answered as cancelled.
-    pub(crate) fn choose(&self, decision: &PermissionDecision) -> Option<&PermissionOption> {
-        let find = |is_meant: &dyn Fn(&PermissionOption) -> bool| {
-            self.options.iter().find(|option| is_meant(option))
-        };
+    /// Returns the option that `decision` selects, or `None` if the request has to be answered as cancelled.
+    pub fn choose(&self, decision: &PermissionDecision) -> Option<&PermissionOption> {
+        let find =
+            |matches: &dyn Fn(&PermissionOption) -> bool| self.options.iter().find(|option| matches(option));
         let chosen = match decision {
             PermissionDecision::Refuse => None,
             PermissionDecision::AllowOnce => find(&|option| option.kind == "allow_once"),
@@ -83,33 +83,26 @@ impl PermissionRequest {
     }
 }
 
-/// The result of a request for permission.
-pub(crate) fn result(chosen: Option<&PermissionOption>) -> Value {
-    let outcome = match chosen {
-        Some(option) => json!({ "outcome": "selected", "optionId": option.id }),
-        None => json!({ "outcome": "cancelled" }),
-    };
-    json!({ "outcome": outcome })
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn what_decisions_come_to() {
-        let choose = |decision: &PermissionDecision| decision.clone();
-        let (refuse, allow) = (PermissionDecision::Refuse, PermissionDecision::AllowOnce);
+    fn a_decision_selects_an_option() {
+        let refuse = PermissionDecision::Refuse;
+        let allow = PermissionDecision::AllowOnce;
         let always = PermissionDecision::Choose("2".to_owned());
         let all = ["allow_once", "allow_always", "reject_once", "reject_always"].as_slice();
         for (kinds, decision, expected) in [
             (all, &refuse, Some("3")),
             (all, &allow, Some("1")),
             (all, &always, Some("2")),
-            // In another order.
+            // The order of the options doesn't matter.
             (&["reject_always", "reject_once", "allow_once"], &refuse, Some("2")),
             (&["reject_always", "reject_once", "allow_once"], &allow, Some("3")),
-            // Nothing is allowed for good that was allowed once, and no option is made up.
+            // A decision for one call never selects an option that allows all calls.
             (&["allow_always", "reject_once"], &allow, Some("2")),
             (&["allow_always", "reject_always"], &refuse, Some("2")),
             (&["allow_once"], &always, None),
@@ -125,22 +118,19 @@ mod tests {
             let params = json!({ "toolCall": { "title": "rm", "kind": "execute" }, "options": options });
             let request = PermissionRequest::from_params(&params);
             assert_eq!((request.title.as_deref(), request.kind.as_deref()), (Some("rm"), Some("execute")));
-            let chosen = request.choose(&choose(decision));
+            let chosen = request.choose(decision);
             assert_eq!(chosen.map(|option| option.id.as_str()), expected, "{kinds:?} {decision:?}");
         }
     }
 
     #[test]
-    fn a_request_may_be_anything() {
+    fn malformed_requests_have_no_options() {
         for params in
             [json!(null), json!([1]), json!({ "options": 1, "toolCall": [] }), json!({ "options": [1, {}] })]
         {
             let request = PermissionRequest::from_params(&params);
             assert_eq!(request.options, []);
-            assert_eq!(
-                result(request.choose(&PermissionDecision::AllowOnce)),
-                json!({ "outcome": { "outcome": "cancelled" } })
-            );
+            assert_eq!(request.choose(&PermissionDecision::AllowOnce), None);
         }
     }
 }

@@ -4,19 +4,7 @@
 //! [`ToolOutput`] are always available. `Toolbox`, which answers calls, needs the feature `toolbox`.
 
 #[cfg(feature = "toolbox")]
-mod answers;
-#[cfg(feature = "toolbox")]
-mod arguments;
-#[cfg(feature = "toolbox")]
-mod definitions;
-#[cfg(feature = "toolbox")]
 mod dispatch;
-#[cfg(feature = "toolbox")]
-mod errors;
-#[cfg(feature = "toolbox")]
-mod schema;
-#[cfg(all(feature = "toolbox", feature = "exec"))]
-mod script;
 
 use std::borrow::Cow;
 

@@ -20,7 +20,7 @@ use percent_encoding::percent_decode_str;
 use skills_core::{fetch, text::shown};
 
 use self::checks::{SECRET, authority, is_name, read_path, read_reference};
-use crate::{disk::expand_home, error::Reason};
+use crate::{disk::expand_home, reason::Reason};
 
 /// The maximum length of an address, in bytes.
 const MAX_BYTES: usize = 2048;

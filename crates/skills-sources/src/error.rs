@@ -6,17 +6,6 @@ use skills_core::{remote::RemoteError, text::shown};
 
 use super::{git::GitError, lockfile::LockError, store::WebError};
 
-/// The reason why a value is invalid, as a clause of a sentence.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Reason(String);
-
-impl<T: Into<String>> From<T> for Reason {
-    fn from(reason: T) -> Self {
-        Self(reason.into())
-    }
-}
-
 /// An error of a source. The message names the source, and [`hint`](Self::hint) says how to resolve the problem.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

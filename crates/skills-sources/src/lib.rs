@@ -44,6 +44,7 @@
 //! | `disk/` | locations, permissions and locks of files on disk |
 //! | `system/` | write protection and removal, by operating system |
 //! | `error` | errors of sources, and how to resolve them |
+//! | `reason` | why a value in an address or a lock file is invalid |
 
 mod address;
 mod digest;
@@ -55,6 +56,7 @@ mod load;
 mod lockfile;
 mod manifest;
 mod prune;
+mod reason;
 mod store;
 #[cfg_attr(unix, path = "system/unix.rs")]
 #[cfg_attr(windows, path = "system/windows.rs")]

@@ -20,7 +20,7 @@ use skills_core::remote::Sha256;
 pub(super) use self::cache::{lock_path, references};
 use crate::{
     disk::{self, FileLock},
-    error::Reason,
+    reason::Reason,
 };
 
 /// The name of the lock file, which is in the same directory as the configuration file.

@@ -1,6 +1,6 @@
-//! Decisions made of bytes, so that a fuzzer that changes a byte changes a decision.
+//! [`Bytes`]: decisions from the bytes of the input, so that a fuzzer changes a decision if it changes a byte.
 
-/// The bytes that are left. At their end every decision is the first one.
+/// The remaining bytes. After the last byte, every decision is the first choice.
 pub(super) struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -16,7 +16,7 @@ impl<'a> Bytes<'a> {
         self.0.split_off_first().copied().unwrap_or(0)
     }
 
-    /// Below `end`, which is at most 256.
+    /// Returns a number below `end`, which is at most 256.
     pub(super) fn below(&mut self, end: usize) -> usize {
         usize::from(self.next()) % end
     }
@@ -25,7 +25,7 @@ impl<'a> Bytes<'a> {
         of[self.below(of.len())]
     }
 
-    /// Some of the bytes as text.
+    /// Returns up to 31 bytes as text.
     pub(super) fn text(&mut self) -> String {
         let count = self.below(32).min(self.0.len());
         let (text, rest) = self.0.split_at(count);

@@ -1,4 +1,4 @@
-//! A `skills.yaml`: it is read, or there is an error that a person can read.
+//! A `skills.yaml`. It is either read, or there is a readable error.
 
 use std::{cell::OnceCell, fs};
 

@@ -1,4 +1,4 @@
-//! The envelopes of proxy chains: what is taken out of one is what was in it, and nothing gets lost.
+//! The envelopes of proxy chains. Unwrapping and wrapping a message keeps it unchanged, and no message is lost.
 
 use acp_skills_wire::{
     Message,
@@ -20,11 +20,11 @@ pub(super) fn run(lines: &[u8]) {
         let message = Message::parse(line);
         match switch.sort(line) {
             Sorted::From(origin, inner) => {
-                let message = message.expect("only messages are passed on");
+                let message = message.expect("only messages are forwarded");
                 let Ok(outer) = serde_json::from_slice::<Value>(line) else { continue };
-                let inner_value: Value = serde_json::from_slice(&inner).expect("valid stays valid");
+                let inner_value: Value = serde_json::from_slice(&inner).expect("valid JSON stays valid");
                 assert_eq!(inner_value.get("id"), outer.get("id"), "the id stays the same");
-                // And back: what goes to the successor is what came from it.
+                // Wrap the message again, and compare it with the original.
                 let method = message.method();
                 if origin == Origin::Successor && method.ends_with("proxy/successor") {
                     assert_eq!(inner_value["method"], outer["params"]["method"]);
@@ -32,7 +32,8 @@ pub(super) fn run(lines: &[u8]) {
                     again.sort(BEGIN);
                     let wrapped: Value = serde_json::from_slice(&again.to_successor(&inner)).expect("JSON");
                     assert_eq!(wrapped["params"]["method"], outer["params"]["method"]);
-                    let (params, before) = (wrapped["params"].get("params"), outer["params"].get("params"));
+                    let params = wrapped["params"].get("params");
+                    let before = outer["params"].get("params");
                     assert_eq!(params, before.filter(|params| !params.is_null()));
                 }
             }
@@ -44,7 +45,7 @@ pub(super) fn run(lines: &[u8]) {
         }
         let sent = switch.to_successor(line);
         if serde_json::from_slice::<Value>(line).is_ok() {
-            serde_json::from_slice::<Value>(&sent).expect("valid stays valid");
+            serde_json::from_slice::<Value>(&sent).expect("valid JSON stays valid");
         }
     }
 }

@@ -1,8 +1,9 @@
-//! A conversation, in any order, with answers that come when they come. What must hold:
+//! A conversation with messages and answers in any order. These invariants are checked:
 //!
-//! - a message that is none of our business passes at once, as its own bytes;
-//! - each request of the client gets one answer, whatever happens in between;
-//! - the client never sees what was added for the model; the agent gets each prompt's own blocks, in their order.
+//! - A message that we don't change is forwarded at once and byte for byte.
+//! - Each request of the client is answered exactly once.
+//! - The client never sees text that was added for the model.
+//! - The agent receives the blocks of each prompt in their order.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,25 +12,25 @@ use serde_json::{Value, json};
 
 use super::{
     bytes::Bytes,
+    fixture::{BODY, Fixture, Side, skill},
     strip::{pieces, written},
-    world::{BODY, Side, World, skill},
 };
 
-/// What the two sides know.
+/// The requests so far, and the lines that were checked.
 #[derive(Default)]
-struct Talk {
-    /// The drafts about skills are spoken.
+struct Conversation {
+    /// True if the drafts about skills are supported.
     drafts: bool,
     next: u64,
-    /// Requests of the client's: their methods, and the blocks of a prompt.
+    /// The requests of the client by id: their method, and the blocks of a prompt.
     asked: HashMap<u64, (String, Vec<Value>)>,
-    /// Those that reached the agent and have no answer.
+    /// The requests that the agent has received and not answered.
     open: Vec<u64>,
     answered: HashSet<u64>,
-    /// What each side has got that was looked at.
+    /// The number of lines of each side that were checked.
     seen_by_agent: usize,
     seen_by_client: usize,
-    /// Texts that the agent was sent.
+    /// The texts that the agent received.
     remembered: Vec<String>,
 }
 
@@ -47,42 +48,45 @@ pub(super) fn run(bytes: &[u8]) {
         drafts: switches & 2 == 2,
         ..Policy::default()
     };
-    let skills = vec![skill("review", |_| {}), skill("hidden", |it| it.disable_model_invocation = true)];
-    let mut world = World::with_session(policy, skills);
-    let mut talk = Talk { next: 10, drafts: switches & 2 == 2, ..Talk::default() };
-    talk.seen_by_agent = world.to_agent.len();
-    talk.seen_by_client = world.to_client.len();
+    let skills = vec![
+        skill("review", |_| {}),
+        skill("hidden", |properties| properties.disable_model_invocation = true),
+    ];
+    let mut fixture = Fixture::with_session(policy, skills);
+    let mut conversation = Conversation { next: 10, drafts: switches & 2 == 2, ..Conversation::default() };
+    conversation.seen_by_agent = fixture.to_agent.len();
+    conversation.seen_by_client = fixture.to_client.len();
     for _ in 0..64 {
         if bytes.is_empty() {
             break;
         }
-        step(&mut world, &mut talk, &mut bytes);
-        talk.look(&world);
+        step(&mut fixture, &mut conversation, &mut bytes);
+        conversation.check(&fixture);
     }
-    // Everybody answers, and nothing waits.
-    for _ in 0..talk.asked.len() + 2 {
-        world.settle();
-        talk.look(&world);
-        for id in std::mem::take(&mut talk.open) {
-            world.says(Side::Agent, &json!({ "jsonrpc": "2.0", "id": id, "result": {} }));
+    // Answer all queries and requests.
+    for _ in 0..conversation.asked.len() + 2 {
+        fixture.settle();
+        conversation.check(&fixture);
+        for id in std::mem::take(&mut conversation.open) {
+            fixture.send(Side::Agent, &json!({ "jsonrpc": "2.0", "id": id, "result": {} }));
         }
-        talk.look(&world);
+        conversation.check(&fixture);
     }
-    for (id, (method, _)) in &talk.asked {
-        assert!(talk.answered.contains(id), "{method} {id} has no answer");
+    for (id, (method, _)) in &conversation.asked {
+        assert!(conversation.answered.contains(id), "{method} {id} has no answer");
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "an arm for each thing that can happen")]
-fn step(world: &mut World, talk: &mut Talk, bytes: &mut Bytes<'_>) {
+#[expect(clippy::too_many_lines, reason = "an arm for each kind of message")]
+fn step(fixture: &mut Fixture, conversation: &mut Conversation, bytes: &mut Bytes<'_>) {
     let session = bytes.choose(&["s", "s", "t", "nobody"]);
     match bytes.below(14) {
         0 => {
             let side = bytes.choose(&[Side::Client, Side::Agent]);
             let line = json!({ "jsonrpc": "2.0", "method": "_x/opaque", "params": { "n": 1.50, "text": written(bytes) } });
-            assert_eq!(world.says(side, &line), Pass::Untouched, "{line}");
-            let way = if side == Side::Client { &world.to_agent } else { &world.to_client };
-            assert_eq!(way.last(), Some(&line.to_string()), "it is not held back");
+            assert_eq!(fixture.send(side, &line), Pass::Untouched, "{line}");
+            let way = if side == Side::Client { &fixture.to_agent } else { &fixture.to_client };
+            assert_eq!(way.last(), Some(&line.to_string()), "the message is forwarded at once");
         }
         1 | 2 => {
             let blocks = (0..bytes.below(4)).map(|_| match bytes.below(4) {
@@ -92,7 +96,7 @@ fn step(world: &mut World, talk: &mut Talk, bytes: &mut Bytes<'_>) {
             });
             let blocks: Vec<_> = blocks.collect();
             let params = json!({ "sessionId": session, "prompt": blocks });
-            talk.request(world, "session/prompt", params, blocks);
+            conversation.request(fixture, "session/prompt", params, blocks);
         }
         3 => {
             let text = bytes.choose(&[
@@ -105,7 +109,7 @@ fn step(world: &mut World, talk: &mut Talk, bytes: &mut Bytes<'_>) {
             ]);
             let blocks = vec![json!({ "type": "text", "text": text })];
             let params = json!({ "sessionId": session, "prompt": blocks });
-            talk.request(world, "session/prompt", params, blocks);
+            conversation.request(fixture, "session/prompt", params, blocks);
         }
         4 => {
             let method = bytes.choose(&[
@@ -118,14 +122,17 @@ fn step(world: &mut World, talk: &mut Talk, bytes: &mut Bytes<'_>) {
                 "skills/list",
             ]);
             let mut params = json!({ "sessionId": session, "cwd": "/p", "mcpServers": [] });
-            if talk.next.is_multiple_of(3) && method.starts_with("session/") && method != "session/close" {
-                // With the drafts on it is a skill of the session; else it is the agent's to judge.
+            if conversation.next.is_multiple_of(3)
+                && method.starts_with("session/")
+                && method != "session/close"
+            {
+                // With the drafts, the skill joins the session. Otherwise, the field is forwarded to the agent.
                 params["agentSkills"] = json!([
                     { "name": "review", "description": "d", "content": BODY },
                     { "name": "new", "description": "d", "content": BODY },
                 ]);
             }
-            talk.request(world, method, params, Vec::new());
+            conversation.request(fixture, method, params, Vec::new());
         }
         5 => {
             let message = match bytes.below(2) {
@@ -133,30 +140,30 @@ fn step(world: &mut World, talk: &mut Talk, bytes: &mut Bytes<'_>) {
                     json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } })
                 }
                 _ => {
-                    json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": talk.next.saturating_sub(1) } })
+                    json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": conversation.next.saturating_sub(1) } })
                 }
             };
-            world.says(Side::Client, &message);
+            fixture.send(Side::Client, &message);
         }
         6 | 7 => {
-            world.answer(bytes.below(2) == 0, bytes.below(4) != 0);
+            fixture.answer(bytes.below(2) == 0, bytes.below(4) != 0);
         }
         8 => {
-            let Some(key) = world.key(bytes.below(4)) else { return };
+            let Some(key) = fixture.key(bytes.below(4)) else { return };
             let input = match bytes.below(4) {
                 0 => Input::ToolsListed(key),
-                1 => Input::ToolsTimerEnded { session: key, timer: world.oldest_timer(key) },
+                1 => Input::ToolsTimerEnded { session: key, timer: fixture.oldest_timer(key) },
                 2 => Input::MenuTimerEnded(key),
                 _ => Input::SkillsChanged(std::time::Duration::ZERO),
             };
-            world.handle(input);
+            fixture.handle(input);
         }
         9 | 10 => {
-            if talk.open.is_empty() {
+            if conversation.open.is_empty() {
                 return;
             }
-            let id = talk.open.swap_remove(bytes.below(talk.open.len().min(256)));
-            let method = &talk.asked[&id].0;
+            let id = conversation.open.swap_remove(bytes.below(conversation.open.len().min(256)));
+            let method = &conversation.asked[&id].0;
             let message = match (method.as_str(), bytes.below(4)) {
                 (_, 0) => {
                     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32603, "message": "mcpServers: no" } })
@@ -169,75 +176,79 @@ fn step(world: &mut World, talk: &mut Talk, bytes: &mut Bytes<'_>) {
                 }
                 _ => json!({ "jsonrpc": "2.0", "id": id, "result": {} }),
             };
-            world.says(Side::Agent, &message);
+            fixture.send(Side::Agent, &message);
         }
-        11 => echo(world, talk, bytes, session),
+        11 => echo(fixture, conversation, bytes, session),
         12 => {
             let list = json!([{ "name": bytes.choose(&["web", "review", "skills", "mcp__acp-skills__review"]), "description": "x" }]);
             let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": list });
-            world.says(Side::Agent, &json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": session, "update": update } }));
+            fixture.send(Side::Agent, &json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": session, "update": update } }));
         }
         _ => {
-            // Any bytes at all, in one line.
+            // Any bytes in one line.
             let text = bytes.text().replace('\n', " ");
-            world.line(bytes.choose(&[Side::Client, Side::Agent]), text.as_bytes());
+            fixture.line(bytes.choose(&[Side::Client, Side::Agent]), text.as_bytes());
         }
     }
 }
 
-/// The agent says what it was sent, in one of the ways in which agents do.
-fn echo(world: &mut World, talk: &Talk, bytes: &mut Bytes<'_>, session: &str) {
-    let Some(text) = talk.remembered.get(bytes.below(talk.remembered.len().clamp(1, 256))) else { return };
-    let says = |world: &mut World, method: &str, params: Value| {
-        world.says(Side::Agent, &json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+/// Lets the agent repeat a text that it has received, in one of several ways.
+fn echo(fixture: &mut Fixture, conversation: &Conversation, bytes: &mut Bytes<'_>, session: &str) {
+    let Some(text) = conversation.remembered.get(bytes.below(conversation.remembered.len().clamp(1, 256)))
+    else {
+        return;
+    };
+    let send = |fixture: &mut Fixture, method: &str, params: Value| {
+        fixture.send(Side::Agent, &json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     };
     match bytes.below(4) {
         0 => {
             let update = json!({ "sessionUpdate": "session_info_update", "title": text });
-            says(world, "session/update", json!({ "sessionId": session, "update": update }));
+            send(fixture, "session/update", json!({ "sessionId": session, "update": update }));
         }
-        1 => says(world, "_vendor/event", json!({ "sessionId": session, "said": [{ "text": text }] })),
+        1 => send(fixture, "_vendor/event", json!({ "sessionId": session, "said": [{ "text": text }] })),
         _ => {
             let kind = bytes.choose(&["user_message_chunk", "agent_message_chunk", "agent_thought_chunk"]);
             for piece in pieces(bytes, text) {
                 let update = json!({ "sessionUpdate": kind, "content": { "type": "text", "text": piece } });
-                says(world, "session/update", json!({ "sessionId": session, "update": update }));
+                send(fixture, "session/update", json!({ "sessionId": session, "update": update }));
             }
         }
     }
     let update = json!({ "sessionUpdate": "current_mode_update", "currentModeId": "x" });
-    says(world, "session/update", json!({ "sessionId": session, "update": update }));
+    send(fixture, "session/update", json!({ "sessionId": session, "update": update }));
 }
 
-impl Talk {
-    fn request(&mut self, world: &mut World, method: &str, params: Value, blocks: Vec<Value>) {
+impl Conversation {
+    fn request(&mut self, fixture: &mut Fixture, method: &str, params: Value, blocks: Vec<Value>) {
         let id = self.next;
         self.next += 1;
         self.asked.insert(id, (method.to_owned(), blocks));
-        world.says(Side::Client, &json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        fixture
+            .send(Side::Client, &json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
     }
 
-    /// Looks at what the two sides got since.
-    fn look(&mut self, world: &World) {
-        for line in &world.to_agent[self.seen_by_agent..] {
+    /// Checks the lines that both sides have received since the last call.
+    fn check(&mut self, fixture: &Fixture) {
+        for line in &fixture.to_agent[self.seen_by_agent..] {
             let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
             let Some(id) = message["id"].as_u64().filter(|_| message["method"].is_string()) else { continue };
             let Some((method, blocks)) = self.asked.get(&id) else { continue };
             assert_eq!(message["method"], **method);
-            let brings = message["params"].get("agentSkills").is_some();
-            assert!(!self.drafts || !brings, "what the client brings stays here: {line}");
-            assert!(!self.open.contains(&id) && !self.answered.contains(&id), "{id} is sent once");
+            let has_skills = message["params"].get("agentSkills").is_some();
+            assert!(!self.drafts || !has_skills, "skills of the client are not forwarded: {line}");
+            assert!(!self.open.contains(&id) && !self.answered.contains(&id), "{id} is sent twice");
             self.open.push(id);
             if method == "session/prompt" {
                 let sent = message["params"]["prompt"].as_array().expect("blocks");
-                self.remembered.push(sent.iter().filter_map(|it| it["text"].as_str()).collect());
-                own_blocks(blocks, sent);
+                self.remembered.push(sent.iter().filter_map(|block| block["text"].as_str()).collect());
+                check_blocks(blocks, sent);
             }
         }
-        self.seen_by_agent = world.to_agent.len();
-        for line in &world.to_client[self.seen_by_client..] {
-            // What the model gets of a skill, and the list of them all.
-            for ours in [BODY, "<available_skills>", &World::mark().open()] {
+        self.seen_by_agent = fixture.to_agent.len();
+        for line in &fixture.to_client[self.seen_by_client..] {
+            // The instructions of skills, the catalog, and our marks.
+            for ours in [BODY, "<available_skills>", &Fixture::mark().open()] {
                 assert!(!line.contains(ours), "the client sees {ours}: {line}");
             }
             let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
@@ -249,24 +260,25 @@ impl Talk {
                 assert!(self.answered.insert(id), "{id} is answered twice");
             }
         }
-        self.seen_by_client = world.to_client.len();
+        self.seen_by_client = fixture.to_client.len();
     }
 }
 
-/// The user's blocks are there, in their order, but for a command, which is written anew.
-fn own_blocks(blocks: &[Value], sent: &[Value]) {
+/// Checks that the agent receives the user's blocks in their order. The text of a slash command can be rewritten.
+fn check_blocks(blocks: &[Value], sent: &[Value]) {
     let text = |block: &Value| block["text"].as_str().map(str::to_owned);
-    let is_ours = |block: &&Value| text(block).is_some_and(|it| it.starts_with(&World::mark().open()));
+    let is_ours = |block: &&Value| text(block).is_some_and(|text| text.starts_with(&Fixture::mark().open()));
     let theirs: Vec<&Value> = sent.iter().filter(|block| !is_ours(block)).collect();
     if theirs == blocks.iter().collect::<Vec<_>>() {
         return;
     }
-    // One of them was a command: what stood behind it is the user's, too.
-    let is_command = |block: &&Value| text(block).is_some_and(|it| it.trim_start().starts_with(['/', '$']));
+    // If the blocks differ, one of them has to be a command.
+    let is_command =
+        |block: &&Value| text(block).is_some_and(|text| text.trim_start().starts_with(['/', '$']));
     assert!(blocks.iter().any(|block| is_command(&block)), "{blocks:?} became {sent:?}");
     let others = blocks.iter().filter(|block| !is_command(block));
     let mut left = sent.iter();
     for block in others {
-        assert!(left.any(|it| it == block), "{block} is lost: {sent:?}");
+        assert!(left.any(|sent| sent == block), "{block} is lost: {sent:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Permission in advance (`allowed-tools`): whatever is granted is what the patterns say, judged by rules of its own.
+//! Permissions by `allowed-tools`. A granted call has to match the pattern according to a second, simpler implementation.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,23 +7,24 @@ use serde_json::{Value, json};
 
 use super::{
     bytes::Bytes,
-    world::{Side, World, skill},
+    fixture::{Fixture, Side, skill},
 };
 
-/// What a shell makes more of than a word.
-const STEERS: [char; 14] = [';', '|', '&', '$', '`', '<', '>', '(', ')', '{', '}', '\n', '\r', '\\'];
+/// Characters that are special to a shell.
+const SHELL_CHARACTERS: [char; 14] =
+    [';', '|', '&', '$', '`', '<', '>', '(', ')', '{', '}', '\n', '\r', '\\'];
 
-/// A call that an agent asks about.
-struct Asked {
+/// A permission request of an agent.
+struct Call {
     tool: &'static str,
     input: Value,
-    /// Where its path leads.
+    /// The resolved path. `None` if the path resolves to itself.
     leads_to: Option<PathBuf>,
 }
 
-type Covers = fn(&Asked) -> bool;
+type Covers = fn(&Call) -> bool;
 
-/// Patterns, and what of all that is asked they cover.
+/// Patterns, each with a function that returns true for the calls that it allows.
 const PATTERNS: [(&str, Covers); 6] = [
     ("Bash(git log:*)", |asked| is_command(asked, "git log")),
     ("Bash(echo hello)", |asked| asked.tool == "Bash" && asked.input["command"] == "echo hello"),
@@ -38,31 +39,32 @@ pub(super) fn run(bytes: &[u8]) {
     let (pattern, is_right) = bytes.choose(&PATTERNS);
     let review = skill("review", |properties| properties.allowed_tools = vec![pattern.to_owned()]);
     let policy = Policy { tool_policy: ToolPolicy::Approval, ..Policy::default() };
-    let mut world = World::with_session(policy, vec![review]);
+    let mut fixture = Fixture::with_session(policy, vec![review]);
     let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/review" }] });
-    world.says(
+    fixture.send(
         Side::Client,
         &json!({ "jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": prompt }),
     );
-    world.settle();
+    fixture.settle();
     let asked = ask(&mut bytes);
-    world.leads_to.clone_from(&asked.leads_to);
+    fixture.leads_to.clone_from(&asked.leads_to);
     let call = json!({ "toolCallId": "1", "title": asked.tool, "rawInput": asked.input,
         "_meta": { "claudeCode": { "toolName": asked.tool } } });
     let options = json!([{ "optionId": "yes", "name": "Yes", "kind": "allow_once" },
         { "optionId": "no", "name": "No", "kind": "reject_once" }]);
-    let before = world.to_agent.len();
-    world.says(
+    let before = fixture.to_agent.len();
+    fixture.send(
         Side::Agent,
         &json!({ "jsonrpc": "2.0", "id": "p", "method": "session/request_permission",
             "params": { "sessionId": "s", "toolCall": call, "options": options } }),
     );
-    world.settle();
+    fixture.settle();
     let answers: Vec<Value> =
-        world.to_agent[before..].iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let is_granted = answers.iter().any(|it| it["id"] == "p" && it["result"]["outcome"]["optionId"] == "yes");
-    let is_shown = world.to_client.iter().any(|line| line.contains("session/request_permission"));
-    assert!(is_granted != is_shown, "it is decided, or the user is asked");
+        fixture.to_agent[before..].iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let is_granted =
+        answers.iter().any(|answer| answer["id"] == "p" && answer["result"]["outcome"]["optionId"] == "yes");
+    let is_shown = fixture.to_client.iter().any(|line| line.contains("session/request_permission"));
+    assert!(is_granted != is_shown, "either the proxy decides or the user is asked");
     assert!(
         !is_granted || is_right(&asked),
         "{pattern} grants {} {} to {:?}",
@@ -72,7 +74,7 @@ pub(super) fn run(bytes: &[u8]) {
     );
 }
 
-fn ask(bytes: &mut Bytes<'_>) -> Asked {
+fn ask(bytes: &mut Bytes<'_>) -> Call {
     let tool = bytes.choose(&["Bash", "Edit", "Read", "WebFetch", "Grep", "bash"]);
     let key = bytes.choose(&["command", "file_path", "url", "path", "cmd"]);
     let mut value = String::new();
@@ -112,27 +114,29 @@ fn ask(bytes: &mut Bytes<'_>) -> Asked {
     }
     let leads_to = [None, Some("/etc/passwd"), Some("/p/src/a.rs"), Some("/p/docs/a.md")];
     let leads_to = bytes.choose(&leads_to).map(PathBuf::from);
-    Asked { tool, input: json!({ key: value }), leads_to }
+    Call { tool, input: json!({ key: value }), leads_to }
 }
 
-fn is_command(asked: &Asked, start: &str) -> bool {
+fn is_command(asked: &Call, start: &str) -> bool {
     let Some(command) = asked.input["command"].as_str() else { return false };
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let is_start = words(command).starts_with(&words(start));
-    // `--output` writes a file, `-O` runs a program, and what steers a shell is another command.
+    // `--output` writes a file, `-O` runs a program, and special characters can start another command.
     let bare = command.replace(['\'', '"'], "");
     let has_option = words(&bare)
         .iter()
         .any(|word| word.starts_with("--output") || word.starts_with('-') && word.contains('O'));
-    is_start && !command.contains(STEERS) && !has_option
+    is_start && !command.contains(SHELL_CHARACTERS) && !has_option
 }
 
-/// Where a path leads, without links.
-fn plain(path: &Path) -> PathBuf {
+/// Returns an absolute path without `.` and `..`.
+fn normalized(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in Path::new("/p").join(path).components() {
         match part {
-            Component::ParentDir => drop(plain.pop()),
+            Component::ParentDir => {
+                plain.pop();
+            }
             Component::CurDir => {}
             part => plain.push(part),
         }
@@ -140,13 +144,13 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-fn is_below(asked: &Asked, directory: &str) -> bool {
-    let said = ["file_path", "path"].iter().find_map(|key| asked.input[key].as_str());
-    let is_below = |path: &Path| plain(path).starts_with(directory);
-    said.is_some_and(|said| is_below(Path::new(said))) && asked.leads_to.as_deref().is_none_or(is_below)
+fn is_below(asked: &Call, directory: &str) -> bool {
+    let named = ["file_path", "path"].iter().find_map(|key| asked.input[key].as_str());
+    let is_below = |path: &Path| normalized(path).starts_with(directory);
+    named.is_some_and(|path| is_below(Path::new(path))) && asked.leads_to.as_deref().is_none_or(is_below)
 }
 
-fn is_at(asked: &Asked, domain: &str) -> bool {
+fn is_at(asked: &Call, domain: &str) -> bool {
     let Some(url) = asked.input["url"].as_str() else { return false };
     let Some(rest) = ["https://", "http://"].iter().find_map(|scheme| {
         let (head, rest) = url.split_at_checked(scheme.len())?;

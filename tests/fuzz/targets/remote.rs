@@ -1,4 +1,4 @@
-//! The index of a web site: its skills can be named and shown, and lie where they may lie.
+//! The index of a web site. Skills have a valid name and description, and none of them is a local directory.
 
 use skills_core::{Diagnostic, remote::RemoteIndex};
 
@@ -9,7 +9,7 @@ pub(super) fn run(text: &[u8]) {
             for skill in index.skills().iter() {
                 assert!(!skill.name.as_str().chars().any(char::is_control), "{:?}", skill.name);
                 assert!(!skill.description.trim().is_empty());
-                assert!(skill.dir().is_none(), "nothing of a web site is a directory of ours");
+                assert!(skill.dir().is_none(), "a skill of a web site is not a local directory");
             }
             for skipped in index.skills().skipped() {
                 assert!(skipped.diagnostics.iter().any(Diagnostic::is_error));

@@ -1,57 +1,57 @@
-//! What a person wrote comes back as it was, whatever it was and however it is cut, and nothing of ours comes with it.
+//! Removing our text from history. The user's text stays unchanged, no matter where chunks are cut, and our text is removed.
 
 use acp_skills_intercept::Policy;
 use serde_json::{Value, json};
 
 use super::{
     bytes::Bytes,
-    world::{BODY, Side, World, skill},
+    fixture::{BODY, Fixture, Side, skill},
 };
 
 pub(super) fn run(bytes: &[u8]) {
     let mut bytes = Bytes::new(bytes);
-    let mut world = World::with_session(Policy::default(), vec![skill("review", |_| {})]);
+    let mut fixture = Fixture::with_session(Policy::default(), vec![skill("review", |_| {})]);
     for round in 0..=bytes.below(3) {
         let text = written(&mut bytes);
-        let before = world.to_agent.len();
+        let before = fixture.to_agent.len();
         let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": text }] });
         let id = 100 + round;
-        world.says(
+        fixture.send(
             Side::Client,
             &json!({ "jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": prompt }),
         );
-        world.settle();
-        let Some(sent) = world.to_agent.get(before) else { continue };
+        fixture.settle();
+        let Some(sent) = fixture.to_agent.get(before) else { continue };
         let sent: Value = serde_json::from_str(sent).expect("JSON");
         let blocks = sent["params"]["prompt"].as_array().expect("blocks").clone();
-        let ours = World::mark().open();
-        let theirs = blocks.iter().filter(|it| !it["text"].as_str().expect("text").starts_with(&ours));
+        let ours = Fixture::mark().open();
+        let theirs = blocks.iter().filter(|block| !block["text"].as_str().expect("text").starts_with(&ours));
         let is_command = text.trim_start().starts_with('/');
         if !is_command {
-            let theirs: Vec<_> = theirs.map(|it| it["text"].as_str().expect("text")).collect();
-            assert_eq!(theirs, [&*text], "the agent gets what was written");
+            let theirs: Vec<_> = theirs.map(|block| block["text"].as_str().expect("text")).collect();
+            assert_eq!(theirs, [&*text], "the agent receives the user's text");
         }
-        let all: String = blocks.iter().map(|it| it["text"].as_str().expect("text")).collect();
+        let all: String = blocks.iter().map(|block| block["text"].as_str().expect("text")).collect();
         let kind = bytes.choose(&["user_message_chunk", "agent_message_chunk"]);
-        let shown = replay(&mut world, kind, &pieces(&mut bytes, &all));
+        let shown = replay(&mut fixture, kind, &pieces(&mut bytes, &all));
         assert!(!shown.contains(BODY) && !shown.contains("<available_skills>"), "{shown:?}");
         if is_command {
             assert_eq!(words(&shown), words(&text));
         } else if blocks.len() > 1 {
-            // Agents that join blocks put something in between, which is not shown.
+            // Agents that join blocks insert a separator, which is removed with our text.
             assert_eq!(without_separator(&shown), without_separator(&text));
         } else {
             assert_eq!(shown, text);
         }
-        world.says(
+        fixture.send(
             Side::Agent,
             &json!({ "jsonrpc": "2.0", "id": id, "result": { "stopReason": "end_turn" } }),
         );
     }
 }
 
-/// From here on in a mark, its digits follow from others: `<acp-skills-proxy:` and nine digits.
-const DIGITS_TELL: usize = 18 + 9;
+/// The length of `<acp-skills-proxy:` and nine digits. A mark of this length can be recognized by its digits.
+const RECOGNIZABLE: usize = 18 + 9;
 
 fn without_separator(text: &str) -> &str {
     let text = text.trim_start_matches(['\r', '\n']);
@@ -62,10 +62,11 @@ fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }
 
-/// What a person may write: words, commands, and what looks like our marks.
+/// Returns a user's text: words, commands, and text that resembles our marks.
 pub(super) fn written(bytes: &mut Bytes<'_>) -> String {
-    let mark = World::mark();
-    let (open, close) = (mark.open(), mark.close());
+    let mark = Fixture::mark();
+    let open = mark.open();
+    let close = mark.close();
     let broken = open.replace(char::is_numeric, "a");
     let mut text = String::new();
     for _ in 0..bytes.below(8) {
@@ -92,13 +93,13 @@ pub(super) fn written(bytes: &mut Bytes<'_>) -> String {
             text.push_str(&bytes.text());
         }
     }
-    // What was cut off may become whole with what follows; then it is a mark that nobody has written by chance.
-    // So is what stands in our texts alone, by which they are known here.
-    let known = [&open[..DIGITS_TELL], &close[..=DIGITS_TELL], BODY, "<available_skills>"];
+    // The parts can happen to form a whole mark, which a user would not write by chance. The same is true for words that only
+    // our texts contain.
+    let known = [&open[..RECOGNIZABLE], &close[..=RECOGNIZABLE], BODY, "<available_skills>"];
     if known.iter().any(|ours| text.contains(ours)) { "hello".to_owned() } else { text }
 }
 
-/// The text, cut into pieces at any characters.
+/// Cuts a text into pieces.
 pub(super) fn pieces(bytes: &mut Bytes<'_>, text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let mut rest = &chars[..];
@@ -109,28 +110,28 @@ pub(super) fn pieces(bytes: &mut Bytes<'_>, text: &str) -> Vec<String> {
             1 => 1,
             _ => bytes.next().into(),
         };
-        let (piece, others) = rest.split_at(step.clamp(1, rest.len()));
+        let (piece, remaining) = rest.split_at(step.clamp(1, rest.len()));
         pieces.push(piece.iter().collect());
-        rest = others;
+        rest = remaining;
     }
     pieces
 }
 
-/// What the client is shown of these chunks.
-pub(super) fn replay(world: &mut World, kind: &str, pieces: &[String]) -> String {
-    let before = world.to_client.len();
+/// Lets the agent send chunks, and returns the text that the client receives.
+pub(super) fn replay(fixture: &mut Fixture, kind: &str, pieces: &[String]) -> String {
+    let before = fixture.to_client.len();
     for piece in pieces {
         let update = json!({ "sessionUpdate": kind, "content": { "type": "text", "text": piece } });
         let params = json!({ "sessionId": "s", "update": update });
-        world.says(Side::Agent, &json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }));
+        fixture.send(Side::Agent, &json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }));
     }
     let end = json!({ "sessionUpdate": "current_mode_update", "currentModeId": "x" });
-    world.says(
+    fixture.send(
         Side::Agent,
         &json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": end } }),
     );
     let lines =
-        world.to_client[before..].iter().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        fixture.to_client[before..].iter().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     lines
         .filter_map(|line| line.pointer("/params/update/content/text")?.as_str().map(str::to_owned))
         .collect()

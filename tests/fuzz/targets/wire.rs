@@ -1,4 +1,4 @@
-//! A line: what is found in it is what a full parser finds, and what is edited is what was asked for.
+//! A line. Our parser finds the same values as a full parser, and edits change only their target.
 
 use acp_skills_wire::{Class, Classifier, Edit, Id, Message, Node};
 use serde_json::Value;
@@ -7,7 +7,7 @@ const UPDATE: &[u8] =
     br#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan"}}}"#;
 
 pub(super) fn run(line: &[u8]) {
-    // What was learned of one line never changes what is seen in another.
+    // The classifier learns from lines, but this must not change its result for other lines.
     let class = Classifier::new(&[b"\"tool_call\""]).classify(line);
     let mut learned = Classifier::new(&[b"\"tool_call\""]);
     learned.classify(UPDATE);
@@ -17,8 +17,8 @@ pub(super) fn run(line: &[u8]) {
     let message = Message::parse(line);
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         if let Some(message) = message {
-            // Not valid all the way down; whatever is asked of it, there is an answer.
-            look(message.root, 0);
+            // The line is not valid JSON as a whole, so only check that the accessors don't panic.
+            visit(message.root, 0);
             message.id();
             message.method();
             message.session_id();
@@ -31,7 +31,7 @@ pub(super) fn run(line: &[u8]) {
     };
     assert_ne!(class, Class::NotAMessage);
     let message = message.expect("an object is a message");
-    same(message.root, &value);
+    compare(message.root, &value);
     assert_eq!(message.method(), value["method"].as_str().unwrap_or_default());
     assert_eq!(message.id.is_some(), members.contains_key("id"));
     if let Some(Id::Text(id)) = message.id() {
@@ -47,21 +47,21 @@ pub(super) fn run(line: &[u8]) {
     assert_eq!(with["ours"], serde_json::json!([1]));
 }
 
-/// The same value, found in two ways. Where a name comes twice, the last one counts.
-fn same(node: Node<'_>, value: &Value) {
+/// Compares a node with the value of a full parser. If a name appears twice, the last one counts.
+fn compare(node: Node<'_>, value: &Value) {
     match value {
         Value::Object(members) => {
             assert!(node.is_object());
             for (name, value) in members {
                 let last = node.members().filter(|(key, _)| key.is_str(name)).last();
                 let (_, found) = last.unwrap_or_else(|| panic!("no {name:?} in {:?}", node.raw()));
-                same(found, value);
+                compare(found, value);
             }
         }
         Value::Array(elements) => {
             assert!(node.is_array());
             assert_eq!(node.elements().count(), elements.len());
-            node.elements().zip(elements).for_each(|(node, value)| same(node, value));
+            node.elements().zip(elements).for_each(|(node, value)| compare(node, value));
         }
         Value::String(text) => {
             assert_eq!(node.as_str().as_deref(), Some(&**text));
@@ -76,15 +76,15 @@ fn same(node: Node<'_>, value: &Value) {
     }
 }
 
-fn look(node: Node<'_>, depth: usize) {
+fn visit(node: Node<'_>, depth: usize) {
     node.as_str();
     if depth < 8 {
-        node.members().take(100).for_each(|(_, node)| look(node, depth + 1));
-        node.elements().take(100).for_each(|node| look(node, depth + 1));
+        node.members().take(100).for_each(|(_, node)| visit(node, depth + 1));
+        node.elements().take(100).for_each(|node| visit(node, depth + 1));
     }
 }
 
-/// Edits change what they name, and no other byte.
+/// Checks that edits change their target and no other byte.
 fn edits(line: &[u8], value: &Value, params: Node<'_>) {
     for (key, node) in params.members() {
         let mut edit = Edit::new();

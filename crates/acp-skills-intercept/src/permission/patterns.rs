@@ -14,11 +14,9 @@
 //! | file | owns |
 //! |---|---|
 //! | `commands` | patterns for shell commands |
-//! | `places` | finding the only path in an input |
 //! | `programs` | programs that can run other programs |
 
 mod commands;
-mod places;
 mod programs;
 
 use std::path::Path;
@@ -26,7 +24,7 @@ use std::path::Path;
 use acp_skills_wire::Node;
 use globset::{GlobBuilder, GlobMatcher};
 
-pub(super) use self::places::path;
+use crate::tool_paths::only_path;
 
 /// The result of matching a call with patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,7 +71,7 @@ fn one(pattern: &str, name: &str, input: Option<Node<'_>>, real: Option<&str>, c
     if input.get("command").is_some() {
         return commands::match_command(argument, input, cwd);
     }
-    let path = real.map(str::to_owned).or_else(|| path(input));
+    let path = real.map(str::to_owned).or_else(|| only_path(input));
     path.map_or(Match::Unsure, |path| files(argument, &path, cwd))
 }
 

@@ -127,7 +127,7 @@ impl Host {
     /// Carries out an effect, or adds it to `out`.
     pub(super) fn apply(&mut self, effect: Effect, out: &mut Out) {
         match effect {
-            Effect::Log(..) => {}
+            Effect::Log(..) | Effect::Opened { .. } | Effect::TurnStarted { .. } | Effect::TurnEnded(_) => {}
             Effect::Record { session, kind } => out.records.push((session, kind)),
             Effect::SaveActiveSkills { id, active } => out.remembered.push((id, active)),
             Effect::SaveAgentConnects { agent, connects } => self.agents.push((agent, connects)),

@@ -86,7 +86,7 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
         .map(AgentStore::open)
         .transpose()
         .map_err(|error| cannot_keep(state.as_deref(), error))?;
-    if library.names_nothing() && !settings.agent.is_empty() {
+    if library.is_empty() && !settings.agent.is_empty() {
         tracing::warn!("no skills are named, so the agent gets none: {}", skills::WHERE);
     }
     let client = stdio::take()?;
@@ -97,10 +97,10 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
             .bridge(program)
             .sandbox(settings.sandbox)
             .processes(settings.processes.clone())
-            .observed_by(events.as_ref().map(activity::record_to))
-            .remembering(memory.clone())
-            .switches(switches)
-            .knowing(agents.clone());
+            .observer(events.as_ref().map(activity::record_to))
+            .activation_store(memory.clone())
+            .switch_store(switches)
+            .agent_store(agents.clone());
         let (command, policy) = (settings.agent, settings.policy);
         if command.is_empty() {
             return match chain::run(policy, host, client).await? {

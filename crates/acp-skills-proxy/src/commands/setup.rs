@@ -166,7 +166,7 @@ impl Place<'_> {
         match error {
             EditError::Settings(error) => self.broken(error),
             other => UsageError::new(format!("{}: {other}", shown_path(&self.path)))
-                .hint("nothing was changed; see the README to edit the settings by hand"),
+                .hint("nothing was changed; see the manual to edit the settings by hand"),
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::{
 };
 use acp_skills::{
     activity::{self, Activity, Observer, ToolCall},
+    client::Update,
     config::Settings,
     one_shot::{OneShot, Trace},
 };
@@ -223,13 +224,12 @@ impl Show {
     }
 
     fn update(&self, update: &Value) {
-        let text = update["content"]["text"].as_str().unwrap_or_default();
-        match update["sessionUpdate"].as_str().unwrap_or_default() {
-            "agent_message_chunk" => {
+        match Update::read(update) {
+            Update::Message(text) => {
                 self.section(Kind::Answer, "the answer");
                 self.put(text);
             }
-            "agent_thought_chunk" => {
+            Update::Thought(text) => {
                 self.section(Kind::Thought, "a thought");
                 self.put(text);
             }

@@ -1,4 +1,4 @@
-//! Processes on Unix: groups, signals, exec.
+//! Agents on Unix: process groups, signals and `exec`.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -17,17 +17,18 @@ use tokio::{
 use super::Signal;
 use crate::processes::group_is_alive;
 
-/// Puts what the command starts into the group that is prepared, or lets it lead one.
+/// Puts the new process into the prepared group, or makes it the leader of a new group.
 pub(super) fn group(command: &mut CommandWrap, prepared: Option<u32>) {
     let group = prepared.and_then(|group| i32::try_from(group).ok()).unwrap_or(0);
     command.command_mut().process_group(group);
 }
 
-/// The process groups of the agent. They outlive it for as long as a child of the agent's lives.
+/// The process groups of an agent. A group can outlive the agent, because it exists as long as any process is in it.
 pub(super) struct Group {
-    /// The group that it was started in, unless that is its own.
+    /// The group in which the agent was started, if it was prepared by a leader process.
     pub(super) prepared: Option<u32>,
-    /// The agent, and the group that it leads: from the start, or because it made one itself.
+    /// The agent's process id, which is also the id of the group that it leads. The agent leads a group if no group
+    /// was prepared, or if it creates one.
     pub(super) id: Option<u32>,
 }
 
@@ -58,7 +59,7 @@ impl Group {
 
     fn send(&self, signal: rustix::process::Signal) {
         for group in self.all() {
-            // The only failure is that nobody is left, which is what signals are for.
+            // This only fails if there are no processes left in the group.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -69,15 +70,15 @@ impl Group {
     }
 }
 
-/// The program to start for a name: the system looks it up.
+/// Returns the program to start for a name. The operating system looks it up.
 pub(super) fn resolve(program: &OsStr) -> OsString {
     program.to_owned()
 }
 
-/// The signals that somebody sends to us.
+/// Starts to receive the signals that are sent to this process.
 ///
 /// # Errors
-/// The system does not let us listen.
+/// Returns an error if a signal handler cannot be installed.
 pub fn signals() -> io::Result<Receiver<Signal>> {
     let (sender, receiver) = channel(8);
     for (kind, name) in [
@@ -85,7 +86,8 @@ pub fn signals() -> io::Result<Receiver<Signal>> {
         (SignalKind::interrupt(), Signal::Interrupt),
         (SignalKind::terminate(), Signal::Terminate),
     ] {
-        let (mut stream, sender) = (signal(kind)?, sender.clone());
+        let mut stream = signal(kind)?;
+        let sender = sender.clone();
         tokio::spawn(
             async move { while stream.recv().await.is_some() && sender.send(name).await.is_ok() {} },
         );
@@ -93,7 +95,7 @@ pub fn signals() -> io::Result<Receiver<Signal>> {
     Ok(receiver)
 }
 
-/// The exit code to end with: the agent's own, or 128 + the signal that killed it.
+/// Returns the exit code of the proxy: that of the agent, or 128 + the number of the signal that killed it.
 pub fn code(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(125)
 }
@@ -114,7 +116,7 @@ pub(super) fn signal_of(status: ExitStatus) -> Option<String> {
 }
 
 pub(super) fn run_in_terminal(program: &OsStr, arguments: &[OsString]) -> io::Result<i32> {
-    // Only returns when it fails: the agent takes our place, our terminal and our process id.
+    // `exec` returns only if it fails, because the agent replaces this process.
     let path = super::search_path(program).map(|path| ("PATH", path));
     Err(Command::new(program).args(arguments).envs(path).exec())
 }

@@ -1,4 +1,4 @@
-//! Processes on Windows: job objects, console events, batch files.
+//! Agents on Windows: job objects, console events and batch files.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -12,13 +12,13 @@ use tokio::sync::mpsc::{Receiver, channel};
 use super::Signal;
 use crate::processes::end_children_with_this_process;
 
-/// Puts what the command starts into a job. [`KillOnDrop`] is what makes the wrapper set `KILL_ON_JOB_CLOSE`, with which the
-/// system ends the job when its last handle is closed, so also when this process is killed.
+/// Puts the new process into a job object. With [`KillOnDrop`], the wrapper sets `KILL_ON_JOB_CLOSE`. Windows then
+/// ends the job when its last handle is closed, which also happens if this process is killed.
 pub(super) fn group(command: &mut CommandWrap, _prepared: Option<u32>) {
     command.wrap(KillOnDrop).wrap(JobObject);
 }
 
-/// The job is part of the child.
+/// The ids of the agent. The job itself is part of the child.
 pub(super) struct Group {
     pub(super) prepared: Option<u32>,
     pub(super) id: Option<u32>,
@@ -30,8 +30,8 @@ impl Group {
         Self { prepared, id }
     }
 
-    /// The system tells a console event to everybody on the console, so also to the agent. It may end by itself; whoever
-    /// waits for that ends it later.
+    /// Does nothing, because Windows sends a console event to all processes of the console, which includes the agent.
+    /// If the agent doesn't exit, the caller ends it later.
     pub(super) fn forward(&self, _signal: Signal) {}
 
     pub(super) fn terminate(&self, child: &mut dyn ChildWrapper) {
@@ -39,36 +39,38 @@ impl Group {
     }
 
     pub(super) fn kill(&self, child: &mut dyn ChildWrapper) {
-        // Fails only when nobody is left.
-        drop(child.start_kill());
+        // Fails only if the job has ended already.
+        let _ = child.start_kill();
     }
 
-    /// To end the job does not take a while.
+    /// Returns false, because a job ends at once.
     pub(super) fn is_alive(&self) -> bool {
         false
     }
 }
 
-/// The program to start for a name, found as a shell does: with the endings of `PATHEXT`, so that `npx` is `npx.cmd`.
+/// Returns the program to start for a name. It is looked up with the extensions of `PATHEXT`, as a shell does, so
+/// `npx` becomes `npx.cmd`.
 ///
-/// The standard library starts a batch file through `cmd.exe` only when its ending is there, and then quotes the arguments
-/// such that none of them becomes a command, or refuses those for which that cannot be done
+/// The standard library runs a batch file with `cmd.exe` only if the name has its extension. It then quotes the
+/// arguments so that none of them can become a command, or returns an error if that isn't possible
 /// ([`std::process`](std::process#windows-argument-splitting), CVE-2024-24576).
 pub(super) fn resolve(program: &OsStr) -> OsString {
-    // What is not found is reported by whoever starts it.
+    // If the program is not found, starting it fails with a better error.
     which::which(program).map_or_else(|_| program.to_owned(), OsString::from)
 }
 
-/// The console events that somebody sends to us.
+/// Starts to receive the console events that are sent to this process.
 ///
 /// # Errors
-/// The system does not let us listen.
+/// Returns an error if a console handler cannot be installed.
 pub fn signals() -> io::Result<Receiver<Signal>> {
     use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close};
     let (sender, receiver) = channel(8);
     macro_rules! forward {
         ($stream:expr, $name:expr) => {
-            let (mut stream, sender) = ($stream, sender.clone());
+            let mut stream = $stream;
+            let sender = sender.clone();
             tokio::spawn(async move {
                 while stream.recv().await.is_some() && sender.send($name).await.is_ok() {}
             });
@@ -80,7 +82,7 @@ pub fn signals() -> io::Result<Receiver<Signal>> {
     Ok(receiver)
 }
 
-/// The exit code to end with: the agent's own, which may be any number of 32 bits.
+/// Returns the exit code of the proxy: that of the agent, which can be any 32-bit number.
 pub fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or(125)
 }
@@ -90,7 +92,7 @@ pub(super) fn signal_of(_status: ExitStatus) -> Option<String> {
 }
 
 pub(super) fn run_in_terminal(program: &OsStr, arguments: &[OsString]) -> io::Result<i32> {
-    // It cannot take our place, so it ends with us.
+    // This process cannot be replaced on Windows, so the command has to end together with it.
     end_children_with_this_process();
     Ok(code(Command::new(resolve(program)).args(arguments).status()?))
 }

@@ -1,4 +1,4 @@
-//! Reading the catalog as a model would: from the text of the prompt.
+//! Reads the catalog from the text of the prompt, as a model does.
 
 use serde_json::Value;
 
@@ -10,11 +10,11 @@ pub(super) struct Skill {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) location: Option<String>,
-    /// The MCP server whose tools are for it, where the text says so.
+    /// The name of the MCP server with the skill's tools, if the catalog names one.
     pub(super) server: Option<String>,
 }
 
-/// The skills in the texts of a prompt, and what else they say.
+/// Splits the texts of a prompt into the skills of the catalog and the user's request.
 pub(super) fn read(texts: &[&str]) -> (Vec<Skill>, String) {
     let mut skills = Vec::new();
     let mut request = Vec::new();
@@ -57,38 +57,39 @@ fn unescape(text: &str) -> String {
         .replace("&amp;", "&")
 }
 
-/// The skill whose name and description share most words with the request; the first one when none does.
+/// Returns the skill that shares the most words with the request. If no skill shares a word, returns the first one.
 pub(super) fn choose<'a>(skills: &'a [Skill], request: &str) -> Option<&'a Skill> {
-    // The last of equals wins in `max_by_key`, so go through them backwards.
+    // `max_by_key` returns the last maximum. We want the first, so we iterate in reverse.
     skills.iter().rev().max_by_key(|skill| score(&skill.name, &skill.description, request))
 }
 
-/// Whether a skill shares a word with the request.
+/// Returns true if a skill shares a word with the request.
 pub(super) fn fits(skill: &Skill, request: &str) -> bool {
     score(&skill.name, &skill.description, request) > 0
 }
 
-/// The tool that shares most words with the request, when that is more than what `skill` does.
+/// Returns the tool that shares the most words with the request, if it shares more than `skill` does.
 pub(super) fn choose_tool<'a>(tools: &'a [Tool], skill: Option<&Skill>, request: &str) -> Option<&'a Tool> {
     let least = skill.map_or(0, |skill| score(&skill.name, &skill.description, request));
     let score = |tool: &&Tool| score(&tool.name, &tool.description, request);
     tools.iter().rev().max_by_key(score).filter(|tool| score(tool) > least)
 }
 
-/// How many words of the request a name and a description have.
+/// Counts the words of the request that occur in a name and a description.
 fn score(name: &str, description: &str, request: &str) -> usize {
     let offered = words(&format!("{name} {description}"));
     words(request).iter().filter(|word| offered.contains(word)).count()
 }
 
-/// Words of four letters and more, without endings that differ between asking and describing.
+/// Returns the words with at least four letters, without endings such as `-ing` and `-s`, so that requests match
+/// descriptions.
 pub(super) fn words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
     let words = words.map(|word| word.trim_end_matches("ing").trim_end_matches(['s', 'e']).to_owned());
     words.filter(|word| word.chars().count() > 3).collect()
 }
 
-/// A file below `references/` or `assets/` that the instructions mention.
+/// Returns the first file below `references/` or `assets/` that the instructions mention.
 pub(super) fn mentioned_file(instructions: &str) -> Option<&str> {
     let is_path = |c: char| c.is_alphanumeric() || "/._-".contains(c);
     instructions
@@ -97,7 +98,7 @@ pub(super) fn mentioned_file(instructions: &str) -> Option<&str> {
         .map(|word| word.trim_end_matches('.'))
 }
 
-/// The first tool that the instructions offer, and the schema of its input.
+/// Returns the first tool that the instructions offer, and the schema of its input.
 pub(super) fn offered_tool(instructions: &str) -> Option<(&str, Option<Value>)> {
     let (_, tools) = instructions.split_once("<skill_tools>")?;
     let (name, rest) = tools.split_once("<tool name=\"")?.1.split_once('"')?;
@@ -111,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_and_chooses() {
+    fn chooses_the_skill_with_most_shared_words() {
         let catalog = "<available_skills>\n<skill><name>pdf</name><description>Reads PDF &amp; forms</description></skill>\
             <skill><name>review</name><description>Reviews code for bugs</description></skill></available_skills>";
         let (skills, request) = read(&[catalog, "Review this code"]);
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_mentioned_files() {
+    fn finds_mentioned_files_and_offered_tools() {
         assert_eq!(mentioned_file("See [the list](references/a-b.md)."), Some("references/a-b.md"));
         assert_eq!(mentioned_file("Read assets/x.json."), Some("assets/x.json"));
         assert_eq!(mentioned_file("Nothing here/at.all"), None);

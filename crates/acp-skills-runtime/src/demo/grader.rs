@@ -1,15 +1,15 @@
-//! The embedded agent as a grader: an assertion holds when enough of its words stand together in what is to be judged. That
-//! is no judgement, but it is a verdict with evidence, and shows what becomes of one.
+//! Lets the scripted agent act as a grader. An assertion passes if a single line of the transcript contains enough of
+//! its words. This is no real judgement, but it produces verdicts with evidence for demos and tests.
 
 use serde_json::json;
 
 use super::catalog::words;
 use super::wording::{ASSERTION, OPENING, WORK};
 
-/// Which share of the words of an assertion must stand in one line.
+/// The share of an assertion's words that must occur in one line.
 const ENOUGH: f64 = 0.5;
 
-/// The answer to a request that is one for a grader.
+/// Returns the verdicts for a request, or `None` if the request is not meant for a grader.
 pub(super) fn verdicts(request: &str) -> Option<String> {
     let request = request.strip_prefix(OPENING)?;
     let numbered = |line: &str| {
@@ -18,7 +18,7 @@ pub(super) fn verdicts(request: &str) -> Option<String> {
     };
     let (_, material) = request.split_once(WORK).unwrap_or_default();
     let material = material.split(ASSERTION).next().unwrap_or_default();
-    // What the user asked for shows nothing.
+    // The user's own prompt is no evidence.
     let (_, material) = material.split_once("## Agent").unwrap_or_default();
     let verdict = |(number, text): (usize, String)| {
         let (share, line) = best_line(&words(&text), material);
@@ -34,8 +34,8 @@ pub(super) fn verdicts(request: &str) -> Option<String> {
     Some(json!({ "verdicts": verdicts }).to_string())
 }
 
-/// The line with most of these words, and which share of them it has.
-#[expect(clippy::cast_precision_loss, reason = "sentences are not that long")]
+/// Returns the line that contains the largest share of these words, and the share.
+#[expect(clippy::cast_precision_loss, reason = "a sentence has few words")]
 fn best_line<'a>(wanted: &[String], material: &'a str) -> (f64, &'a str) {
     let share = |line: &&str| {
         let said = words(line);

@@ -1,5 +1,5 @@
-//! The embedded agent's way to an MCP server: stateless requests (2026-07-28) over the ACP connection, or over the
-//! stdin and stdout of a process.
+//! The scripted agent's MCP client. It sends stateless requests (2026-07-28) over the ACP connection, or over the
+//! stdin and stdout of a server process.
 
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -17,7 +17,7 @@ pub(super) struct Tool {
 }
 
 impl Tool {
-    /// The tools in a list that are not for skills.
+    /// Returns the tools of a list that belong to no skill.
     fn plain(list: &Value) -> Vec<Self> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let tools = list["result"]["tools"].as_array().into_iter().flatten().map(|tool| Self {
@@ -29,14 +29,14 @@ impl Tool {
     }
 }
 
-/// Input that fits a schema, as well as a script can: each text in it is the request.
+/// Creates an input that matches a schema. Each string in it is the request.
 pub(super) fn input(schema: &Value, request: &str) -> Value {
     match schema["type"].as_str() {
         Some("object") => {
             let properties = schema["properties"].as_object().into_iter().flatten();
             let required = schema["required"].as_array();
             let needed = properties.filter(|(name, _)| {
-                required.is_some_and(|required| required.iter().any(|it| it == name.as_str()))
+                required.is_some_and(|required| required.iter().any(|required| required == name.as_str()))
             });
             needed.map(|(name, schema)| (name.clone(), input(schema, request))).collect()
         }
@@ -58,21 +58,20 @@ pub(super) struct Process {
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
     next: u64,
-    /// What it listed.
+    /// The server's list of tools.
     list: Value,
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
-        drop(self.child.kill());
-        drop(self.child.wait());
+        // The process may have exited already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
 impl Server {
-    /// Connects to the server of an entry in `mcpServers`; `None` when it is not ours or of a kind that this agent
-    /// does not speak.
+    /// Connects to the server of an entry in `mcpServers`. Returns `None` if the entry is not ours.
     pub(super) fn connect(entry: &Value) -> Option<io::Result<Self>> {
         if !entry["name"].as_str()?.starts_with(acp_skills_intercept::SERVER_NAME) {
             return None;
@@ -99,12 +98,12 @@ impl Server {
         };
         let stdout = BufReader::new(stdout);
         let mut process = Process { child, stdin, stdout, next: 0, list: Value::Null };
-        // As an agent does that shows its tools to a model.
+        // We list the tools on connecting, as an agent does that shows its tools to a model.
         process.list = process.request("tools/list", &json!({ "_meta": meta() }))?;
         Ok(Self::Stdio(Box::new(process)))
     }
 
-    /// The tools that are not for skills; `request` sends one to the client.
+    /// Returns the tools that belong to no skill. `request` sends a request to the client.
     pub(super) fn plain_tools(
         &mut self,
         request: impl FnOnce(&str, &Value) -> io::Result<Value>,
@@ -118,7 +117,7 @@ impl Server {
         }
     }
 
-    /// Calls a tool; `request` sends one to the client.
+    /// Calls a tool. `request` sends a request to the client.
     pub(super) fn call(
         &mut self,
         tool: &str,
@@ -137,7 +136,7 @@ impl Server {
     }
 }
 
-/// Asks a server over the ACP connection.
+/// Sends a request to a server over the ACP connection.
 fn over_acp(
     id: &Value,
     next: &mut u64,
@@ -151,7 +150,7 @@ fn over_acp(
     request("mcp/message", &message)
 }
 
-/// What each stateless request carries.
+/// Returns the metadata that every stateless request needs.
 fn meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

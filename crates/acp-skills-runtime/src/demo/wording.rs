@@ -1,8 +1,8 @@
-//! Words by which a prompt for a grader is known, also to the embedded agent.
+//! The fixed parts of a prompt for a grader. The scripted agent recognizes such a prompt by them.
 
-/// How a prompt for a grader begins.
+/// The beginning of a prompt for a grader.
 pub const OPENING: &str = "You are grading the work of an agent.";
-/// What stands in front of each assertion for the grader, with its number behind.
+/// The text before the number of each assertion.
 pub const ASSERTION: &str = "Assertion ";
-/// What stands in front of the transcript for the grader.
+/// The text before the transcript.
 pub const WORK: &str = "What the agent said and did:";

@@ -1,8 +1,8 @@
-//! [`EventFile`]: the record in a file, written by a thread of its own.
+//! [`EventFile`]: appends the record to a file, from a background thread.
 //!
-//! Whole lines are appended, so several proxies can share a file. Whatever goes wrong with it while the proxy runs, a full
-//! disk for example, is one warning and never an error of the relay; what was lost is counted in the file as soon as it
-//! can be written again.
+//! Only whole lines are appended, so several proxies can share a file. A write error, such as a full disk, is logged
+//! once and does not affect the relay. Lost events are counted, and the count is added to the file when it is
+//! writable again.
 
 use std::{
     io::{self, Write},
@@ -10,31 +10,32 @@ use std::{
     sync::Arc,
 };
 
-use super::{EventKind, Record};
 use skills_sources::disk::private;
 
+use super::{EventKind, Record};
 use crate::worker::{Batch, Submitter, Worker};
 
-/// How many events may wait for the disk. Of more than that only their number is kept.
+/// The maximum number of events that wait for the disk. Further events are dropped and counted.
 const MAX_WAITING: usize = 8192;
 
-/// About how many bytes are written at once: the kernel appends them as one piece, whoever else writes.
+/// The approximate size of a write, in bytes. Writes of this size are appended as a whole, even if other processes
+/// use the same file.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// A file that events are appended to. Dropping it writes what is left.
+/// A file that events are appended to. Dropping it writes all pending events.
 pub struct EventFile {
     writer: Worker<Arc<Record>>,
 }
 
-/// Appends events to an [`EventFile`]. All clones lead to the same file.
+/// Appends events to an [`EventFile`]. All clones append to the same file.
 #[derive(Clone)]
 pub struct Appender(Submitter<Arc<Record>>);
 
 impl EventFile {
-    /// Opens, or creates for nobody else to read, the file.
+    /// Opens the file. Creates it if it doesn't exist, so that only the current user can read it.
     ///
     /// # Errors
-    /// It cannot be opened, or the thread cannot be started.
+    /// Returns an error if the file cannot be opened or the writing thread cannot be started.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = private::append_and_wait(path)?;
         let mut lines = LineWriter::new(file, path.display().to_string());
@@ -42,27 +43,27 @@ impl EventFile {
         Ok(Self { writer })
     }
 
-    /// What appends to the file.
+    /// Returns a handle that appends events to the file.
     pub fn appender(&self) -> Appender {
         Appender(self.writer.submitter())
     }
 }
 
 impl Appender {
-    /// Appends an event. Never blocks; what the disk is too slow for is dropped and counted.
+    /// Appends an event. Never blocks. If the queue is full, the event is dropped and counted.
     pub fn append(&self, record: Arc<Record>) {
         self.0.submit(record);
     }
 }
 
-/// Writes lines, and keeps count of those that are lost.
+/// Writes lines, and counts the lost ones.
 struct LineWriter<W> {
     file: W,
     name: String,
     pending: Vec<u8>,
-    /// How many events were lost since the file last said so.
+    /// The number of lost events that the file doesn't report yet.
     lost: u64,
-    /// The last line was not written to its end.
+    /// True if the last line was written only in part.
     is_cut: bool,
     has_warned: bool,
 }
@@ -100,13 +101,14 @@ impl<W: Write> LineWriter<W> {
         if serde_json::to_writer(&mut self.pending, record).is_ok() {
             self.pending.push(b'\n');
         } else {
-            // Texts and numbers can always be written; if not, no line is better than half of one.
+            // This should never happen for strings and numbers. If it does, drop the line instead of writing a part
+            // of it.
             self.pending.truncate(before);
             self.lost += 1;
         }
     }
 
-    /// Writes what is pending, with `count` events in it. Returns whether that worked.
+    /// Writes the pending bytes, which hold `count` events. Returns true if all of them were written.
     fn flush(&mut self, count: u64) -> bool {
         if self.is_cut {
             self.pending.insert(0, b'\n');
@@ -120,12 +122,12 @@ impl<W: Write> LineWriter<W> {
                 true
             }
             Err((written, error)) => {
-                // An upper bound: some of them may have been written.
+                // This is an upper bound. Some of the events may be in the file.
                 self.lost += count;
                 self.is_cut = self.is_cut || (written > 0 && written < all);
                 if !self.has_warned {
                     self.has_warned = true;
-                    tracing::warn!("cannot write events to {}: {error}; they are lost", self.name);
+                    tracing::warn!("cannot write events to {}: {error}; these events are lost", self.name);
                 }
                 false
             }
@@ -133,7 +135,7 @@ impl<W: Write> LineWriter<W> {
     }
 }
 
-/// Writes all of it, or says how much it wrote.
+/// Writes all bytes, or returns the error and the number of bytes that were written before it.
 fn write_all(file: &mut impl Write, bytes: &[u8]) -> Result<(), (usize, io::Error)> {
     let mut written = 0;
     while written < bytes.len() {
@@ -151,7 +153,7 @@ fn write_all(file: &mut impl Write, bytes: &[u8]) -> Result<(), (usize, io::Erro
 mod tests {
     use super::*;
 
-    /// A disk with room for so many bytes.
+    /// A disk with room for a limited number of bytes.
     struct Disk {
         written: Vec<u8>,
         room: usize,
@@ -181,7 +183,7 @@ mod tests {
         Batch { items: numbers.map(record).collect(), dropped: lost }
     }
 
-    /// The counts in what was written; `None` for a line that is cut.
+    /// Returns the counts in the written lines, with `None` for an incomplete line.
     fn counts(disk: &Disk) -> Vec<Option<u64>> {
         let text = String::from_utf8(disk.written.clone()).unwrap();
         let count = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok()?["count"].as_u64();
@@ -189,12 +191,12 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_is_full_for_a_while() {
+    fn lost_events_are_counted_once_the_disk_has_room() {
         let disk = Disk { written: Vec::new(), room: 120 };
         let mut lines = LineWriter::new(disk, "x".to_owned());
         lines.write(batch(10..11, 0));
         assert_eq!((counts(&lines.file), lines.lost), (vec![Some(10)], 0));
-        // The second of these is cut, so nobody knows how many are whole.
+        // The second line is incomplete, so it's not known how many events were written. Both are counted as lost.
         lines.write(batch(11..13, 0));
         assert_eq!((counts(&lines.file), lines.lost, lines.is_cut), (vec![Some(10), None], 2, true));
         lines.write(batch(13..14, 5));

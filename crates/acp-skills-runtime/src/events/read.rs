@@ -1,4 +1,4 @@
-//! Reading a record, whatever is in it: what is no event is named with its line, and never an error.
+//! Reads a record. Invalid lines are reported with their number, and never stop the reading.
 
 use std::io::{self, BufRead, Read};
 
@@ -6,33 +6,33 @@ use serde::Deserialize;
 
 use super::{Record, VERSION};
 
-/// Longer lines are none of ours, in bytes. A session with 100,000 skills fits.
+/// The maximum length of a line in bytes. Longer lines are invalid. The event of a session with 100,000 skills fits.
 const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// One line of a file.
+/// One line of a record.
 #[derive(Debug, PartialEq)]
 pub enum Line {
     /// An event.
     Event(Box<Record>),
-    /// An event of a newer proxy's: its name, and the version of its schema.
+    /// An event of a newer version of the proxy.
     Unknown {
-        /// `event`.
+        /// The name of the event.
         event: String,
-        /// `v`.
+        /// The version of its schema.
         version: u32,
     },
-    /// Something else, and why.
+    /// An invalid line, with the reason.
     Bad(String),
 }
 
-/// What is left of an event that we do not know.
+/// The fields that every event has, in any version of the schema.
 #[derive(Deserialize)]
 struct Head {
     v: u32,
     event: String,
 }
 
-/// What a line says; `None` for an empty one.
+/// Parses a line. Returns `None` if it is empty.
 pub fn line(bytes: &[u8]) -> Option<Line> {
     let bytes = bytes.trim_ascii();
     if bytes.is_empty() {
@@ -45,13 +45,13 @@ pub fn line(bytes: &[u8]) -> Option<Line> {
             Ok(head) if head.v > VERSION || !is_known(&head.event) => {
                 Line::Unknown { event: head.event, version: head.v }
             }
-            // Where the line is in its file is said elsewhere.
+            // The caller adds the line number, so only the column is left here.
             _ => Line::Bad(error.to_string().replace(" at line 1 column ", ", at column ")),
         },
     })
 }
 
-/// Whether there is an event of this name in our version of the schema.
+/// Returns true if our version of the schema has an event of this name.
 fn is_known(event: &str) -> bool {
     const NAMES: [&str; 10] = [
         "session_started",
@@ -68,10 +68,11 @@ fn is_known(event: &str) -> bool {
     NAMES.contains(&event)
 }
 
-/// Reads all lines; `see` gets each with its number, from 1.
+/// Reads all lines. Calls `see` with the number of each line, counted from 1, and its contents. Empty lines are
+/// skipped.
 ///
 /// # Errors
-/// The source cannot be read any further.
+/// Returns an error if the source cannot be read.
 pub fn lines(source: impl Read, mut see: impl FnMut(usize, Line)) -> io::Result<()> {
     let mut source = io::BufReader::with_capacity(64 * 1024, source);
     let mut bytes = Vec::new();

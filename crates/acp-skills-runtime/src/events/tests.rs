@@ -58,12 +58,12 @@ fn all() -> Vec<EventKind> {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_events_can_be_read() {
     for what in all() {
         let record = Record::now(Some("s".to_owned()), what);
         let text = serde_json::to_string(&record).unwrap();
         assert_eq!(line(text.as_bytes()), Some(Line::Event(Box::new(record.clone()))), "{text}");
-        // A newer proxy may have more to say, and none of it is lost on us.
+        // Newer versions may add fields, which should be ignored.
         let mut newer: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(newer["event"], record.what.name());
         newer["new"] = json!({ "a": [1] });
@@ -72,7 +72,7 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn a_line() {
+fn an_event_is_written_as_one_line() {
     let record = Record {
         time: "2026-11-22T01:02:03.004Z".parse().unwrap(),
         ..Record::now(Some("s".to_owned()), all().swap_remove(1))
@@ -82,7 +82,7 @@ fn a_line() {
 }
 
 #[test]
-fn whatever_is_in_a_file() {
+fn invalid_lines_are_reported() {
     let good = r#"{"v":1,"time":"2026-11-22T01:02:03Z","event":"events_dropped","count":3}"#;
     let text = [
         good,
@@ -123,7 +123,7 @@ fn whatever_is_in_a_file() {
 }
 
 #[test]
-fn a_line_without_end() {
+fn a_very_long_line_is_skipped() {
     struct Endless(u64);
     impl std::io::Read for Endless {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {

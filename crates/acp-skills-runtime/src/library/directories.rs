@@ -11,43 +11,42 @@ use skills_core::{
     frontmatter::{ParseContext, Verdict, validate_bytes},
     set::Unapproved,
 };
+use skills_sources::{
+    Sources,
+    trust::{Decided, Trust},
+};
 
 use super::{
     missing,
     projects::{self, ProjectSkills},
     scan::Scan,
 };
-use skills_sources::{
-    Sources,
-    trust::{Decided, Trust},
-};
 
-/// The skills of a configuration, by precedence: those that were named, those of the session's project, those of a scan,
-/// those of sources: git repositories and web sites.
-///
-/// Made by [`SkillSources::load`](crate::config::SkillSources::load).
+/// The skills of a configuration. If several have the same name, the first of these wins: named skills, skills of the
+/// session's project, skills below scanned directories, and skills from sources such as git repositories.
 pub struct DirectoryLibrary {
     pub(super) named: Vec<Named>,
     pub(super) strict: bool,
     pub(super) scan: Scan,
     pub(super) sources: Sources,
     pub(super) project: Option<Discovery>,
-    /// Which skills of projects were approved; `None` where none need be.
+    /// The approvals of project skills, or `None` if they need no approval.
     pub(super) trust: Option<Trust>,
     pub(super) projects: Vec<ProjectSkills>,
     pub(super) watch: bool,
 }
 
-/// A skill that was named.
+/// A skill that was named in the configuration.
 pub enum Named {
-    /// In a directory.
+    /// A skill in a directory.
     Stored(NamedSkill),
-    /// Defined in the configuration.
+    /// A skill that is defined in the configuration itself.
     Fixed(Arc<Skill>, Vec<Diagnostic>),
 }
 
 impl DirectoryLibrary {
-    /// `project` finds the skills of a session's project.
+    /// Creates a library. `project` is the search for skills of the session's project, or `None` if projects aren't
+    /// searched. With `strict`, a named skill that breaks a rule of the specification is invalid.
     pub fn new(
         named: Vec<Named>,
         strict: bool,
@@ -58,63 +57,63 @@ impl DirectoryLibrary {
         Self { named, strict, scan, sources, project, trust: None, projects: Vec::new(), watch: false }
     }
 
-    /// With skills of projects that have to be approved.
-    pub fn approved_by(self, trust: Option<Trust>) -> Self {
+    /// Sets the approvals. With these, skills of a project are only used if the user approved them.
+    pub fn trust(self, trust: Option<Trust>) -> Self {
         Self { trust, ..self }
     }
 
-    /// With what differs for sessions in some directories.
-    pub fn with_projects(self, projects: Vec<ProjectSkills>) -> Self {
+    /// Sets the entries of `projects`, which apply to sessions in certain directories.
+    pub fn projects(self, projects: Vec<ProjectSkills>) -> Self {
         Self { projects, ..self }
     }
 
-    /// Sets whether the library notices changes by itself.
-    pub fn watched(self, watch: bool) -> Self {
+    /// Sets whether the library watches the disk for changes. The default is false.
+    pub fn watch(self, watch: bool) -> Self {
         Self { watch, ..self }
     }
 
-    /// The skills of a session that works in `cwd`.
+    /// Returns the skills of a session whose working directory is `cwd`.
     pub fn at(&self, cwd: Option<&Path>) -> SkillSet {
         let project = cwd.and_then(|cwd| self.project_search(cwd)).map(|discovery| discovery.find());
         self.assemble(cwd, project.as_ref())
     }
 
-    /// Fetches the sources that are not in the cache yet, and waits for them: for whoever does not stay until they come.
-    /// What cannot be fetched is among the [skills that were skipped](SkillSet::skipped).
-    /// Returns why others cannot be had, each with what to do about it.
+    /// Fetches all sources that are not in the store yet, and waits until they are there. A skill that cannot be
+    /// loaded is among the [skipped skills](SkillSet::skipped). Returns the other failures, each as a sentence with a
+    /// hint.
     pub fn fetch(&self) -> Vec<String> {
         self.all_sources().flat_map(Sources::fetch).collect()
     }
 
-    /// The sources, wherever they are to be used.
+    /// Returns all sources, including those that apply only to certain directories.
     pub(super) fn all_sources(&self) -> impl Iterator<Item = &Sources> {
         [&self.sources].into_iter().chain(self.projects.iter().map(|project| &project.sources))
     }
 
-    /// The searches that somebody needs.
+    /// Returns the scans that are in use.
     pub(super) fn scans(&self) -> impl Iterator<Item = &Scan> {
         let of_projects = self.projects.iter().map(|project| &project.scan);
         [&self.scan].into_iter().chain(of_projects.filter(|scan| scan.is_used()))
     }
 
-    /// The entries of `projects` that are about a directory.
+    /// Returns the entries of `projects` that apply to a working directory.
     fn projects_at(&self, cwd: Option<&Path>) -> Vec<&ProjectSkills> {
         self.projects.iter().filter(|project| cwd.is_some_and(|cwd| project.is_about(cwd))).collect()
     }
 
-    /// What was asked for and is not there, in sentences: directories without a skill, filters that leave none. What
-    /// cannot be loaded is among the [skills that were skipped](SkillSet::skipped).
+    /// Returns warnings about directories without skills and filters that match no skill. Skills that cannot be
+    /// loaded are not included, because they are among the [skipped skills](SkillSet::skipped).
     pub fn missing(&self) -> Vec<String> {
         missing::sentences(&self.scan.discovery, &self.scan.get())
     }
 
-    /// Whether nothing was named where skills could be: no skill, no directory, no source.
-    pub fn names_nothing(&self) -> bool {
+    /// Returns true if the configuration has no skill, no directory and no source.
+    pub fn is_empty(&self) -> bool {
         self.named.is_empty() && !self.has_directories()
     }
 
-    /// Where a session that works in `cwd` finds skills without being told of a directory: the places of the user and of the
-    /// project, where they are to be looked in. They need not exist.
+    /// Returns the directories of the user and of the project in which a session in `cwd` looks for skills by
+    /// default. They need not exist.
     pub fn discovered(&self, cwd: Option<&Path>) -> Vec<PathBuf> {
         let scanned = &self.scan.discovery.roots;
         let of_user = scanned.iter().filter(|root| root.scope == Scope::User).map(|root| root.path.clone());
@@ -123,7 +122,7 @@ impl DirectoryLibrary {
         of_user.chain(of_project).collect()
     }
 
-    /// The search for the skills of the project that `cwd` is in.
+    /// Returns the search for skills of the project that `cwd` belongs to, or `None` if projects aren't searched.
     pub(super) fn project_search(&self, cwd: &Path) -> Option<Discovery> {
         let here = || self.projects_at(Some(cwd)).into_iter().find_map(|project| project.project.clone());
         let discovery = self.project.clone().or_else(here)?;
@@ -162,23 +161,23 @@ impl DirectoryLibrary {
         projects::filtered(builder.build(), &here)
     }
 
-    /// The skills of the project that need no approval, or have it; the others wait. `None` when none needs it.
+    /// Removes the skills of the project that are not approved. Returns `None` if there is no need for approval.
     fn sift(
         &self,
         cwd: Option<&Path>,
         project: Option<&SkillSet>,
         here: &[&ProjectSkills],
     ) -> Option<SkillSet> {
-        let trust = self.trust.as_ref().filter(|_| !here.iter().any(|it| it.is_trusted))?;
+        let trust = self.trust.as_ref().filter(|_| !here.iter().any(|project| project.is_trusted))?;
         Some(trust.sift(&root(cwd?), project?))
     }
 
-    /// The file that says what was decided about the project of a session.
+    /// Returns the file with the user's decisions about a project.
     pub(super) fn trust_file(&self, cwd: &Path) -> Option<PathBuf> {
         self.trust.as_ref()?.file(&root(cwd))
     }
 
-    /// Keeps what the user decided about skills of the project that `cwd` is in.
+    /// Saves the user's decision about skills of the project that `cwd` belongs to.
     pub(super) fn decide(&self, cwd: Option<&Path>, skills: &[Unapproved], trusted: bool) -> Decided {
         match (&self.trust, cwd) {
             (Some(trust), Some(cwd)) => trust.decide(&root(cwd), skills, trusted),
@@ -186,7 +185,7 @@ impl DirectoryLibrary {
         }
     }
 
-    /// Whether anything is in a directory, or could come to be in one.
+    /// Returns true if skills can come from the disk, now or later.
     pub(super) fn has_directories(&self) -> bool {
         self.project.is_some()
             || !self.sources.is_empty()
@@ -196,19 +195,22 @@ impl DirectoryLibrary {
     }
 }
 
-/// The project that a directory is in.
+/// Returns the root of the project that a directory belongs to, or the directory itself.
 fn root(cwd: &Path) -> PathBuf {
     let boundary = project_roots(cwd).into_iter().find_map(|root| root.boundary);
     boundary.unwrap_or_else(|| cwd.to_owned())
 }
 
-/// Whether there is nothing in a set, not even a bad skill.
+/// Returns true if a set is empty, and also has no skipped or unapproved skills.
 fn is_nothing(set: &SkillSet) -> bool {
     set.is_empty() && set.skipped().is_empty() && set.unapproved().is_empty()
 }
 
-/// Loads a skill that was named by an absolute path. With `strict`, any rule of the specification that it breaks is an
-/// error.
+/// Loads a named skill from an absolute path.
+///
+/// # Errors
+/// Returns an error if the skill cannot be loaded. With `strict`, also returns an error if it breaks any rule of the
+/// specification.
 pub fn load_named(path: &Path, strict: bool) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
     let (skill, diagnostics) = load_dir(path)?;
     if strict && let Source::Stored(stored) = &skill.source {

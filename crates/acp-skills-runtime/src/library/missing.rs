@@ -1,11 +1,11 @@
-//! What was asked for and is not there: directories without a skill, filters that leave none.
+//! Warnings about directories without skills, and about filters that match none.
 
 use skills_core::{
     Scope, SkillSet,
     discovery::{Discovery, Root},
 };
 
-/// A sentence for each directory that somebody named, and in which `search` found nothing.
+/// Returns a warning for each named directory in which `search` has found no skill.
 pub(super) fn sentences(search: &Discovery, found: &SkillSet) -> Vec<String> {
     let named = search.roots.iter().filter(|root| root.scope == Scope::Scanned);
     named.filter_map(|root| sentence(search, root, found)).collect()
@@ -14,8 +14,8 @@ pub(super) fn sentences(search: &Discovery, found: &SkillSet) -> Vec<String> {
 fn sentence(search: &Discovery, root: &Root, found: &SkillSet) -> Option<String> {
     let real = dunce::canonicalize(&root.path).unwrap_or_else(|_| root.path.clone());
     let stored = found.iter().filter_map(|skill| skill.dir());
-    let shadowed = found.shadowed().iter().filter_map(|it| it.path.as_deref());
-    let skipped = found.skipped().iter().map(|it| &*it.path);
+    let shadowed = found.shadowed().iter().filter_map(|shadowed| shadowed.path.as_deref());
+    let skipped = found.skipped().iter().map(|skipped| &*skipped.path);
     if stored
         .chain(shadowed)
         .chain(skipped)
@@ -23,7 +23,8 @@ fn sentence(search: &Discovery, root: &Root, found: &SkillSet) -> Option<String>
     {
         return None;
     }
-    // Only now, because it looks at all of it: what is there may be a link, or have been found below another root.
+    // This searches the whole directory again, so it should only be done if necessary. For example, the directory may
+    // be a link, or the skills in it may be found below another root.
     let everything = Discovery { roots: vec![root.clone()], ..Discovery::default() }.find();
     let dir = root.path.display();
     if everything.is_empty() && everything.skipped().is_empty() {
@@ -66,10 +67,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there() {
+    fn directories_without_skills_are_reported() {
         let dir = tempfile::tempdir().unwrap();
-        let (full, empty, broken) =
-            (dir.path().join("full"), dir.path().join("empty"), dir.path().join("broken"));
+        let full = dir.path().join("full");
+        let empty = dir.path().join("empty");
+        let broken = dir.path().join("broken");
         fs::create_dir(&empty).unwrap();
         write(&full, "pdf");
         write(&full, "docx");
@@ -80,17 +82,17 @@ mod tests {
         check(&[&full], &["pdf"], &[]);
         check(&[&full], &["pfd"], &["full, which has `docx`, `pdf`"]);
         check(&[&full, &empty], &["x"], &["leave no skill", "there is no skill"]);
-        // Each of these has a warning of its own.
+        // There is already another warning for skills that can't be loaded.
         check(&[&broken], &["x"], &[]);
         check(&[&dir.path().join("missing")], &[], &[]);
-        // Found once, below the first of the two.
+        // The skills are found only once, below the first root.
         check(&[dir.path(), &full], &[], &[]);
         check(&[], &["x"], &[]);
     }
 
     #[cfg(unix)]
     #[test]
-    fn behind_a_link() {
+    fn linked_skills_count() {
         let dir = tempfile::tempdir().unwrap();
         write(&dir.path().join("real"), "pdf");
         fs::create_dir(dir.path().join("links")).unwrap();

@@ -1,4 +1,4 @@
-//! [`ProjectSkills`]: what the configuration adds and takes away for sessions in some directories.
+//! [`ProjectSkills`]: additional skills and filters for sessions in certain directories.
 
 use std::{path::Path, sync::Arc};
 
@@ -7,30 +7,30 @@ use skills_core::{
     Diagnostic, Skill, SkillSet, SkillSetBuilder,
     discovery::{Discovery, Filter},
 };
-
-use super::scan::Scan;
 use skills_sources::Sources;
 
-/// An entry of `projects`.
+use super::scan::Scan;
+
+/// An entry of `projects` in the configuration.
 pub struct ProjectSkills {
-    /// The directories.
+    /// The working directories to which the entry applies.
     pub paths: GlobSet,
-    /// Skills that are defined in the configuration.
+    /// Skills that are defined in the configuration itself.
     pub fixed: Vec<(Arc<Skill>, Vec<Diagnostic>)>,
-    /// What is found. It runs when a session in one of the directories needs it.
+    /// A search below directories. It runs when a session in one of the working directories needs it.
     pub scan: Scan,
-    /// What comes from elsewhere.
+    /// The sources of the entry.
     pub sources: Sources,
-    /// Finds the skills of the session's own project, where the configuration asks for these here.
+    /// The search for skills of the session's own project, if the entry enables it.
     pub project: Option<Discovery>,
-    /// Those need no approval here.
+    /// True if the skills of the project need no approval.
     pub is_trusted: bool,
-    /// What is taken of all skills.
+    /// The filter for all skills of the session.
     pub filter: Filter,
 }
 
 impl ProjectSkills {
-    /// Whether it is about a session that works in `cwd`.
+    /// Returns true if the entry applies to a session in `cwd`.
     pub(super) fn is_about(&self, cwd: &Path) -> bool {
         self.paths.is_match(cwd) || dunce::canonicalize(cwd).is_ok_and(|real| self.paths.is_match(real))
     }
@@ -42,10 +42,14 @@ impl ProjectSkills {
     }
 }
 
-/// What all of these take of a set.
+/// Returns the skills that pass the filters of all these entries.
 pub(super) fn filtered(skills: SkillSet, projects: &[&ProjectSkills]) -> SkillSet {
     let takes = |skill: &Skill| projects.iter().all(|project| project.filter.takes(&skill.name));
-    if skills.iter().chain(skills.unapproved().iter().map(|it| &it.skill)).all(|skill| takes(skill)) {
+    if skills
+        .iter()
+        .chain(skills.unapproved().iter().map(|unapproved| &unapproved.skill))
+        .all(|skill| takes(skill))
+    {
         return skills;
     }
     let mut left = SkillSet::builder();
@@ -55,8 +59,8 @@ pub(super) fn filtered(skills: SkillSet, projects: &[&ProjectSkills]) -> SkillSe
     for skipped in skills.skipped() {
         left.skip(skipped.clone());
     }
-    for waiting in skills.unapproved().iter().filter(|it| takes(&it.skill)) {
-        left.add_unapproved(waiting.clone());
+    for unapproved in skills.unapproved().iter().filter(|unapproved| takes(&unapproved.skill)) {
+        left.add_unapproved(unapproved.clone());
     }
     left.build()
 }

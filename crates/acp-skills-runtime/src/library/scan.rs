@@ -1,4 +1,4 @@
-//! [`Scan`]: what is found below directories, once for all who ask, and found again where something has changed.
+//! [`Scan`]: the result of a search below directories. All sessions share it, and it is updated after a change.
 
 use std::{
     sync::{
@@ -9,25 +9,24 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
-
 use skills_core::{
     SkillSet,
     discovery::{Changes, Discovery, DiscoveryCache},
 };
 
-/// What a scan finds. It runs while the agent starts; the first to ask waits for it.
+/// The result of a search, which runs while the agent starts. The first caller waits for it.
 #[derive(Clone)]
 pub struct Scan {
     pub(super) discovery: Discovery,
-    /// Guards the result of the scan, and is held while the disk is read. Taken after the `finder` of the snapshots.
+    /// Guards the result. It is held while the disk is read, and taken after the `finder` of the snapshots.
     search: Arc<LazyLock<Mutex<Search>, FirstSearch>>,
-    /// Somebody has asked for it.
+    /// True if the result was requested.
     is_used: Arc<AtomicBool>,
 }
 
 type FirstSearch = Box<dyn FnOnce() -> Mutex<Search> + Send>;
 
-/// What a search found last, and what it keeps for the next time.
+/// The latest result of a search, and the state that makes the next search faster.
 #[derive(Default)]
 pub(super) struct Search {
     pub(super) skills: SkillSet,
@@ -42,7 +41,7 @@ impl Search {
         search
     }
 
-    /// Searches where something has changed. When the result is the same, so is the set.
+    /// Searches again in the changed directories. If the result is the same, the old set is kept.
     pub(super) fn rescan(&mut self, discovery: &Discovery, changes: &Changes) {
         let mut skills = SkillSet::builder();
         discovery.run_incremental(&mut self.visits, changes, &mut skills);
@@ -54,25 +53,27 @@ impl Search {
 }
 
 impl Scan {
-    /// One that nobody may ever need.
+    /// Creates a scan that starts when its result is first requested.
     pub fn later(discovery: Discovery) -> Self {
         let first = discovery.clone();
         let find: FirstSearch = Box::new(move || Mutex::new(Search::run(&first)));
         Self { discovery, search: Arc::new(LazyLock::new(find)), is_used: Arc::default() }
     }
 
-    /// Creates a scan and starts it on a thread of its own.
+    /// Creates a scan and starts it on another thread.
     pub fn start(discovery: Discovery) -> Self {
         let scan = Self::later(discovery);
         if !scan.discovery.roots.is_empty() {
             let ahead = scan.clone();
-            // Without the thread, whoever asks first does the work.
-            drop(thread::Builder::new().name("discovery".to_owned()).spawn(move || drop(ahead.get())));
+            // If the thread cannot be started, the first caller runs the search.
+            let _ = thread::Builder::new().name("discovery".to_owned()).spawn(move || {
+                ahead.get();
+            });
         }
         scan
     }
 
-    /// Whether anybody has needed it.
+    /// Returns true if the result was requested.
     pub(super) fn is_used(&self) -> bool {
         self.is_used.load(Ordering::Relaxed)
     }
@@ -87,7 +88,7 @@ impl Scan {
     }
 }
 
-/// Whether nobody can tell two sets apart: they have the same skills, and the same diagnostics.
+/// Returns true if two sets have the same skills and the same diagnostics.
 pub(super) fn is_alike(old: &SkillSet, new: &SkillSet) -> bool {
     let pairs = || old.entries().iter().zip(new.entries());
     old.ptr_eq(new)

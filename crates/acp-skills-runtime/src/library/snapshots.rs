@@ -1,4 +1,4 @@
-//! [`Snapshots`]: the sets of skills that sessions get, kept, and replaced where something has changed.
+//! [`Snapshots`]: a library that caches the sets of its sessions, and replaces them after a change.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -8,8 +8,8 @@ use std::{
 };
 
 use parking_lot::Mutex;
-
 use skills_core::{Diagnostic, Difference, Skill, SkillSet, discovery::Changes, set::Unapproved};
+use skills_sources::{Notify, Sources, trust::Decided};
 
 use super::{
     Library, Reloaded, SkillLibrary, WhenReloaded,
@@ -17,39 +17,38 @@ use super::{
     scan::{Search, is_alike},
     watch::{self, Coverage, Debounce, Watched},
 };
-use skills_sources::{Notify, Sources, trust::Decided};
 
 impl DirectoryLibrary {
-    /// A library that keeps what it found, and finds what has changed.
+    /// Creates a library that caches its results and notices changes.
     pub fn into_library(self) -> Library {
         Arc::new(Snapshots::over(self))
     }
 }
 
-/// A set of skills for each directory that was asked for.
+/// A cache with a set of skills for each working directory.
 pub(super) struct Snapshots {
     watch: bool,
-    /// Whether the skills of a session depend on its directory.
+    /// True if the skills of a session depend on its working directory.
     by_directory: bool,
-    /// Guards what reads the disk, and is held while it does. Taken before `found`.
+    /// Guards access to the disk. This lock is held while we read from disk, and is taken before `found`.
     finder: Mutex<Finder>,
-    /// Guards what sessions get. Held for a moment.
+    /// The sets of the sessions. The lock is never held while the disk is read.
     found: Mutex<HashMap<Option<PathBuf>, SkillSet>>,
-    /// Where changes arrive, once somebody watches.
+    /// The queue of changes, once the library is watched.
     debounce: OnceLock<Arc<Debounce>>,
 }
 
-/// Reads the disk.
+/// The part of the library that reads the disk.
 struct Finder {
     skills: DirectoryLibrary,
-    /// By the working directory of their sessions.
+    /// The searches of projects, by the working directory of their sessions.
     projects: HashMap<PathBuf, Search>,
-    /// Warnings that were logged, and still apply.
+    /// The warnings that were logged and still apply.
     warned: HashSet<String>,
 }
 
 impl Finder {
-    /// The skills of a directory that nobody asked for before.
+    /// Returns the skills of a working directory that has no set yet.
     fn find(&mut self, cwd: Option<&Path>) -> SkillSet {
         let project = cwd.and_then(|cwd| {
             let discovery = self.skills.project_search(cwd)?;
@@ -59,7 +58,7 @@ impl Finder {
         self.skills.assemble(cwd, project.as_ref())
     }
 
-    /// Searches where something has changed.
+    /// Searches again in the changed directories.
     fn rescan(&mut self, changes: &Changes) {
         for sources in self.skills.all_sources() {
             if sources.lock_files().into_iter().any(|file| is_touched(file, changes)) {
@@ -85,11 +84,13 @@ impl Finder {
         }
     }
 
-    /// A bad skill is a warning in the log, never an outage, and is logged once for as long as it is bad.
+    /// Logs the problems of these sets. To avoid repeated messages, each problem is only logged once. Use `all` if
+    /// these are all sets of the library. Then other problems are considered fixed, and will be logged again if they
+    /// return.
     fn warn<'s>(&mut self, sets: impl IntoIterator<Item = &'s SkillSet>, all: bool) {
         let missing = self.skills.missing();
-        let (mut now, mut noted): (HashSet<String>, HashSet<String>) =
-            (missing.into_iter().collect(), HashSet::new());
+        let mut now: HashSet<String> = missing.into_iter().collect();
+        let mut noted: HashSet<String> = HashSet::new();
         for set in sets {
             now.extend(warnings(set));
             noted.extend(notes(set));
@@ -110,26 +111,31 @@ impl Finder {
 }
 
 impl Snapshots {
-    /// The library over these skills.
+    /// Creates a cache for these skills.
     pub(super) fn over(skills: DirectoryLibrary) -> Self {
-        let (watch, by_directory) = (
-            skills.watch && skills.has_directories(),
-            skills.project.is_some() || !skills.projects.is_empty(),
-        );
+        let watch = skills.watch && skills.has_directories();
+        let by_directory = skills.project.is_some() || !skills.projects.is_empty();
         let finder = Finder { skills, projects: HashMap::new(), warned: HashSet::new() };
-        let debounce = OnceLock::new();
-        let (finder, found) = (Mutex::new(finder), Mutex::default());
-        Self { watch, by_directory, finder, found, debounce }
+        Self {
+            watch,
+            by_directory,
+            finder: Mutex::new(finder),
+            found: Mutex::default(),
+            debounce: OnceLock::new(),
+        }
     }
 
-    /// Searches where something has changed, and replaces the sets that differ now. `None` when none does.
+    /// Searches again in the changed directories, and replaces the sets that differ. Returns `None` if all sets are
+    /// the same.
     fn rescan(&self, changes: &Changes) -> Option<Reloaded> {
         let started = Instant::now();
         let mut finder = self.finder.lock();
         finder.rescan(changes);
         let before = self.found.lock().clone();
         let mut after = HashMap::with_capacity(before.len());
-        let (mut added, mut removed, mut changed) = (HashSet::new(), HashSet::new(), HashSet::new());
+        let mut added = HashSet::new();
+        let mut removed = HashSet::new();
+        let mut changed = HashSet::new();
         for (cwd, old) in &before {
             let new = finder.find(cwd.as_deref());
             if is_alike(old, &new) {
@@ -148,14 +154,17 @@ impl Snapshots {
         finder.warn(after.values(), true);
         let is_same = after.iter().all(|(cwd, new)| before.get(cwd).is_some_and(|old| old.ptr_eq(new)));
         let mut found = self.found.lock();
-        // A session may have ended in the meantime.
+        // Sessions may end while the search is running.
         after.retain(|cwd, _| found.contains_key(cwd));
         finder.projects.retain(|cwd, _| after.contains_key(&Some(cwd.clone())));
         *found = after;
         drop(found);
-        let took = started.elapsed();
-        let (added, removed, changed) = (added.len(), removed.len(), changed.len());
-        (!is_same).then_some(Reloaded { added, removed, changed, took })
+        (!is_same).then(|| Reloaded {
+            added: added.len(),
+            removed: removed.len(),
+            changed: changed.len(),
+            took: started.elapsed(),
+        })
     }
 }
 
@@ -181,7 +190,7 @@ impl Watched for Snapshots {
         for (cwd, search) in &finder.projects {
             if let Some(discovery) = finder.skills.project_search(cwd) {
                 coverage.add_search(&discovery, &search.visits);
-                // Another session may have asked, whose proxy is another.
+                // The user can also decide in a session of another proxy process.
                 if let Some(file) = finder.skills.trust_file(cwd) {
                     coverage.add_file(&file);
                 }
@@ -194,7 +203,7 @@ impl Watched for Snapshots {
 impl SkillLibrary for Snapshots {
     fn at(&self, cwd: Option<&Path>) -> SkillSet {
         let cwd = cwd.filter(|_| self.by_directory).map(Path::to_owned);
-        // A rescan that is under way holds up no session that has its set.
+        // Check this before locking the finder, so that sessions with a set don't have to wait for a running search.
         if let Some(known) = self.found.lock().get(&cwd) {
             return known.clone();
         }
@@ -226,20 +235,21 @@ impl SkillLibrary for Snapshots {
 
     fn leave(&self, cwd: &Path) {
         self.found.lock().remove(&Some(cwd.to_owned()));
-        // This does not wait for the disk either: a search that is under way, or the next, drops the project.
+        // Don't wait if a search is running. In this case, the search will remove the project.
         if let Some(mut finder) = self.finder.try_lock() {
             finder.projects.remove(cwd);
         }
     }
 
     fn watch(self: Arc<Self>, changed: WhenReloaded) {
-        // Told by the watch, and by sources that come in the background.
+        // Both the watch and sources that were fetched in the background call this.
         let changed = Arc::new(Mutex::new(changed));
-        let (library, told) = (Arc::downgrade(&self), Arc::clone(&changed));
+        let library = Arc::downgrade(&self);
+        let notified = Arc::clone(&changed);
         let notify: Notify = Arc::new(move || {
             let reloaded = library.upgrade().and_then(|library| library.rescan(&Changes::default()));
             if let Some(reloaded) = reloaded {
-                told.lock()(reloaded);
+                notified.lock()(reloaded);
             }
         });
         let sources: Vec<Sources> = self.finder.lock().skills.all_sources().cloned().collect();
@@ -262,45 +272,47 @@ impl Drop for Snapshots {
     }
 }
 
-/// Whether a named skill has to be loaded again. What `path` leads to may have changed with any link on the way.
+/// Returns true if a named skill should be loaded again. This includes changes to any symbolic link in the path.
 fn is_touched(path: &Path, changes: &Changes) -> bool {
     let real = dunce::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     changes.touches(&real) || changes.replaces(&real) || changes.replaces(path)
 }
 
-/// What to do about it, in the same line: some clients show each as an error of its own.
-fn remedy(finding: &Diagnostic) -> String {
+/// Returns the hint of a finding. It belongs to the same line, because some clients show each line as a separate
+/// error.
+fn hint(finding: &Diagnostic) -> String {
     finding.help.as_ref().map_or_else(String::new, |help| format!("; {help}"))
 }
 
-/// How many skills that wait are told of one by one.
-const MAX_WAITING_TOLD: usize = 10;
+/// The maximum number of unapproved skills that are logged by name.
+const MAX_LOGGED_UNAPPROVED: usize = 10;
 
-/// What is wrong with the skills of a set.
+/// Returns warnings about the skills of a set.
 fn warnings(skills: &SkillSet) -> Vec<String> {
     let mut lines = Vec::new();
     for skipped in skills.skipped() {
-        // Sources have said already what they cannot give.
+        // Problems of sources are logged when they are loaded.
         let is_new = |finding: &&Diagnostic| finding.is_error() && !finding.code.starts_with("source-");
         for finding in skipped.diagnostics.iter().filter(is_new) {
-            let remedy = remedy(finding);
-            lines.push(format!("skipped {}: {}{remedy}", skipped.path.display(), finding.message));
+            let hint = hint(finding);
+            lines.push(format!("skipped {}: {}{hint}", skipped.path.display(), finding.message));
         }
     }
-    let new = || skills.unapproved().iter().filter(|it| !it.is_refused);
-    let more = new().count().saturating_sub(MAX_WAITING_TOLD);
+    let new = || skills.unapproved().iter().filter(|skill| !skill.is_refused);
+    let more = new().count().saturating_sub(MAX_LOGGED_UNAPPROVED);
     if more > 0 {
         lines.push(format!(
-            "{more} more skills of the project are not used until you trust them; `/skills` lists them"
+            "{more} more skills of the project are not used until you trust them; run `/skills` to list them"
         ));
     }
-    for waiting in new().take(MAX_WAITING_TOLD) {
-        let name = &waiting.skill.name;
-        let place = waiting.skill.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
-        let changed = if waiting.has_changed { ", and has changed since you did" } else { "" };
+    for unapproved in new().take(MAX_LOGGED_UNAPPROVED) {
+        let name = &unapproved.skill.name;
+        let place = unapproved.skill.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
+        let changed =
+            if unapproved.has_changed { ", because it has changed since you trusted it" } else { "" };
         lines.push(format!(
-            "the project's skill `{name}` in {place} is not used until you trust it{changed}: `/skills trust {name}` in a \
-             session, or `--trust project` for all"
+            "the project's skill `{name}` in {place} is not used until you trust it{changed}; run `/skills trust {name}` in a \
+             session, or use `--trust project` to trust all"
         ));
     }
     for entry in skills.entries() {
@@ -309,14 +321,14 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
             lines.push(format!(
                 "the skill `{name}` cannot be loaded again and stays as it was: {}{}",
                 finding.message,
-                remedy(finding)
+                hint(finding)
             ));
         }
     }
     lines
 }
 
-/// What a user need do nothing about: the order of the places is known.
+/// Returns notes for which the user doesn't have to do anything, such as skills that are hidden by another one.
 fn notes(skills: &SkillSet) -> Vec<String> {
     let mut lines = Vec::new();
     for shadowed in skills.shadowed() {
@@ -324,7 +336,8 @@ fn notes(skills: &SkillSet) -> Vec<String> {
             Some(path) => path.display().to_string(),
             None => "the configuration".to_owned(),
         };
-        let (loser, winner) = (place(&shadowed.path), place(&shadowed.by));
+        let loser = place(&shadowed.path);
+        let winner = place(&shadowed.by);
         lines.push(format!("the skill `{}` in {loser} is hidden by the one in {winner}", shadowed.name));
     }
     lines

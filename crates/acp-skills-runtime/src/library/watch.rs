@@ -1,14 +1,15 @@
-//! Notices that skills have changed, and has them loaded again.
+//! Notices that skills on disk have changed, and has them loaded again.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `platform` | what watches can see, on each operating system |
-//! | `coverage` | which directories count, and what an event in one of them means |
+//! | `platform` | the capabilities of watches on each operating system |
+//! | `coverage` | the directories of interest, and the meaning of events in them |
 //! | `watcher` | the watches of the operating system |
-//! | `debounce` | changes until they have settled |
+//! | `debounce` | collecting changes until they have settled |
 //!
-//! One thread waits for changes, has the library search again, and brings the watches in line with what is there now.
-//! What was not watched until now may have changed just before, so it is searched once more: nothing falls in between.
+//! A thread waits for changes, starts a new search, and updates the watches. If a directory changes just before we
+//! start to watch it, there is no event. To avoid missing this change, each newly watched directory is searched
+//! again.
 
 mod coverage;
 mod debounce;
@@ -23,36 +24,38 @@ use std::{
 
 use notify::Watcher;
 use skills_core::discovery::Changes;
-
-pub(super) use self::{coverage::Coverage, debounce::Debounce};
-use self::{platform::Platform, watcher::Watches};
-use super::{Reloaded, WhenReloaded};
 use skills_core::exec::probe_threads;
 
-/// When there is no watch at all, another is asked for after this time.
+use self::{platform::Platform, watcher::Watches};
+use super::{Reloaded, WhenReloaded};
+
+pub(super) use self::{coverage::Coverage, debounce::Debounce};
+
+/// The time after which we try again if no watch could be added.
 const RETRY: Duration = Duration::from_mins(1);
 
-/// How many threads there must be room for: one is needed, and the proxy starts others in the same moments.
+/// The number of threads that should be available for the watcher. Only one is used, but the proxy also starts other
+/// threads at the same time.
 const SPARE_THREADS: usize = 4;
 
 /// Skills on disk that can be searched again.
 pub(super) trait Watched: Send + Sync {
-    /// What has to be watched for [`rescan`](Self::rescan) to hear of every change.
+    /// Returns all directories and files that have to be watched so that no change is missed.
     fn coverage(&self) -> Coverage;
 
-    /// Searches where something has changed. Says what came of it, when that is anything.
+    /// Searches again in the changed directories. Returns `None` if there are no changes to skills.
     fn rescan(&self, changes: &Changes) -> Option<Reloaded>;
 }
 
-/// Watches for as long as the library lives.
+/// Watches the skills on another thread as long as the library lives.
 pub(super) fn start(library: Weak<impl Watched + 'static>, debounce: Arc<Debounce>, changed: WhenReloaded) {
     let work = move || {
         let sink = Arc::clone(&debounce);
-        // A watcher whose own thread cannot be started does not say so, and panics when it is used.
+        // If `notify` can't start a thread, it will not return an error, but panic when it is used.
         if let Err(error) = probe_threads(SPARE_THREADS) {
             return cannot_watch(&error);
         }
-        match notify::recommended_watcher(move |event| sink.put(event)) {
+        match notify::recommended_watcher(move |event| sink.add_event(event)) {
             Ok(watcher) => watch(&library, Box::new(watcher), Platform::HERE, &debounce, &changed),
             Err(error) => cannot_watch(&error),
         }
@@ -63,7 +66,7 @@ pub(super) fn start(library: Weak<impl Watched + 'static>, debounce: Arc<Debounc
 }
 
 fn cannot_watch(why: &dyn std::error::Error) {
-    tracing::warn!("cannot watch for changes of skills: {why}; `/skills reload` finds them");
+    tracing::warn!("cannot watch the skills for changes: {why}; run `/skills reload` after a change");
 }
 
 fn watch(
@@ -74,8 +77,8 @@ fn watch(
     changed: &WhenReloaded,
 ) {
     let mut watches = Watches::new(watcher, platform);
-    let trusted_from_now = || platform.trusted_for.map(|time| Instant::now() + time);
-    let mut trusted_until = trusted_from_now();
+    let next_full_search = || platform.search_all_after.map(|time| Instant::now() + time);
+    let mut search_all_at = next_full_search();
     loop {
         let Some(here) = library.upgrade() else { return };
         let mut coverage = here.coverage();
@@ -83,22 +86,23 @@ fn watch(
             coverage.add_parents(platform.one_level);
         }
         let mut changes = watches.update(&coverage);
-        debounce.expect(coverage);
-        // Whoever drops the library closes the debounce, so nobody may hold it while waiting.
+        debounce.set_coverage(coverage);
+        // Don't hold the library while waiting. When it is dropped, the debounce is closed and this loop ends.
         drop(here);
-        // What is only searched because its watch is new has a good watch. To drop that would begin this again, for ever.
+        // If there are changes at this point, they are from new watches, and we should only search these directories.
+        // If we also removed the watches, they would be added again and the loop would never end.
         if changes.is_empty() {
             let retry = watches.are_lost().then(|| Instant::now() + RETRY);
-            match debounce.settled(trusted_until.or(retry)) {
+            match debounce.settled(search_all_at.or(retry)) {
                 Some(settled) => changes = settled,
                 None => return,
             }
             if changes.is_empty() {
-                // There is more to watch.
+                // There are new directories to watch.
                 continue;
             }
             if changes.everything {
-                trusted_until = trusted_from_now();
+                search_all_at = next_full_search();
             }
             watches.forget(&changes);
         }
@@ -110,7 +114,7 @@ fn watch(
                 removed = reloaded.removed,
                 changed = reloaded.changed,
                 took = ?reloaded.took,
-                "skills have changed"
+                "the skills have changed"
             );
             changed(reloaded);
         }

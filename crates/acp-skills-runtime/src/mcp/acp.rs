@@ -1,15 +1,15 @@
-//! MCP over the ACP connection (unstable): `mcp/message` requests of the agent's, answered by the same server.
+//! MCP over the ACP connection (unstable): `mcp/message` requests of the agent.
 //!
-//! The agent sends `{serverId, requestId, method, params}` and gets `{result}` or `{error}` of the inner request as the
-//! result of the outer one
-//! ([RFD](https://agentclientprotocol.com/rfds/mcp-over-acp)). Inside, each session has one connection of newline-delimited
-//! MCP to its server, on which requests get ids of our own. What the server says on a subscription goes to the agent as
-//! notifications with the id of the request that opened it.
+//! The agent sends `{serverId, requestId, method, params}`. The result of its request is either `{result}` or
+//! `{error}` of the inner MCP request ([RFD](https://agentclientprotocol.com/rfds/mcp-over-acp)). Each session has
+//! one internal connection of newline-delimited MCP to the server, where we use new request ids. Notifications that
+//! the server sends on a subscription are forwarded to the agent with the id of the request that opened the
+//! subscription.
 
 use std::{collections::HashMap, sync::Arc};
 
+use acp_skills_wire::{INTERNAL_ERROR, INVALID_PARAMS, Message, build};
 use parking_lot::Mutex;
-
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, WriteHalf},
@@ -21,12 +21,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
-use acp_skills_wire::{INTERNAL_ERROR, INVALID_PARAMS, Message, build};
 
-/// How much may wait between the connection and the server, in bytes.
+/// The size of the buffer between the connection and the server, in bytes.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// The connection of one session; it opens with the first request.
+/// The internal connection of one session. It opens with the first request.
 #[derive(Default)]
 pub(super) struct Connection(AsyncMutex<Option<Inner>>);
 
@@ -36,50 +35,50 @@ struct Inner {
     last_id: u64,
 }
 
-/// By the id of a request, where the answer goes, and the notifications that come before it. The lock guards the map; it is
-/// taken alone, and for a moment.
+/// The receivers of messages from the server, by request id. A receiver gets the notifications of a subscription and
+/// then the answer. No other lock is taken while the lock of the map is held.
 type Pending = Arc<Mutex<HashMap<u64, UnboundedSender<Value>>>>;
 
-/// Names the request that a notification belongs to.
+/// The member of a notification that names the request it belongs to.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 impl Connection {
-    /// Answers one `mcp/message` request.
+    /// Answers one `mcp/message` request. `send` is called with the lines for the agent.
     pub(super) async fn answer(
         &self,
         handler: &Handler,
         end: &CancellationToken,
         line: &[u8],
-        say: &mut (dyn FnMut(Vec<u8>) + Send),
+        send: &mut (dyn FnMut(Vec<u8>) + Send),
     ) {
         let Some(message) = Message::parse(line) else { return };
         let Some(id) = message.id() else { return };
         let request = message.params.and_then(|params| serde_json::from_slice::<Value>(params.raw()).ok());
         let Some(method) = request.as_ref().and_then(|request| request["method"].as_str()) else {
-            return say(build::error(&id, INVALID_PARAMS, "`mcp/message` needs a method"));
+            return send(build::error(&id, INVALID_PARAMS, "`mcp/message` has no `method`"));
         };
         let params = request.as_ref().map_or(Value::Null, |request| request["params"].clone());
         let mut messages = self.request(handler, end, method, params).await;
         let last = loop {
             match next(&mut messages).await {
-                Some(message) if message["id"].is_null() => say(notification(request.as_ref(), message)),
+                Some(message) if message["id"].is_null() => send(notification(request.as_ref(), message)),
                 last => break last,
             }
         };
-        say(match last {
+        send(match last {
             Some(mut answer) => {
-                // An error of the inner request is a result of the outer one.
+                // An error of the inner request is sent as a result of the outer one.
                 let outcome = match answer.get_mut("error") {
                     Some(error) => json!({ "error": error.take() }),
                     None => json!({ "result": answer["result"].take() }),
                 };
                 build::result(&id, &outcome)
             }
-            None => build::error(&id, INTERNAL_ERROR, "the session's skills server is closed"),
+            None => build::error(&id, INTERNAL_ERROR, "the skills server of the session is closed"),
         });
     }
 
-    /// Sends a request to the server. Returns what it says to it; nothing when there is no server any more.
+    /// Sends a request to the server. Returns the receiver of its messages, or `None` if the server is closed.
     async fn request(
         &self,
         handler: &Handler,
@@ -103,12 +102,12 @@ impl Connection {
     }
 }
 
-/// What the server says next to a request; `None` when it will say nothing more.
+/// Returns the server's next message, or `None` if there are no more.
 async fn next(messages: &mut Option<UnboundedReceiver<Value>>) -> Option<Value> {
     messages.as_mut()?.recv().await
 }
 
-/// A notification on the subscription that `request` opened, for the agent.
+/// Builds a notification for the agent, on the subscription that `request` opened.
 fn notification(request: Option<&Value>, mut message: Value) -> Vec<u8> {
     let id = |key: &str| request.map_or(Value::Null, |request| request[key].clone());
     let mut params = message["params"].take();
@@ -126,11 +125,11 @@ impl Inner {
     fn open(handler: Handler, end: CancellationToken) -> Self {
         let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
         tokio::spawn(async move {
-            // A server that does not come up shows in every request that stays without an answer.
+            // If the server fails to start, all requests are answered with an error below.
             if let Ok(running) =
                 rmcp::service::serve_server_with_ct(handler, tokio::io::split(theirs), end).await
             {
-                drop(running.waiting().await);
+                let _ = running.waiting().await;
             }
         });
         let (reader, writer) = tokio::io::split(ours);
@@ -147,11 +146,11 @@ impl Inner {
                     (None, None) => None,
                 };
                 if let Some(sender) = sender {
-                    // Whoever asked may have given up.
-                    drop(sender.send(message));
+                    // This fails if the request was cancelled.
+                    let _ = sender.send(message);
                 }
             }
-            // Nobody will be answered any more.
+            // Dropping the senders answers the remaining requests with an error.
             answers.lock().clear();
         });
         Self { writer, pending, last_id: 0 }

@@ -1,8 +1,9 @@
-//! The stdio transport: a process of our own binary that an agent starts as an MCP server, and that copies bytes
-//! between its stdin and stdout and the proxy. It holds no state and knows no MCP.
+//! The stdio transport: our own binary as a process that an agent starts as an MCP server. It copies bytes between
+//! its stdin and stdout and the proxy. There is no state, and messages are not parsed.
 //!
-//! It connects to the listener of the proxy and asks for an upgrade, so that one place decides who may come in. Address and
-//! token come in the environment: arguments can be read by everybody.
+//! The bridge connects to the listener of the proxy and asks for a protocol upgrade, so that access control is in one
+//! place. The address and the token are passed in environment variables, because any user can read command-line
+//! arguments.
 
 use std::{
     env,
@@ -12,50 +13,53 @@ use std::{
     time::Duration,
 };
 
-/// The hidden subcommand.
+/// The name of the hidden subcommand.
 pub const SUBCOMMAND: &str = "mcp-bridge";
 
-/// The last segment of the path of a bridge's endpoint.
+/// The last segment of the path of the bridge's endpoint.
 pub(super) const SEGMENT: &str = "bridge";
-/// The name of the protocol that a bridge upgrades to: newline-delimited MCP.
+/// The name of the protocol that the bridge upgrades to: newline-delimited MCP.
 pub(super) const PROTOCOL: &str = "mcp-stdio";
 
 const ADDRESS: &str = "ACP_SKILLS_BRIDGE_ADDRESS";
 const SESSION: &str = "ACP_SKILLS_BRIDGE_SESSION";
 const TOKEN: &str = "ACP_SKILLS_BRIDGE_TOKEN";
 
-const CONNECT_TIME: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a bridge cannot work.
+/// An error of the stdio bridge.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BridgeError {
-    /// A variable is missing: it was not the proxy's entry that started the bridge.
-    #[error("{variable} is not set: `{SUBCOMMAND}` is started by agents, with what the proxy tells them")]
+    /// An environment variable is missing or invalid, so the bridge was not started from the proxy's entry in
+    /// `mcpServers`.
+    #[error(
+        "{variable} is not set: `{SUBCOMMAND}` is started by agents, with an environment that the proxy provides"
+    )]
     Environment {
-        /// Its name.
+        /// The name of the variable.
         variable: &'static str,
-        /// What is wrong with it.
+        /// The problem with the variable.
         source: env::VarError,
     },
-    /// A variable holds no address.
-    #[error("{ADDRESS} is no address")]
+    /// The address in the environment is invalid.
+    #[error("{ADDRESS} is not a valid address")]
     Address(#[source] std::net::AddrParseError),
-    /// Nobody listens at the address, or the connection broke.
-    #[error("the proxy is gone")]
+    /// The connection to the proxy failed.
+    #[error("cannot connect to the proxy")]
     Gone(#[source] io::Error),
-    /// The proxy does not answer in time.
-    #[error("the proxy does not answer")]
+    /// The proxy did not answer in time.
+    #[error("the proxy did not answer in time")]
     NoAnswer(#[source] io::Error),
-    /// The system has no more threads for us.
+    /// The operating system refused to start a thread.
     #[error("the bridge cannot start a thread")]
     NoThread(#[source] io::Error),
-    /// The session has ended, or the token is wrong.
-    #[error("the proxy refuses: {0}")]
+    /// The proxy refused the connection, because the session has ended or the token is wrong.
+    #[error("the proxy refused the connection: {0}")]
     Refused(String),
 }
 
-/// What a bridge needs to know.
+/// Returns the environment variables of a bridge.
 pub(super) fn environment(address: SocketAddr, session: &str, token: &str) -> Vec<(String, String)> {
     vec![
         (ADDRESS.to_owned(), address.to_string()),
@@ -64,16 +68,18 @@ pub(super) fn environment(address: SocketAddr, session: &str, token: &str) -> Ve
     ]
 }
 
-/// Copies until one side ends.
+/// Copies bytes between stdin, stdout and the proxy until one side closes.
 ///
 /// # Errors
-/// The environment is not a bridge's, or the proxy is gone.
+/// Returns an error if the environment is not that of a bridge, or if the proxy cannot be reached or refuses the
+/// connection.
 pub fn run() -> Result<(), BridgeError> {
     let variable =
         |variable| env::var(variable).map_err(|source| BridgeError::Environment { variable, source });
     let address: SocketAddr = variable(ADDRESS)?.parse().map_err(BridgeError::Address)?;
-    let (session, token) = (variable(SESSION)?, variable(TOKEN)?);
-    let stream = TcpStream::connect_timeout(&address, CONNECT_TIME).map_err(BridgeError::Gone)?;
+    let session = variable(SESSION)?;
+    let token = variable(TOKEN)?;
+    let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).map_err(BridgeError::Gone)?;
     stream.set_nodelay(true).map_err(BridgeError::Gone)?;
     let mut reader = BufReader::new(stream.try_clone().map_err(BridgeError::Gone)?);
     let answer = upgrade(&stream, &mut reader, address, &session, &token).map_err(BridgeError::NoAnswer)?;
@@ -83,17 +89,18 @@ pub fn run() -> Result<(), BridgeError> {
 
     let writer = stream.try_clone().map_err(BridgeError::Gone)?;
     let copies = move || {
-        // Either end may go first; the other direction ends with it.
-        drop(copy(io::stdin().lock(), &writer));
-        drop(writer.shutdown(Shutdown::Write));
+        // If either side is closed, the other direction will end too.
+        let _ = copy(io::stdin().lock(), &writer);
+        let _ = writer.shutdown(Shutdown::Write);
     };
     thread::Builder::new().spawn(copies).map_err(BridgeError::NoThread)?;
-    // The agent may stop listening at any time.
-    drop(copy(reader, io::stdout().lock()));
+    // This fails if the agent stops reading, which is fine.
+    let _ = copy(reader, io::stdout().lock());
     Ok(())
 }
 
-/// Asks for the stream of MCP messages. Returns the first line of the answer, and leaves the reader behind its head.
+/// Requests the upgrade to a stream of MCP messages. Returns the first line of the answer. The reader is left at the
+/// start of the stream.
 fn upgrade(
     mut stream: &TcpStream,
     reader: &mut BufReader<TcpStream>,
@@ -101,13 +108,14 @@ fn upgrade(
     session: &str,
     token: &str,
 ) -> io::Result<String> {
-    stream.set_read_timeout(Some(CONNECT_TIME))?;
+    stream.set_read_timeout(Some(CONNECT_TIMEOUT))?;
     write!(
         stream,
         "GET /{session}/{SEGMENT} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
          Connection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n\r\n"
     )?;
-    let (mut status, mut line) = (String::new(), String::new());
+    let mut status = String::new();
+    let mut line = String::new();
     reader.read_line(&mut status)?;
     loop {
         line.clear();
@@ -122,7 +130,7 @@ fn upgrade(
     Ok(status)
 }
 
-/// Like [`io::copy`], but what was read is flushed at once.
+/// Copies bytes like [`io::copy`], but flushes after each read.
 fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     let mut buffer = vec![0; 16 * 1024];
     loop {

@@ -1,6 +1,7 @@
-//! What the record says of a call: which skill, and how it ended.
+//! The events of tool calls, for the record.
 //!
-//! Of what the model wrote only that goes in which names something that is there: a skill, its tool, a file of it.
+//! To keep contents out of the record, text from the model is only used if it is the name of a skill that exists, or
+//! of a tool or file in that skill.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use skills_core::{
 
 use crate::events::{ActivatedBy, End, EventKind, Outcome};
 
-/// A call of one of our tools, as it begins.
+/// A call of one of our tools, at its start.
 pub(super) struct Call<'a> {
     pub(super) toolbox: &'a Toolbox,
     pub(super) context: &'a CallContext,
@@ -21,17 +22,18 @@ pub(super) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The skill that it is about.
+    /// Returns the skill that the call is about, if it exists and the model may use it.
     pub(super) fn skill(&self) -> Option<&'a Skill> {
         let argument = if self.tool == ACTIVATE_SKILL { "name" } else { "skill" };
         self.toolbox.usable(self.text(argument)?, self.context).map(|skill| &**skill)
     }
 
-    fn text(&self, argument: &str) -> Option<&'a str> {
+    /// Returns an argument if it is a string.
+    pub(super) fn text(&self, argument: &str) -> Option<&'a str> {
         self.arguments.get(argument)?.as_str()
     }
 
-    /// What happened: there is no output when nobody wanted it any more.
+    /// Returns the event of a finished call. `output` is `None` if the call was cancelled.
     pub(super) fn event(&self, output: Option<&ToolOutput>, time: Duration) -> EventKind {
         let found = self.skill();
         let skill = found.map(|skill| skill.name.to_string());
@@ -77,7 +79,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The instructions of a skill were given to the model as `text`.
+/// Returns the event of an activation. The model received the instructions as `text`.
 pub(super) fn activated(skill: &Skill, by: ActivatedBy, text: &str, time: Duration) -> EventKind {
     let bytes = text.len() as u64;
     let end = End { outcome: Outcome::Ok, error: None, bytes, ms: time.into() };
@@ -85,7 +87,7 @@ pub(super) fn activated(skill: &Skill, by: ActivatedBy, text: &str, time: Durati
     EventKind::SkillActivated { skill: skill_name, path: path(skill), by, tokens: tokens(text), end }
 }
 
-/// The instructions of a skill could not be had.
+/// Returns the event of an activation that failed.
 pub(super) fn not_activated(skill: &Skill, by: ActivatedBy, time: Duration) -> EventKind {
     let error = Some("ActivationFailed".to_owned());
     let end = End { outcome: Outcome::Error, error, bytes: 0, ms: time.into() };

@@ -1,10 +1,10 @@
-//! Who is notified that lists have changed: clients of the older revisions, on their connection, and subscriptions of
-//! the stateless one (`subscriptions/listen`).
+//! Notifications that the lists of tools, prompts or resources have changed. Clients of the older revisions of MCP
+//! get them on their connection. Clients of the stateless revision get them on subscriptions
+//! (`subscriptions/listen`).
 
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
-
 use rmcp::{
     Peer, RoleServer,
     model::{
@@ -16,20 +16,20 @@ use rmcp::{
 use skills_core::{Difference, Toolbox};
 use tokio::time::timeout;
 
-/// A client that takes nothing for this long counts as gone.
-const SEND_TIME: Duration = Duration::from_secs(5);
+/// The send timeout. A client that doesn't accept a notification in this time counts as disconnected.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Which lists have changed.
+/// The lists that have changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Lists {
-    /// The tools, or what they take.
+    /// True if tools or their parameters have changed.
     tools: bool,
-    /// The prompts and the resources, which show the same of a skill.
+    /// True if prompts and resources have changed. Both show the same properties of a skill.
     skills: bool,
 }
 
 impl Lists {
-    /// What differs between these tools.
+    /// Returns the lists that differ between two toolboxes.
     pub(super) fn between(before: &Toolbox, after: &Toolbox) -> Self {
         if before.skills().ptr_eq(after.skills()) {
             return Self::default();
@@ -61,7 +61,7 @@ impl Lists {
     }
 }
 
-/// Where changes are sent to.
+/// A receiver of notifications.
 #[derive(Clone)]
 enum Listener {
     Client(Peer<RoleServer>),
@@ -73,57 +73,59 @@ impl Listener {
         matches!(self, Self::Client(peer) if peer.is_transport_closed())
     }
 
-    /// Whether this is the client at the other end of `peer`: both have what it said when it came.
+    /// Returns true if this is the client at the other end of `peer`. Clones of a peer share the client's
+    /// information.
     fn is_client(&self, peer: &Peer<RoleServer>) -> bool {
         let Self::Client(other) = self else { return false };
         match (other.peer_info(), peer.peer_info()) {
             (Some(other), Some(info)) => Arc::ptr_eq(&other, &info),
-            // Whoever did not say who it is.
+            // There is no way to distinguish clients without this information.
             (other, info) => other.is_none() && info.is_none(),
         }
     }
 
-    /// Sends a notification. Returns whether the other side is still there.
+    /// Sends a notification. Returns false if the receiver disconnected.
     async fn notify(&self, notification: ServerNotification) -> bool {
         match self {
             Self::Client(peer) => {
-                matches!(timeout(SEND_TIME, peer.send_notification(notification)).await, Ok(Ok(())))
+                matches!(timeout(SEND_TIMEOUT, peer.send_notification(notification)).await, Ok(Ok(())))
             }
             Self::Subscription(sink) => {
                 let wanted = wants(sink.accepted(), &notification);
-                !wanted || matches!(timeout(SEND_TIME, sink.send(notification)).await, Ok(Ok(())))
+                !wanted || matches!(timeout(SEND_TIMEOUT, sink.send(notification)).await, Ok(Ok(())))
             }
         }
     }
 }
 
 fn wants(filter: &SubscriptionFilter, notification: &ServerNotification) -> bool {
-    let wish = match notification {
+    let wanted = match notification {
         ServerNotification::ToolListChangedNotification(_) => filter.tools_list_changed,
         ServerNotification::PromptListChangedNotification(_) => filter.prompts_list_changed,
         ServerNotification::ResourceListChangedNotification(_) => filter.resources_list_changed,
         _ => None,
     };
-    wish == Some(true)
+    wanted == Some(true)
 }
 
-/// Everybody who is notified of the changes in one session.
+/// The receivers of the notifications of one session.
 #[derive(Default)]
 pub(super) struct Listeners {
-    /// Guards the listeners. Taken alone, and never while something is sent.
+    /// Guards the receivers. It is not held while notifications are sent, and no other lock is taken while it is
+    /// held.
     registry: Mutex<Registry>,
 }
 
 #[derive(Default)]
 struct Registry {
-    /// The number of the newest.
+    /// The number of the latest receiver.
     newest: u64,
     listeners: Vec<(u64, Listener)>,
 }
 
 impl Registry {
     fn add(&mut self, listener: Listener) -> u64 {
-        // Agents come and go without a word.
+        // Clients can disconnect without notice.
         self.listeners.retain(|(_, listener)| !listener.is_gone());
         self.newest += 1;
         self.listeners.push((self.newest, listener));
@@ -140,29 +142,29 @@ impl Listeners {
         self.registry().listeners.retain(|(other, _)| *other != number);
     }
 
-    /// A client has connected.
+    /// Adds a client that has connected.
     pub(super) fn connected(&self, peer: Peer<RoleServer>) {
         let mut registry = self.registry();
-        // Nothing keeps a client from saying so again and again.
+        // A client may send `notifications/initialized` repeatedly.
         if !registry.listeners.iter().any(|(_, listener)| listener.is_client(&peer)) {
             registry.add(Listener::Client(peer));
         }
     }
 
-    /// The part of a filter that is granted: whole lists, and no single resource.
+    /// Returns the accepted part of a filter: whole lists, but no single resources.
     pub(super) fn accept(requested: &SubscriptionFilter) -> SubscriptionFilter {
         let mut accepted = requested.clone();
         accepted.resource_subscriptions = None;
         accepted
     }
 
-    /// A subscription was opened; it ends when the value is dropped.
+    /// Adds a subscription. It ends when the returned value is dropped.
     pub(super) fn subscribed(&self, sink: SubscriptionSink) -> Subscribed<'_> {
         Subscribed { listeners: self, number: self.registry().add(Listener::Subscription(sink)) }
     }
 
-    /// Notifies everybody of a change.
-    pub(super) async fn tell(&self, lists: Lists) {
+    /// Notifies all receivers of a change.
+    pub(super) async fn notify(&self, lists: Lists) {
         let listeners = self.registry().listeners.clone();
         for (number, listener) in listeners {
             for notification in lists.notifications() {
@@ -174,14 +176,14 @@ impl Listeners {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of receivers.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.registry().listeners.len()
     }
 }
 
-/// A subscription that is open.
+/// An open subscription.
 pub(super) struct Subscribed<'l> {
     listeners: &'l Listeners,
     number: u64,

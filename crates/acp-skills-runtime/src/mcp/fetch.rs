@@ -1,8 +1,9 @@
-//! Texts of skills that the proxy itself puts in front of a prompt: because the user asked for a skill by name, or
-//! because the agent has no tools to ask for one.
+//! Texts of skills that are added to a prompt. This is used if the user invoked a skill, or if the agent doesn't have
+//! tools to activate one.
 
 use std::{sync::Arc, time::Instant};
 
+use acp_skills_intercept::{Fetched, NotFetched, Wanted};
 use skills_core::{
     Skill, Toolbox,
     catalog::Guide,
@@ -11,25 +12,27 @@ use skills_core::{
 
 use super::calls;
 use crate::events::{ActivatedBy, EventKind};
-use acp_skills_intercept::{Fetched, NotFetched, Wanted};
 
-/// How many skills are put in front of one prompt at most.
+/// The maximum number of skills that are added to one prompt.
 const MAX_SKILLS: usize = 2;
-/// How many bytes of them together.
+/// The maximum total size of these skills, in bytes.
 const MAX_BYTES: usize = 20 * 1024;
-/// How many words a skill must share with the prompt: one alone is chance.
+/// The minimum number of words that a skill must share with the prompt. A single word could be a coincidence.
 const MIN_WORDS: usize = 2;
-/// How much worse than the best one a skill may fit.
+/// The minimum score of a skill, as a share of the best score.
 const MIN_SHARE: f32 = 0.5;
 
-/// The text for a prompt; fails when there should be one.
+/// Returns the text for a prompt. It is empty if there is no such skill or if none matches.
+///
+/// # Errors
+/// Returns an error if the skill that the user named cannot be activated.
 pub(super) async fn text(toolbox: &Toolbox, wanted: Wanted) -> Result<Fetched, NotFetched> {
     match wanted {
         Wanted::Skill { name, arguments, tools } => {
             let Some(skill) = toolbox.skills().get(&name) else { return Ok(Fetched::default()) };
             let guide = if tools { Guide::Tools } else { Guide::Files };
-            let (text, what) = activate(toolbox, skill, arguments, guide, ActivatedBy::User).await?;
-            Ok(Fetched { text: Some(text), activations: vec![what] })
+            let (text, event) = activate(toolbox, skill, arguments, guide, ActivatedBy::User).await?;
+            Ok(Fetched { text: Some(text), activations: vec![event] })
         }
         Wanted::BestFor(words) => Ok(best(toolbox, words).await.unwrap_or_default()),
     }
@@ -43,11 +46,13 @@ async fn activate(
     by: ActivatedBy,
 ) -> Result<(String, EventKind), NotFetched> {
     let started = Instant::now();
-    // The arguments stand in the prompt too, as the user's own words, so they are not repeated behind the text.
+    tracing::Span::current().record("skill", skill.name.as_str());
+    // The prompt already contains the arguments, as the user wrote them, so they are not repeated after the text.
     match toolbox.activate(skill, Some(arguments), guide).await {
         Ok(activation) => {
-            let what = calls::activated(skill, by, &activation.text, started.elapsed());
-            Ok((activation.text, what))
+            tracing::debug!(skill = %skill.name, bytes = activation.text.len(), "fetched the text of a skill for a prompt");
+            let event = calls::activated(skill, by, &activation.text, started.elapsed());
+            Ok((activation.text, event))
         }
         Err(error) => Err(NotFetched {
             why: format!("The skill `{}` cannot be activated: {error}", skill.name),
@@ -65,11 +70,11 @@ async fn best(toolbox: &Toolbox, words: String) -> Option<Fetched> {
     let mut activations = Vec::new();
     for hit in found.iter().filter(fits) {
         match activate(toolbox, &hit.skill, String::new(), Guide::Files, ActivatedBy::Prompt).await {
-            Ok((text, what)) if texts.iter().map(String::len).sum::<usize>() + text.len() <= MAX_BYTES => {
+            Ok((text, event)) if texts.iter().map(String::len).sum::<usize>() + text.len() <= MAX_BYTES => {
                 texts.push(text);
-                activations.push(what);
+                activations.push(event);
             }
-            Ok(_) => tracing::info!(skill = %hit.skill.name, "too long to be put in front of a prompt"),
+            Ok(_) => tracing::info!(skill = %hit.skill.name, "the skill is too long to be added to a prompt"),
             Err(error) => {
                 tracing::warn!("{}", error.why);
                 activations.extend(error.failed);

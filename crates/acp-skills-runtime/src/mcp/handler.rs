@@ -1,11 +1,15 @@
-//! The MCP server of one session: `skills-core`'s toolbox, spoken as MCP.
+//! [`Handler`]: the MCP server of one session, which offers the toolbox of `skills-core` over MCP.
 //!
-//! rmcp answers `initialize` of the older revisions and the stateless requests of 2026-07-28 from this one handler.
+//! rmcp uses this handler both for the older revisions of MCP, which begin with `initialize`, and for the stateless requests of
+//! 2026-07-28.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use acp_skills_intercept::{Input, SessionKey};
 use parking_lot::Mutex;
-
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -20,8 +24,9 @@ use rmcp::{
 use skills_core::{
     CallContext, SkillName, SkillSet, ToolDefinition, ToolOutput,
     activation::BodyCache,
-    toolbox::{ACTIVATE_SKILL, Content},
+    toolbox::{ACTIVATE_SKILL, Content, RUN_SKILL_SCRIPT},
 };
+use tracing::{Instrument, Span, debug_span};
 
 use super::{
     Inputs,
@@ -33,36 +38,37 @@ use super::{
 use crate::{
     activity::{Activity, Observer, ToolCall},
     events::EventKind,
+    spans::Spans,
 };
-use acp_skills_intercept::Input;
-use acp_skills_intercept::SessionKey;
 
-/// The tools of one session. All clones are the same.
+/// The receivers of everything that happens on a server: the interceptor, the observer and the log.
+#[derive(Clone)]
+pub(super) struct Reports {
+    pub(super) inputs: Inputs,
+    pub(super) observer: Option<Observer>,
+    pub(super) spans: Spans,
+}
+
+/// The MCP server of one session. Cheap to clone; all clones share their state.
 #[derive(Clone)]
 pub(super) struct Handler {
     session: SessionKey,
-    /// Guards what is served now. Taken alone, and for a moment.
+    /// Guards the tools that are served. No other lock is taken while it is held.
     serving: Arc<Mutex<Serving>>,
-    inputs: Inputs,
-    observer: Option<Observer>,
+    reports: Reports,
     pub(super) listeners: Arc<Listeners>,
-    /// Bodies that were fetched for resources.
+    /// A cache of the instructions of skills that were read as resources.
     bodies: BodyCache,
 }
 
 impl Handler {
-    pub(super) fn new(
-        session: SessionKey,
-        serving: Serving,
-        inputs: Inputs,
-        observer: Option<Observer>,
-    ) -> Self {
+    pub(super) fn new(session: SessionKey, serving: Serving, reports: Reports) -> Self {
         let serving = Arc::new(Mutex::new(serving));
         let listeners = Arc::default();
-        Self { session, serving, inputs, observer, listeners, bodies: BodyCache::default() }
+        Self { session, serving, reports, listeners, bodies: BodyCache::default() }
     }
 
-    /// Serves these skills from now on. Returns which lists differ from before.
+    /// Replaces the skills that are served. Returns the lists that have changed.
     pub(super) fn serve(&self, skills: &SkillSet, context: CallContext) -> Lists {
         let mut serving = self.serving.lock();
         let toolbox = serving.toolbox.with_skills(skills.clone());
@@ -70,35 +76,70 @@ impl Handler {
         Lists::between(&before.toolbox, &serving.toolbox)
     }
 
+    /// Returns the tools that are served now.
     pub(super) fn now(&self) -> Serving {
         self.serving.lock().clone()
     }
 
-    /// Runs `work`, which blocks, on a thread for that.
+    /// Runs `work`, which may block, on another thread.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Serving, &BodyCache) -> Result<T, ErrorData> + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let (serving, bodies) = (self.now(), self.bodies.clone());
+        let serving = self.now();
+        let bodies = self.bodies.clone();
         let done = tokio::task::spawn_blocking(move || work(&serving, &bodies)).await;
         done.unwrap_or_else(|_| Err(ErrorData::internal_error("interrupted", None)))
     }
 
-    /// Somebody has come who knows the token.
+    /// Reports that the agent has connected with the token.
     pub(super) fn connected(&self) {
-        // Fails only while the relay is being taken down.
-        drop(self.inputs.send(Input::Connected(self.session)));
+        self.report(Input::Connected(self.session));
     }
 
-    /// A skill was activated, by the model, or by the user through the agent.
+    /// Reports that a skill was activated by the model, or by the user with an MCP prompt.
     pub(super) fn activated(&self, skill: &SkillName) {
-        // Fails only while the relay is being taken down.
-        drop(self.inputs.send(Input::Activated(self.session, skill.clone())));
+        self.report(Input::Activated(self.session, skill.clone()));
     }
 
-    fn recorded(&self, what: EventKind) {
-        // As above.
-        drop(self.inputs.send(Input::Recorded(self.session, what)));
+    fn recorded(&self, kind: EventKind) {
+        self.report(Input::Recorded(self.session, kind));
+    }
+
+    fn report(&self, input: Input) {
+        // This only fails if the relay is shutting down.
+        let _ = self.reports.inputs.send(input);
+    }
+
+    /// Returns the span of a tool call. The span of a script is inside it, because a script can run for a long time.
+    fn span_of(&self, call: &Call<'_>) -> Span {
+        let skill = call.skill().map(|skill| skill.name.as_str());
+        let span = debug_span!(parent: self.reports.spans.current(self.session), "tool_call", tool = call.tool, skill);
+        if call.tool == RUN_SKILL_SCRIPT {
+            return debug_span!(parent: &span, "script", script = call.text("script"));
+        }
+        span
+    }
+
+    /// Reports the end of a call to the record, the log and the observer.
+    fn called(&self, call: &Call<'_>, output: &ToolOutput, duration: Duration) {
+        if call.tool == ACTIVATE_SKILL
+            && !output.is_error
+            && let Some(skill) = call.skill()
+        {
+            self.activated(&skill.name);
+        }
+        self.recorded(call.event(Some(output), duration));
+        tracing::info!(tool = %call.tool, failed = output.is_error, "tool call");
+        if let Some(observer) = &self.reports.observer {
+            observer(&Activity::Called(Box::new(ToolCall {
+                session: self.session,
+                tool: call.tool.to_owned(),
+                arguments: call.arguments.clone(),
+                output: output.clone(),
+                duration,
+            })));
+        }
     }
 }
 
@@ -133,9 +174,8 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let tools = self.now().toolbox.definitions().into_iter().map(tool).collect();
-        // Fails only while the relay is being taken down.
-        let _ = self.inputs.send(Input::ToolsListed(self.session));
-        if let Some(observer) = &self.observer {
+        self.report(Input::ToolsListed(self.session));
+        if let Some(observer) = &self.reports.observer {
             let revision = context.protocol_version().map(|revision| revision.to_string());
             observer(&Activity::Listed { session: self.session, revision });
         }
@@ -151,29 +191,24 @@ impl ServerHandler for Handler {
         let started = Instant::now();
         let Serving { toolbox, context: caller } = self.now();
         let call = Call { toolbox: &toolbox, context: &caller, tool: &request.name, arguments: &arguments };
-        tokio::select! {
-            output = toolbox.call(&request.name, arguments.clone(), &caller) => {
-                let is_activation = request.name == ACTIVATE_SKILL && !output.is_error;
-                if let Some(skill) = call.skill().filter(|_| is_activation) {
-                    self.activated(&skill.name);
+        let span = self.span_of(&call);
+        let answer = async {
+            tracing::debug!("the tool call has started");
+            tokio::select! {
+                output = toolbox.call(&request.name, arguments.clone(), &caller) => {
+                    self.called(&call, &output, started.elapsed());
+                    Ok(result(output).into())
                 }
-                self.recorded(call.event(Some(&output), started.elapsed()));
-                tracing::info!(tool = %request.name, failed = output.is_error, "tool call");
-                if let Some(observer) = &self.observer {
-                    let duration = started.elapsed();
-                    let (session, tool) = (self.session, request.name.into_owned());
-                    let call = ToolCall { session, tool, arguments, output: output.clone(), duration };
-                    observer(&Activity::Called(Box::new(call)));
+                never = progress::report(&request.name, &context) => never,
+                // Dropping the call ends its programs. The agent doesn't read the answer.
+                () = context.ct.cancelled() => {
+                    tracing::debug!("the tool call was cancelled");
+                    self.recorded(call.event(None, started.elapsed()));
+                    Err(ErrorData::internal_error("cancelled", None))
                 }
-                Ok(result(output).into())
             }
-            never = progress::report(&request.name, &context) => never,
-            // Dropping the call ends what it runs; nobody reads the answer.
-            () = context.ct.cancelled() => {
-                self.recorded(call.event(None, started.elapsed()));
-                Err(ErrorData::internal_error("cancelled", None))
-            }
-        }
+        };
+        answer.instrument(span).await
     }
 
     async fn list_prompts(
@@ -189,9 +224,9 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let (result, skill, what) = prompts::get(&self.now().toolbox, request).await?;
+        let (result, skill, event) = prompts::get(&self.now().toolbox, request).await?;
         self.activated(&skill);
-        self.recorded(what);
+        self.recorded(event);
         Ok(result.into())
     }
 
@@ -213,7 +248,7 @@ impl ServerHandler for Handler {
         let read =
             move |serving: &Serving, bodies: &BodyCache| resources::read(serving, bodies, &request.uri);
         let read = self.blocking(read).await?;
-        if let (Some(observer), Some((skill, path))) = (&self.observer, resources::parse(&uri)) {
+        if let (Some(observer), Some((skill, path))) = (&self.reports.observer, resources::parse(&uri)) {
             observer(&Activity::ResourceRead { session: self.session, skill, path });
         }
         Ok(read.into())
@@ -238,13 +273,13 @@ impl ServerHandler for Handler {
 }
 
 fn tool(definition: ToolDefinition) -> Tool {
-    // Some agents give the model all of a definition, so nothing is said twice and no default spelled out: what is not
-    // said to be read-only may destroy things. The title is a member of its own.
+    // Some agents pass the whole definition to the model, so we don't include defaults and don't repeat the title.
+    // According to the spec, tools that are not read-only are destructive by default.
     let annotations = ToolAnnotations::new().read_only(definition.read_only);
     let mut tool = Tool::new(definition.name, definition.description, definition.input_schema);
     tool.title = Some(definition.title.into_owned());
     tool.annotations = Some(annotations);
-    // Claude Code hides tools behind a search of its own unless they say that they are always needed.
+    // With this, Claude Code always loads the tools. Otherwise they are only found with a tool search.
     let mut meta = MetaObject::new();
     meta.insert("anthropic/alwaysLoad".to_owned(), true.into());
     tool.meta = Some(meta);
@@ -264,7 +299,7 @@ fn block(content: Content) -> ContentBlock {
     match content {
         Content::Text(text) => ContentBlock::text(text),
         Content::Image { media_type, data } => ContentBlock::image(STANDARD.encode(data), media_type),
-        // A kind of content that a newer core has; its debug form is better than nothing.
+        // A newer version of `skills-core` may have more kinds of content. We send their debug output.
         other => ContentBlock::text(format!("{other:?}")),
     }
 }

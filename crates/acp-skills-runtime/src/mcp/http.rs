@@ -1,11 +1,11 @@
-//! The listener on loopback, and where its requests go: to the MCP server of a session, or to the stream of a bridge.
+//! The listener on loopback. It routes requests to the MCP server of a session, or to the stream of a bridge.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `access` | which requests may come in |
-//! | `backpressure` | holding back agents that do not read what a bridge brings them |
-//! | `in_flight` | how many requests of a bridge are under way |
-//! | `unauthenticated` | connections that have not shown a token yet |
+//! | `access` | access control |
+//! | `backpressure` | back-pressure for agents that don't read the output of a bridge |
+//! | `in_flight` | the limit for a bridge's requests in flight |
+//! | `unauthenticated` | connections that have not sent a token yet |
 
 mod access;
 mod backpressure;
@@ -54,12 +54,13 @@ use super::{Server, Servers, bridge, handler::Handler};
 /// The last segment of the path of the MCP endpoint.
 pub(super) const MCP: &str = "mcp";
 
-/// How long a connection may be silent, also between requests: longer than clients keep theirs.
-const HEADER_TIME: Duration = Duration::from_secs(150);
+/// The timeout for reading the headers of a request, which includes the idle time between requests. It is longer than
+/// the keep-alive times of known clients.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(150);
 
 type Body = BoxBody<Bytes, Infallible>;
 
-/// How many MCP sessions one endpoint may have. Clients that begin again and again end none of the old ones.
+/// The maximum number of MCP sessions of one endpoint. Some clients start new sessions without ending the old ones.
 const MAX_MCP_SESSIONS: usize = 256;
 
 /// MCP over HTTP for one session.
@@ -70,7 +71,8 @@ pub(super) struct Service {
 
 impl Service {
     pub(super) fn new(handler: Handler, end: CancellationToken) -> Self {
-        // Sessions for the older revisions: some agents fail when a GET for the event stream is refused.
+        // Enable sessions for the older revisions. Without this, GET requests for the event stream are refused, and
+        // some agents fail.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(true)
             .with_sse_retry(None)
@@ -81,43 +83,42 @@ impl Service {
         Self { http, sessions }
     }
 
-    /// Answers a request that has shown the token.
+    /// Answers a request that was authenticated.
     async fn handle<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: hyper::body::Body + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        // Only `initialize` of the older revisions has neither header, and begins a session.
+        // Only an `initialize` request of the older revisions has neither header. It starts a session.
         let headers = request.headers();
         let begins = !headers.contains_key("Mcp-Session-Id") && !headers.contains_key("MCP-Protocol-Version");
         if begins && self.sessions.sessions.read().await.len() >= MAX_MCP_SESSIONS {
-            return refuse(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many MCP sessions: end those that are not used",
-            );
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many MCP sessions: end the unused ones");
         }
         self.http.handle(request).await
     }
 }
 
-/// The MCP sessions of one endpoint.
+/// Creates the manager for the MCP sessions of one endpoint.
 fn sessions() -> LocalSessionManager {
     let mut sessions = LocalSessionManager::default();
-    // No event without data: Gemini takes one for broken JSON and hangs up.
+    // Don't send events without data. Gemini tries to parse the empty data as JSON, fails, and disconnects.
     sessions.session_config.sse_retry = None;
-    // A user may think for hours; few agents begin again when their session is gone. It ends with the endpoint.
+    // Don't let sessions expire, because the user may pause for hours and few agents would start a new session. They
+    // are removed with the endpoint.
     sessions.session_config.keep_alive = None;
     sessions
 }
 
-/// Opens the listener, on a port that the system chooses.
+/// Opens the listener on a port that the operating system chooses.
 pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     let _inside = runtime.enter();
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let (servers, end) = (servers.downgrade(), servers.end());
+    let end = servers.end();
+    let servers = servers.downgrade();
     let unauthenticated = Unauthenticated::default();
     runtime.spawn(async move {
         loop {
@@ -128,15 +129,15 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
             match accepted {
                 Ok((stream, _)) => match servers.upgrade() {
                     Some(servers) => {
-                        // Answers are small and waited for.
-                        drop(stream.set_nodelay(true));
-                        drop(tokio::spawn(serve(stream, unauthenticated.admit(), Servers(servers))));
+                        // Send small answers without delay. If this fails, answers are only slower.
+                        let _ = stream.set_nodelay(true);
+                        tokio::spawn(serve(stream, unauthenticated.admit(), Servers(servers)));
                     }
                     None => return,
                 },
                 Err(error) => {
-                    // The process may be out of descriptors; others will be closed in a moment.
-                    tracing::warn!(%error, "cannot accept a connection");
+                    // This happens if there are no file descriptors left. Wait for other connections to be closed.
+                    tracing::warn!(%error, "cannot accept an MCP connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             }
@@ -145,7 +146,7 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
     Ok(address)
 }
 
-/// Serves one connection, for as long as it is welcome.
+/// Serves one connection until it closes, or until its admission expires.
 async fn serve<S>(stream: S, admission: Admission, servers: Servers)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -153,25 +154,26 @@ where
     let admission = Arc::new(admission);
     let shared = Arc::clone(&admission);
     let service = service_fn(move |request| {
-        let (servers, admission) = (servers.clone(), Arc::clone(&shared));
+        let servers = servers.clone();
+        let admission = Arc::clone(&shared);
         async move { Ok::<_, Infallible>(route(request, &admission, &servers).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIME)
+        .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     tokio::select! {
         ended = connection => if let Err(error) = ended {
-            tracing::debug!(%error, "a connection ended");
+            tracing::debug!(%error, "an MCP connection failed");
         },
-        () = admission.expires() => tracing::debug!("a connection showed no token in time"),
+        () = admission.expires() => tracing::debug!("closed a connection that sent no token in time"),
     }
 }
 
 async fn route(request: Request<Incoming>, admission: &Admission, servers: &Servers) -> Response<Body> {
     if !access::is_local(request.headers()) {
-        return refuse(StatusCode::FORBIDDEN, "this server is for programs on this machine");
+        return refuse(StatusCode::FORBIDDEN, "only programs on this machine may connect");
     }
     let path = request.uri().path().trim_start_matches('/').to_owned();
     let Some((session, segment)) = path.split_once('/') else {
@@ -186,7 +188,7 @@ async fn route(request: Request<Incoming>, admission: &Admission, servers: &Serv
         return response;
     }
     admission.authenticated();
-    server.welcome();
+    server.connected();
     match segment {
         MCP => server.http.handle(request).await,
         bridge::SEGMENT => upgrade(request, server),
@@ -194,7 +196,7 @@ async fn route(request: Request<Incoming>, admission: &Admission, servers: &Serv
     }
 }
 
-/// Turns the connection of a bridge into a stream of MCP messages.
+/// Upgrades the connection of a bridge to a stream of MCP messages.
 fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
     let wanted = request.headers().get(UPGRADE).is_some_and(|value| value == bridge::PROTOCOL);
     if !wanted {
@@ -203,7 +205,7 @@ fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
     tokio::spawn(async move {
         let stream = match hyper::upgrade::on(request).await {
             Ok(stream) => TokioIo::new(stream),
-            Err(error) => return tracing::debug!(%error, "a bridge did not come through"),
+            Err(error) => return tracing::debug!(%error, "the upgrade of a bridge failed"),
         };
         let served = rmcp::service::serve_server_with_ct(
             server.handler.clone(),
@@ -211,9 +213,11 @@ fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
             server.end.child_token(),
         );
         match served.await {
-            // Ends with the connection, and reports nothing that anybody could act on.
-            Ok(running) => drop(running.waiting().await),
-            Err(error) => tracing::debug!(%error, "a bridge said nothing useful"),
+            // This waits for the connection to be closed. There is nothing to do with the result.
+            Ok(running) => {
+                let _ = running.waiting().await;
+            }
+            Err(error) => tracing::debug!(%error, "the handshake of a bridge failed"),
         }
     });
     let mut response = refuse(StatusCode::SWITCHING_PROTOCOLS, "");
@@ -223,7 +227,7 @@ fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
     response
 }
 
-/// The messages of a bridge, whose agent is held back when it asks for more than it reads or than is worked on.
+/// Returns the MCP transport over a bridge's stream, with back-pressure and a limit for requests in flight.
 fn transport<S>(stream: S) -> impl Transport<RoleServer> + 'static
 where
     S: AsyncRead + AsyncWrite + Send + 'static,

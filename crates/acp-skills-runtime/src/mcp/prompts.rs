@@ -1,7 +1,8 @@
-//! Skills as MCP prompts, for agents that show those to their users: one for each skill that a user may invoke.
+//! Skills as MCP prompts, one for each skill that the user may invoke. Some agents show these to their users.
 
 use std::time::Instant;
 
+use acp_skills_intercept::spelled;
 use rmcp::{
     ErrorData,
     model::{
@@ -13,12 +14,11 @@ use skills_core::{SkillName, Toolbox, catalog::Guide};
 
 use super::calls;
 use crate::events::{ActivatedBy, EventKind};
-use acp_skills_intercept::spelled;
 
-/// The name of the only argument: what the user writes behind the command.
+/// The name of the only argument: the text that the user writes after the command.
 const ARGUMENTS: &str = "arguments";
 
-/// The prompts.
+/// Returns the list of prompts.
 pub(super) fn list(toolbox: &Toolbox) -> ListPromptsResult {
     let prompts = spelled(toolbox.skills()).into_iter().map(|(word, skill)| {
         let mut argument = PromptArgument::new(ARGUMENTS).with_required(false);
@@ -31,7 +31,10 @@ pub(super) fn list(toolbox: &Toolbox) -> ListPromptsResult {
     ListPromptsResult::with_all_items(prompts.collect())
 }
 
-/// What a prompt says, which skill it activates, and that for the record.
+/// Returns the text of a prompt, the skill that it activates, and the event for the record.
+///
+/// # Errors
+/// Returns an error if there is no such prompt, or if the skill cannot be activated.
 pub(super) async fn get(
     toolbox: &Toolbox,
     request: GetPromptRequestParams,
@@ -52,7 +55,7 @@ pub(super) async fn get(
                 None,
             )
         })?;
-    let what = calls::activated(skill, ActivatedBy::Model, &activation.text, started.elapsed());
+    let event = calls::activated(skill, ActivatedBy::Model, &activation.text, started.elapsed());
     let mut messages = vec![PromptMessage::new_text(Role::User, activation.text)];
     if !words.is_empty() {
         messages.push(PromptMessage::new_text(Role::User, words));
@@ -60,6 +63,6 @@ pub(super) async fn get(
     Ok((
         GetPromptResult::new(messages).with_description(skill.description.as_str()),
         skill.name.clone(),
-        what,
+        event,
     ))
 }

@@ -1,7 +1,8 @@
-//! Skills as MCP resources: `skill://NAME/SKILL.md` and the files beside it, and the skills extension
-//! (SEP-2640, `skills/list` and `skills/get`) over them.
+//! Skills as MCP resources: `skill://NAME/SKILL.md` and the other files of the skill. The skills extension (SEP-2640,
+//! `skills/list` and `skills/get`) builds on them.
 //!
-//! Only what a model may see is here, as in the catalog, and what the user activated. Everything blocks.
+//! Resources contain only skills that the model may see, as in the catalog, and skills that the user has activated.
+//! All functions of this file may block.
 
 use std::sync::Arc;
 
@@ -17,8 +18,9 @@ use rmcp::{
 use serde_json::{Value, json};
 use skills_core::{
     FileContent, ReadOptions, Skill, SkillFiles, Source,
-    activation::{BodyCache, MAX_LISTED_FILES},
-    files, frontmatter,
+    activation::{ActivationError, BodyCache, MAX_LISTED_FILES},
+    files::{self, FileError},
+    frontmatter,
 };
 
 use super::serving::Serving;
@@ -26,14 +28,15 @@ use super::serving::Serving;
 const SCHEME: &str = "skill://";
 const SKILL_MD: &str = "SKILL.md";
 
-/// How many skills one page of a list holds.
+/// The number of skills per page of a list.
 const PAGE: usize = 50;
-/// Files beyond this size are not served as resources; `read_skill_file` reads them piece by piece.
+/// The maximum size of a resource in bytes. `read_skill_file` can read longer files in parts.
 const MAX_FILE_BYTES: u64 = 2 * 1024 * 1024;
-/// A skill with more than this has no manifest: whoever lists skills waits for it.
+/// The maximum total size of a skill's files for which a manifest is created, because creating it delays the list of
+/// skills.
 const MAX_MANIFEST_BYTES: u64 = 8 * 1024 * 1024;
 
-/// What stands for itself in a path.
+/// The characters that are not percent-encoded in a path.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 fn uri(skill: &Skill, path: &str) -> String {
@@ -42,19 +45,19 @@ fn uri(skill: &Skill, path: &str) -> String {
     format!("{SCHEME}{}/{}", encoded(skill.name.as_str()), path.join("/"))
 }
 
-/// The name and the path in a URI.
+/// Splits a URI into the name of the skill and the path of the file.
 pub(super) fn parse(uri: &str) -> Option<(String, String)> {
     let (name, path) = uri.strip_prefix(SCHEME)?.split_once('/')?;
     let decoded = |text: &str| Some(percent_decode_str(text).decode_utf8().ok()?.into_owned());
     Some((decoded(name)?, decoded(path)?))
 }
 
-/// The skills on the page at `cursor`, and the next cursor.
+/// Returns the skills on the page at `cursor`, and the next cursor.
 fn page(serving: &Serving, cursor: Option<&str>) -> Result<(Vec<Arc<Skill>>, Option<String>), ErrorData> {
     let start = match cursor.map(str::parse::<usize>) {
         None => 0,
         Some(Ok(start)) => start,
-        Some(Err(_)) => return Err(ErrorData::invalid_params("the cursor is none of ours", None)),
+        Some(Err(_)) => return Err(ErrorData::invalid_params("the cursor is invalid", None)),
     };
     let shown = |skill: &&Arc<Skill>| skill.is_listed() || serving.context.is_unlocked(&skill.name);
     let mut rest = serving.toolbox.skills().iter().filter(shown).skip(start);
@@ -62,13 +65,13 @@ fn page(serving: &Serving, cursor: Option<&str>) -> Result<(Vec<Arc<Skill>>, Opt
     Ok((skills, rest.next().map(|_| (start + PAGE).to_string())))
 }
 
-/// The skill with this name, when the model may use it.
+/// Returns the skill with this name if the model may use it.
 fn usable<'s>(serving: &'s Serving, name: &str) -> Option<&'s Arc<Skill>> {
     let skill = serving.toolbox.skills().get(name)?;
     (skill.is_model_invocable() || serving.context.is_unlocked(&skill.name)).then_some(skill)
 }
 
-/// One page of `resources/list`.
+/// Answers `resources/list` with one page.
 pub(super) fn list(serving: &Serving, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
     let (skills, next_cursor) = page(serving, cursor)?;
     let mut resources = Vec::new();
@@ -84,52 +87,63 @@ pub(super) fn list(serving: &Serving, cursor: Option<&str>) -> Result<ListResour
     Ok(ListResourcesResult { next_cursor, ..ListResourcesResult::with_all_items(resources) })
 }
 
-/// `resources/read`.
+/// Answers `resources/read`.
 pub(super) fn read(
     serving: &Serving,
     bodies: &BodyCache,
     asked: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
     let missing = |why: &str| ErrorData::resource_not_found(format!("{asked}: {why}"), None);
-    let (name, path) = parse(asked).ok_or_else(|| missing("this is no resource of ours"))?;
+    let (name, path) = parse(asked).ok_or_else(|| missing("the URI is not that of a skill"))?;
     let skill = usable(serving, &name).ok_or_else(|| missing("there is no such skill"))?;
     let contents = if path == SKILL_MD {
-        let text = skill_md(skill, bodies).map_err(|error| missing(&error))?;
+        let text = skill_md(skill, bodies).map_err(|error| missing(&error.to_string()))?;
         ResourceContents::text(text, asked).with_mime_type("text/markdown")
     } else {
-        file(skill, &path, asked).map_err(|error| missing(&error))?
+        file(skill, &path, asked).map_err(|error| missing(&error.to_string()))?
     };
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-/// The text of a skill's `SKILL.md`; a skill that has none gets one.
-fn skill_md(skill: &Skill, bodies: &BodyCache) -> Result<String, String> {
+/// The reasons why a resource cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum ResourceError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Body(#[from] ActivationError),
+    #[error("the file is not text, or it is too long; `read_skill_file` returns the exact reason")]
+    NotText,
+    #[error("the file has {0} bytes, which is too long for a resource; `read_skill_file` reads it in parts")]
+    TooLong(u64),
+}
+
+/// Returns the text of `SKILL.md`. If the skill is not stored in a file, creates the text.
+fn skill_md(skill: &Skill, bodies: &BodyCache) -> Result<String, ResourceError> {
     if let Source::Stored(stored) = &skill.source {
-        let head = SkillFiles::of(skill)
-            .and_then(|files| files.head(stored.file_name, frontmatter::MAX_FILE_BYTES as u64));
-        let head = head.map_err(|error| error.to_string())?;
+        let head = SkillFiles::of(skill)?.head(stored.file_name, frontmatter::MAX_FILE_BYTES as u64)?;
         return Ok(String::from_utf8_lossy(&head.bytes).into_owned());
     }
-    let body = bodies.body(skill).map_err(|error| error.to_string())?;
-    // JSON is YAML.
-    let (name, description) = (json!(skill.name), json!(skill.description));
+    let body = bodies.body(skill)?;
+    // JSON strings are valid YAML.
+    let name = json!(skill.name);
+    let description = json!(skill.description);
     Ok(format!("---\nname: {name}\ndescription: {description}\n---\n\n{}\n", body.trim_end()))
 }
 
-fn file(skill: &Skill, path: &str, uri: &str) -> Result<ResourceContents, String> {
+fn file(skill: &Skill, path: &str, uri: &str) -> Result<ResourceContents, ResourceError> {
     if skill.dir().is_none() {
-        return match files::read(skill, path, ReadOptions::default()).map_err(|error| error.to_string())? {
+        return match files::read(skill, path, ReadOptions::default())? {
             FileContent::Text { text, note: None, .. } => Ok(ResourceContents::text(text, uri)),
             FileContent::Image { media_type, data } => {
                 Ok(ResourceContents::blob(STANDARD.encode(data), uri).with_mime_type(media_type))
             }
-            _ => Err("it is not text, or too long; `read_skill_file` says more".to_owned()),
+            _ => Err(ResourceError::NotText),
         };
     }
-    let head = SkillFiles::of(skill).and_then(|files| files.head(path, MAX_FILE_BYTES));
-    let head = head.map_err(|error| error.to_string())?;
+    let head = SkillFiles::of(skill)?.head(path, MAX_FILE_BYTES)?;
     if !head.complete {
-        return Err(format!("it has {} bytes; `read_skill_file` reads it piece by piece", head.size));
+        return Err(ResourceError::TooLong(head.size));
     }
     Ok(match String::from_utf8(head.bytes) {
         Ok(text) => ResourceContents::text(text, uri),
@@ -138,14 +152,14 @@ fn file(skill: &Skill, path: &str, uri: &str) -> Result<ResourceContents, String
     })
 }
 
-/// One page of `skills/list`.
+/// Answers `skills/list` with one page.
 pub(super) fn list_skills(serving: &Serving, cursor: Option<&str>) -> Result<ListSkillsResult, ErrorData> {
     let (skills, next_cursor) = page(serving, cursor)?;
     let entries = skills.iter().map(|skill| entry(skill)).collect();
     Ok(ListSkillsResult { next_cursor, ..ListSkillsResult::with_all_items(entries) })
 }
 
-/// `skills/get`.
+/// Answers `skills/get`.
 pub(super) fn get_skill(serving: &Serving, asked: &str) -> Result<GetSkillResult, ErrorData> {
     let name = parse(asked).filter(|(_, path)| path == SKILL_MD).map(|(name, _)| name);
     let skill = name.and_then(|name| usable(serving, &name));
@@ -178,7 +192,8 @@ fn entry(skill: &Skill) -> Entry {
     Entry::new(uri(skill, SKILL_MD), frontmatter, files)
 }
 
-/// The files of a stored skill with their digests; `None` where they cannot be told.
+/// Returns the files of a stored skill with their digests. Returns `None` if the skill isn't stored in files, or if
+/// it has too many or too large files.
 fn manifest(skill: &Skill) -> Option<Vec<SkillResource>> {
     let Source::Stored(stored) = &skill.source else { return None };
     let files = SkillFiles::of(skill).ok()?;
@@ -233,11 +248,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_and_what_is_not() {
+    fn resources_are_limited_to_skills_that_the_model_may_use() {
         let directory = tempfile::tempdir().unwrap();
         let mut serving = serving(directory.path());
         let uris = |serving: &Serving| -> Vec<String> {
-            list(serving, None).unwrap().resources.into_iter().map(|it| it.uri).collect()
+            list(serving, None).unwrap().resources.into_iter().map(|resource| resource.uri).collect()
         };
         assert_eq!(
             uris(&serving),
@@ -267,14 +282,14 @@ mod tests {
         ] {
             assert!(text(&serving, uri).is_err(), "{uri}");
         }
-        // The user activated it.
+        // The user activates the skill.
         serving.context = serving.context.unlock([SkillName::new("secret").unwrap()]);
         assert!(text(&serving, "skill://secret/SKILL.md").unwrap().contains("name: secret"));
         assert!(uris(&serving).contains(&"skill://secret/SKILL.md".to_owned()));
     }
 
     #[test]
-    fn the_extension() {
+    fn the_skills_extension_lists_files_with_digests() {
         let directory = tempfile::tempdir().unwrap();
         let serving = serving(directory.path());
         let skills = list_skills(&serving, None).unwrap().skills;
@@ -294,15 +309,16 @@ mod tests {
     }
 
     #[test]
-    fn pages() {
+    fn lists_have_pages() {
         let skill = |number: usize| Skill::builder(format!("s{number:03}"), "x").body("x").build().unwrap();
         let toolbox = Toolbox::new((0..120).map(skill).collect());
         let serving = Serving { toolbox, context: CallContext::default() };
-        let (mut cursor, mut found) = (None, Vec::new());
+        let mut cursor = None;
+        let mut found = Vec::new();
         loop {
             let result = list(&serving, cursor.as_deref()).unwrap();
             assert!(result.resources.len() <= PAGE);
-            found.extend(result.resources.into_iter().map(|it| it.name));
+            found.extend(result.resources.into_iter().map(|resource| resource.name));
             cursor = result.next_cursor;
             if cursor.is_none() {
                 break;

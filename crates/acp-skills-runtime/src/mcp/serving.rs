@@ -1,8 +1,9 @@
-//! [`Serving`]: what the server of a session serves at a moment.
+//! [`Serving`]: the tools of a session's server at one moment.
 
 use skills_core::{tool::CallContext, toolbox::Toolbox};
 
-/// What is served at a moment. A call that runs keeps what it began with.
+/// The tools of a server and the context of its callers. A running call keeps the value with which it started, even
+/// if the skills change.
 #[derive(Clone)]
 pub(super) struct Serving {
     pub(super) toolbox: Toolbox,

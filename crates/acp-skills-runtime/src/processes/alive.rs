@@ -1,14 +1,14 @@
-//! Whether anybody is left in a process group (Unix).
+//! Checks if a process group still has running processes (Unix).
 
 use rustix::process::{Pid, test_kill_process_group};
 
-/// Whether a process of `group` still runs. One that has ended and was not waited for, a zombie, does not: signals reach it
-/// for as long as its parent, or an init that is in no hurry, leaves it there.
+/// Returns true if a process of `group` still runs. Zombies don't count. These processes already exited, but can
+/// still receive signals until the parent or the init process waits for them.
 pub(crate) fn group_is_alive(group: Pid) -> bool {
     test_kill_process_group(group).is_ok() && !has_only_zombies(group)
 }
 
-/// Whether `/proc` shows processes of the group, and all of them have ended.
+/// Returns true if `/proc` lists processes of the group, and all of them are zombies.
 #[cfg(target_os = "linux")]
 fn has_only_zombies(group: Pid) -> bool {
     let Ok(processes) = std::fs::read_dir("/proc") else { return false };
@@ -18,7 +18,7 @@ fn has_only_zombies(group: Pid) -> bool {
         if !name.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit) {
             continue;
         }
-        // It may be gone by now.
+        // Ignore processes that ended since we listed the directory.
         let Ok(stat) = std::fs::read_to_string(process.path().join("stat")) else { continue };
         if let Some((state, id)) = state_and_group(&stat)
             && id == group.as_raw_nonzero().get()
@@ -29,17 +29,19 @@ fn has_only_zombies(group: Pid) -> bool {
             }
         }
     }
-    // Somebody who must not look at others' processes finds none, and knows nothing.
+    // If `/proc` hides the processes of other users, we find none. We then assume that the group has running
+    // processes.
     found
 }
 
-/// Elsewhere a group of zombies refuses signals.
+/// Returns false, because a group of zombies cannot be signalled on these systems.
 #[cfg(not(target_os = "linux"))]
 fn has_only_zombies(_group: Pid) -> bool {
     false
 }
 
-/// The state and the process group in a line of `/proc/ID/stat`. The name before them may hold anything.
+/// Parses a line of `/proc/ID/stat` and returns the state and the process group. The process name before them may
+/// contain any characters.
 #[cfg(target_os = "linux")]
 fn state_and_group(stat: &str) -> Option<(char, i32)> {
     let (_, fields) = stat.rsplit_once(')')?;
@@ -60,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zombies_do_not_live() {
+    fn zombies_are_not_alive() {
         let mut child =
             Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0).spawn().unwrap();
         let group = Pid::from_raw(child.id().cast_signed()).unwrap();
@@ -68,17 +70,17 @@ mod tests {
         drop(child.stdin.take());
         let deadline = Instant::now() + Duration::from_mins(1);
         while group_is_alive(group) {
-            assert!(Instant::now() < deadline, "it ended and still counts as alive");
+            assert!(Instant::now() < deadline, "the process has ended but counts as alive");
             thread::sleep(Duration::from_millis(1));
         }
-        // Nobody has waited for it: signals still reach what is left of it.
+        // The child was not waited for, so signals still reach the zombie.
         test_kill_process_group(group).unwrap();
         child.wait().unwrap();
         assert!(!group_is_alive(group));
     }
 
     #[test]
-    fn lines_of_stat() {
+    fn lines_of_stat_are_parsed() {
         for (line, expected) in [
             ("7 (cat) S 1 42 42 0 -1", Some(('S', 42))),
             ("7 (a ) Z 9 9 (x) Z 1 43 42", Some(('Z', 43))),

@@ -1,17 +1,16 @@
-//! How the watchdog is started and told which groups run.
+//! Starts the watchdog and tells it about the process groups (Unix).
 //!
-//! Telling takes a moment, and an agent that was started just before this process is killed would be known to nobody. So
-//! its group exists before it does: a *leader*, our own program in a group of its own, waits at a pipe, and the agent is
-//! started into the leader's group. If this process is killed in between, the pipe ends. It ends only when the agent runs
-//! or will never run, because a child holds our end of it until it executes its program; then the leader has the group
-//! ended, whoever is in it.
+//! This process may be killed just after it starts an agent, and before it tells the watchdog about it. To handle
+//! this, we create the process group first: a *leader*, which is our program in a new process group, waits for stdin
+//! to close, and the agent is started in the same group. If this process is killed at this point, the pipe to the
+//! leader is closed, and the leader makes sure that the whole group is ended. The pipe can't be closed too early,
+//! because the new child process also holds our end of the pipe until it calls `exec`.
 //!
-//! Once the agent runs, the watchdog is started, in the background, and told of the groups; then the leader has done its
-//! work. A leader that stayed would get the signals that are meant for the agent, and nobody could tell whether the group is
-//! empty.
+//! When the agent is running, we start the watchdog in the background and send it the groups. After that, the leader
+//! exits. Otherwise it would receive signals for the agent, and we would not know if the group is empty.
 //!
-//! Scripts, and the programs behind tools, get groups in the same way, one for each. Their leaders are not waited for before
-//! their groups have ended: until then, nobody else can have their numbers.
+//! We use the same approach for scripts and for the programs of tools, with a separate group for each. We only wait
+//! for the exit status of the leader after the group ended. Until then, the id of the group can't be reused.
 
 use std::{
     collections::HashMap,
@@ -25,64 +24,67 @@ use std::{
 
 use super::{Processes, State, watchdog};
 
-/// Who watches.
+/// The helper processes that watch over the groups.
 #[derive(Debug, Default)]
 pub(super) struct Guard {
-    /// Our own program, once it is known.
+    /// The path of our own program, once it is known.
     program: Option<PathBuf>,
     leader: Helper,
     watchdog: Helper,
-    /// The leaders of scripts, by their groups.
+    /// The leaders of the groups of scripts, by group id.
     leaders: HashMap<u32, HelperProcess>,
 }
 
-/// A process of our own program that reads a pipe.
+/// The state of a helper process, which is our own program and reads commands from a pipe.
 #[derive(Debug, Default)]
 enum Helper {
     #[default]
     Absent,
     Starting,
     Running(HelperProcess),
-    /// It cannot be started, or is gone; it is not tried again.
+    /// The helper failed to start, or exited. We don't try to start it again.
     Failed,
 }
 
 #[derive(Debug)]
 struct HelperProcess {
     child: Child,
-    /// `None` when it was closed.
+    /// The pipe to the helper's stdin, or `None` if it was closed.
     pipe: Option<PipeWriter>,
 }
 
 impl Guard {
     pub(super) fn added(&mut self, id: u32) {
-        self.tell(watchdog::ADD, id);
+        self.send(watchdog::ADD, id);
         if matches!(self.watchdog, Helper::Running(_)) {
             self.dismiss_leader(id);
         }
     }
 
     pub(super) fn removed(&mut self, id: u32) {
-        self.tell(watchdog::REMOVE, id);
+        self.send(watchdog::REMOVE, id);
     }
 
-    /// The leader of a script's group. To drop it takes it out of the group, and waits for that.
+    /// Removes and returns the leader of a script's group. When the returned value is dropped, the leader exits and
+    /// is waited for.
     pub(super) fn take_leader(&mut self, id: u32) -> Option<impl Drop + use<>> {
         self.leaders.remove(&id)
     }
 
-    /// The watchdog knows the group now.
+    /// Dismisses the leader of a group, because the watchdog knows the group now.
     fn dismiss_leader(&mut self, id: u32) {
         if let Some(leader) = self.leaders.get_mut(&id) {
             leader.dismiss();
         }
     }
 
-    fn tell(&mut self, sign: char, id: u32) {
+    fn send(&mut self, sign: char, id: u32) {
         if let Helper::Running(watchdog) = &mut self.watchdog
-            && let Err(error) = watchdog.tell(sign, id)
+            && let Err(error) = watchdog.send(sign, id)
         {
-            tracing::warn!("the watchdog over our processes is gone: {error}");
+            tracing::warn!(
+                "the watchdog has ended, so processes could outlive the proxy if it is killed: {error}"
+            );
             self.watchdog = Helper::Failed;
         }
     }
@@ -91,7 +93,7 @@ impl Guard {
 impl HelperProcess {
     fn start(program: &Path, part: Option<&str>) -> io::Result<Self> {
         let (reader, pipe) = io::pipe()?;
-        // Nobody may wait for a helper that is stopped.
+        // A stopped helper must not block this process.
         rustix::io::ioctl_fionbio(&pipe, true)?;
         let child = Command::new(program)
             .arg(watchdog::SUBCOMMAND)
@@ -104,8 +106,8 @@ impl HelperProcess {
         Ok(Self { child, pipe: Some(pipe) })
     }
 
-    fn tell(&mut self, sign: char, id: u32) -> io::Result<()> {
-        // Short enough to be written whole or not at all.
+    fn send(&mut self, sign: char, id: u32) -> io::Result<()> {
+        // A line is short enough to be written as a whole or not at all.
         match &mut self.pipe {
             Some(pipe) => pipe.write_all(format!("{sign}{id}\n").as_bytes()),
             None => Err(io::ErrorKind::BrokenPipe.into()),
@@ -114,11 +116,13 @@ impl HelperProcess {
 }
 
 impl HelperProcess {
-    /// The leader leaves the group to whoever is in it; the watchdog ends what is left.
+    /// Tells a leader to exit without ending its group. When a watchdog is dismissed, it ends all groups that it
+    /// knows of.
     fn dismiss(&mut self) {
         if let Some(mut pipe) = self.pipe.take() {
-            // The leader may have been ended with the agent; to the watchdog this says nothing.
-            drop(pipe.write_all(watchdog::DISMISSAL.as_bytes()));
+            // This fails if the leader was killed together with the agent. If the helper is a watchdog, it ignores
+            // this line.
+            let _ = pipe.write_all(watchdog::DISMISSAL.as_bytes());
         }
     }
 }
@@ -126,19 +130,19 @@ impl HelperProcess {
 impl Drop for HelperProcess {
     fn drop(&mut self) {
         self.dismiss();
-        drop(self.child.wait());
+        let _ = self.child.wait();
     }
 }
 
 impl Processes {
-    /// Has all processes ended should this one be killed; `program` is our own, which is also the watchdog. It is started
-    /// with the first of them.
+    /// Ensures that all processes are ended if this process is killed. `program` is the path of our own program,
+    /// which also runs as the watchdog. The watchdog starts with the first process.
     pub fn prepare(&self, program: &Path) {
         self.0.state.lock().guard.program.get_or_insert_with(|| program.to_owned());
     }
 
-    /// The same, and makes the group for an agent, in the background: the sooner this is called, the less an agent has to
-    /// wait for it.
+    /// Does the same as [`prepare`](Self::prepare), and also creates the group of the agent in the background. The
+    /// earlier this is called, the less the start of the agent has to wait for it.
     pub fn prepare_agent(&self, program: &Path) {
         self.prepare(program);
         let mut state = self.0.state.lock();
@@ -147,32 +151,34 @@ impl Processes {
         }
         state.guard.leader = Helper::Starting;
         drop(state);
-        let (processes, program) = (self.clone(), program.to_owned());
+        let processes = self.clone();
+        let program = program.to_owned();
         let work = move || {
             let leader = HelperProcess::start(&program, Some(watchdog::LEADER));
-            processes.prepared(leader);
+            processes.leader_started(leader);
         };
         if let Err(error) = thread::Builder::new().name("leader".to_owned()).spawn(work) {
-            self.prepared(Err(error));
+            self.leader_started(Err(error));
         }
     }
 
-    fn prepared(&self, leader: io::Result<HelperProcess>) {
+    fn leader_started(&self, leader: io::Result<HelperProcess>) {
         self.0.state.lock().guard.leader = match leader {
             Ok(leader) => Helper::Running(leader),
             Err(error) => {
-                tracing::warn!("no watchdog over the start of the agent: {error}");
+                tracing::warn!("cannot start the leader of the agent's process group: {error}");
                 Helper::Failed
             }
         };
-        self.0.prepared.notify_all();
+        self.0.leader_ready.notify_all();
     }
 
-    /// The group that an agent is to be started in; `None` when it has to lead one itself.
+    /// Returns the group to start the agent in, or `None` if the agent should create a new group. Waits for the
+    /// leader to start.
     pub(crate) fn agent_group(&self) -> Option<u32> {
         let mut state = self.0.state.lock();
         while matches!(state.guard.leader, Helper::Starting) {
-            self.0.prepared.wait(&mut state);
+            self.0.leader_ready.wait(&mut state);
         }
         match &state.guard.leader {
             Helper::Running(leader) => Some(leader.child.id()),
@@ -180,40 +186,45 @@ impl Processes {
         }
     }
 
-    /// An agent runs, in the group that was made for it, if any, and perhaps in one that it made itself.
+    /// Registers an agent with the prepared group, if there is one, and with the process id. The process id is used
+    /// as a group too, because the agent may create a group.
     pub(crate) fn agent_started(&self, group: Option<u32>, id: Option<u32>) {
         if let (Helper::Running(leader), Some(id)) = (&mut self.0.state.lock().guard.leader, id) {
-            // Until the watchdog runs. The leader may have been ended with the agent.
-            drop(leader.tell(watchdog::ADD, id));
+            // The leader ends this group too until the watchdog runs. Writing fails if the leader was ended with the
+            // agent.
+            let _ = leader.send(watchdog::ADD, id);
         }
         group.into_iter().chain(id).for_each(|id| self.add(id));
-        self.need_watchdog();
+        self.ensure_watchdog();
     }
 
-    /// An agent has ended, with all its children. From now on its numbers may be those of others.
+    /// Removes an agent when the agent and all children are gone. From now on, the ids can be reused.
     pub(crate) fn agent_ended(&self, group: Option<u32>, id: Option<u32>) {
         group.into_iter().chain(id).for_each(|id| self.remove(id));
-        // It is still there when the watchdog could not be started.
+        // The leader still runs if the watchdog could not be started.
         let leader = mem::take(&mut self.0.state.lock().guard.leader);
         drop(leader);
     }
 
-    /// Ends what is left, and who watches. Blocks for as long as that takes.
+    /// Ends all remaining groups, and waits for the helper processes to exit.
     pub fn finish(&self) {
         let mut state = self.0.state.lock();
-        let (leader, watchdog) = (mem::take(&mut state.guard.leader), mem::take(&mut state.guard.watchdog));
+        let leader = mem::take(&mut state.guard.leader);
+        let watchdog = mem::take(&mut state.guard.watchdog);
         let mut leaders = mem::take(&mut state.guard.leaders);
         drop(state);
-        // One that is not dismissed ends its group when its pipe ends.
+        // If a leader's pipe closes before the leader was dismissed, it ends its group.
         for leader in leaders.values_mut() {
-            drop(leader.pipe.take());
+            leader.pipe = None;
         }
-        drop((leader, watchdog, leaders));
+        drop(leader);
+        drop(watchdog);
+        drop(leaders);
     }
 
-    /// A group for a script, with a leader; `None` when the script has to lead one itself.
+    /// Creates a group with a leader for a script. Returns `None` if the script should create a new group.
     pub(super) fn new_group(&self) -> Option<u32> {
-        self.need_watchdog();
+        self.ensure_watchdog();
         let program = self.0.state.lock().guard.program.clone()?;
         match HelperProcess::start(&program, Some(watchdog::LEADER)) {
             Ok(leader) => {
@@ -222,14 +233,14 @@ impl Processes {
                 Some(id)
             }
             Err(error) => {
-                tracing::warn!("no watchdog over the start of a script: {error}");
+                tracing::warn!("cannot start the leader of a script's process group: {error}");
                 None
             }
         }
     }
 
-    /// Starts the watchdog, in the background, unless there is one.
-    fn need_watchdog(&self) {
+    /// Starts the watchdog in the background, unless it was started already.
+    fn ensure_watchdog(&self) {
         let mut state = self.0.state.lock();
         let Some(program) = state.guard.program.clone() else { return };
         if !matches!(state.guard.watchdog, Helper::Absent) {
@@ -238,32 +249,34 @@ impl Processes {
         state.guard.watchdog = Helper::Starting;
         drop(state);
         let processes = self.clone();
-        let work = move || processes.watched(HelperProcess::start(&program, None));
+        let work = move || processes.watchdog_started(HelperProcess::start(&program, None));
         if let Err(error) = thread::Builder::new().name("watchdog".to_owned()).spawn(work) {
-            self.watched(Err(error));
+            self.watchdog_started(Err(error));
         }
     }
 
-    fn watched(&self, watchdog: io::Result<HelperProcess>) {
+    fn watchdog_started(&self, watchdog: io::Result<HelperProcess>) {
         let mut state = self.0.state.lock();
         let mut watchdog = match watchdog {
             Ok(watchdog) => watchdog,
             Err(error) => {
-                tracing::warn!("no watchdog over our processes: {error}");
+                tracing::warn!(
+                    "cannot start the watchdog, so processes could outlive the proxy if it is killed: {error}"
+                );
                 state.guard.watchdog = Helper::Failed;
                 return;
             }
         };
         let State { groups, guard } = &mut *state;
         for &id in groups.iter() {
-            // If it is gone already, the next to be told shows it.
-            drop(watchdog.tell(watchdog::ADD, id));
+            // If this fails, the next write will fail too and log a warning.
+            let _ = watchdog.send(watchdog::ADD, id);
             guard.dismiss_leader(id);
         }
         guard.watchdog = Helper::Running(watchdog);
         let leader = mem::take(&mut guard.leader);
         drop(state);
-        // Not earlier, so that somebody watches all the time.
+        // The leader is dropped only after the watchdog knows the group, so that the group is watched at all times.
         drop(leader);
     }
 }

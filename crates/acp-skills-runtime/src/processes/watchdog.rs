@@ -1,8 +1,8 @@
-//! What our program does as a watchdog (Unix): ends process groups when the process that started them is gone.
+//! The watchdog process (Unix): ends all process groups of the proxy when the proxy exits.
 //!
-//! It learns of the groups on its stdin, a line each: `+ID` is one that runs, `-ID` one that has ended. When the pipe ends,
-//! so does the life of those that are left. It is in a process group of its own, so that whoever ends the proxy's group does
-//! not end it.
+//! The watchdog receives the groups on its stdin, one per line: `+ID` adds a group, and `-ID` removes a group. When
+//! the pipe is closed, the watchdog ends all remaining groups. The watchdog runs in a separate process group, so that
+//! it is still there if the group of the proxy is killed.
 
 use std::{
     collections::HashSet,
@@ -18,26 +18,27 @@ use rustix::process::{Pid, Signal, getpid, kill_process_group};
 
 use super::group_is_alive;
 
-/// The hidden subcommand.
+/// The name of the hidden subcommand.
 pub const SUBCOMMAND: &str = "watchdog";
 
-/// The part that makes a group and waits until others watch over it.
+/// The argument that starts a leader instead of a watchdog. A leader creates a process group and waits for a watchdog
+/// to take over.
 pub(super) const LEADER: &str = "leader";
-/// The line that tells it that they do.
+/// The line that dismisses a leader.
 pub(super) const DISMISSAL: &str = ".\n";
-/// In front of a group that runs.
+/// The prefix of a group that was added.
 pub(super) const ADD: char = '+';
-/// In front of a group that has ended.
+/// The prefix of a group that was removed.
 pub(super) const REMOVE: char = '-';
 
-/// How long processes have to end once they were told to.
+/// The time that processes have to exit after they were asked to terminate.
 const GRACE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
 
-/// Plays a part, the watchdog when none is named.
+/// Runs as a leader if `part` is [`LEADER`], or as the watchdog if it is `None`.
 ///
 /// # Errors
-/// There is no such part, or the system refuses what it needs.
+/// Returns an error if `part` is unknown, or if a system call fails.
 pub fn run(part: Option<&str>) -> io::Result<()> {
     match part {
         None => {
@@ -49,10 +50,10 @@ pub fn run(part: Option<&str>) -> io::Result<()> {
     }
 }
 
-/// Waits until the pipe ends, and ends the groups that are left.
+/// Reads groups until the pipe closes, and then ends the remaining ones.
 fn watch(lines: impl BufRead) {
     let mut groups = HashSet::new();
-    // A pipe that cannot be read has ended as well.
+    // A read error counts as the end of the pipe.
     for line in lines.lines().map_while(Result::ok) {
         let group = |id: &str| id.parse().ok().and_then(Pid::from_raw);
         if let Some(id) = line.strip_prefix(ADD).and_then(group) {
@@ -67,7 +68,7 @@ fn watch(lines: impl BufRead) {
 fn end(groups: &HashSet<Pid>) {
     let send = |signal| {
         for &group in groups {
-            // Fails only when nobody is left.
+            // This only fails if there are no processes left in the group.
             let _ = kill_process_group(group, signal);
         }
     };
@@ -80,10 +81,10 @@ fn end(groups: &HashSet<Pid>) {
     send(Signal::KILL);
 }
 
-/// Leads a group until it is dismissed. When the proxy is gone before that, has the group ended by another process, because
-/// what ends the group ends this one; and with it those groups that it was told of.
+/// Leads a group until it is dismissed. If the proxy ends before that, starts a watchdog that ends this group and the
+/// groups that were added. The leader can't do this, because it is in the same group and would be killed first.
 fn lead() -> io::Result<()> {
-    // Without the buffer of the standard library.
+    // This avoids the buffer of the standard library's stdin.
     let stdin = fs::File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut groups = format!("{ADD}{}\n", getpid().as_raw_nonzero());
     for line in io::BufReader::with_capacity(64, stdin).lines().map_while(Result::ok) {
@@ -102,7 +103,7 @@ fn lead() -> io::Result<()> {
             None => Ok(()),
         },
         Err(error) => {
-            // Without a grace, but ended.
+            // Without the watchdog, we kill the group at once, without the grace period.
             let _ = kill_process_group(getpid(), Signal::KILL);
             Err(error)
         }
@@ -120,11 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_ended() {
-        let (first, mut other, last) = (sleeper(), sleeper(), sleeper());
+    fn remaining_groups_are_ended() {
+        let first = sleeper();
+        let mut other = sleeper();
+        let last = sleeper();
         let [a, b, c] = [&first, &other, &last].map(Child::id);
         let ends = [first, last].map(|mut process| std::thread::spawn(move || process.wait()));
-        // Nonsense is no reason to leave anybody alone.
+        // Invalid lines are ignored.
         watch(format!("+{a}\n+{b}\n+0\n\n-{b}\n+x\nnonsense\n+{c}").as_bytes());
         for end in ends {
             assert!(!end.join().unwrap().unwrap().success());

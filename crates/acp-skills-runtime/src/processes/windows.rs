@@ -1,9 +1,11 @@
-//! Processes are in jobs, and the system ends a job when its last handle is closed, so also when this process is killed.
-//! Nobody has to watch.
+//! Puts this process into a job object (Windows).
 //!
-//! A program is put into its job after it was created, suspended. If this process is killed in between, it would stay for
-//! ever, and with it the pipes that it has inherited. So this process is in a job itself, which takes in all that it starts
-//! from the first instant ([Nested Jobs]).
+//! Each child process runs in a separate job. Windows ends a job when the last handle to it is closed, which also
+//! happens if this process is killed, so there is no need for a watchdog.
+//!
+//! A program is first created in a suspended state, and then added to a job. If this process is killed in between,
+//! the program would stay suspended forever and keep the inherited pipes open. To avoid this, we also run this
+//! process in a job, which includes all children from the start ([Nested Jobs]).
 //!
 //! [Nested Jobs]: https://learn.microsoft.com/windows/win32/procthread/nested-jobs
 
@@ -13,7 +15,7 @@ use win32job::{ExtendedLimitInfo, Job, JobError};
 
 use super::Processes;
 
-/// There is none.
+/// The helper processes, of which there are none on Windows.
 #[derive(Debug, Default)]
 pub(super) struct Guard;
 
@@ -23,7 +25,7 @@ impl Guard {
 
     pub(super) fn removed(&mut self, _id: u32) {}
 
-    /// Nobody leads a job.
+    /// Returns `None`, because jobs have no leader.
     pub(super) fn take_leader(&mut self, _id: u32) -> Option<Guard> {
         None
     }
@@ -31,53 +33,55 @@ impl Guard {
 
 #[expect(clippy::unused_self, reason = "the interface of the other systems")]
 impl Processes {
-    /// The same as [`prepare`](Self::prepare).
+    /// Does the same as [`prepare`](Self::prepare).
     pub fn prepare_agent(&self, program: &Path) {
         self.prepare(program);
     }
 
-    /// Has all processes ended should this one be killed, where it is the one of `program`: other programs may have started
-    /// processes that are to stay.
+    /// Ensures that all child processes are ended if this process is killed. This only has an effect if this process
+    /// runs `program`, because other programs may start children that should keep running.
     pub fn prepare(&self, program: &Path) {
         if env::current_exe().is_ok_and(|own| own == program) {
             end_children_with_this_process();
         }
     }
 
-    /// An agent is in a job of its own.
+    /// Returns `None`, because agents run in separate jobs.
     pub(crate) fn agent_group(&self) -> Option<u32> {
         None
     }
 
-    /// An agent runs.
+    /// Registers an agent.
     pub(crate) fn agent_started(&self, _group: Option<u32>, id: Option<u32>) {
         if let Some(id) = id {
             self.add(id);
         }
     }
 
-    /// An agent has ended, with all its children.
+    /// Removes an agent when the agent and all children are gone.
     pub(crate) fn agent_ended(&self, _group: Option<u32>, id: Option<u32>) {
         if let Some(id) = id {
             self.remove(id);
         }
     }
 
-    /// Nothing to end.
+    /// Does nothing, because Windows ends the jobs.
     pub fn finish(&self) {}
 
-    /// A program is in a job of its own.
+    /// Returns `None`, because programs run in separate jobs.
     pub(super) fn new_group(&self) -> Option<u32> {
         None
     }
 }
 
-/// Has the system end whatever this process starts from now on, however this process ends.
+/// Makes Windows end all future children of this process when this process ends.
 pub(crate) fn end_children_with_this_process() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if let Err(error) = join_job() {
-            tracing::warn!("processes that are just being started would outlive this one: {error}");
+            tracing::warn!(
+                "a process that is being started could outlive the proxy if it is killed: {error}"
+            );
         }
     });
 }
@@ -87,7 +91,7 @@ fn join_job() -> Result<(), JobError> {
     limits.limit_kill_on_job_close();
     let job = Job::create_with_limit_info(&limits)?;
     job.assign_current_process()?;
-    // The system closes it when this process is over; whoever closes it earlier ends this process.
+    // Windows closes the handle when this process ends. Closing it earlier would end this process.
     job.into_handle();
     Ok(())
 }

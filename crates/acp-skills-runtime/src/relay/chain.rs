@@ -1,7 +1,7 @@
-//! Chain mode: one connection to a conductor, which has the client on its far side and the agent too.
+//! Chain mode: the proxy has a single connection to a conductor, which connects it to both the client and the agent.
 //!
-//! The same interceptor and the same lanes as between an editor and an agent; only that both lanes end in one writer and
-//! one reader feeds both directions.
+//! This mode uses the same interceptor and the same lanes as the standalone mode. The difference is that both lanes end in one
+//! writer, and one reader feeds both directions.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -9,57 +9,56 @@ use std::{
     thread,
 };
 
-use parking_lot::Mutex;
-
-use tokio::sync::oneshot;
-
-use super::{
-    Ends,
-    hub::{Hub, Side},
-    pump::is_departure,
-};
-use crate::host::Host;
 use acp_skills_intercept::Policy;
 use acp_skills_wire::{
     build,
     successor::{Origin, Sorted, Switch},
 };
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
-/// How the connection to a conductor ended.
+use super::{
+    Ends,
+    hub::Hub,
+    side::{Side, is_disconnect},
+};
+use crate::host::Host;
+
+/// The end of a connection to a conductor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChainEnd {
-    /// The conductor closed it.
+    /// The conductor closed the connection.
     Closed,
-    /// There was no conductor. A client that took us for an agent was told that we have none.
+    /// The other end is not a conductor. If it is a client that expected an agent, its request was answered with an error.
     NoConductor,
 }
 
-/// Runs the proxy under the conductor at these ends, until it closes the connection. Needs a tokio runtime around it.
+/// Runs the proxy until the conductor closes the connection. Must be called within a tokio runtime.
 ///
 /// # Errors
-/// Reading or writing failed, or the thread for it cannot be started.
+/// Returns an error if reading or writing fails, or if the reading thread cannot be started.
 pub async fn run(policy: Policy, host: Host, conductor: Ends) -> io::Result<ChainEnd> {
     let switch = Arc::new(Mutex::new(Switch::default()));
     let writer = Arc::new(Mutex::new(conductor.writer));
     let outlet = |side, writer| Outlet { side, writer, switch: Arc::clone(&switch), line: Vec::new() };
     let to_client = outlet(Side::Client, Arc::clone(&writer));
     let to_agent = outlet(Side::Agent, writer);
-    let hub = super::hub(policy, host, Box::new(to_client), Box::new(to_agent));
+    let hub = super::start_hub(policy, host, Box::new(to_client), Box::new(to_agent));
     let (done, ended) = oneshot::channel();
     let reader = conductor.reader;
     thread::Builder::new().name("from-conductor".to_owned()).spawn(move || {
         let end = pump(reader, &hub, &switch).or_else(|error| match error {
-            // It has gone before it heard all.
-            error if is_departure(&error) => Ok(ChainEnd::Closed),
+            // The conductor closed the connection without reading everything.
+            error if is_disconnect(&error) => Ok(ChainEnd::Closed),
             error => Err(error),
         });
         hub.client_gone();
         hub.lane_to(Side::Agent).close();
         hub.lane_to(Side::Client).close();
-        // Whoever waits may have given up already.
-        drop(done.send(end));
+        // This fails if the receiver was dropped, which is fine.
+        let _ = done.send(end);
     })?;
-    ended.await.unwrap_or_else(|_| Err(io::Error::other("the thread that reads has ended without a word")))
+    ended.await.unwrap_or_else(|_| Err(io::Error::other("the reading thread has panicked")))
 }
 
 fn pump(source: impl Read, hub: &Arc<Hub>, switch: &Mutex<Switch>) -> io::Result<ChainEnd> {
@@ -77,20 +76,20 @@ fn pump(source: impl Read, hub: &Arc<Hub>, switch: &Mutex<Switch>) -> io::Result
         let sorted = switch.lock().sort(&line);
         match sorted {
             Sorted::From(origin, mut message) => {
-                let (from, to) = match origin {
-                    Origin::Client => (Side::Client, Side::Agent),
-                    Origin::Successor => (Side::Agent, Side::Client),
+                let from = match origin {
+                    Origin::Client => Side::Client,
+                    Origin::Successor => Side::Agent,
                 };
                 let len = message.len();
                 if hub.batch(from, &mut message, len) {
-                    hub.lane_to(to).drain()?;
+                    hub.lane_to(from.other()).drain()?;
                 }
             }
             Sorted::Answer(answer) => {
                 hub.lane_to(Side::Client).push(answer);
                 hub.lane_to(Side::Client).drain()?;
             }
-            Sorted::Dropped(why) => tracing::warn!("the conductor sent {why}"),
+            Sorted::Dropped(why) => tracing::warn!("ignored a message from the conductor: {why}"),
             Sorted::NoChain(answer) => {
                 hub.lane_to(Side::Client).push(answer);
                 hub.lane_to(Side::Client).drain()?;
@@ -100,13 +99,13 @@ fn pump(source: impl Read, hub: &Arc<Hub>, switch: &Mutex<Switch>) -> io::Result
     }
 }
 
-/// One lane's end of the connection. Whole lines go out at once, because the other lane writes to the same place.
+/// The writer of one lane. It writes only complete lines, because both lanes share the connection.
 struct Outlet {
     side: Side,
     writer: Arc<Mutex<Box<dyn Write + Send>>>,
-    /// Puts the envelope around what goes to the successor.
+    /// Adds the envelope to messages for the successor.
     switch: Arc<Mutex<Switch>>,
-    /// The beginning of a line.
+    /// An incomplete line.
     line: Vec<u8>,
 }
 

@@ -1,13 +1,12 @@
-//! Where the two directions meet: the interceptor, the two lanes, and who does what the interceptor asks for.
+//! [`Hub`]: the center of the relay, where both directions share the interceptor, the lanes and the host.
 //!
-//! Whoever holds the interceptor decides and queues, and does nothing else: lines go into the lanes and effects into the
-//! outbox while it is held, so all of them keep the order of the decisions. They are written and carried out afterwards.
+//! A thread that holds the interceptor only decides and queues: lines go into the lanes and effects into the outbox, so all of
+//! them keep the order of the decisions. After the interceptor is released, the lines are written and the effects carried out.
 
 use std::{collections::VecDeque, io::Write, sync::Arc, time::Duration};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
-
 use acp_skills_intercept::{Actions, Effect, Input, Interceptor, Pass, Task};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::{
     runtime::Handle,
     sync::{
@@ -15,68 +14,50 @@ use tokio::{
         mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     },
 };
+use tracing::Span;
 
-use super::lane::{Chunk, Lane, MAX_WAITING_BYTES};
+use super::{
+    lane::{Chunk, Lane, MAX_QUEUED_BYTES},
+    side::Side,
+};
 use crate::host::RunningHost;
 
-/// How much of an agent's MCP requests over the ACP connection may be under way, in permits of [`REQUEST_UNIT_BYTES`]. An
-/// agent that asks for more, or does not read the answers, is not read either until it has.
+/// The limit for the agent's MCP requests that are in flight over the ACP connection, in permits of
+/// [`REQUEST_UNIT_BYTES`]. At the limit, we stop reading from the agent until it reads some of the answers.
 const MAX_REQUEST_UNITS: usize = 2048;
-/// The least that a request counts, in bytes: about what it costs while it is under way.
+/// The size of one permit in bytes. This is about the memory that a small request needs while it is in flight.
 const REQUEST_UNIT_BYTES: usize = 4096;
 
-/// How long what a client said last waits for the skills that it is to have, once the client has left.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// The maximum time to wait for the skills of a session after the client disconnects, so that its last messages can
+/// still be sent.
+const PENDING_SETUP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One end of the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    Client,
-    Agent,
-}
-
-impl Side {
-    /// What the log calls it.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Client => "the client",
-            Self::Agent => "the agent",
-        }
-    }
-
-    fn other(self) -> Self {
-        match self {
-            Self::Client => Self::Agent,
-            Self::Agent => Self::Client,
-        }
-    }
-}
-
-/// The middle of the relay, shared by the two pumps and the tasks.
+/// The center of the relay, shared by the two pumps and the tasks.
 ///
-/// Locks are taken in the order in which they stand here; `interceptor` and `carrying_out` never at once.
+/// Locks are taken in the order of the fields. `interceptor` and `carrying_out` are never held at the same time.
 pub(super) struct Hub {
-    /// All that is decided by. Whoever holds it does not block.
+    /// Makes all decisions. A thread that holds it must not block.
     interceptor: Mutex<Interceptor>,
-    /// Nothing waits for what it needs any more.
-    settled: Condvar,
-    /// Held by the one who carries out effects, so that they keep their order. What is done meanwhile does not block.
+    /// Notified when no message waits for the skills of its session.
+    setups_done: Condvar,
+    /// Held while effects are carried out, so that they keep their order. Effects don't block.
     carrying_out: Mutex<()>,
-    /// Effects that were decided and not carried out yet.
-    outbox: Mutex<VecDeque<Effect>>,
+    /// Effects that were decided and are not carried out yet, each with the span of its cause.
+    outbox: Mutex<VecDeque<(Span, Effect)>>,
     host: RunningHost,
     to_client: Lane,
     to_agent: Lane,
     tasks: UnboundedSender<Job>,
+    /// Limits the agent's MCP requests in flight.
     requests: Arc<Semaphore>,
     runtime: Handle,
 }
 
-/// A task, and its share of what may be under way.
+/// A task, and its permits if it is an MCP request.
 pub(super) type Job = (Task, Option<OwnedSemaphorePermit>);
 
 impl Hub {
-    /// A hub that writes to these two, and the tasks that somebody has to do.
+    /// Creates a hub that writes to `client` and `agent`. The receiver gets the tasks, which the caller has to run.
     pub(super) fn new(
         interceptor: Interceptor,
         host: RunningHost,
@@ -86,7 +67,7 @@ impl Hub {
         let (tasks, receiver) = unbounded_channel();
         let hub = Self {
             interceptor: Mutex::new(interceptor),
-            settled: Condvar::new(),
+            setups_done: Condvar::new(),
             carrying_out: Mutex::default(),
             outbox: Mutex::default(),
             host,
@@ -99,8 +80,8 @@ impl Hub {
         (hub, receiver)
     }
 
-    /// How long it is worth to wait for the agent to end by itself, where that is known.
-    pub(super) fn time_to_leave(&self) -> Option<Duration> {
+    /// Returns the shutdown grace that suits this agent, if one is known.
+    pub(super) fn shutdown_grace(&self) -> Option<Duration> {
         self.interceptor.lock().shutdown_grace()
     }
 
@@ -111,21 +92,23 @@ impl Hub {
         }
     }
 
-    /// Decides about the complete lines in the first `len` bytes of `storage` and queues what becomes of them for the
-    /// other side. When no line changes, the storage itself goes on and `storage` is left empty. Returns whether anything
-    /// was queued: whoever has nothing to write need not wait for those who have.
+    /// Passes the lines in the first `len` bytes of `storage` to the interceptor and queues the result for the other side.
+    /// Returns true if anything was queued; then the caller has to drain the lane.
+    ///
+    /// If no line changes, the storage itself is queued and `storage` is left empty. This is the hot path: it must not allocate
+    /// per line, log, or create spans.
     pub(super) fn batch(self: &Arc<Self>, from: Side, storage: &mut Vec<u8>, len: usize) -> bool {
         let lane = self.lane_to(from.other());
         let mut actions = Actions::default();
         let mut interceptor = self.interceptor.lock();
-        // Where the run of untouched lines that are not yet in `edited` begins.
+        // The start of the unchanged lines that were not copied to `edited` yet.
         let mut run = 0;
         let mut edited: Option<Vec<u8>> = None;
-        let mut rest = &storage[..len];
-        while !rest.is_empty() {
-            let start = len - rest.len();
-            let line;
-            (line, rest) = rest.split_at(memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1));
+        let mut start = 0;
+        while start < len {
+            let rest = &storage[start..len];
+            let end = start + memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
+            let line = &storage[start..end];
             let pass = match from {
                 Side::Client => interceptor.from_client(line, &mut actions),
                 Side::Agent => interceptor.from_agent(line, &mut actions),
@@ -149,8 +132,9 @@ impl Hub {
                     }
                     edited.extend_from_slice(&ours);
                 }
-                run = start + line.len();
+                run = end;
             }
+            start = end;
         }
         let chunk = match edited {
             Some(mut edited) => {
@@ -165,32 +149,38 @@ impl Hub {
         is_queued
     }
 
-    /// Tells the interceptor of something that happened, and does what it decides.
+    /// Passes an input to the interceptor and carries out its decisions.
     pub(super) fn handle(self: &Arc<Self>, input: Input) {
         let mut actions = Actions::default();
         let mut interceptor = self.interceptor.lock();
         interceptor.handle(input, &mut actions);
         if !interceptor.is_waiting() {
-            self.settled.notify_all();
+            self.setups_done.notify_all();
         }
         self.carry_out(interceptor, actions, MayBlock::No);
     }
 
-    /// The client will say nothing more. What it said last may wait for its skills a while; blocks meanwhile.
+    /// Handles the end of the client's input. First blocks for up to [`PENDING_SETUP_TIMEOUT`] if messages of the client still
+    /// wait for the skills of their session.
     pub(super) fn client_gone(self: &Arc<Self>) {
         let mut interceptor = self.interceptor.lock();
-        self.settled.wait_while_for(&mut interceptor, |interceptor| interceptor.is_waiting(), LAST_WORDS);
+        self.setups_done.wait_while_for(
+            &mut interceptor,
+            |interceptor| interceptor.is_waiting(),
+            PENDING_SETUP_TIMEOUT,
+        );
         drop(interceptor);
         self.handle(Input::ClientGone);
     }
 
     /// Sends a line of our own to the agent.
-    pub(super) fn tell_agent(self: &Arc<Self>, line: Vec<u8>) {
+    pub(super) fn send_to_agent(self: &Arc<Self>, line: Vec<u8>) {
         self.to_agent.insert(line);
         self.deliver(Side::Agent, MayBlock::No);
     }
 
-    /// Answers everything that the agent has left open. Returns whether it had to answer some of it before it could be used.
+    /// Sends an error for each request that the agent didn't answer. Returns true if one of these requests was used
+    /// to start the agent, such as `initialize`.
     pub(super) fn agent_gone(&self, why: &str) -> bool {
         let mut interceptor = self.interceptor.lock();
         let was_starting = interceptor.is_starting();
@@ -200,8 +190,8 @@ impl Hub {
         was_starting
     }
 
-    /// Queues lines while the interceptor is held, so that the lanes keep the order of the decisions; does the rest when
-    /// it is not.
+    /// Carries out the decisions of the interceptor. Lines are queued while it is still locked, so that the lanes keep the order
+    /// of the decisions. Everything else is done after it was released.
     fn carry_out(
         self: &Arc<Self>,
         interceptor: MutexGuard<'_, Interceptor>,
@@ -209,7 +199,7 @@ impl Hub {
         may_block: MayBlock,
     ) {
         let Actions { to_client, to_agent, effects, tasks, after } = actions;
-        debug_assert!(after.is_empty(), "they follow a line, and go with it");
+        debug_assert!(after.is_empty(), "`batch` appends these to their line");
         let inserted = [(Side::Client, !to_client.is_empty()), (Side::Agent, !to_agent.is_empty())];
         for line in to_client {
             self.to_client.insert(line);
@@ -219,10 +209,12 @@ impl Hub {
         }
         let has_effects = !effects.is_empty();
         if has_effects {
-            self.outbox.lock().extend(effects);
+            let span = Span::current();
+            let mut outbox = self.outbox.lock();
+            outbox.extend(effects.into_iter().map(|effect| (span.clone(), effect)));
         }
         drop(interceptor);
-        // Tasks may need what others have decided before, so that comes first.
+        // This should be done before starting tasks, because these may depend on earlier effects.
         if has_effects || !tasks.is_empty() {
             self.empty_outbox();
         }
@@ -230,15 +222,15 @@ impl Hub {
             self.deliver(side, may_block);
         }
         for task in tasks {
-            let share = self.share_of(&task, may_block);
-            // Nobody listens any more only when the relay is being taken down.
-            drop(self.tasks.send((task, share)));
+            let permits = self.acquire_permits(&task, may_block);
+            // This only fails if the relay is shutting down.
+            let _ = self.tasks.send((task, permits));
         }
     }
 
-    /// Waits until there is room for a request of the agent's. Only the agent itself is held up: this is the thread that
-    /// reads what it says.
-    fn share_of(&self, task: &Task, may_block: MayBlock) -> Option<OwnedSemaphorePermit> {
+    /// Waits until there is room for an MCP request of the agent. This blocks only the agent, because the caller is the thread
+    /// that reads it.
+    fn acquire_permits(&self, task: &Task, may_block: MayBlock) -> Option<OwnedSemaphorePermit> {
         let Task::Mcp { line, .. } = task else { return None };
         if may_block == MayBlock::No {
             return None;
@@ -247,38 +239,43 @@ impl Hub {
         let units = u32::try_from(units).unwrap_or(u32::MAX);
         let requests = Arc::clone(&self.requests);
         match Arc::clone(&requests).try_acquire_many_owned(units) {
-            Ok(share) => Some(share),
+            Ok(permits) => Some(permits),
             Err(_) => self.runtime.block_on(requests.acquire_many_owned(units)).ok(),
         }
     }
 
-    /// Carries out all that was decided until now.
+    /// Carries out all effects in the outbox, in their order.
     fn empty_outbox(&self) {
         let _carrying_out = self.carrying_out.lock();
         loop {
-            let effect = self.outbox.lock().pop_front();
-            match effect {
-                Some(effect) => self.host.carry_out(effect),
+            let next = self.outbox.lock().pop_front();
+            match next {
+                Some((span, effect)) => span.in_scope(|| self.host.carry_out(effect)),
                 None => return,
             }
         }
     }
 
-    /// Has a lane drained that got lines from somebody else than its own pump. Nobody waits here for a side that does
-    /// not read: the pump of the other direction would stand still with it.
+    /// Drains a lane into which lines were inserted by another thread than its pump.
+    ///
+    /// This usually happens on another thread, because the caller may be the pump of the other direction, which must not wait
+    /// for this side. The exception is a side that sends requests and doesn't read the answers: if more than
+    /// [`MAX_QUEUED_BYTES`] are queued for it, its own pump waits here.
     fn deliver(self: &Arc<Self>, side: Side, may_block: MayBlock) {
         let lane = self.lane_to(side);
-        if may_block == MayBlock::Yes && lane.waiting() > MAX_WAITING_BYTES {
-            // Somebody asks and asks and does not read the answers.
-            drop(lane.drain());
+        if may_block == MayBlock::Yes && lane.queued() > MAX_QUEUED_BYTES {
+            let _ = lane.drain();
         } else if !lane.schedule() {
             let hub = Arc::clone(self);
-            self.runtime.spawn_blocking(move || drop(hub.lane_to(side).drain()));
+            self.runtime.spawn_blocking(move || {
+                let _ = hub.lane_to(side).drain();
+            });
         }
     }
 }
 
-/// Whether the caller has a thread of its own. The runtime's only thread must never wait for a reader.
+/// Specifies whether the caller may block. Pumps may block. The async runtime only uses a single thread, which should
+/// never wait for a side to read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MayBlock {
     Yes,

@@ -1,8 +1,9 @@
-//! One direction of the wire: chunks in the order in which they were decided, and the writer that they go to.
+//! [`Lane`]: the queue of one direction, and the writer at its end.
 //!
-//! Whoever decides pushes, which never blocks, while it holds the interceptor; so the order of the lane is the order
-//! of the decisions. Whoever may block drains. The pump of a direction pushes one batch and drains it before it reads
-//! on, so a lane holds one batch, and what others insert, however fast the source is.
+//! A thread that holds the interceptor pushes its lines into the lane, which never blocks. This means that lines are
+//! in the order in which the interceptor decided about them. Only threads that are allowed to block drain a lane. The
+//! pump of a direction drains each batch before it reads the next one, so a lane holds at most one batch and the
+//! lines that other threads insert, even if the source is fast.
 
 use std::{
     collections::VecDeque,
@@ -12,18 +13,17 @@ use std::{
 };
 
 use parking_lot::Mutex;
-
 use tokio::sync::Notify;
 
-use super::{hub::Side, pump::is_departure};
+use super::side::{Side, is_disconnect};
 
-/// Storage up to this size is used again, in bytes; what one huge line needed is given back.
+/// The maximum size of storage that is used again, in bytes. Larger buffers, which only very long lines need, are freed.
 const MAX_SPARE_BYTES: usize = 256 * 1024;
 
-/// How many bytes may wait in a lane before whoever inserts has to write them itself.
-pub(super) const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
+/// The size of the queue, in bytes, from which a thread that inserts lines has to write them itself (back-pressure).
+pub(super) const MAX_QUEUED_BYTES: usize = 4 * 1024 * 1024;
 
-/// Bytes for a lane: the first `len` of `bytes`. The rest is storage that the pump gets back.
+/// Bytes for a lane: the first `len` of `bytes`. The pump reuses the rest of the storage.
 pub(super) struct Chunk {
     pub(super) bytes: Vec<u8>,
     pub(super) len: usize,
@@ -35,15 +35,16 @@ impl From<Vec<u8>> for Chunk {
     }
 }
 
-/// One direction.
+/// The queue and the writer of one direction.
 pub(super) struct Lane {
-    /// Where it leads.
+    /// The side that the lane writes to.
     to: Side,
     queue: Mutex<Queue>,
+    /// The writer, or `None` once the lane is closed. Held while writing, so only threads that may block take it.
     writer: Mutex<Option<Box<dyn Write + Send>>>,
-    drain_is_due: AtomicBool,
+    drain_is_scheduled: AtomicBool,
     written: AtomicU64,
-    /// Something was written, or will never be.
+    /// Notified when the queue has become shorter, or when the lane was closed.
     progress: Notify,
 }
 
@@ -52,7 +53,7 @@ struct Queue {
     chunks: VecDeque<Chunk>,
     bytes: usize,
     spare: Option<Vec<u8>>,
-    /// The last byte was no line break.
+    /// True if the last byte was not a line break.
     is_mid_line: bool,
     closed: bool,
 }
@@ -74,18 +75,18 @@ impl Lane {
             to,
             queue: Mutex::default(),
             writer: Mutex::new(Some(writer)),
-            drain_is_due: AtomicBool::new(false),
+            drain_is_scheduled: AtomicBool::new(false),
             written: AtomicU64::new(0),
             progress: Notify::new(),
         }
     }
 
-    /// Adds bytes behind all others. Never blocks. A closed lane forgets them.
+    /// Appends bytes to the queue. Never blocks. If the lane is closed, the bytes are dropped.
     pub(super) fn push(&self, chunk: impl Into<Chunk>) {
         self.queue.lock().push(chunk.into());
     }
 
-    /// Adds a line of our own. What came before it may have been cut off in the middle of a line.
+    /// Appends a line of our own. If the bytes before it end in the middle of a line, a line break is added first.
     pub(super) fn insert(&self, line: Vec<u8>) {
         let mut queue = self.queue.lock();
         if queue.is_mid_line {
@@ -94,28 +95,28 @@ impl Lane {
         queue.push(line.into());
     }
 
-    /// How many bytes wait.
-    pub(super) fn waiting(&self) -> usize {
+    /// Returns the number of queued bytes.
+    pub(super) fn queued(&self) -> usize {
         self.queue.lock().bytes
     }
 
-    /// Waits until the reader has taken so much that a lane is not overfull.
+    /// Waits until at most [`MAX_QUEUED_BYTES`] are queued.
     pub(super) async fn has_room(&self) {
         loop {
             let progress = self.progress.notified();
-            if self.waiting() <= MAX_WAITING_BYTES {
+            if self.queued() <= MAX_QUEUED_BYTES {
                 return;
             }
             progress.await;
         }
     }
 
-    /// How many bytes were written so far.
+    /// Returns the number of bytes that were written so far.
     pub(super) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Storage that the lane has done with, at least `capacity` bytes long.
+    /// Returns storage of at least `capacity` bytes. Storage that was written is used again.
     pub(super) fn storage(&self, capacity: usize) -> Vec<u8> {
         match self.queue.lock().spare.take() {
             Some(spare) if spare.len() >= capacity => spare,
@@ -123,21 +124,21 @@ impl Lane {
         }
     }
 
-    /// Notes that somebody is to drain the lane soon. Returns whether it was noted already.
+    /// Marks the lane as scheduled to be drained. Returns true if it was scheduled already.
     pub(super) fn schedule(&self) -> bool {
-        self.drain_is_due.swap(true, Ordering::AcqRel)
+        self.drain_is_scheduled.swap(true, Ordering::AcqRel)
     }
 
-    /// Writes everything that waits. Blocks for as long as the reader does not read.
+    /// Writes all queued bytes. Blocks while the other side doesn't read.
     ///
     /// # Errors
-    /// The reader is gone; the lane is closed then.
+    /// Returns an error if the other side disconnected. In this case, the lane is also closed.
     pub(super) fn drain(&self) -> io::Result<()> {
         let mut writer = self.writer.lock();
-        self.drain_is_due.store(false, Ordering::Release);
+        self.drain_is_scheduled.store(false, Ordering::Release);
         let result = self.write_all(writer.as_mut());
         if let Err(error) = &result {
-            if !is_departure(error) {
+            if !is_disconnect(error) {
                 tracing::warn!("cannot write to {}: {error}", self.to.name());
             }
             *writer = None;
@@ -146,10 +147,10 @@ impl Lane {
         result
     }
 
-    /// Writes everything that waits, then closes the writer.
+    /// Writes all queued bytes, then closes the writer.
     pub(super) fn close(&self) {
-        // The reader may be gone already; closing is what was asked for.
-        drop(self.drain());
+        // We can ignore an error, because it only means that the lane is already closed.
+        let _ = self.drain();
         self.shut();
         *self.writer.lock() = None;
     }
@@ -164,7 +165,7 @@ impl Lane {
     }
 
     fn write_all(&self, mut writer: Option<&mut Box<dyn Write + Send>>) -> io::Result<()> {
-        // Once the reader was gone it stays gone, also when there is nothing to write.
+        // A closed lane is an error even if the queue is empty, so that the pump stops reading.
         if writer.is_none() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }

@@ -1,42 +1,33 @@
-//! Moves one direction: reads what is there, has it decided, writes it, reads on.
+//! Moves the messages of one direction: reads a batch of lines, passes it to the hub, writes the result, and repeats.
 //!
-//! A blocking thread and not a task: measured on one machine, it passes nearly twice as many updates and answers in
-//! half the time, because nothing has to be woken between a read and its write.
+//! A pump is a blocking thread instead of a task. In our benchmarks, threads forward nearly twice as many updates and
+//! reduce the latency by half, because there is no need to wake a task between a read and a write.
 
 use std::{
     io::{self, Read},
     sync::Arc,
 };
 
-use super::hub::{Hub, Side};
+use super::{
+    hub::Hub,
+    side::{Side, is_disconnect},
+};
 
-/// How much one read takes, in bytes: what a pipe holds on Linux.
+/// The maximum size of one read, in bytes. This is the capacity of a pipe on Linux.
 pub(super) const READ_BYTES: usize = 64 * 1024;
 
-/// Whether the other end is gone, which is no fault of anything.
-pub(super) fn is_departure(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted
-    )
-}
-
-/// Pumps until `source` ends or the other side is gone.
+/// Forwards lines from `source` until it ends or the other side disconnects.
 ///
 /// # Errors
-/// Reading failed, or nobody reads what is written.
+/// Returns an error if reading fails, or if the other side no longer reads.
 pub(super) fn pump(mut source: impl Read, from: Side, hub: &Arc<Hub>) -> io::Result<()> {
-    let to = match from {
-        Side::Client => Side::Agent,
-        Side::Agent => Side::Client,
-    };
-    let lane = hub.lane_to(to);
+    let lane = hub.lane_to(from.other());
     let mut storage = lane.storage(READ_BYTES);
-    // The first `len` bytes of the storage are the beginning of a line.
+    // The first `len` bytes of the storage are the beginning of an incomplete line.
     let mut len = 0;
     loop {
         if storage.len() - len < READ_BYTES / 2 {
-            // A line longer than the storage: double it, so that the copying stays linear.
+            // If the line doesn't fit, use twice the storage, so that the total cost of copying is linear.
             storage.resize((storage.len() * 2).max(READ_BYTES), 0);
         }
         let read = match source.read(&mut storage[len..]) {
@@ -44,8 +35,8 @@ pub(super) fn pump(mut source: impl Read, from: Side, hub: &Arc<Hub>) -> io::Res
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => {
-                if !is_departure(&error) {
-                    tracing::warn!("cannot read what {} says: {error}", from.name());
+                if !is_disconnect(&error) {
+                    tracing::warn!("cannot read from {}: {error}", from.name());
                 }
                 return Err(error);
             }
@@ -64,11 +55,9 @@ pub(super) fn pump(mut source: impl Read, from: Side, hub: &Arc<Hub>) -> io::Res
         storage = next;
         len = rest;
     }
-    if len > 0 {
-        // The last line has no line break. It goes on as it is.
-        if hub.batch(from, &mut storage, len) {
-            lane.drain()?;
-        }
+    // There may be a last line without a line break. Forward it as it is.
+    if len > 0 && hub.batch(from, &mut storage, len) {
+        lane.drain()?;
     }
     Ok(())
 }

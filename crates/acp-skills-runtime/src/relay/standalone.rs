@@ -1,11 +1,10 @@
-//! [`Standalone`]: the proxy between a client and an agent that it starts. It ends when the client or the agent does, and
-//! leaves no process behind.
+//! [`Standalone`]: the proxy between a client and an agent that it starts. It ends if the client or the agent ends, and leaves
+//! no process behind.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `mod` | what such a proxy needs, and its start |
-//! | `supervisor` | its end: who waits for whom, and for how long |
-//! | `tap` | a look at what the agent receives |
+//! | `supervisor` | the shutdown: its order, its timeouts and the exit code |
+//! | `tap` | observing the bytes that the agent receives |
 
 mod supervisor;
 mod tap;
@@ -16,15 +15,15 @@ use acp_skills_intercept::Policy;
 use tokio::task::spawn_blocking;
 
 use self::supervisor::Supervisor;
-pub use self::tap::Tap;
-pub use self::tap::tapped;
 use super::{Ends, Relay};
 use crate::{
     agent::{self, Agent, StartError},
     host::Host,
 };
 
-/// A proxy that is ready to run.
+pub use self::tap::{Tap, tapped};
+
+/// The proxy between a client and an agent, ready to run.
 pub struct Standalone {
     command: Vec<OsString>,
     policy: Policy,
@@ -34,40 +33,42 @@ pub struct Standalone {
     exit_wait: Option<Duration>,
 }
 
-/// Why the proxy could not do its work.
+/// The errors of [`Standalone::run`].
 #[derive(Debug, thiserror::Error)]
 pub enum StandaloneError {
-    /// The agent does not start.
+    /// The agent could not be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The system refuses what the proxy needs.
+    /// The operating system refused a resource such as a thread or a signal handler.
     #[error("the proxy failed")]
     Io(#[from] io::Error),
 }
 
 impl Standalone {
-    /// A proxy between `client` and the agent that `command` starts: a program and its arguments.
+    /// Creates a proxy between `client` and the agent that `command` starts. The command is a program and its arguments.
     pub fn new(command: Vec<OsString>, policy: Policy, host: Host, client: Ends) -> Self {
         Self { command, policy, host, client, tap: None, exit_wait: None }
     }
 
-    /// Has `tap` see every byte that goes to the agent.
+    /// Sets the tap that observes every byte for the agent. The default is none.
     #[must_use]
     pub fn tap(self, tap: Option<Tap>) -> Self {
         Self { tap, ..self }
     }
 
-    /// How long the agent has to end by itself once the client has gone, before it is told to. Without this 3 seconds, or
-    /// what is known of the agent.
+    /// Sets the shutdown grace: the time for the agent to exit after the client disconnects. After this time, we
+    /// terminate the agent. The default is 3 seconds, or the usual time for agents that we know.
     #[must_use]
     pub fn exit_wait(self, exit_wait: Option<Duration>) -> Self {
         Self { exit_wait, ..self }
     }
 
-    /// Runs until the client or the agent ends. Returns the exit code. Needs a tokio runtime around it.
+    /// Runs the proxy until the client disconnects or the agent exits. Returns the exit code. Must be called within a tokio
+    /// runtime.
     ///
     /// # Errors
-    /// The agent does not start, or the proxy itself fails.
+    /// Returns [`StandaloneError::Start`] if the agent cannot be started, and [`StandaloneError::Io`] if the operating system
+    /// refuses a thread, a signal handler or the agent's exit status.
     pub async fn run(self) -> Result<i32, StandaloneError> {
         let processes = self.host.own_processes().clone();
         if let Some(program) = self.host.own_program() {
@@ -85,8 +86,8 @@ impl Standalone {
         let ends = Ends { reader: Box::new(stdout), writer: stdin, hangup: None };
         let relay = Relay::start(self.policy, self.host, self.client, ends)?;
         let code = Supervisor::new(agent, relay, signals, self.exit_wait).run().await;
-        // Scripts that still run end here.
-        drop(spawn_blocking(move || processes.finish()).await);
+        // This ends all scripts that are still running.
+        let _ = spawn_blocking(move || processes.finish()).await;
         Ok(code?)
     }
 }

@@ -1,77 +1,80 @@
-//! What can go wrong in a conversation with an agent.
+//! [`ClientError`]: errors in a conversation with an agent.
 
 use std::io;
 
 use acp_skills_intercept::NOT_STARTED;
 use serde_json::Value;
 
-/// Why a conversation cannot go on.
+/// An error that occurs when a client talks to an agent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Somebody gave the conversation up.
-    #[error("the conversation was given up")]
+    /// The caller cancelled the turn, for example by dropping its stream.
+    #[error("the conversation was cancelled")]
     Cancelled,
-    /// The agent does not listen any more.
-    #[error("the agent is gone")]
+    /// The agent has closed its input.
+    #[error("the agent has closed the connection")]
     Write(#[source] io::Error),
-    /// What the agent says cannot be read.
-    #[error("cannot read what the agent says")]
+    /// The agent's output can't be read, or is not UTF-8.
+    #[error("cannot read the agent's output")]
     Read(#[source] io::Error),
-    /// The agent closed the connection instead of answering.
-    #[error("the agent is gone before it answered `{method}`")]
+    /// The agent closed the connection while a request was pending.
+    #[error("the agent closed the connection before it answered `{method}`")]
     Unanswered {
-        /// The request.
+        /// The method of the request.
         method: String,
     },
-    /// The agent answered with an error, or the proxy in its place, because it is gone.
+    /// The agent answered a request with an error. If the agent has ended, the proxy answers in its place.
     #[error("{}", refusal(method, error))]
     Refused {
-        /// The request.
+        /// The method of the request.
         method: String,
         /// The JSON-RPC error object.
         error: Value,
     },
-    /// The agent sent a line that is no JSON.
-    #[error("no message: {line}")]
+    /// The agent sent a line that is not JSON.
+    #[error("the agent sent a line that is not JSON: {line}")]
     NotAMessage {
         /// The line.
         line: String,
-        /// What is wrong with it.
+        /// The syntax error.
         source: serde_json::Error,
     },
 }
 
 impl ClientError {
-    /// What to do about it, where that is known.
+    /// Returns a hint that tells the user how to fix the problem, if one is known.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Self::Refused { error, .. } => in_its_place(error)?.1,
+            Self::Refused { error, .. } => proxy_error(error)?.1,
             _ => None,
         }
     }
 }
 
-/// What the proxy says in place of an agent that is gone, and what to do about it.
-fn in_its_place(error: &Value) -> Option<(&str, Option<&str>)> {
+/// Returns the message and the hint of an error that the proxy sent in place of an agent that has ended.
+fn proxy_error(error: &Value) -> Option<(&str, Option<&str>)> {
     let message = error["message"].as_str().filter(|_| error["code"] == NOT_STARTED)?;
     Some(message.split_once("\nhint: ").map_or((message, None), |(message, hint)| (message, Some(hint))))
 }
 
 fn refusal(method: &str, error: &Value) -> String {
-    match in_its_place(error) {
+    match proxy_error(error) {
         Some((message, _)) => message.to_owned(),
-        None => format!("the agent refuses `{method}`: {}", in_words(error)),
+        None => format!("the agent refuses `{method}`: {}", describe_error(error)),
     }
 }
 
-/// A JSON-RPC error for people to read: `Internal error (-32603): the model is overloaded`.
-fn in_words(error: &Value) -> String {
-    let (Some(message), code) = (error["message"].as_str(), &error["code"]) else { return error.to_string() };
+/// Returns a JSON-RPC error object as one line of text, such as `Internal error (-32603): the model is overloaded`.
+///
+/// If the value has no `message`, the result is its JSON.
+pub fn describe_error(error: &Value) -> String {
+    let Some(message) = error["message"].as_str() else { return error.to_string() };
+    let code = &error["code"];
     let data = match &error["data"] {
         Value::Null => String::new(),
         Value::String(text) => format!(": {text}"),
-        // What most agents have there, and nothing else.
+        // Most agents send an object with `details` only, so we show just its text.
         Value::Object(data) if data.len() == 1 && data.get("details").is_some_and(Value::is_string) => {
             format!(": {}", data["details"].as_str().unwrap_or_default())
         }
@@ -87,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_read() {
+    fn errors_as_the_user_reads_them() {
         for (error, expected, hint) in [
             (
                 json!({ "code": -32000, "message": "Authentication required" }),

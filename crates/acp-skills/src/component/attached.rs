@@ -1,16 +1,15 @@
-//! What a program attaches to a proxy: skills, by directory or defined in code, and tools.
+//! [`Attached`]: the skills and tools that a program attaches to a proxy.
 
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
 
+use acp_skills_runtime::library::{Library, SkillLibrary, WhenReloaded};
 use skills_core::{
     LoadError, Skill, SkillName, SkillSet, SkillTool, load_dir,
     set::{ToolNameError, Unapproved},
 };
-
-use acp_skills_runtime::library::{Library, SkillLibrary, WhenReloaded};
 use skills_sources::trust::Decided;
 
 /// Skills and tools, in the order in which they were attached.
@@ -26,22 +25,22 @@ enum Origin {
     Code(Box<Skill>),
 }
 
-/// Why something cannot be attached.
+/// An error that occurs when a skill or a tool is attached to a proxy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttachError {
-    /// A directory holds no skill that can be loaded.
+    /// The skill in a directory is missing or invalid.
     #[error("cannot attach the skill in {}", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The skill's problems.
         source: LoadError,
     },
-    /// Two skills have the same name.
+    /// Two attached skills have the same name.
     #[error("two skills named `{0}` are attached")]
     DuplicateSkill(SkillName),
-    /// The name of a tool is wrong or taken.
+    /// The name of a tool is invalid or already used.
     #[error("cannot attach a tool")]
     Tool(#[from] ToolNameError),
 }
@@ -59,10 +58,10 @@ impl Attached {
         self.tools.push(tool);
     }
 
-    /// All of it in front of what `library` has.
+    /// Returns a library with the attached skills and tools, followed by those of `library`.
     ///
     /// # Errors
-    /// A directory that holds no skill, or a name that is there twice.
+    /// See the variants of [`AttachError`].
     pub(super) fn in_front_of(self, library: Library) -> Result<Library, AttachError> {
         let mut own = SkillSet::builder();
         for origin in self.skills {
@@ -85,7 +84,7 @@ impl Attached {
     }
 }
 
-/// A library behind what is attached.
+/// A library with attached skills and tools in front of it.
 struct InFront {
     own: SkillSet,
     library: Library,

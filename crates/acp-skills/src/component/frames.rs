@@ -1,4 +1,4 @@
-//! Between the SDK's channels of frames and the relay's ends of bytes.
+//! Connects the SDK's channels of frames with the byte streams of the relay.
 
 use std::io::{self, Read, Write};
 
@@ -11,7 +11,7 @@ use futures::{
 
 use acp_skills_runtime::relay::Ends;
 
-/// The ends of the side that is behind `channel`.
+/// Returns the byte streams for the other side of `channel`.
 pub(super) fn ends(channel: Channel) -> Ends {
     let (frames, sink) = channel.into_parts();
     Ends::new(Source { frames, line: Vec::new(), at: 0 }, Sink { sink, line: Vec::new() })
@@ -19,7 +19,7 @@ pub(super) fn ends(channel: Channel) -> Ends {
 
 struct Source {
     frames: UnboundedReceiver<TransportFrame>,
-    /// The frame that is being read.
+    /// The frame that is being read, as a line.
     line: Vec<u8>,
     at: usize,
 }
@@ -29,12 +29,13 @@ impl Read for Source {
         if self.at == self.line.len() {
             let Some(frame) = block_on(self.frames.next()) else { return Ok(0) };
             let mut line = frame.to_json().map_err(io::Error::other)?;
-            // A malformed frame is any text; it must not become two messages.
+            // A malformed frame can contain line breaks, and must not become two messages.
             if line.contains('\n') {
                 line = line.replace('\n', " ");
             }
             line.push('\n');
-            (self.line, self.at) = (line.into_bytes(), 0);
+            self.line = line.into_bytes();
+            self.at = 0;
         }
         let count = buffer.len().min(self.line.len() - self.at);
         buffer[..count].copy_from_slice(&self.line[self.at..self.at + count]);
@@ -45,7 +46,7 @@ impl Read for Source {
 
 struct Sink {
     sink: UnboundedSender<TransportFrame>,
-    /// The beginning of a line.
+    /// The beginning of an incomplete line.
     line: Vec<u8>,
 }
 
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_a_line() {
+    fn a_frame_becomes_one_line() {
         let (ours, theirs) = Channel::duplex();
         let (_, frames) = theirs.into_parts();
         let raw = "[\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\"}\n]".to_owned();

@@ -1,9 +1,9 @@
-//! The words of a configuration that nothing below this crate acts on.
+//! Settings with a fixed set of values that are applied in this crate.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Places with skills that nobody named (`--discover`).
+/// A place that is searched for skills (`--discover`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
@@ -15,54 +15,54 @@ pub enum Discover {
     Project,
 }
 
-/// Skills that need no approval where they would (`--trust`).
+/// Skills that are used without the user's approval (`--trust`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Trusted {
-    /// Those of the project of a session.
+    /// The skills in the project of the session.
     Project,
 }
 
-/// Whether the catalog names the `SKILL.md` files (`--location`).
+/// The paths of `SKILL.md` files in the catalog (`--location`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum CatalogLocation {
-    /// It does not.
+    /// No paths.
     None,
-    /// By their absolute paths.
+    /// Absolute paths.
     Absolute,
 }
 
-/// When the model can search the skills (`--search`).
+/// The search tool for the model (`--search`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum SearchTool {
-    /// When the catalog does not hold them all.
+    /// Offered if the catalog doesn't contain all skills.
     #[default]
     Auto,
-    /// Always.
+    /// Always offered.
     On,
-    /// Never.
+    /// Never offered.
     Off,
 }
 
-/// What scripts are confined with (`--sandbox`).
+/// The sandbox for scripts (`--sandbox`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum SandboxKind {
-    /// Bubblewrap.
+    /// Bubblewrap: the skill is read-only, the session's directory is writable, and there is no network.
     Bwrap,
 }
 
-/// How much is written for people (`--log`).
+/// The level of log messages (`--log`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
@@ -76,16 +76,16 @@ pub enum LogLevel {
     Trace,
 }
 
-/// What to do about a command tool whose program does not exist.
+/// The reaction to a command tool whose program doesn't exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Validation {
-    /// Refuse to start.
+    /// The start fails with an error.
     Strict,
-    /// Start, and say so; the model is told too.
+    /// The start continues with a warning, and calls of the tool return an error.
     #[default]
     Warn,
-    /// Do not look.
+    /// The program is not checked.
     Ignore,
 }

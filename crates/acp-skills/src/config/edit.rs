@@ -1,30 +1,29 @@
-//! Adds sources to the text of a configuration file, and takes them out again. All else stays as somebody wrote it:
-//! comments, order, quotes.
+//! Adds sources to the text of a configuration file and removes them. Comments, order and quotes are kept.
 //!
-//! Lines are edited, and the result is read again: unless it is the old configuration with just that source more or less,
-//! nothing is written, and the user is told what to write.
+//! The lines are edited, and the result is parsed again. If it differs from the old configuration in anything but the source, the
+//! functions return an [`EditError`] with the lines that the user has to edit.
 
 use std::path::Path;
 
 use super::{Config, SourceEntry};
 
-/// What a new file begins with; editors then know its keys.
+/// The first line of a new file. It tells editors where the schema is.
 pub const HEADER: &str = "# yaml-language-server: $schema=https://raw.githubusercontent.com/acp-skills/acp-skills-proxy/main/crates/acp-skills-proxy/skills.schema.json\n";
 
 const KEY: &str = "sources:";
 
-/// Why a text cannot be edited.
+/// The error for a text that can't be edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the file has a shape that is not edited here")]
+#[error("the file has a form that cannot be edited automatically")]
 pub struct EditError {
-    /// What its user has to write, or take out.
+    /// The lines that the user has to add or remove.
     pub lines: String,
 }
 
-/// The text of a file with one more source.
+/// Adds a source to the text of a file and returns the new text.
 ///
 /// # Errors
-/// The text is not a configuration, or has a shape that cannot be edited.
+/// Returns [`EditError`] if the text is not a configuration, or has a form that can't be edited.
 pub fn add_source(text: &str, entry: &SourceEntry) -> Result<String, EditError> {
     let mut expected = sources(text).unwrap_or_default();
     expected.push(entry.clone());
@@ -45,10 +44,10 @@ pub fn add_source(text: &str, entry: &SourceEntry) -> Result<String, EditError> 
     check(text, edited, &expected, &format!("{KEY}\n  - {written}"))
 }
 
-/// The text of a file without a source, by its place in the list.
+/// Removes the source with the index `number` from the text of a file and returns the new text.
 ///
 /// # Errors
-/// As [`add_source`].
+/// Returns [`EditError`] if there is no such source, or if the text has a form that can't be edited.
 pub fn remove_source(text: &str, number: usize) -> Result<String, EditError> {
     let mut expected = sources(text).unwrap_or_default();
     let wrong = || EditError { lines: String::new() };
@@ -58,7 +57,7 @@ pub fn remove_source(text: &str, number: usize) -> Result<String, EditError> {
     let gone = expected.remove(number);
     let edited = match place(text) {
         Some(Place::Block { items, .. }) if items.len() == 1 => {
-            // With its key, which would have no value.
+            // Remove the key as well, because it would have no value.
             let start = text[..items[0].0].rfind(KEY).ok_or_else(wrong)?;
             format!("{}{}", &text[..start], &text[items[0].1..])
         }
@@ -75,7 +74,7 @@ pub fn remove_source(text: &str, number: usize) -> Result<String, EditError> {
     check(text, edited, &expected, &written(&gone))
 }
 
-/// `edited` when it is `text` with these sources and nothing else differs.
+/// Returns `edited` if it has the expected sources and doesn't differ from `text` in anything else.
 fn check(text: &str, edited: String, expected: &[SourceEntry], lines: &str) -> Result<String, EditError> {
     let rest = |text: &str| {
         let mut config = Config::parse(text, Path::new("")).ok()?;
@@ -88,12 +87,12 @@ fn check(text: &str, edited: String, expected: &[SourceEntry], lines: &str) -> R
     }
 }
 
-/// The sources that the text of a file has; `None` where it is no configuration.
+/// Returns the sources in the text of a file, or `None` if it is not a configuration.
 pub fn sources(text: &str) -> Option<Vec<SourceEntry>> {
     Some(Config::parse(text, Path::new("")).ok()?.sources)
 }
 
-/// An entry as it stands in a file.
+/// Returns an entry as YAML.
 fn written(entry: &SourceEntry) -> String {
     let SourceEntry { source, include, exclude, .. } = entry;
     if include.is_empty() && exclude.is_empty() {
@@ -106,7 +105,7 @@ fn written(entry: &SourceEntry) -> String {
     format!("{{ source: {}{}{} }}", quoted(source), list("include", include), list("exclude", exclude))
 }
 
-/// Plain where nobody can take it for anything else.
+/// Returns a string as YAML, without quotes if it is unambiguous.
 fn scalar(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && !text.ends_with(':')
@@ -114,16 +113,16 @@ fn scalar(text: &str) -> String {
     if is_plain { text.to_owned() } else { quoted(text) }
 }
 
-/// JSON's strings are YAML's.
+/// Returns a quoted string. Strings of JSON are valid in YAML.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Where the list is. All numbers are offsets into the text.
+/// The place of the list. All numbers are offsets into the text.
 enum Place {
-    /// On lines of its own: where each item begins and ends, with the comments behind it; where the list ends.
+    /// A list with an item per line: the start and end of each item, including comments at its end, and the end of the list.
     Block { items: Vec<(usize, usize)>, end: usize, indent: usize },
-    /// In brackets on one line: behind the opening one, and at the closing one.
+    /// A list in brackets on one line: the position after the opening bracket, and that of the closing bracket.
     Flow { open: usize, close: usize },
 }
 
@@ -162,7 +161,7 @@ fn place(text: &str) -> Option<Place> {
     Some(Place::Block { items, end, indent: item_indent })
 }
 
-/// The lines of a text, each with where it begins and with its end.
+/// Returns the lines of a text with their line breaks, each with its offset.
 fn offsets(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split_inclusive('\n').scan(0, |at, line| {
         let start = *at;
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn one_more() {
+    fn a_source_is_added() {
         for (text, expected) in [
             ("roots: [x]", "roots: [x]\nsources:\n  - github:a/b@v1\n"),
             ("sources: []\nroots: [x]\n", "sources: [github:a/b@v1]\nroots: [x]\n"),
@@ -203,9 +202,9 @@ mod tests {
                 "sources:\n- source: https://a.b\n  include: [x]\n- github:a/b@v1\nroots:\n- x\n",
             ),
             ("sources:\n  - 'https://a.b'", "sources:\n  - 'https://a.b'\n  - github:a/b@v1\n"),
-            // Written by a machine, on one line.
+            // JSON on one line.
             ("{\"sources\":[\"https://a.b\"]}", "wants sources:\n  - github:a/b@v1"),
-            // What an alias names must not grow.
+            // We can't edit a list with an anchor, because its alias would change too.
             ("sources: &x [https://a.b]\nagent: *x\n", "wants sources:\n  - github:a/b@v1"),
             ("sources:\n  - [\n", "wants sources:\n  - github:a/b@v1"),
         ] {
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn one_less() {
+    fn a_source_is_removed() {
         let three = "a: x\n";
         assert!(remove_source(three, 0).is_err());
         for (text, number, expected) in [
@@ -238,8 +237,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever the file is like: either it is the same with one source more, or it is left alone; and the way back leads
-        /// to the same configuration.
+        /// An edited file differs from the original in one source only, and removing the source restores the configuration.
         #[test]
         fn nothing_else_changes(text in "((sources:|roots:|  - |- |\\[|\\]|, |a|https://a\\.b|#|'|\"|:| |\n)){0,14}") {
             if let Ok(edited) = add_source(&text, &SourceEntry::new("github:a/b")) {

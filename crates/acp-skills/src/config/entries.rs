@@ -1,5 +1,4 @@
-//! [`SkillEntry`] and [`SourceEntry`]: entries of `skills` and of `sources`, which a configuration file may write in two
-//! ways.
+//! [`SkillEntry`] and [`SourceEntry`]: the entries of `skills` and `sources`. Both can be written as a string or as a map.
 
 use std::{fmt, path::PathBuf};
 
@@ -15,13 +14,13 @@ use super::virtual_skill::VirtualSkill;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SkillEntry {
-    /// A directory with a SKILL.md.
+    /// A directory with a `SKILL.md`.
     Directory(PathBuf),
-    /// A virtual skill.
+    /// A virtual skill, which is defined in the file.
     Virtual(Box<VirtualSkill>),
 }
 
-// By hand and not `untagged`: serde forgets line, column and key of what is wrong in an untagged variant.
+// Not derived as `untagged`, because serde loses the line, the column and the key of errors in untagged variants.
 impl<'de> Deserialize<'de> for SkillEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Read;
@@ -44,28 +43,28 @@ impl<'de> Deserialize<'de> for SkillEntry {
     }
 }
 
-/// An entry of `sources`: an address, or one with what is wanted of it.
+/// An entry of `sources`: an address, and a filter for its skills.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SourceEntry {
-    /// Where the skills are; see [`Address`](skills_sources::Address).
+    /// The address of the source; see [`Address`](skills_sources::Address).
     pub source: String,
-    /// Only skills whose names match, beside what the whole configuration says.
+    /// Globs: only skills with a matching name are used. The filter of the whole configuration applies too.
     pub include: Vec<String>,
-    /// No skills whose names match.
+    /// Globs: skills with a matching name are not used.
     pub exclude: Vec<String>,
-    /// Where it is written what was approved of it; `None` is the state directory.
+    /// The lock file with the approved version of the source. `None` is the lock file in the state directory.
     pub lock: Option<PathBuf>,
 }
 
 impl SourceEntry {
-    /// All skills at an address.
+    /// Creates an entry for all skills of a source.
     pub fn new(source: impl Into<String>) -> Self {
         Self { source: source.into(), ..Self::default() }
     }
 }
 
-/// An address, with what is wanted of it.
+/// An address with filters.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SourceFields {

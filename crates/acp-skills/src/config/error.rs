@@ -1,61 +1,60 @@
-//! What can be wrong with a configuration, and what to do about it.
+//! [`ConfigError`]: errors in a configuration.
 
 use std::{io, path::PathBuf};
 
 use skills_core::LoadError;
-
 use skills_sources::AddressError;
 
 use super::SyntaxError;
 
-/// Why a configuration cannot be used. The message says what is wrong, [`hint`](Self::hint) what to do.
+/// An error that occurs when a configuration is read or resolved. Use [`hint`](Self::hint) to show the user how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A file that the configuration needs cannot be read.
+    /// A file that the configuration needs can't be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The configuration file is not what it should be.
+    /// The text of the configuration file is invalid.
     #[error(transparent)]
     Syntax(#[from] SyntaxError),
-    /// A value is out of its range, or a pattern is wrong.
+    /// A value is out of range, or a glob is invalid.
     #[error("{0}")]
     Value(String),
-    /// A skill that was named cannot be loaded.
+    /// A skill in `skills` can't be loaded.
     #[error("cannot load the skill in {}\n{}", path.display(), findings(source))]
     Skill {
-        /// Its directory.
+        /// The skill's directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The skill's problems.
         source: LoadError,
     },
-    /// A virtual skill is not what it should be.
+    /// A virtual skill is invalid.
     #[error("{0}")]
     VirtualSkill(String),
-    /// A directory to look in does not exist.
+    /// A directory in `roots` doesn't exist.
     #[error("cannot look for skills in {}: there is no such directory", .0.display())]
     NoSuchRoot(PathBuf),
-    /// A source has no address that we know.
+    /// The address of a source has an unknown format.
     #[error(transparent)]
     Source(#[from] AddressError),
-    /// The sandbox that was asked for does not work here.
+    /// The requested sandbox can't be used on this system.
     #[error("--sandbox bwrap: {0}")]
     Sandbox(String),
 }
 
 impl ConfigError {
-    /// What to do about it, where that is known.
+    /// Returns a hint that tells the user how to fix the problem, if one is known.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Syntax(error) => error.help.as_deref(),
             Self::Source(error) => Some(error.hint()),
             Self::Sandbox(_) => {
-                Some("install bubblewrap, or leave --sandbox out to run scripts without a sandbox")
+                Some("install bubblewrap, or remove `--sandbox` to run scripts without a sandbox")
             }
             _ => None,
         }

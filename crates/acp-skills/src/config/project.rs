@@ -1,4 +1,7 @@
-//! [`Project`]: what differs for sessions in some directories. Editors have one entry for an agent, wherever it works.
+//! [`Project`]: settings for sessions in some directories.
+//!
+//! Editors have a single entry for an agent, which they use for all projects. This is why differences between projects are part
+//! of the configuration file.
 
 use std::{
     fmt,
@@ -14,46 +17,46 @@ use serde::{
 
 use super::{ConfigError, Discover, SkillEntry, SourceEntry, Trusted, expand_home};
 
-/// An entry of `projects`: which directories, and what is added, included and excluded there. A session gets what all
-/// entries say that fit its directory.
+/// An entry of `projects`: settings for the sessions in some directories. If several entries match the directory of a session,
+/// all of them apply.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Project {
-    /// The directories, as globs; what is below them counts as well.
+    /// The directories, as globs. Directories below them match too.
     #[schemars(with = "super::schema::OneOrMany")]
     pub path: Globs,
-    /// Directories of skills, and virtual skills, that come before all others but those of the top of the file.
+    /// Skills by name, and virtual skills. They take precedence over all skills except those in `skills` at the top of the file.
     #[serde(default)]
     #[schemars(with = "Vec<super::schema::SkillShape>")]
     pub skills: Vec<SkillEntry>,
-    /// Directories to look for skills in.
+    /// Directories that are searched for skills.
     #[serde(default)]
     pub roots: Vec<PathBuf>,
     /// Git repositories and web sites with skills.
     #[serde(default)]
     #[schemars(with = "Vec<super::schema::SourceShape>")]
     pub sources: Vec<SourceEntry>,
-    /// Where else to look: only here, when the top of the file does not say it.
+    /// Other places to search for skills, in addition to those of the whole file.
     #[serde(default)]
     pub discover: Vec<Discover>,
-    /// Which of those need no approval here.
+    /// Discovered skills that are used here without asking the user.
     #[serde(default)]
     pub trust: Vec<Trusted>,
-    /// Of all skills, only those whose names match.
+    /// Globs: of all skills, only those with a matching name are used. If the list is empty, all skills are used.
     #[serde(default)]
     pub include: Vec<String>,
-    /// Of all skills, none whose names match.
+    /// Globs: of all skills, those with a matching name are not used.
     #[serde(default)]
     pub exclude: Vec<String>,
 }
 
-/// Globs of paths; in the file also a single one.
+/// Globs of paths. In the file, a single glob can be written without a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Globs(pub Vec<String>);
 
 impl Globs {
-    /// Makes each absolute: `~` is the home directory, and what is relative is relative to `base`.
+    /// Makes all globs absolute. `~` is the home directory, and relative globs start at `base`.
     pub(super) fn make_absolute(&mut self, base: &Path) {
         for glob in &mut self.0 {
             let (first, rest) = glob.split_once(['/', '\\']).unwrap_or((glob, ""));
@@ -66,10 +69,10 @@ impl Globs {
         }
     }
 
-    /// What matches these directories, and all below them.
+    /// Returns a matcher for these directories and all directories below them.
     ///
     /// # Errors
-    /// One of them is no glob.
+    /// Returns [`ConfigError::Value`] if a glob is invalid.
     pub(super) fn compile(&self) -> Result<GlobSet, ConfigError> {
         let wrong = |error: globset::Error| ConfigError::Value(format!("`projects`: {error}"));
         let mut set = GlobSetBuilder::new();
@@ -86,14 +89,14 @@ impl Globs {
     }
 }
 
-/// A glob below a directory, in whose own name nothing is special.
+/// Joins a directory and a glob. Special characters in the name of the directory are escaped.
 fn below(dir: &Path, glob: &str) -> String {
     let dir = globset::escape(dir.to_string_lossy().trim_end_matches(['/', '\\']));
     let dir = if cfg!(windows) { dir.replace('\\', "/") } else { dir };
     if matches!(glob, "" | ".") { dir } else { format!("{dir}/{glob}") }
 }
 
-// By hand and not `untagged`: serde forgets line, column and key of what is wrong in an untagged variant.
+// Not derived as `untagged`, because serde loses the line, the column and the key of errors in untagged variants.
 impl<'de> Deserialize<'de> for Globs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Read;
@@ -121,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn which_directories_are_meant() {
+    fn globs_match_directories_and_everything_below() {
         for (glob, yes, no) in [
             ("/work/api", vec!["/work/api", "/work/api/src/x"], vec!["/work/apis", "/work"]),
             ("/work/*", vec!["/work/api", "/work/api/src"], vec!["/work", "/other"]),

@@ -1,22 +1,23 @@
-//! The JSON schema of `skills.yaml`, made from the types that read it: for editors
-//! ([`yaml-language-server`](https://github.com/redhat-developer/yaml-language-server)).
+//! The JSON schema of `skills.yaml` for editors that use
+//! [`yaml-language-server`](https://github.com/redhat-developer/yaml-language-server). It is generated from the types that read the
+//! file.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
 use super::{Config, virtual_skill::VirtualSkill};
 
-/// The JSON schema (draft 7, which editors know) of a configuration file.
+/// Returns the JSON schema of a configuration file. It uses draft 7, because editors support it.
 pub fn schema() -> Value {
     let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<Config>();
     schema.insert("title".to_owned(), "skills.yaml of acp-skills-proxy".into());
     schema.to_value()
 }
 
-/// What may be written as one text, or as a list.
+/// A string, or a list of strings.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
-#[expect(dead_code, reason = "only its shape counts")]
+#[expect(dead_code, reason = "only its shape is used")]
 pub(super) enum OneOrMany {
     One(String),
     Many(Vec<String>),
@@ -25,7 +26,7 @@ pub(super) enum OneOrMany {
 /// An entry of `skills`.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
-#[expect(dead_code, clippy::large_enum_variant, reason = "only its shape counts")]
+#[expect(dead_code, clippy::large_enum_variant, reason = "only its shape is used")]
 pub(super) enum SkillShape {
     /// The directory of a skill.
     Directory(String),
@@ -36,12 +37,12 @@ pub(super) enum SkillShape {
 /// An entry of `sources`.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
-#[expect(dead_code, reason = "only its shape counts")]
+#[expect(dead_code, reason = "only its shape is used")]
 pub(super) enum SourceShape {
     /// `github:OWNER/REPO[/PATH][@REF]`, `gitlab:…`, `git+https://…[#REF:PATH]`, `git+ssh://…`, `git+file:///…`, or the
     /// address of a web site with skills.
     Address(String),
-    /// The same, with what is wanted of it.
+    /// An address with filters for its skills.
     Fields(super::entries::SourceFields),
 }
 
@@ -49,9 +50,9 @@ pub(super) enum SourceShape {
 mod tests {
     use super::*;
 
-    /// Editors complain of exactly what the program complains of.
+    /// The schema has exactly the keys that the program accepts.
     #[test]
-    fn the_keys_are_those_that_are_read() {
+    fn the_schema_has_the_keys_of_the_parser() {
         let schema = schema();
         assert_eq!(schema["additionalProperties"], false);
         let keys = schema["properties"].as_object().unwrap();

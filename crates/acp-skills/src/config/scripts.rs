@@ -1,19 +1,19 @@
-//! How scripts run, as a configuration says.
+//! The options for running scripts, from a configuration.
 
 use std::sync::Arc;
 
+use acp_skills_runtime::processes::Processes;
 use skills_core::exec::{Executor, Limits, Sandbox, ScriptOptions};
 
 use super::{Config, ConfigError, SandboxKind};
-use acp_skills_runtime::processes::Processes;
 
-/// How many scripts run at once.
+/// The maximum number of concurrent scripts.
 const CONCURRENCY: usize = 4;
 
-/// The options; `None` when scripts are not allowed. What runs is registered with `processes`.
+/// Returns the options for scripts, or `None` if scripts are not allowed. Running scripts are registered in `processes`.
 ///
 /// # Errors
-/// A sandbox was asked for and does not work here.
+/// Returns [`ConfigError::Sandbox`] if the requested sandbox can't be used on this system.
 pub(super) fn options(config: &Config, processes: &Processes) -> Result<Option<ScriptOptions>, ConfigError> {
     if !config.allow_scripts {
         return Ok(None);

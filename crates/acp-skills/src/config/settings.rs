@@ -1,10 +1,13 @@
-//! [`Settings`]: what a configuration comes to.
+//! [`Settings`]: a configuration, resolved into the policy, the skills and the tools of a proxy.
 
 use std::{ffi::OsString, mem, path::PathBuf, sync::Arc};
 
-use globset::GlobSet;
-
 use acp_skills_intercept::Policy;
+use acp_skills_runtime::{
+    library::{DirectoryLibrary, MakeToolbox, Named, ProjectSkills, Scan, load_named},
+    processes::Processes,
+};
+use globset::GlobSet;
 use skills_core::{
     Toolbox,
     catalog::{Catalog, CatalogOptions, Location},
@@ -14,35 +17,35 @@ use skills_core::{
     skill::Skill,
     toolbox::ToolboxOptions,
 };
+use skills_sources::{Address, LOCK_NAME, Options, Sources, Spec, disk::locations, trust::Trust};
 
 use super::{
     CatalogLocation, Config, ConfigError, Discover, Project, SearchTool, SkillEntry, SourceEntry, Trusted,
     Validation, scripts,
 };
-use acp_skills_runtime::{
-    library::{DirectoryLibrary, MakeToolbox, Named, ProjectSkills, Scan, load_named},
-    processes::Processes,
-};
-use skills_sources::{Address, LOCK_NAME, Options, Sources, Spec, disk::locations, trust::Trust};
 
-/// What a configuration comes to: what the proxy does, with which skills.
+/// The parts of a proxy that a configuration describes.
 #[non_exhaustive]
 pub struct Settings {
-    /// The agent's command; may be empty.
+    /// The command of the agent: the program and its arguments. Empty if the configuration doesn't name an agent.
     pub agent: Vec<OsString>,
-    /// What the interceptor does.
+    /// The proxy's policy.
     pub policy: Policy,
-    /// Which skills there are.
+    /// The places of the skills. Call [`SkillSources::load`] to read them.
     pub skills: SkillSources,
-    /// How the tools over a set of skills are made.
+    /// The function that creates the tools for a set of skills.
     pub toolbox: MakeToolbox,
-    /// The sandbox of scripts that work in the directory of their session.
+    /// The sandbox of scripts, if scripts run in the directory of their session. It is checked for each new directory, so that the
+    /// user gets a warning if the sandbox can't protect it.
     pub sandbox: Option<Sandbox>,
-    /// The programs that tools run.
+    /// The registry of child processes: scripts, command tools and `git`, as soon as they run.
+    ///
+    /// [`toolbox`](Self::toolbox) and [`skills`](Self::skills) already register their processes in it. Pass it to the host or the
+    /// relay of the proxy, so that these processes end when the proxy ends.
     pub processes: Processes,
 }
 
-/// Where skills come from.
+/// The places of the skills of a configuration.
 pub struct SkillSources {
     named: Vec<SkillEntry>,
     roots: Vec<PathBuf>,
@@ -50,7 +53,7 @@ pub struct SkillSources {
     locked: bool,
     projects: Vec<ProjectSources>,
     discover: Vec<Discover>,
-    /// `None` where skills of projects need no approval.
+    /// The user's approval of skills in projects. `None` if they don't need approval.
     trust: Option<Trust>,
     filter: Filter,
     max_skills: Option<usize>,
@@ -60,7 +63,7 @@ pub struct SkillSources {
     processes: Processes,
 }
 
-/// The same for an entry of `projects`.
+/// The places of the skills of an entry of `projects`.
 struct ProjectSources {
     paths: GlobSet,
     named: Vec<SkillEntry>,
@@ -72,23 +75,26 @@ struct ProjectSources {
 }
 
 impl Settings {
-    /// What `config` comes to.
+    /// Resolves a configuration. Skills are not read yet.
     ///
     /// # Errors
-    /// A value is wrong, or the sandbox that it asks for does not work here.
+    /// - [`ConfigError::Value`] if a glob is invalid.
+    /// - [`ConfigError::Source`] if the address of a source has an unknown format.
+    /// - [`ConfigError::Sandbox`] if the requested sandbox can't be used on this system.
     pub fn resolve(mut config: Config) -> Result<Self, ConfigError> {
         let agent = mem::take(&mut config.agent).0;
         let mut policy = Policy::default();
         policy.mcp = config.mcp.unwrap_or(policy.mcp);
         if let Some(wait) = config.mcp_wait {
-            // Who says how long knows why.
-            (policy.mcp_wait, policy.mcp_connect) = (wait, wait);
+            // An explicit timeout also applies to agents that connect slowly.
+            policy.mcp_wait = wait;
+            policy.mcp_connect = wait;
         }
         policy.catalog_in = config.catalog_in.unwrap_or(policy.catalog_in);
         policy.catalog = catalog_options(&config);
         policy.activation = config.activation.unwrap_or(policy.activation);
         let search = config.search.unwrap_or_default();
-        // The sentence about it only stands in a catalog that does not hold every skill.
+        // The catalog mentions the search only if it doesn't contain all skills.
         policy.catalog.search = search != SearchTool::Off;
         let processes = Processes::default();
         let scripts = scripts::options(&config, &processes)?;
@@ -135,16 +141,16 @@ fn catalog_options(config: &Config) -> CatalogOptions {
 }
 
 impl SkillSources {
-    /// Where `config` says that skills are.
+    /// Resolves the places of skills in a configuration.
     ///
     /// # Errors
-    /// A glob or the address of a source is wrong.
+    /// Returns [`ConfigError::Value`] if a glob is invalid, and [`ConfigError::Source`] if an address has an unknown format.
     fn resolve(config: Config, processes: Processes) -> Result<Self, ConfigError> {
         let filter = filter(&config.include, &config.exclude)?;
         let sources = config.sources.iter().map(|entry| spec(entry, &filter)).collect::<Result<_, _>>()?;
         let state = config.state.or_else(locations::state_dir);
         let trust = (!config.trust.contains(&Trusted::Project)).then(|| Trust::new(state));
-        let projects = config.projects.into_iter().map(|it| ProjectSources::resolve(it, &filter));
+        let projects = config.projects.into_iter().map(|project| ProjectSources::resolve(project, &filter));
         Ok(Self {
             projects: projects.collect::<Result<_, _>>()?,
             named: config.skills,
@@ -162,10 +168,12 @@ impl SkillSources {
         })
     }
 
-    /// Reads the skills that do not depend on a session, and gives what finds those that do.
+    /// Reads the skills that don't depend on a session. The returned library finds the others when a session starts.
     ///
     /// # Errors
-    /// A skill that was named cannot be loaded, or a directory to look in does not exist.
+    /// - [`ConfigError::Skill`] or [`ConfigError::VirtualSkill`] if a skill in `skills` is invalid.
+    /// - [`ConfigError::NoSuchRoot`] if a directory in `roots` doesn't exist.
+    /// - [`ConfigError::Unreadable`] if the current directory can't be determined.
     pub fn load(self) -> Result<DirectoryLibrary, ConfigError> {
         let mut named = Vec::new();
         for source in self.named {
@@ -210,35 +218,37 @@ impl SkillSources {
             observer: Some(Arc::new(self.processes.clone())),
         };
         let mut projects = Vec::new();
-        for it in self.projects {
-            let (mut places, mut skills) = (Vec::new(), Vec::new());
-            for entry in it.named {
+        for project in self.projects {
+            let mut places = Vec::new();
+            let mut skills = Vec::new();
+            for entry in project.named {
                 match entry {
-                    // Found and not named: a skill that is broken in one project must not stop the others.
+                    // Scan the directory instead of loading the skill, so that a broken skill in one project doesn't stop
+                    // sessions in other projects.
                     SkillEntry::Directory(path) => places.push(Root::scanned(path)),
                     SkillEntry::Virtual(skill) => {
                         skills.push(fixed(*skill, self.validation, &self.processes)?);
                     }
                 }
             }
-            places.extend(it.roots.into_iter().map(Root::scanned));
-            if it.discover.contains(&Discover::User) && !self.discover.contains(&Discover::User) {
+            places.extend(project.roots.into_iter().map(Root::scanned));
+            if project.discover.contains(&Discover::User) && !self.discover.contains(&Discover::User) {
                 places.extend(user_roots());
             }
             projects.push(ProjectSkills {
-                paths: it.paths,
+                paths: project.paths,
                 fixed: skills,
                 scan: Scan::later(discovery(places)),
-                sources: Sources::start(it.sources, options.clone()),
-                project: it.discover.contains(&Discover::Project).then(|| discovery(Vec::new())),
-                is_trusted: it.is_trusted,
-                filter: it.filter,
+                sources: Sources::start(project.sources, options.clone()),
+                project: project.discover.contains(&Discover::Project).then(|| discovery(Vec::new())),
+                is_trusted: project.is_trusted,
+                filter: project.filter,
             });
         }
         let sources = Sources::start(self.sources, options);
         let scan = Scan::start(scanned);
         let library = DirectoryLibrary::new(named, self.strict, scan, sources, project);
-        Ok(library.approved_by(self.trust).with_projects(projects).watched(self.watch))
+        Ok(library.trust(self.trust).projects(projects).watch(self.watch))
     }
 }
 
@@ -256,7 +266,7 @@ impl ProjectSources {
     }
 }
 
-/// A virtual skill, with warnings.
+/// Builds a virtual skill. Returns it with its warnings.
 fn fixed(
     skill: super::VirtualSkill,
     validation: Validation,
@@ -271,7 +281,7 @@ fn filter(include: &[String], exclude: &[String]) -> Result<Filter, ConfigError>
     Filter::new(include, exclude).map_err(|error| ConfigError::Value(error.to_string()))
 }
 
-/// A source, of which the whole configuration takes what `common` takes.
+/// Resolves a source. The filter `common` of the whole configuration applies to it too.
 fn spec(entry: &SourceEntry, common: &Filter) -> Result<Spec, ConfigError> {
     let state = || locations::state_dir().unwrap_or_default().join(LOCK_NAME);
     Ok(Spec {

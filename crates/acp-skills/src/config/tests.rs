@@ -1,4 +1,4 @@
-//! What a configuration file may say, and how it is told that it may not.
+//! Tests of reading a configuration file, and of the errors in it.
 
 use expect_test::{Expect, expect};
 use skills_core::Skill;
@@ -6,7 +6,7 @@ use skills_core::Skill;
 use super::*;
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_have_a_place_and_a_suggestion() {
     let check = |text: &str, expected: Expect| {
         let error = Config::parse(text, Path::new("/base")).unwrap_err();
         let error = SyntaxError::new("skills.yaml".into(), text, &error);
@@ -54,7 +54,7 @@ fn what_is_wrong_is_told_with_its_place() {
     check(
         "skills: [3]\n",
         expect![
-            "skills.yaml:1:10: this is the integer `3`, and should be the directory of a skill, or a skill with `name`, `description` and `body`"
+            "skills.yaml:1:10: this is the integer `3`, but it should be the directory of a skill, or a skill with `name`, `description` and `body`"
         ],
     );
     check(
@@ -67,52 +67,52 @@ fn what_is_wrong_is_told_with_its_place() {
     check("dollar: perhaps\n", expect!["skills.yaml:1:9: `perhaps` should be `true` or `false`"]);
     check(
         "roots: a\n",
-        expect!["skills.yaml:1:8: `a` should be a list: `[a, b]`, or `- a` and `- b` on lines of their own"],
+        expect!["skills.yaml:1:8: `a` should be a list: `[a, b]`, or `- a` and `- b` on separate lines"],
     );
     check(
         "agent: a\nagent: b\n",
         expect![[r#"
-        skills.yaml:2:1: the key `agent` is there twice
-        keep one of the two"#]],
+        skills.yaml:2:1: the key `agent` appears twice
+        remove one of them"#]],
     );
     check(
         "agent: [unclosed\n",
         expect![[r#"
-        skills.yaml:1:8: this is no valid YAML: unclosed bracket '['
-        look at the indentation here and in the line above, and put text with `: `, ` #`, `[` or `{` in quotes"#]],
+        skills.yaml:1:8: this is not valid YAML: unclosed bracket '['
+        check the indentation here and in the line above, and put text with `: `, ` #`, `[` or `{` in quotes"#]],
     );
     check(
         "agent: a: b\n",
         expect![[r#"
-        skills.yaml:1:9: this is no valid YAML: mapping values are not allowed in this context
-        look at the indentation here and in the line above, and put text with `: `, ` #`, `[` or `{` in quotes"#]],
+        skills.yaml:1:9: this is not valid YAML: mapping values are not allowed in this context
+        check the indentation here and in the line above, and put text with `: `, ` #`, `[` or `{` in quotes"#]],
     );
     check(
         "agent: a\n  mcp: b\n",
         expect![[r#"
-        skills.yaml:2:6: this is no valid YAML: mapping values are not allowed in this context
-        look at the indentation here and in the line above, and put text with `: `, ` #`, `[` or `{` in quotes"#]],
+        skills.yaml:2:6: this is not valid YAML: mapping values are not allowed in this context
+        check the indentation here and in the line above, and put text with `: `, ` #`, `[` or `{` in quotes"#]],
     );
     check(
         "agent: *a\n",
         expect![[r#"
         skills.yaml:1:8: this alias (`*`) has no anchor (`&`)
-        put text that begins with `*` in quotes"#]],
+        put text that starts with `*` in quotes"#]],
     );
     check(
         "agent: a\n---\nagent: b\n",
         expect![[r#"
         skills.yaml:3:1: there is more than one document in the file
-        take out the lines `---`"#]],
+        remove the lines `---`"#]],
     );
     check("- a\n", expect!["skills.yaml:1:1: `- a` should be keys with values: `key: value`"]);
 }
 
 #[test]
-fn a_home_directory_is_meant() {
+fn a_tilde_is_the_home_directory() {
     let home = std::env::home_dir().filter(|home| home.is_absolute());
     let Some(home) = home else {
-        #[expect(clippy::print_stderr, reason = "a test that skips says so")]
+        #[expect(clippy::print_stderr, reason = "a skipped test prints a message")]
         return eprintln!("skipped: there is no home directory");
     };
     let text = "agent: [~/bin/agent, ~/x]\nskills: [~/a]\nroots: [$HOME/b]\nstate: ${HOME}\nlog_file: x/~\n";
@@ -140,21 +140,21 @@ fn paths_are_relative_to_the_file() {
 }
 
 #[test]
-fn an_empty_file_says_nothing() {
+fn an_empty_file_is_valid() {
     for text in ["", "\n# only a comment\n", "{}"] {
         assert!(Config::parse(text, Path::new("/base")).unwrap().skills.is_empty(), "{text:?}");
     }
 }
 
-fn build(text: &str) -> Result<(Skill, Vec<String>), String> {
+fn build(text: &str) -> Result<(Skill, Vec<String>), ConfigError> {
     let config = Config::parse(text, Path::new("/base")).unwrap();
     let Some(SkillEntry::Virtual(skill)) = config.skills.into_iter().next() else { panic!("no skill") };
-    skill.build(config.validation).map_err(|error| error.to_string())
+    skill.build(config.validation)
 }
 
 #[test]
 fn virtual_skills() {
-    // A program that every machine has.
+    // A program that exists on all machines.
     let this = serde_json::json!(std::env::current_exe().unwrap());
     let (skill, warnings) = build(&format!(
         "skills:\n- name: count\n  description: Counts.\n  body: Do it.\n  tags: [a]\n  user_invocable: false\n  \
@@ -166,9 +166,10 @@ fn virtual_skills() {
     assert!(
         build("skills: [{ name: a, description: b, body: c, body_file: d }]")
             .unwrap_err()
+            .to_string()
             .contains("more than one")
     );
-    assert!(build("skills: [{ name: a, description: b }]").unwrap_err().contains("body"));
+    assert!(build("skills: [{ name: a, description: b }]").unwrap_err().to_string().contains("body"));
 }
 
 #[test]
@@ -188,7 +189,7 @@ fn a_missing_program() {
             "validation: {validation}\nskills: [{{ name: a, description: b, body: c, tools: [{{ name: t, command: no-such-program-here }}] }}]"
         )
     };
-    assert!(build(&text("strict")).unwrap_err().contains("no-such-program-here"));
+    assert!(build(&text("strict")).unwrap_err().to_string().contains("no-such-program-here"));
     let (skill, warnings) = build(&text("warn")).unwrap();
     assert!(warnings[0].contains("no-such-program-here") && skill.tools()[0].missing.is_some());
     let (skill, warnings) = build(&text("ignore")).unwrap();

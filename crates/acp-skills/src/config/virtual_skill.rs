@@ -1,4 +1,4 @@
-//! [`VirtualSkill`]: a skill that is defined in a configuration file, with tools that are commands.
+//! [`VirtualSkill`]: a skill that is defined in a configuration file. Its tools are commands.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -14,65 +14,83 @@ use skills_core::{
 use super::{choices::Validation, error::ConfigError, words::Words};
 use acp_skills_runtime::processes::Processes;
 
-/// A virtual skill.
+/// A skill that is defined in the configuration file. It needs exactly one of `body`, `body_file` and `body_url`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VirtualSkill {
+    /// The skill's name.
     name: String,
+    /// The description in the catalog.
     description: String,
-    /// The instructions themselves,
+    /// The instructions as text.
     body: Option<String>,
-    /// or a file with them,
+    /// The file with the instructions.
     #[serde(alias = "body-file")]
     pub(super) body_file: Option<PathBuf>,
-    /// or an address (https, or http on loopback).
+    /// The URL of the instructions: `https`, or `http` on loopback.
     #[serde(alias = "body-url")]
     body_url: Option<String>,
+    /// Tools that the model can call after it has loaded the skill.
     #[serde(default)]
     pub(super) tools: Vec<ToolEntry>,
+    /// Tags for the search.
     #[serde(default)]
     tags: Vec<String>,
+    /// The priority in the catalog. Skills with a higher priority come first. The default is 0.
     #[serde(default)]
     priority: i64,
+    /// Tools that the skill uses; see `tool_policy`.
     #[serde(default, alias = "allowed-tools")]
     allowed_tools: Vec<String>,
+    /// The hint for the arguments of the slash command.
     #[serde(alias = "argument-hint")]
     argument_hint: Option<String>,
-    /// What a user may say behind the command.
+    /// The arguments of the slash command.
     #[serde(default)]
     parameters: Vec<Parameter>,
+    /// Examples for using the skill.
     #[serde(default)]
     examples: Vec<Example>,
+    /// The requirements of the skill, such as an operating system.
     compatibility: Option<String>,
+    /// The license of the skill.
     license: Option<String>,
+    /// The version of the skill.
     version: Option<String>,
+    /// Offer the skill as a slash command. The default is true.
     #[serde(default = "yes", alias = "user-invocable")]
     user_invocable: bool,
+    /// Only the user can activate the skill. The default is false.
     #[serde(default, alias = "disable-model-invocation")]
     disable_model_invocation: bool,
+    /// Leave the skill out of the catalog and the search. The default is false.
     #[serde(default, alias = "hide-from-discovery")]
     hide_from_discovery: bool,
-    /// Overrides the file's `validation`.
+    /// Overrides the `validation` of the file.
     validation: Option<Validation>,
 }
 
-/// A tool of a virtual skill: a command that gets the input as JSON on stdin and answers on stdout.
+/// A tool of a virtual skill: a command that receives the input as JSON on stdin and writes the result to stdout.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ToolEntry {
+    /// The tool's name.
     name: String,
+    /// The description for the model.
     #[serde(default)]
     description: String,
+    /// The program and its arguments.
     #[schemars(with = "super::schema::OneOrMany")]
     pub(super) command: Words,
-    /// The JSON schema of the input, for the model.
+    /// The JSON schema of the input.
     #[serde(alias = "input-schema")]
     input_schema: Option<Value>,
-    /// Where it runs; the session's directory by default.
+    /// The working directory. The default is the session's directory.
     pub(super) cwd: Option<PathBuf>,
+    /// Additional environment variables.
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// In seconds.
+    /// The timeout in seconds.
     #[serde(default, deserialize_with = "super::seconds")]
     #[schemars(with = "Option<f64>")]
     timeout: Option<Duration>,
@@ -83,15 +101,16 @@ const fn yes() -> bool {
 }
 
 impl VirtualSkill {
-    /// The skill, and warnings about it.
+    /// Builds the skill. Returns it with warnings, such as a program that doesn't exist.
     ///
     /// # Errors
-    /// [`ConfigError::VirtualSkill`] says what is missing or wrong.
+    /// Returns [`ConfigError::VirtualSkill`] if a field is missing or invalid, or if a program doesn't exist and the validation
+    /// is strict.
     pub fn build(self, default: Validation) -> Result<(Skill, Vec<String>), ConfigError> {
         self.build_with(default, &Processes::default())
     }
 
-    /// The same; the programs of its tools are registered with `processes`.
+    /// Builds the skill like [`build`](Self::build). Running tools are registered in `processes`.
     pub(crate) fn build_with(
         self,
         default: Validation,

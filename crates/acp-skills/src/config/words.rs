@@ -1,4 +1,4 @@
-//! [`Words`]: a command line, which a configuration file may write as a list or as a single word.
+//! [`Words`]: a command line. In a configuration file, it is a list or a single string.
 
 use std::{ffi::OsString, fmt};
 
@@ -7,11 +7,11 @@ use serde::{
     de::{SeqAccess, Visitor, value::SeqAccessDeserializer},
 };
 
-/// A list of words; in the file also a single one.
+/// A program and its arguments. In the file, a program without arguments can be written as a string.
 #[derive(Debug, Clone, Default)]
 pub struct Words(pub Vec<OsString>);
 
-// By hand and not `untagged`: serde forgets line, column and key of what is wrong in an untagged variant.
+// Not derived as `untagged`, because serde loses the line, the column and the key of errors in untagged variants.
 impl<'de> Deserialize<'de> for Words {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Read;

@@ -1,29 +1,28 @@
-//! What can go wrong with one prompt.
+//! [`OneShotError`]: errors of a prompt.
 
 use std::io;
 
-use super::parse::NotParsed;
 use acp_skills_runtime::{agent::StartError, relay::standalone::StandaloneError};
 
-use crate::{client::ClientError, component::AttachError};
+use crate::{client::ClientError, component::AttachError, structured_output::NotParsed};
 
-/// Why there is no answer.
+/// An error that occurs when a prompt is sent or answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OneShotError {
-    /// A skill or a tool cannot be attached.
+    /// A skill or a tool can't be attached.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// The agent does not start.
+    /// The agent's program could not be started.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The conversation with the agent failed.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The agent's answer is not what was asked for.
+    /// The agent's answer doesn't contain the requested type.
     #[error(transparent)]
     NotParsed(#[from] NotParsed),
-    /// The system refuses what the proxy needs: a pipe, a thread, the working directory.
+    /// The system refused a pipe or a thread, or the working directory can't be determined.
     #[error("the proxy failed")]
     Io(#[from] io::Error),
 }

@@ -1,4 +1,4 @@
-//! [`Turn`]: an answer as it comes.
+//! [`Turn`]: an answer as a stream of pieces.
 
 use std::{
     mem,
@@ -12,43 +12,43 @@ use tokio::{sync::mpsc, task::JoinHandle};
 
 use super::{Answer, OneShot, OneShotError, ask};
 use crate::{
-    client::{ClientError, ClientWriter},
+    client::{ClientError, ClientWriter, Update},
     trace::Trace,
 };
 
-/// How many pieces wait to be read; then the agent waits.
+/// The maximum number of unread pieces. If it is reached, the client stops reading and the agent has to wait.
 const MAX_WAITING: usize = 64;
 
-/// A piece of what the agent says.
+/// A piece of the agent's answer.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Piece {
-    /// More of its message.
+    /// More text of the agent's message.
     Text(String),
-    /// Any other [update](https://agentclientprotocol.com/protocol/v1/schema#sessionupdate): a thought, a tool call, a
-    /// plan.
+    /// Any other [update](https://agentclientprotocol.com/protocol/v1/schema#sessionupdate), such as a thought, a tool call or
+    /// a plan.
     Update(Value),
 }
 
 impl Piece {
     fn of(update: &Value) -> Self {
-        match update["content"]["text"].as_str() {
-            Some(text) if update["sessionUpdate"] == "agent_message_chunk" => Self::Text(text.to_owned()),
+        match Update::read(update) {
+            Update::Message(text) => Self::Text(text.to_owned()),
             _ => Self::Update(update.clone()),
         }
     }
 }
 
-/// What the task sends to the reader.
+/// A message from the task to the reader of the stream.
 enum Message {
     Piece(Piece),
     End(Result<Answer, OneShotError>),
 }
 
-/// A turn that is under way: a stream of what the agent says. It ends with the turn, or with an error.
+/// A turn in progress: a stream of the pieces of the answer. It ends with the turn or after the first error.
 ///
-/// Dropping it before its end cancels the turn and ends the agent.
-#[must_use = "a turn that is dropped is cancelled"]
+/// Dropping it earlier cancels the turn and ends the agent.
+#[must_use = "dropping a turn cancels it"]
 #[derive(Debug)]
 pub struct Turn {
     messages: mpsc::Receiver<Message>,
@@ -66,25 +66,25 @@ impl Turn {
         Self { messages, writer, answer: None, is_over: false, task }
     }
 
-    /// The next piece; `None` at the end.
+    /// Returns the next piece, or `None` at the end of the turn.
     pub async fn next(&mut self) -> Option<Result<Piece, OneShotError>> {
         StreamExt::next(self).await
     }
 
-    /// The whole answer, once the turn is over.
+    /// Returns the whole answer. It is `None` until the stream has ended, and if it ended with an error.
     pub fn answer(&self) -> Option<&Answer> {
         self.answer.as_ref()
     }
 
-    /// Waits for the end of the turn, and of the agent.
+    /// Waits for the end of the turn and of the agent's process, and returns the whole answer.
     ///
     /// # Errors
-    /// Something cannot be attached; the agent does not start, refuses, or goes away.
+    /// See [`OneShot::run`]. If the stream has already returned an error, this returns [`ClientError::Cancelled`].
     pub async fn collect(mut self) -> Result<Answer, OneShotError> {
         while let Some(piece) = self.next().await {
             piece?;
         }
-        // Without one the stream has ended with an error, here or before.
+        // The answer is missing if the stream ended with an error earlier.
         let answer = self.answer.take().ok_or(ClientError::Cancelled)?;
         if let Err(error) = (&mut self.task).await
             && let Ok(panic) = error.try_into_panic()
@@ -126,7 +126,7 @@ impl Drop for Turn {
     }
 }
 
-/// Has the conversation, and sends what is said.
+/// Sends the prompt and forwards the pieces of the answer to `sender`.
 async fn run(mut one_shot: OneShot, sender: mpsc::Sender<Message>) {
     let cwd = match &one_shot.cwd {
         Some(cwd) => std::path::absolute(cwd),
@@ -134,23 +134,28 @@ async fn run(mut one_shot: OneShot, sender: mpsc::Sender<Message>) {
     };
     let cwd = match cwd {
         Ok(cwd) => cwd,
-        Err(error) => return drop(sender.send(Message::End(Err(error.into()))).await),
+        Err(error) => {
+            let _ = sender.send(Message::End(Err(error.into()))).await;
+            return;
+        }
     };
-    let (prompt, tracer) = (mem::take(&mut one_shot.prompt), one_shot.tracer.take());
-    let (pieces, end) = (sender.clone(), sender.clone());
+    let prompt = mem::take(&mut one_shot.prompt);
+    let tracer = one_shot.tracer.take();
+    let pieces = sender.clone();
+    let end = sender.clone();
     let one_shot = one_shot.trace(move |trace| {
         if let Trace::Update(update) = trace {
-            // On the client's own thread, which may wait. A reader that is gone has cancelled the turn.
-            drop(pieces.blocking_send(Message::Piece(Piece::of(update))));
+            // This runs on the client's own thread, so it can block. If the reader was dropped, the turn is being cancelled.
+            let _ = pieces.blocking_send(Message::Piece(Piece::of(update)));
         }
         if let Some(tracer) = &tracer {
             tracer(trace);
         }
     });
     let outcome = one_shot.converse(move |client| match ask(client, &cwd, &prompt) {
-        // At once: the agent takes its time to leave.
+        // Send the answer now, because the agent's process can take a while to end.
         Ok(answer) => {
-            drop(end.blocking_send(Message::End(Ok(answer))));
+            let _ = end.blocking_send(Message::End(Ok(answer)));
             None
         }
         Err(error) => Some(error),
@@ -160,6 +165,6 @@ async fn run(mut one_shot: OneShot, sender: mpsc::Sender<Message>) {
         Err(error) => Some(error),
     };
     if let Some(error) = error {
-        drop(sender.send(Message::End(Err(error))).await);
+        let _ = sender.send(Message::End(Err(error))).await;
     }
 }

@@ -3,16 +3,22 @@
 //! A failure becomes a result ([`ToolOutput::is_error`]). Its text starts with a code and says what the model can do next, for
 //! example `SkillNotFound: there is no skill "pfd". Did you mean "pdf"?`.
 
+mod answers;
+mod arguments;
+mod definitions;
+mod errors;
+mod schema;
+#[cfg(feature = "exec")]
+mod script;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{
-    ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, SEARCH_SKILLS, ToolDefinition, ToolOutput, answers,
-    arguments::Arguments, definitions, errors,
-};
+use self::arguments::Arguments;
 #[cfg(feature = "exec")]
-use super::{RUN_SKILL_SCRIPT, script};
+use super::RUN_SKILL_SCRIPT;
+use super::{ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, SEARCH_SKILLS, ToolDefinition, ToolOutput};
 #[cfg(feature = "exec")]
 use crate::exec::ScriptOptions;
 use crate::{

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use acp_skills_wire::Node;
 
-use super::{Match, places, programs, wild};
+use super::{Match, programs, wild};
+use crate::tool_paths::has_path;
 
 /// Members that don't affect what runs.
 const BESIDE_COMMAND: [&str; 7] = [
@@ -26,7 +27,7 @@ const STEERS: [char; 14] = [';', '&', '|', '`', '$', '<', '>', '(', ')', '{', '}
 /// Matches the command in `input` with the argument of a pattern.
 pub(super) fn match_command(pattern: &str, input: Node<'_>, cwd: Option<&Path>) -> Match {
     // If there is also a path, we don't know whether the tool runs the command or uses the path.
-    if places::has_path(input) {
+    if has_path(input) {
         return Match::Unsure;
     }
     match text(input).map_or(Match::Unsure, |command| one(pattern, &command)) {

@@ -1,4 +1,4 @@
-//! What a library finds, and finds again.
+//! Tests of searching and searching again.
 
 use std::{fs, thread};
 
@@ -10,8 +10,8 @@ use skills_core::{
 use super::*;
 use crate::library::{Library, Scan};
 
-/// A library over `named/first`, what is below `roots`, and the projects of sessions.
-struct World {
+/// A library with the named skill `named/first`, the skills below `roots`, and the projects of sessions.
+struct Fixture {
     directory: tempfile::TempDir,
     library: Library,
 }
@@ -25,7 +25,7 @@ fn write(base: &Path, name: &str, description: &str) -> PathBuf {
     dir
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let base = directory.path();
@@ -56,76 +56,77 @@ impl World {
 }
 
 #[test]
-fn finds_again() {
-    let world = World::new();
-    assert_eq!(world.seen(None), ["first: old", "second: old"]);
-    world.write("named/first", "new");
-    world.write("roots/third", "new");
-    fs::remove_dir_all(world.directory.path().join("roots/second")).unwrap();
-    assert_eq!(world.seen(None), ["first: old", "second: old"]);
-    world.library.reload();
-    assert_eq!(world.seen(None), ["first: new", "third: new"]);
+fn reload_finds_new_changed_and_removed_skills() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.seen(None), ["first: old", "second: old"]);
+    fixture.write("named/first", "new");
+    fixture.write("roots/third", "new");
+    fs::remove_dir_all(fixture.directory.path().join("roots/second")).unwrap();
+    assert_eq!(fixture.seen(None), ["first: old", "second: old"]);
+    fixture.library.reload();
+    assert_eq!(fixture.seen(None), ["first: new", "third: new"]);
 }
 
 #[test]
-fn what_is_broken_stays_as_it_was_and_what_is_gone_is_gone() {
-    let world = World::new();
-    assert_eq!(world.seen(None), ["first: old", "second: old"]);
+fn a_broken_skill_is_kept_and_a_removed_one_is_not() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.seen(None), ["first: old", "second: old"]);
     for (name, dir) in [("first", "named/first"), ("second", "roots/second")] {
-        let file = world.directory.path().join(dir).join("SKILL.md");
-        // An empty file, one that ends in the middle of its frontmatter, one without a description.
+        let file = fixture.directory.path().join(dir).join("SKILL.md");
+        // The texts are an empty file, a frontmatter without an end, and a frontmatter without a description.
         for text in ["", "---\nname: other\ndescription: ha", "---\nname: first\n---\nx\n"] {
             fs::write(&file, text).unwrap();
-            world.library.reload();
-            assert_eq!(world.seen(None), ["first: old", "second: old"], "{dir}: {text:?}");
-            assert!(world.is_broken(name), "{dir}: {text:?}");
+            fixture.library.reload();
+            assert_eq!(fixture.seen(None), ["first: old", "second: old"], "{dir}: {text:?}");
+            assert!(fixture.is_broken(name), "{dir}: {text:?}");
         }
-        world.write(dir, "old");
-        world.library.reload();
-        assert_eq!(world.seen(None), ["first: old", "second: old"]);
-        assert!(!world.is_broken(name));
+        fixture.write(dir, "old");
+        fixture.library.reload();
+        assert_eq!(fixture.seen(None), ["first: old", "second: old"]);
+        assert!(!fixture.is_broken(name));
     }
     for (dir, left) in [("named/first", vec!["second: old"]), ("roots/second", vec![])] {
-        fs::remove_file(world.directory.path().join(dir).join("SKILL.md")).unwrap();
-        world.library.reload();
-        assert_eq!(world.seen(None), left, "{dir}");
+        fs::remove_file(fixture.directory.path().join(dir).join("SKILL.md")).unwrap();
+        fixture.library.reload();
+        assert_eq!(fixture.seen(None), left, "{dir}");
     }
-    assert_eq!(world.library.at(None).skipped()[0].diagnostics[0].code, "no-skill-md");
-    fs::remove_dir_all(world.directory.path().join("named")).unwrap();
-    world.library.reload();
-    world.write("named/first", "again");
-    world.write("roots/second", "again");
-    world.library.reload();
-    assert_eq!(world.seen(None), ["first: again", "second: again"]);
+    assert_eq!(fixture.library.at(None).skipped()[0].diagnostics[0].code, "no-skill-md");
+    fs::remove_dir_all(fixture.directory.path().join("named")).unwrap();
+    fixture.library.reload();
+    fixture.write("named/first", "again");
+    fixture.write("roots/second", "again");
+    fixture.library.reload();
+    assert_eq!(fixture.seen(None), ["first: again", "second: again"]);
 }
 
 #[test]
-fn sets_in_which_nothing_changes_stay_the_same() {
-    let world = World::new();
-    world.write("here/.skills/mine", "old");
-    world.write("there/.skills/yours", "old");
-    assert_eq!(world.seen(Some("here")), ["first: old", "mine: old", "second: old"]);
-    assert_eq!(world.seen(Some("there")), ["first: old", "yours: old", "second: old"]);
-    let at = |cwd: &str| world.library.at(Some(&world.directory.path().join(cwd)));
-    let (here, there) = (at("here"), at("there"));
-    // The same words, written again.
-    world.write("roots/second", "old");
-    world.library.reload();
+fn unchanged_sets_are_kept() {
+    let fixture = Fixture::new();
+    fixture.write("here/.skills/mine", "old");
+    fixture.write("there/.skills/yours", "old");
+    assert_eq!(fixture.seen(Some("here")), ["first: old", "mine: old", "second: old"]);
+    assert_eq!(fixture.seen(Some("there")), ["first: old", "yours: old", "second: old"]);
+    let at = |cwd: &str| fixture.library.at(Some(&fixture.directory.path().join(cwd)));
+    let here = at("here");
+    let there = at("there");
+    // Write the file again without changes.
+    fixture.write("roots/second", "old");
+    fixture.library.reload();
     assert!(at("here").ptr_eq(&here) && at("there").ptr_eq(&there));
-    world.write("here/.skills/mine", "new");
-    world.library.reload();
+    fixture.write("here/.skills/mine", "new");
+    fixture.library.reload();
     assert!(!at("here").ptr_eq(&here) && at("there").ptr_eq(&there));
     let shared = |name: &str| Arc::ptr_eq(here.get(name).unwrap(), at("here").get(name).unwrap());
     assert!(shared("first") && shared("second") && !shared("mine"));
-    // Nobody works there any more: the next session finds what is there then.
-    world.write("there/.skills/yours", "new");
-    world.library.leave(&world.directory.path().join("there"));
-    assert_eq!(world.seen(Some("there")), ["first: old", "yours: new", "second: old"]);
+    // After the last session has left, the next one searches the directory again.
+    fixture.write("there/.skills/yours", "new");
+    fixture.library.leave(&fixture.directory.path().join("there"));
+    assert_eq!(fixture.seen(Some("there")), ["first: old", "yours: new", "second: old"]);
 }
 
-/// Whoever leaves holds up both directions of the relay meanwhile.
+/// `leave` is called by the threads of the relay, so it must not block.
 #[test]
-fn nobody_who_leaves_waits_for_the_disk() {
+fn leaving_does_not_wait_for_the_disk() {
     let skills = DirectoryLibrary::new(
         Vec::new(),
         false,
@@ -138,19 +139,20 @@ fn nobody_who_leaves_waits_for_the_disk() {
     write(directory.path(), ".skills/mine", "old");
     let here = directory.path();
     assert_eq!(library.at(Some(here)).len(), 1);
-    // Somebody looks at a slow disk.
+    // Simulate a slow disk.
     let finder = library.finder.lock();
-    let (left, leaves) = std::sync::mpsc::channel();
-    let (theirs, place) = (Arc::clone(&library), here.to_owned());
+    let (left, receiver) = std::sync::mpsc::channel();
+    let shared = Arc::clone(&library);
+    let place = here.to_owned();
     let leaver = thread::spawn(move || {
-        theirs.leave(&place);
+        shared.leave(&place);
         left.send(()).unwrap();
     });
-    let in_time = leaves.recv_timeout(std::time::Duration::from_secs(10));
+    let in_time = receiver.recv_timeout(std::time::Duration::from_secs(10));
     drop(finder);
     leaver.join().unwrap();
     assert_eq!(in_time, Ok(()));
-    // What was left is not found again when that is over, nor kept.
+    // The next search doesn't find the project again, and the cache doesn't keep it.
     library.reload();
     assert!(library.found.lock().is_empty() && library.finder.lock().projects.is_empty());
 }

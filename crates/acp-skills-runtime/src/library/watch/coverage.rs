@@ -1,4 +1,4 @@
-//! [`Coverage`]: which directories count, and what an event in one of them means.
+//! [`Coverage`]: the directories of interest, and the meaning of events in them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,30 +16,30 @@ use skills_core::{
     files::SKILL_FILE_NAMES,
 };
 
-/// The directories in which something may happen that counts, by their canonical paths, which are shared with the search
-/// that found them: there may be ten thousand.
+/// The directories to check for changes, by canonical path. There can be ten thousand of these, so paths are shared
+/// with the search to save memory.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::library) struct Coverage(HashMap<Arc<Path>, Interest>);
 
-/// What counts in a directory.
+/// The changes that matter in a directory.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Interest {
-    /// Its `SKILL.md`, and what becomes of the directory itself.
+    /// True if changes of its `SKILL.md` and of the directory itself matter.
     pub(super) skill: bool,
-    /// Which directories are in it.
+    /// True if new and removed subdirectories matter.
     pub(super) directories: bool,
-    /// What has one of these names.
+    /// Names of entries that matter.
     pub(super) names: Vec<OsString>,
 }
 
-/// What an event says of a path.
+/// The change that an event reports for a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
-    /// It was read.
+    /// The path was only read.
     Nothing,
-    /// It was written to.
+    /// The contents or the metadata have changed.
     Content,
-    /// It came, went or has another name; or the event does not tell.
+    /// The path was created, removed or renamed, or the event doesn't say more.
     Existence,
 }
 
@@ -47,7 +47,8 @@ impl Change {
     fn of(kind: EventKind) -> Self {
         match kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write))
-            // `Any` is what Windows says of a file that was written, and of a directory in which something came or went.
+            // On Windows, this is used if a file was written, or if an entry was added to or removed from a
+            // directory.
             | EventKind::Modify(ModifyKind::Any | ModifyKind::Data(_) | ModifyKind::Metadata(_)) => Self::Content,
             EventKind::Access(_) => Self::Nothing,
             _ => Self::Existence,
@@ -56,7 +57,7 @@ impl Change {
 }
 
 impl Coverage {
-    /// Adds the directory of a skill that was named.
+    /// Adds the directory of a named skill.
     pub(in crate::library) fn add_named(&mut self, path: &Path) {
         match dunce::canonicalize(path) {
             Ok(real) => self.at(real).skill = true,
@@ -65,13 +66,13 @@ impl Coverage {
         self.add_link(path);
     }
 
-    /// Adds a file, which may not exist yet.
+    /// Adds a file, which need not exist yet.
     pub(in crate::library) fn add_file(&mut self, path: &Path) {
         self.add_missing(path);
         self.add_link(path);
     }
 
-    /// Adds what a search saw, and where it will find more when that comes to be.
+    /// Adds the directories that a search has visited, and those in which it would find more if they were created.
     pub(in crate::library) fn add_search(&mut self, discovery: &Discovery, visits: &DiscoveryCache) {
         for seen in visits.directories() {
             let interest = self.at(Arc::clone(seen.dir));
@@ -86,7 +87,7 @@ impl Coverage {
         }
     }
 
-    /// Adds the directory above each that has a watch, for what becomes of that one.
+    /// Adds the parent of each watched directory, so that moving or removing a watched directory is noticed.
     pub(super) fn add_parents(&mut self, one_level: bool) {
         let watched: Vec<_> = self.watches(one_level).into_keys().map(Arc::clone).collect();
         for dir in watched {
@@ -96,7 +97,8 @@ impl Coverage {
         }
     }
 
-    /// The watches that see all of it, where a watch sees only one level or else a whole tree.
+    /// Returns the watches that cover everything. With `one_level`, a watch covers only one directory. Otherwise a
+    /// recursive watch covers a whole tree.
     pub(super) fn watches(&self, one_level: bool) -> HashMap<&Arc<Path>, RecursiveMode> {
         if one_level {
             return self.0.keys().map(|dir| (dir, RecursiveMode::NonRecursive)).collect();
@@ -114,7 +116,7 @@ impl Coverage {
         self.0.entry(dir.into()).or_default()
     }
 
-    /// The nearest directory that exists is where `path` will begin to be.
+    /// Adds the nearest existing parent of `path`, because that is where the missing part will be created.
     fn add_missing(&mut self, path: &Path) {
         let parents = path.ancestors().zip(path.ancestors().skip(1));
         let found = parents.into_iter().find_map(|(child, parent)| {
@@ -126,7 +128,7 @@ impl Coverage {
         }
     }
 
-    /// A link may come to lead to another place.
+    /// Adds the parent of a symbolic link, because the link may be replaced.
     fn add_link(&mut self, path: &Path) {
         let parent = path.parent().and_then(|parent| dunce::canonicalize(parent).ok());
         if path.is_symlink()
@@ -143,7 +145,7 @@ impl Coverage {
         }
     }
 
-    /// What an event changes.
+    /// Returns the changes that an event reports.
     pub(super) fn changes(&self, event: &Event) -> Changes {
         // Events were lost.
         if event.need_rescan() {
@@ -200,7 +202,7 @@ mod tests {
     const ANY: EventKind = EventKind::Modify(ModifyKind::Any);
     const READ: EventKind = EventKind::Access(AccessKind::Open(AccessMode::Any));
 
-    /// A root with a skill `a`, a skill `deep/b`, and one that is not there yet.
+    /// Returns the coverage of a root with the skills `a` and `deep/b`, and of a root that doesn't exist yet.
     fn coverage(base: &Path) -> Coverage {
         for (dir, text) in [
             ("root/a", "---\nname: a\ndescription: x\n---\n"),
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_events_mean() {
+    fn events_change_directories_and_trees() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         let coverage = coverage(&base);
@@ -243,11 +245,11 @@ mod tests {
             (ANY, "root/a", "root/a", ""),
             (ANY, "root/notes.txt", "", ""),
             (READ, "root/a/SKILL.md", "", ""),
-            // What stands beside it is read when it is needed.
+            // Changes to other files can be ignored, because these are read on use.
             (WRITE, "root/a/notes.md", "", ""),
             (CREATE, "root/a/references", "", ""),
             (CREATE, "root/a/.SKILL.md.swp", "", ""),
-            // The directories themselves.
+            // Changes of the directories themselves.
             (REMOVE, "root/a", "root", "root/a"),
             (RENAME, "root/deep", "root", "root/deep"),
             (REMOVE, "root", "", "root"),
@@ -256,11 +258,11 @@ mod tests {
             (CREATE, "root/deep/new", "root/deep", "root/deep/new"),
             (WRITE, "root/notes.txt", "", ""),
             (CREATE, "root/SKILL.md", "root", ""),
-            // A root that is not there yet.
+            // Changes of a root that doesn't exist yet.
             (CREATE, "later", "", "later"),
             (CREATE, "elsewhere", "", ""),
             (WRITE, "later", "", ""),
-            (CREATE, "nowhere/at/all", "", ""),
+            (CREATE, "unrelated/path", "", ""),
         ] {
             let event = Event::new(kind).add_path(base.join(path));
             let changes = coverage.changes(&event);

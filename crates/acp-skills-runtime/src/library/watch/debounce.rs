@@ -1,26 +1,27 @@
-//! [`Debounce`]: changes on their way, until they have settled.
+//! [`Debounce`]: collects changes until they have settled.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-
 use skills_core::discovery::Changes;
 
 use super::coverage::Coverage;
 
-/// Saving a file is several changes in a row. They have settled when nothing more has happened for this long,
+/// Changes are considered settled if there were no others for this time. For example, saving a file may result in
+/// several changes.
 pub(super) const QUIET: Duration = Duration::from_millis(200);
-/// or, where something happens all the time, this long after the first.
+/// Changes are always considered settled after this time, even if there are more.
 pub(super) const MAX_DELAY: Duration = Duration::from_secs(2);
-/// More paths than this are not kept: everything is searched instead.
+/// The maximum number of changed paths that are kept. If there are more, everything is searched.
 pub(super) const MAX_PATHS: usize = 4_096;
 
-/// Where changes arrive, from a thread of the watcher's, and wait until they have settled.
+/// A queue of changes. The thread of the watcher adds them, and [`settled`](Self::settled) waits until they have
+/// settled.
 #[derive(Default)]
 pub(in crate::library) struct Debounce {
-    /// Guards everything. Taken alone, and for a moment.
+    /// Guards the queue. No other lock is taken while it is held.
     state: Mutex<State>,
-    /// Something arrived that [`settled`](Self::settled) waits for.
+    /// Notified when [`settled`](Self::settled) has to look at the state again.
     changed: Condvar,
 }
 
@@ -28,16 +29,16 @@ pub(in crate::library) struct Debounce {
 struct State {
     coverage: Coverage,
     pending: Pending,
-    /// There are directories that nobody watches yet.
+    /// True if there are directories without a watch.
     recheck: bool,
     is_closed: bool,
 }
 
-/// What has changed, and when that has settled.
+/// Changes that have not settled yet.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     changes: Changes,
-    /// When the first and the last of them happened.
+    /// The times of the first and the last change.
     times: Option<(Instant, Instant)>,
 }
 
@@ -56,12 +57,12 @@ impl Pending {
         }
     }
 
-    /// When all this will have settled, if nothing more happens.
+    /// Returns the time at which the changes settle if there are no new ones.
     pub(super) fn due(&self) -> Option<Instant> {
         self.times.map(|(first, last)| (last + QUIET).min(first + MAX_DELAY))
     }
 
-    /// Takes all of it when it has settled at `now`.
+    /// Takes all changes if they have settled at `now`.
     pub(super) fn take_settled(&mut self, now: Instant) -> Option<Changes> {
         self.due().filter(|due| *due <= now)?;
         Some(std::mem::take(self).changes)
@@ -73,14 +74,14 @@ impl Debounce {
         self.state.lock()
     }
 
-    /// Takes what the operating system says.
-    pub(super) fn put(&self, event: notify::Result<notify::Event>) {
+    /// Adds an event of the operating system.
+    pub(super) fn add_event(&self, event: notify::Result<notify::Event>) {
         let mut state = self.state();
         let changes = match event {
             Ok(event) => state.coverage.changes(&event),
             Err(error) => {
-                // Nobody knows what was not reported.
-                tracing::debug!(%error, "the watcher failed");
+                // The unreported changes can be anywhere.
+                tracing::debug!(%error, "the watcher failed; searching everything");
                 Changes::everything()
             }
         };
@@ -90,26 +91,26 @@ impl Debounce {
         }
     }
 
-    /// Judges events by this coverage from now on.
-    pub(super) fn expect(&self, coverage: Coverage) {
+    /// Sets the coverage by which new events are judged.
+    pub(super) fn set_coverage(&self, coverage: Coverage) {
         self.state().coverage = coverage;
     }
 
-    /// Says that there are new directories to watch.
+    /// Notes that there are new directories to watch.
     pub(in crate::library) fn recheck(&self) {
         self.state().recheck = true;
         self.changed.notify_one();
     }
 
-    /// Nobody needs to hear of changes any more.
+    /// Ends the watch.
     pub(in crate::library) fn close(&self) {
         self.state().is_closed = true;
         self.changed.notify_one();
     }
 
-    /// Waits for changes that have settled. Returns no changes when there are new directories to watch, everything once the
-    /// watches have to be trusted no longer (`trusted_until`), and `None` when nobody needs to hear of changes any more.
-    pub(super) fn settled(&self, trusted_until: Option<Instant>) -> Option<Changes> {
+    /// Waits for changes that have settled. Returns an empty value if there are new directories to watch, everything
+    /// after `search_all_at`, and `None` after [`close`](Self::close).
+    pub(super) fn settled(&self, search_all_at: Option<Instant>) -> Option<Changes> {
         let mut state = self.state();
         loop {
             if state.is_closed {
@@ -119,14 +120,14 @@ impl Debounce {
             if let Some(changes) = state.pending.take_settled(now) {
                 return Some(changes);
             }
-            if trusted_until.is_some_and(|end| end <= now) {
+            if search_all_at.is_some_and(|end| end <= now) {
                 state.pending = Pending::default();
                 return Some(Changes::everything());
             }
             if std::mem::take(&mut state.recheck) {
                 return Some(Changes::default());
             }
-            let next = state.pending.due().into_iter().chain(trusted_until).min();
+            let next = state.pending.due().into_iter().chain(search_all_at).min();
             match next {
                 Some(next) => {
                     self.changed.wait_until(&mut state, next);
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_settle_when_it_is_quiet() {
+    fn changes_settle_after_a_quiet_time() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let mut pending = Pending::default();
@@ -161,11 +162,12 @@ mod tests {
     }
 
     #[test]
-    fn a_storm_settles_now_and_then_and_stays_small() {
+    fn continuous_changes_settle_regularly_and_stay_bounded() {
         let start = Instant::now();
         let mut pending = Pending::default();
-        let (mut reloads, mut most) = (Vec::new(), 0);
-        // Something happens each millisecond, for ten seconds.
+        let mut reloads = Vec::new();
+        let mut most = 0;
+        // There is a change each millisecond for ten seconds.
         for millis in 0..10_000 {
             let now = start + Duration::from_millis(millis);
             pending.add(change(&millis.to_string()), now);
@@ -174,7 +176,7 @@ mod tests {
         }
         assert_eq!(reloads, [2_000, 4_001, 6_002, 8_003]);
         assert!(most <= 2_001, "{most}");
-        // More than may be kept in that time.
+        // There are more changes than may be kept.
         for number in 0..100_000 {
             pending.add(change(&format!("x{number}")), start);
             assert!(pending.changes.directories.len() <= MAX_PATHS);
@@ -183,15 +185,17 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_trusted_changes_everything() {
+    fn lost_events_change_everything() {
         let debounce = Debounce::default();
         let settled = || debounce.settled(None);
-        debounce.put(Err(notify::Error::generic("no more events")));
+        debounce.add_event(Err(notify::Error::generic("no more events")));
         assert_eq!(settled(), Some(Changes::everything()));
-        debounce.put(Ok(notify::Event::new(notify::EventKind::Other).set_flag(notify::event::Flag::Rescan)));
+        debounce.add_event(Ok(
+            notify::Event::new(notify::EventKind::Other).set_flag(notify::event::Flag::Rescan)
+        ));
         assert_eq!(settled(), Some(Changes::everything()));
-        // Watches that were trusted for long enough; what was pending is part of everything.
-        debounce.put(Err(notify::Error::generic("no more events")));
+        // At `search_all_at`, everything is searched, which includes the pending changes.
+        debounce.add_event(Err(notify::Error::generic("no more events")));
         assert_eq!(debounce.settled(Some(Instant::now())), Some(Changes::everything()));
         debounce.recheck();
         assert_eq!(settled(), Some(Changes::default()));

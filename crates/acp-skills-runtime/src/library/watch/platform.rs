@@ -1,50 +1,51 @@
-//! [`Platform`]: what the watches of an operating system can see, and what they miss.
+//! [`Platform`]: the capabilities of watches on each operating system.
 //!
-//! | | one watch sees | its own directory going | changes that are lost |
+//! | | a watch covers | reports that its own directory is gone | lost events |
 //! |---|---|---|---|
 //! | Linux (inotify) | one directory | yes | are reported |
-//! | macOS (FSEvents) | a tree | yes | are reported; all watches are one stream, which begins anew with each change of them |
-//! | Windows (ReadDirectoryChangesW) | a tree | no | are not: `notify` ignores a buffer that overflowed, and logs an error that ends a watch |
+//! | macOS (FSEvents) | a tree | yes | are reported; all watches share one stream, which restarts whenever a watch is added or removed |
+//! | Windows (ReadDirectoryChangesW) | a tree | no | are not reported: `notify` ignores an overflow of the buffer, and only logs an error that ends a watch |
 
 use std::time::Duration;
 
-/// The properties of watches on an operating system.
+/// The capabilities of watches on an operating system.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Platform {
-    /// A watch sees only what is directly in its directory.
+    /// True if a watch covers only one directory, without subdirectories.
     pub(super) one_level: bool,
-    /// A watch reports that its own directory was moved or removed.
+    /// True if a watch reports that its own directory was moved or removed.
     pub(super) sees_own_directory: bool,
-    /// Adding or removing a watch loses what happens meanwhile below all others.
+    /// True if adding or removing a watch loses events of all other watches.
     pub(super) one_stream: bool,
-    /// How long watches are believed to see everything, where they can miss something without a word.
-    pub(super) trusted_for: Option<Duration>,
+    /// The time after which everything is searched again because events can be lost without a report. `None` if
+    /// losses are reported.
+    pub(super) search_all_after: Option<Duration>,
 }
 
 impl Platform {
-    /// inotify.
+    /// The capabilities of inotify.
     pub(super) const LINUX: Self =
-        Self { one_level: true, sees_own_directory: true, one_stream: false, trusted_for: None };
+        Self { one_level: true, sees_own_directory: true, one_stream: false, search_all_after: None };
 
-    /// FSEvents.
+    /// The capabilities of FSEvents.
     pub(super) const MACOS: Self =
-        Self { one_level: false, sees_own_directory: true, one_stream: true, trusted_for: None };
+        Self { one_level: false, sees_own_directory: true, one_stream: true, search_all_after: None };
 
-    /// ReadDirectoryChangesW.
+    /// The capabilities of ReadDirectoryChangesW.
     pub(super) const WINDOWS: Self = Self {
         one_level: false,
         sees_own_directory: false,
         one_stream: false,
-        trusted_for: Some(Duration::from_mins(1)),
+        search_all_after: Some(Duration::from_mins(1)),
     };
 
-    /// Where this program runs.
+    /// The capabilities on the current operating system.
     pub(super) const HERE: Self = if cfg!(any(target_os = "linux", target_os = "android")) {
         Self::LINUX
     } else if cfg!(target_os = "macos") {
         Self::MACOS
     } else {
-        // The most careful of them.
+        // For unknown systems, this is the most cautious choice.
         Self::WINDOWS
     };
 }

@@ -1,4 +1,4 @@
-//! The loop over a system that is played: how often it searches, and what it asks to be watched.
+//! Tests of the watch loop with a simulated operating system.
 
 use std::{
     collections::HashMap,
@@ -6,12 +6,11 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use parking_lot::Mutex;
-
 use notify::{
     Config, Event, EventHandler, EventKind, NullWatcher, RecursiveMode, WatcherKind,
     event::{ModifyKind, RemoveKind},
 };
+use parking_lot::Mutex;
 use skills_core::{
     SkillSet,
     discovery::{Discovery, DiscoveryCache, Root},
@@ -19,11 +18,11 @@ use skills_core::{
 
 use super::*;
 
-/// Notes what it is asked for.
+/// A watcher that records the watches that are added.
 #[derive(Clone, Default)]
 struct System {
     watched: Arc<Mutex<HashMap<PathBuf, RecursiveMode>>>,
-    asked: Arc<AtomicUsize>,
+    attempts: Arc<AtomicUsize>,
 }
 
 impl Watcher for System {
@@ -32,7 +31,7 @@ impl Watcher for System {
     }
 
     fn watch(&mut self, path: &Path, mode: RecursiveMode) -> notify::Result<()> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.attempts.fetch_add(1, Ordering::Relaxed);
         self.watched.lock().insert(path.to_owned(), mode);
         Ok(())
     }
@@ -47,8 +46,8 @@ impl Watcher for System {
     }
 }
 
-/// A directory of skills, and a named skill elsewhere. Each time that the loop asks what to watch, the next event happens;
-/// after the last one nobody needs to hear of changes any more.
+/// A directory of skills, and a named skill in another one. Each time the loop asks for the coverage, the next event
+/// happens. After the last event, the watch is closed.
 struct Skills {
     root: PathBuf,
     named: PathBuf,
@@ -60,34 +59,34 @@ struct Skills {
 impl Watched for Skills {
     fn coverage(&self) -> Coverage {
         match self.events.lock().pop() {
-            // It is judged by what was watched before.
-            Some(event) => self.debounce.put(Ok(event)),
+            // The event is judged by the previous coverage.
+            Some(event) => self.debounce.add_event(Ok(event)),
             None => self.debounce.close(),
         }
-        self.covered()
+        self.current_coverage()
     }
 
     fn rescan(&self, changes: &Changes) -> Option<Reloaded> {
         let mut rescans = self.rescans.lock();
         rescans.push(changes.clone());
-        assert!(rescans.len() < 10, "it searches for ever: {rescans:#?}");
+        assert!(rescans.len() < 10, "the loop does not end: {rescans:#?}");
         None
     }
 }
 
 impl Skills {
-    fn covered(&self) -> Coverage {
-        let (discovery, mut visits) =
-            (Discovery::new([Root::scanned(&self.root)]), DiscoveryCache::default());
-        discovery.run_incremental(&mut visits, &Changes::default(), &mut SkillSet::builder());
+    fn current_coverage(&self) -> Coverage {
+        let discovery = Discovery::new([Root::scanned(&self.root)]);
+        let mut cache = DiscoveryCache::default();
+        discovery.run_incremental(&mut cache, &Changes::default(), &mut SkillSet::builder());
         let mut coverage = Coverage::default();
-        coverage.add_search(&discovery, &visits);
+        coverage.add_search(&discovery, &cache);
         coverage.add_named(&self.named);
         coverage
     }
 }
 
-/// Runs the loop while `events` happen, one after the other. Returns what was searched, and how many watches were asked for.
+/// Runs the loop while `events` happen one after another. Returns the searches and the watcher.
 fn run(platform: Platform, events: impl Fn(&Path) -> Vec<Event>) -> (Vec<Changes>, System, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let base = dunce::canonicalize(directory.path()).unwrap();
@@ -100,7 +99,7 @@ fn run(platform: Platform, events: impl Fn(&Path) -> Vec<Event>) -> (Vec<Changes
     let debounce = Arc::new(Debounce::default());
     let mut events = events(&base);
     events.reverse();
-    // Nothing is watched when the loop asks first.
+    // Nothing is watched in the first round.
     events.push(Event::new(EventKind::Other));
     let library = Arc::new(Skills {
         root: base.join("root"),
@@ -117,20 +116,20 @@ fn run(platform: Platform, events: impl Fn(&Path) -> Vec<Event>) -> (Vec<Changes
 }
 
 #[test]
-fn a_new_watch_is_searched_once() {
+fn a_newly_watched_directory_is_searched_once() {
     for (platform, watches) in [(Platform::LINUX, 5), (Platform::MACOS, 2), (Platform::WINDOWS, 4)] {
         let (rescans, system, _) = run(platform, |_| Vec::new());
         assert_eq!(rescans.len(), 1, "{platform:?}: {rescans:#?}");
-        assert_eq!(system.asked.load(Ordering::Relaxed), watches, "{platform:?}");
+        assert_eq!(system.attempts.load(Ordering::Relaxed), watches, "{platform:?}");
     }
 }
 
 #[test]
-fn a_tree_that_was_replaced_is_watched_anew() {
+fn a_replaced_tree_is_watched_again() {
     let gone = |path: PathBuf| Event::new(EventKind::Remove(RemoveKind::Folder)).add_path(path);
     for platform in [Platform::LINUX, Platform::MACOS, Platform::WINDOWS] {
         let (rescans, system, base) = run(platform, |base| vec![gone(base.join("root"))]);
-        // The first watches, what happened, and the new watch.
+        // The searches are for the first watches, the event, and the new watch.
         assert_eq!(rescans.len(), 3, "{platform:?}: {rescans:#?}");
         assert!(rescans[1].trees.contains(&base.join("root")), "{platform:?}: {rescans:#?}");
         assert!(system.watched.lock().contains_key(&base.join("root")), "{platform:?}");
@@ -138,7 +137,7 @@ fn a_tree_that_was_replaced_is_watched_anew() {
 }
 
 #[test]
-fn windows_sees_a_directory_go_from_above() {
+fn windows_notices_a_removed_directory_in_its_parent() {
     let gone = |path: PathBuf| Event::new(EventKind::Remove(RemoveKind::Any)).add_path(path);
     let (rescans, system, base) = run(Platform::WINDOWS, |base| vec![gone(base.join("elsewhere/named"))]);
     let expected = [
@@ -151,11 +150,12 @@ fn windows_sees_a_directory_go_from_above() {
     assert_eq!(rescans[1].trees, [base.join("elsewhere/named")].into());
 }
 
-/// What Windows says of a directory each time that something in it comes or goes is no reason to watch it anew.
+/// On Windows, there is a change event for a directory when an entry is added or removed. In this case, the watch
+/// should be kept.
 #[test]
-fn a_directory_that_is_written_to_keeps_its_watch() {
+fn a_modified_directory_keeps_its_watch() {
     let written = |path: PathBuf| Event::new(EventKind::Modify(ModifyKind::Any)).add_path(path);
     let (rescans, system, base) = run(Platform::WINDOWS, |base| vec![written(base.join("root"))]);
     assert_eq!(rescans[1..], [Changes { directories: [base.join("root")].into(), ..Changes::default() }]);
-    assert_eq!(system.asked.load(Ordering::Relaxed), 4);
+    assert_eq!(system.attempts.load(Ordering::Relaxed), 4);
 }

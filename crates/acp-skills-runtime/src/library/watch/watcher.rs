@@ -1,6 +1,6 @@
 //! [`Watches`]: the watches of the operating system.
 //!
-//! A watch that cannot be had is a warning, once: the proxy works without.
+//! If a watch cannot be added, a warning is logged once, and the proxy continues without it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,50 +14,56 @@ use skills_core::discovery::Changes;
 
 use super::{coverage::Coverage, platform::Platform};
 
-/// The watches that there are.
+/// The watches that are currently active.
 pub(super) struct Watches {
     watcher: Box<dyn Watcher>,
     platform: Platform,
     watched: HashMap<Arc<Path>, RecursiveMode>,
-    /// Directories that are there and could not be watched when that was tried last.
+    /// Existing directories that could not be watched at the last attempt.
     refused: HashSet<Arc<Path>>,
-    /// Watches were removed since the last update.
-    has_forgotten: bool,
+    /// True if watches were removed since the last update.
+    has_removed: bool,
     has_warned: bool,
 }
 
 impl Watches {
-    /// None yet.
+    /// Creates an empty set of watches.
     pub(super) fn new(watcher: Box<dyn Watcher>, platform: Platform) -> Self {
-        let (watched, refused) = (HashMap::new(), HashSet::new());
-        Self { watcher, platform, watched, refused, has_forgotten: false, has_warned: false }
+        Self {
+            watcher,
+            platform,
+            watched: HashMap::new(),
+            refused: HashSet::new(),
+            has_removed: false,
+            has_warned: false,
+        }
     }
 
-    /// Watches what `coverage` has and nothing else. Returns where something may have happened that no watch saw.
+    /// Adds and removes watches to match `coverage`. Returns the directories where changes could be missed.
     pub(super) fn update(&mut self, coverage: &Coverage) -> Changes {
         let wanted = coverage.watches(self.platform.one_level);
         let is_stale = |(path, mode): &(&Arc<Path>, &RecursiveMode)| wanted.get(path) != Some(mode);
         let stale: Vec<_> = self.watched.iter().filter(is_stale).map(|(path, _)| Arc::clone(path)).collect();
         self.remove(&stale);
         let added = self.add(wanted);
-        let has_changed = mem::take(&mut self.has_forgotten) || !added.is_empty();
+        let has_changed = mem::take(&mut self.has_removed) || !added.is_empty();
         if has_changed && self.platform.one_stream {
             return Changes::everything();
         }
         added
     }
 
-    /// Drops the watches in trees that came or went: a path may be another directory now. When anything may have
-    /// happened, that is all of them.
+    /// Removes the watches of trees that were replaced, because their paths may lead to other directories now. If
+    /// everything may have changed, removes all watches.
     pub(super) fn forget(&mut self, changes: &Changes) {
         let is_forgotten = |path: &&Arc<Path>| changes.replaces(path);
         let forgotten: Vec<_> = self.watched.keys().filter(is_forgotten).cloned().collect();
         self.remove(&forgotten);
-        // What was refused may be granted now.
+        // Directories that were refused before may be watched now.
         self.refused.clear();
     }
 
-    /// Whether there should be watches, and is none.
+    /// Returns true if watches are needed but none could be added.
     pub(super) fn are_lost(&self) -> bool {
         self.watched.is_empty() && !self.refused.is_empty()
     }
@@ -66,21 +72,21 @@ impl Watches {
         if paths.is_empty() {
             return;
         }
-        self.has_forgotten = true;
+        self.has_removed = true;
         let mut batch = self.watcher.paths_mut();
         for path in paths {
             self.watched.remove(path);
-            // The directory may be gone, and the watch with it.
-            drop(batch.remove(path));
+            // This fails if the directory was removed.
+            let _ = batch.remove(path);
         }
         if let Err(error) = batch.commit() {
-            self.lost_all(&error);
+            self.lose_all(&error);
         }
     }
 
-    /// Watches what is not watched yet. Returns what is watched now.
+    /// Adds the missing watches. Returns the directories that are newly watched.
     fn add(&mut self, wanted: HashMap<&Arc<Path>, RecursiveMode>) -> Changes {
-        // Where each attempt interrupts all other watches, nothing is asked for in vain.
+        // On some systems each attempt interrupts all other watches, so we don't try what failed before.
         let is_vain =
             |path: &Arc<Path>| self.platform.one_stream && (self.refused.contains(path) || !path.exists());
         let is_new = |(path, _): &(&Arc<Path>, _)| !self.watched.contains_key(*path) && !is_vain(path);
@@ -100,11 +106,11 @@ impl Watches {
                         RecursiveMode::Recursive => added.trees.insert(path.to_path_buf()),
                     };
                 }
-                // It has just gone.
+                // The directory was removed just now.
                 Err(_) if !path.exists() => {}
                 Err(error) => {
                     self.refused.insert(Arc::clone(path));
-                    // The next ones cannot be had either, and asking for ten thousand takes its time.
+                    // Further watches would fail too, and trying it ten thousand times would take long.
                     let is_limit = matches!(error.kind, ErrorKind::MaxFilesWatch);
                     failure.get_or_insert(error);
                     if is_limit {
@@ -118,17 +124,17 @@ impl Watches {
             self.warn(&error);
         }
         if let Err(error) = committed {
-            self.lost_all(&error);
+            self.lose_all(&error);
             return Changes::default();
         }
         if !added.is_empty() {
-            tracing::debug!(directories = self.watched.len(), "watching");
+            tracing::debug!(directories = self.watched.len(), "watching directories");
         }
         added
     }
 
-    /// There are no watches any more.
-    fn lost_all(&mut self, error: &notify::Error) {
+    /// Handles the loss of all watches.
+    fn lose_all(&mut self, error: &notify::Error) {
         self.refused.extend(mem::take(&mut self.watched).into_keys());
         self.warn(error);
     }
@@ -138,13 +144,11 @@ impl Watches {
             return;
         }
         let hint = match error.kind {
-            ErrorKind::MaxFilesWatch => {
-                " (fs.inotify.max_user_watches says how many directories a user may watch)"
-            }
+            ErrorKind::MaxFilesWatch => " (the limit is the sysctl `fs.inotify.max_user_watches`)",
             _ => "",
         };
         tracing::warn!(
-            "cannot watch all directories with skills: {error}{hint}; `/skills reload` finds what changes in the others"
+            "cannot watch all directories with skills: {error}{hint}; run `/skills reload` after a change in the others"
         );
     }
 }
@@ -161,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    /// A system that lets us watch so many directories.
+    /// An operating system with a maximum number of watches.
     #[derive(Default)]
     struct System {
         watched: HashSet<PathBuf>,
@@ -196,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Coverage over a root with ten skills, two of them deeper.
+    /// Returns the coverage of a root with ten skills, two of them in a subdirectory.
     fn coverage(base: &Path) -> Coverage {
         for number in 0..10 {
             let dir = base.join(if number < 8 { format!("s{number}") } else { format!("deep/s{number}") });
@@ -204,10 +208,11 @@ mod tests {
             let text = format!("---\nname: s{number}\ndescription: x\n---\n");
             std::fs::write(dir.join("SKILL.md"), text).unwrap();
         }
-        let (discovery, mut visits) = (Discovery::new([Root::scanned(base)]), DiscoveryCache::default());
-        discovery.run_incremental(&mut visits, &Changes::default(), &mut SkillSet::builder());
+        let discovery = Discovery::new([Root::scanned(base)]);
+        let mut cache = DiscoveryCache::default();
+        discovery.run_incremental(&mut cache, &Changes::default(), &mut SkillSet::builder());
         let mut coverage = Coverage::default();
-        coverage.add_search(&discovery, &visits);
+        coverage.add_search(&discovery, &cache);
         coverage
     }
 
@@ -217,22 +222,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_looked_at_once_more() {
+    fn new_directories_are_searched_once() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         let (mut watches, system) = limited(100, Platform::LINUX);
         assert_eq!(watches.update(&coverage(&base)).directories.len(), 12);
         assert!(watches.update(&coverage(&base)).is_empty());
-        // A directory that was replaced is another one.
+        // A directory that was replaced has to be watched again.
         watches.forget(&Changes { trees: [base.join("deep")].into(), ..Changes::default() });
         assert_eq!(system.lock().unwrap().watched.len(), 9);
         assert_eq!(watches.update(&coverage(&base)).directories.len(), 3);
         std::fs::remove_dir_all(base.join("s0")).unwrap();
         let fewer = {
-            let (discovery, mut visits) = (Discovery::new([Root::scanned(&base)]), DiscoveryCache::default());
-            discovery.run_incremental(&mut visits, &Changes::default(), &mut SkillSet::builder());
+            let discovery = Discovery::new([Root::scanned(&base)]);
+            let mut cache = DiscoveryCache::default();
+            discovery.run_incremental(&mut cache, &Changes::default(), &mut SkillSet::builder());
             let mut coverage = Coverage::default();
-            coverage.add_search(&discovery, &visits);
+            coverage.add_search(&discovery, &cache);
             coverage
         };
         assert!(watches.update(&fewer).is_empty());
@@ -240,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_trusted_after_a_loss() {
+    fn all_watches_are_replaced_after_lost_events() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         for (platform, count) in [(Platform::LINUX, 12), (Platform::MACOS, 1), (Platform::WINDOWS, 1)] {
@@ -254,13 +260,13 @@ mod tests {
     }
 
     #[test]
-    fn falling_short_is_no_outage() {
+    fn the_limit_of_watches_causes_one_warning() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         let (mut watches, system) = limited(5, Platform::LINUX);
         assert_eq!(watches.update(&coverage(&base)).directories.len(), 5);
         assert!(watches.has_warned);
-        // It does not go on asking for all of them, nor look at the same ones again and again.
+        // At the limit, further updates try only one watch each, and don't search the same directories again.
         for asked in [6, 7, 8] {
             assert_eq!(system.lock().unwrap().asked, asked);
             assert!(watches.update(&coverage(&base)).is_empty());
@@ -270,14 +276,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_begins_anew_has_missed_everything() {
+    fn restarting_the_stream_searches_everything() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         let coverage = coverage(&base);
         let (mut watches, system) = limited(100, Platform::MACOS);
         assert_eq!(watches.update(&coverage), Changes::everything());
         assert!(watches.update(&coverage).is_empty());
-        // A watch less is a new stream, too.
+        // Removing a watch restarts the stream, too.
         watches.forget(&Changes { trees: [base.clone()].into(), ..Changes::default() });
         std::fs::remove_dir_all(&base).unwrap();
         assert_eq!(watches.update(&coverage), Changes::everything());
@@ -286,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_does_not_interrupt_the_stream_again() {
+    fn refused_directories_do_not_restart_the_stream() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         let coverage = coverage(&base);
@@ -296,7 +302,7 @@ mod tests {
         }
         assert!(watches.are_lost());
         assert_eq!(system.lock().unwrap().asked, 1);
-        // Until nothing is trusted any more.
+        // After lost events, we should try to watch the directory again.
         system.lock().unwrap().limit = 1;
         watches.forget(&Changes::everything());
         assert_eq!(watches.update(&coverage), Changes::everything());
@@ -304,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn one_watch_for_a_tree_where_that_is_possible() {
+    fn a_recursive_watch_covers_a_tree() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         let coverage = coverage(&base);

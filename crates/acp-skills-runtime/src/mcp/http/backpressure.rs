@@ -1,7 +1,7 @@
-//! [`split`]: the stream of a bridge, which is not read while nobody reads what is written to it.
+//! [`split`]: back-pressure for the stream of a bridge. The stream is not read while its output is not read.
 //!
-//! The MCP server behind it takes a request as soon as it is there and keeps each answer until it is read. So an agent that asks
-//! and never reads would have it keep any number of them.
+//! The MCP server accepts each request at once and keeps each answer until it is read. Without back-pressure, an
+//! agent that sends requests and never reads the answers would make the server keep an unlimited number of them.
 
 use std::{
     io,
@@ -11,38 +11,37 @@ use std::{
 };
 
 use parking_lot::Mutex;
-
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
 
-/// How long a message may be, in bytes: as over HTTP.
+/// The maximum length of a message in bytes. It is the same as over HTTP.
 const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 
-/// What the two halves know of each other. The lock is taken alone, and for a moment.
+/// The state that both halves share. No other lock is taken while it is held.
 type Shared = Arc<Mutex<State>>;
 
 #[derive(Default)]
 struct State {
-    /// What was written last has not gone out.
+    /// True if the latest output could not be written yet.
     is_full: bool,
-    /// Waits for it to.
+    /// The reader to wake once the output was written.
     reader: Option<Waker>,
 }
 
-/// The half that is read.
+/// The half for reading.
 pub(super) struct Reader<S> {
     inner: ReadHalf<S>,
     state: Shared,
-    /// How much of the line was read that has not ended.
+    /// The number of bytes that were read of the current line.
     line: usize,
 }
 
-/// The half that is written.
+/// The half for writing.
 pub(super) struct Writer<S> {
     inner: WriteHalf<S>,
     state: Shared,
 }
 
-/// The two halves of a stream of lines. Reading fails at a line of more than [`MAX_LINE_BYTES`].
+/// Splits a stream of lines. Reading fails if a line is longer than [`MAX_LINE_BYTES`].
 pub(super) fn split<S: AsyncRead + AsyncWrite>(stream: S) -> (Reader<S>, Writer<S>) {
     let (reader, writer) = tokio::io::split(stream);
     let state = Shared::default();
@@ -67,7 +66,7 @@ impl<S: AsyncRead> AsyncRead for Reader<S> {
         let read = &buffer.filled()[before..];
         let end = memchr::memchr(b'\n', read).unwrap_or(read.len());
         if self.line + end > MAX_LINE_BYTES {
-            // Whoever gets an error gets nothing else.
+            // `poll_read` must not return both an error and data.
             buffer.set_filled(before);
             let text = format!("a message is longer than {MAX_LINE_BYTES} bytes");
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, text)));
@@ -112,14 +111,15 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_message_has_an_end() {
+    async fn the_length_of_a_message_is_limited() {
         for (sent, is_read) in [(MAX_LINE_BYTES, true), (MAX_LINE_BYTES + 1, false)] {
             let (mut theirs, ours) = tokio::io::duplex(64 * 1024);
             let (mut reader, _writer) = split(ours);
             let sends = tokio::spawn(async move {
-                // Twice: each message counts for itself. Whoever reads may have had enough.
+                // The loop sends each message twice, because the limit applies to each one separately. Sending fails
+                // if the reader has stopped.
                 for line in [vec![b'x'; sent], b"\n".to_vec()].iter().cycle().take(4) {
-                    drop(theirs.write_all(line).await);
+                    let _ = theirs.write_all(line).await;
                 }
             });
             let read = reader.read_to_end(&mut Vec::new()).await;

@@ -1,8 +1,8 @@
-//! [`Limited`]: the transport of a bridge, with a limit for the requests that are under way.
+//! [`Limited`]: the transport of a bridge, with a limit for requests in flight.
 //!
-//! The MCP server behind it begins each request as soon as it is received, so an agent that asks faster than answers are made
-//! would have it begin any number of them. At the limit nothing more is received on this connection until one has ended; all
-//! others go on.
+//! The MCP server starts each request as soon as it is received. Without a limit, an agent that sends requests faster
+//! than they are answered would make the server start an unlimited number of them. At the limit, this connection
+//! receives nothing more until a request has ended. Other connections are not affected.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -16,19 +16,20 @@ use rmcp::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many requests of one connection may be under way: models call a handful of tools at once.
+/// The maximum number of requests in flight on one connection. A model calls only a few tools at once.
 pub(super) const MAX_IN_FLIGHT: usize = 64;
 
-/// A request that is under way: until it was worked on, and until its answer is written or nobody wants it any more.
+/// The permit for a request in flight. It is released when the request was handled, and the answer was either written
+/// or cancelled.
 type Permit = Arc<OwnedSemaphorePermit>;
 
-/// A transport with a limit for the requests that are under way.
+/// A transport with a limit for requests in flight.
 pub(super) struct Limited<T> {
     inner: T,
     free: Arc<Semaphore>,
-    /// What was received at the limit. Receiving may be given up and begun again at any time.
+    /// A message that was received at the limit. It is kept here because `receive` can be cancelled and called again.
     held: Option<Box<ClientJsonRpcMessage>>,
-    /// Those whose answer is awaited.
+    /// The requests that have no answer yet.
     unanswered: HashMap<RequestId, Permit>,
 }
 
@@ -65,7 +66,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Limited<T> {
             self.held = Some(Box::new(self.inner.receive().await?));
         }
         let permit = match self.held.as_deref() {
-            // Never closed.
+            // Fails only if the semaphore is closed, which doesn't happen.
             Some(JsonRpcMessage::Request(_)) => Arc::clone(&self.free).acquire_owned().await.ok(),
             _ => None,
         };
@@ -73,7 +74,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Limited<T> {
         match (&mut message, permit) {
             (JsonRpcMessage::Request(JsonRpcRequest { id, request, .. }), Some(permit)) => {
                 let permit = Permit::new(permit);
-                // These go where the request goes, and end with the work on it.
+                // The extensions are dropped with the request, after it was handled.
                 request.extensions_mut().insert(Permit::clone(&permit));
                 self.unanswered.insert(id.clone(), permit);
             }
@@ -84,7 +85,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Limited<T> {
                 }),
                 _,
             ) => {
-                // It gets no answer.
+                // A cancelled request gets no answer.
                 if let Some(id) = &cancelled.params.request_id {
                     self.unanswered.remove(id);
                 }

@@ -1,21 +1,20 @@
-//! MCP over HTTP, without a network: the service of one session, and connections over pipes.
+//! Tests of MCP over HTTP without a network: they call the service of a session directly, or connect over pipes.
 
-use std::{
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+mod bridge;
 
+use std::time::Duration;
+
+use acp_skills_intercept::SessionKey;
 use hyper::header::HOST;
 use serde_json::{Value, json};
 use skills_core::{CallContext, Skill, Toolbox};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf},
-    sync::{Semaphore, mpsc::unbounded_channel},
-};
+use tokio::sync::mpsc::unbounded_channel;
 
-use super::{in_flight::MAX_IN_FLIGHT, *};
-use crate::mcp::serving::Serving;
-use acp_skills_intercept::SessionKey;
+use super::*;
+use crate::{
+    mcp::{handler::Reports, serving::Serving},
+    spans::Spans,
+};
 
 const REVISION: &str = "2025-06-18";
 
@@ -26,20 +25,21 @@ fn skill(name: &str) -> Skill {
 fn handler(skill: Skill) -> Handler {
     let toolbox = Toolbox::new([skill].into_iter().collect());
     let serving = Serving { toolbox, context: CallContext::default() };
-    Handler::new(SessionKey(1), serving, unbounded_channel().0, None)
+    let inputs = unbounded_channel().0;
+    Handler::new(SessionKey(1), serving, Reports { inputs, observer: None, spans: Spans::default() })
 }
 
 fn service(end: &CancellationToken) -> Service {
     Service::new(handler(skill("review")), end.clone())
 }
 
-/// Serves these skills from now on, and says so.
+/// Replaces the skills and notifies the clients.
 async fn serve(handler: &Handler, names: &[&str]) {
     let skills = names.iter().map(|name| skill(name)).collect();
-    handler.listeners.tell(handler.serve(&skills, CallContext::default())).await;
+    handler.listeners.notify(handler.serve(&skills, CallContext::default())).await;
 }
 
-/// Sends a request; returns its status, its MCP session and its body as it comes.
+/// Sends a request. Returns its status, its MCP session and its body.
 async fn send(
     service: &Service,
     method: &str,
@@ -65,7 +65,7 @@ async fn send(
     (status, session, text)
 }
 
-/// A session of a client of an older revision.
+/// Starts a session of a client of an older revision. Returns its id and the body of the answer.
 async fn initialized(service: &Service) -> (String, String) {
     let request = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": REVISION, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
@@ -86,7 +86,7 @@ async fn call(service: &Service, session: &str, method: &str) -> (StatusCode, St
     (status, text.await)
 }
 
-/// The messages in an event stream; each event must have one.
+/// Returns the messages of an event stream. Each event must have one.
 fn messages(stream: &str) -> Vec<Value> {
     let events = stream.split("\n\n").filter(|event| !event.trim().is_empty());
     let data = events.map(|event| {
@@ -104,7 +104,7 @@ async fn every_event_is_a_message() {
     assert_eq!(messages(&first)[0]["result"]["protocolVersion"], REVISION);
     let (status, text) = call(&service, &session, "tools/list").await;
     assert_eq!((status, messages(&text).len()), (StatusCode::OK, 1));
-    // The stream for what the server says unasked, which is nothing.
+    // This stream is for messages that the server sends by itself. There are none.
     let (status, _, stream) = send(&service, "GET", Some(&session), "").await;
     assert_eq!(status, StatusCode::OK);
     let (status, ..) = send(&service, "DELETE", Some(&session), "").await;
@@ -113,7 +113,7 @@ async fn every_event_is_a_message() {
 }
 
 #[tokio::test]
-async fn what_is_not_offered_is_refused_and_breaks_nothing() {
+async fn unsupported_methods_fail_without_side_effects() {
     let service = service(&CancellationToken::new());
     let (session, _) = initialized(&service).await;
     for method in ["resources/templates/list", "logging/setLevel", "completion/complete", "_x/y"] {
@@ -131,7 +131,7 @@ async fn what_is_not_offered_is_refused_and_breaks_nothing() {
 }
 
 #[tokio::test]
-async fn clients_hear_that_lists_have_changed() {
+async fn clients_are_notified_of_changed_lists() {
     let handler = handler(skill("review"));
     let service = Service::new(handler.clone(), CancellationToken::new());
     let (session, first) = initialized(&service).await;
@@ -142,20 +142,20 @@ async fn clients_hear_that_lists_have_changed() {
     while handler.listeners.count() == 0 {
         tokio::task::yield_now().await;
     }
-    // The same skills again are no news.
+    // Serving the same skills again sends no notification.
     serve(&handler, &["review"]).await;
     serve(&handler, &["review", "greet"]).await;
-    drop(send(&service, "DELETE", Some(&session), "").await);
-    let methods: Vec<_> = messages(&stream.await).iter().map(|it| it["method"].clone()).collect();
+    let _ = send(&service, "DELETE", Some(&session), "").await;
+    let methods: Vec<_> = messages(&stream.await).iter().map(|message| message["method"].clone()).collect();
     let lists = ["tools", "prompts", "resources"];
     assert_eq!(methods, lists.map(|list| format!("notifications/{list}/list_changed")));
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_that_do_not_listen_do_not_pile_up() {
+async fn disconnected_clients_are_removed() {
     let handler = handler(skill("review"));
     let service = Service::new(handler.clone(), CancellationToken::new());
-    // Nobody reads the stream of this one.
+    // The stream of this client is not read.
     let (session, _) = initialized(&service).await;
     for round in 0..100 {
         serve(&handler, if round % 2 == 0 { &["greet"] } else { &["review"] }).await;
@@ -165,17 +165,18 @@ async fn clients_that_do_not_listen_do_not_pile_up() {
     assert_eq!(status, StatusCode::OK, "{text}");
     for _ in 0..20 {
         let (session, _) = initialized(&service).await;
-        drop(send(&service, "DELETE", Some(&session), "").await);
+        let _ = send(&service, "DELETE", Some(&session), "").await;
         serve(&handler, &["greet", "review"]).await;
         serve(&handler, &["review"]).await;
-        // The first, and perhaps one that is just going.
+        // The first client is connected, and perhaps one that is just disconnecting.
         assert!(handler.listeners.count() <= 2, "{}", handler.listeners.count());
     }
 }
 
 #[tokio::test]
-async fn a_call_keeps_the_skills_that_it_began_with() {
-    let (begun, go) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+async fn a_running_call_keeps_its_skills() {
+    let begun = Arc::new(tokio::sync::Notify::new());
+    let go = Arc::new(tokio::sync::Notify::new());
     let signals = (Arc::clone(&begun), Arc::clone(&go));
     let skill = Skill::builder("slow", "Takes its time.").body("Call `wait`.");
     let skill = skill.tool("wait", "Waits.", move |_: Value| {
@@ -192,20 +193,24 @@ async fn a_call_keeps_the_skills_that_it_began_with() {
     let arguments = json!({ "skill": "slow", "tool": "wait" });
     let params = json!({ "name": "call_skill_tool", "arguments": arguments });
     let request = json!({ "jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": params }).to_string();
-    let (own, id, text) = (Arc::clone(&service), session.clone(), request.clone());
-    let running = tokio::spawn(async move { send(&own, "POST", Some(&id), &text).await.2.await });
+    let running = tokio::spawn({
+        let service = Arc::clone(&service);
+        let session = session.clone();
+        let request = request.clone();
+        async move { send(&service, "POST", Some(&session), &request).await.2.await }
+    });
     begun.notified().await;
     serve(&handler, &["review"]).await;
     go.notify_one();
     let text = running.await.unwrap();
     assert_eq!(messages(&text).last().unwrap()["result"]["content"][0]["text"], "done", "{text}");
-    // The next one finds what is there now.
+    // The next call uses the current skills.
     let text = send(&service, "POST", Some(&session), &request).await.2.await;
     assert_eq!(messages(&text).last().unwrap()["result"]["isError"], true, "{text}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_lasts_while_the_user_thinks() {
+async fn a_session_does_not_expire() {
     let service = service(&CancellationToken::new());
     let (session, _) = initialized(&service).await;
     tokio::time::sleep(Duration::from_hours(24)).await;
@@ -214,7 +219,7 @@ async fn a_session_lasts_while_the_user_thinks() {
 }
 
 #[tokio::test]
-async fn sessions_of_mcp_are_no_more_than_enough() {
+async fn the_number_of_mcp_sessions_is_limited() {
     let service = service(&CancellationToken::new());
     let (session, _) = initialized(&service).await;
     for _ in 1..MAX_MCP_SESSIONS {
@@ -222,38 +227,42 @@ async fn sessions_of_mcp_are_no_more_than_enough() {
     }
     let request = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} }).to_string();
     assert_eq!(send(&service, "POST", None, &request).await.0, StatusCode::SERVICE_UNAVAILABLE);
-    // Those that are there go on, and one that is ended makes room for another.
+    // Existing sessions still work. Ending one of them makes room for another.
     assert_eq!(call(&service, &session, "tools/list").await.0, StatusCode::OK);
-    drop(send(&service, "DELETE", Some(&session), "").await);
+    let _ = send(&service, "DELETE", Some(&session), "").await;
     initialized(&service).await;
 }
 
-/// A connection over a pipe to servers with one session, and that session's path and token.
+/// Returns a connection over a pipe to servers with one session, and the servers.
 fn connection(unauthenticated: &Unauthenticated) -> (tokio::io::DuplexStream, Servers) {
     let make = Arc::new(Toolbox::new);
-    let servers = Servers::new(make, None, unbounded_channel().0, None);
+    let servers = Servers::new(make, None, unbounded_channel().0, None, Spans::default());
     let skills = [skill("review")].into_iter().collect();
     servers.serve(SessionKey(1), &skills, CallContext::default());
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let admission = unauthenticated.admit();
-    drop(tokio::spawn(super::serve(theirs, admission, servers.clone())));
+    tokio::spawn(super::serve(theirs, admission, servers.clone()));
     (ours, servers)
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_shows_no_token_has_to_go() {
+async fn connections_without_a_token_are_closed() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let unauthenticated = Unauthenticated::default();
-    // One that says nothing, and one that asks for something without a token.
-    for says in ["", "GET /x/mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"] {
+    // The first client sends nothing, and the second one sends a request without a token.
+    for request in ["", "GET /x/mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"] {
         let (mut stream, _servers) = connection(&unauthenticated);
-        stream.write_all(says.as_bytes()).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
         let begun = tokio::time::Instant::now();
-        let mut heard = String::new();
-        stream.read_to_string(&mut heard).await.unwrap();
-        assert_eq!(begun.elapsed().as_secs(), unauthenticated::AUTHENTICATION_TIME.as_secs(), "{heard}");
+        let mut received = String::new();
+        stream.read_to_string(&mut received).await.unwrap();
+        assert_eq!(
+            begun.elapsed().as_secs(),
+            unauthenticated::AUTHENTICATION_TIMEOUT.as_secs(),
+            "{received}"
+        );
     }
-    // One with the token may stay.
+    // A client with the token may stay.
     let (mut stream, servers) = connection(&unauthenticated);
     let server = servers.by_key(SessionKey(1)).unwrap();
     let request = format!(
@@ -270,144 +279,7 @@ async fn who_shows_no_token_has_to_go() {
             "{}",
             String::from_utf8_lossy(&buffer[..count])
         );
-        tokio::time::sleep(unauthenticated::AUTHENTICATION_TIME).await;
+        tokio::time::sleep(unauthenticated::AUTHENTICATION_TIMEOUT).await;
     }
-    assert!(begun.elapsed() > unauthenticated::AUTHENTICATION_TIME);
-}
-
-/// The agent's end of a bridge to this handler, with the server behind it; greeted.
-async fn bridge(
-    handler: Handler,
-) -> (
-    rmcp::service::RunningService<RoleServer, Handler>,
-    Lines<BufReader<ReadHalf<DuplexStream>>>,
-    WriteHalf<DuplexStream>,
-) {
-    let (theirs, ours) = tokio::io::duplex(64 * 1024);
-    let begun = rmcp::service::serve_server_with_ct(handler, transport(ours), CancellationToken::new());
-    let (server, (reader, writer)) = tokio::join!(begun, async {
-        let (reader, mut writer) = tokio::io::split(theirs);
-        let info = json!({ "name": "x", "version": "1" });
-        let params = json!({ "protocolVersion": REVISION, "capabilities": {}, "clientInfo": info });
-        let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
-        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        writer.write_all(format!("{hello}\n{ready}\n").as_bytes()).await.unwrap();
-        let mut reader = BufReader::new(reader).lines();
-        reader.next_line().await.unwrap().unwrap();
-        (reader, writer)
-    });
-    (server.unwrap(), reader, writer)
-}
-
-/// What a bridge brings: an agent that asks and does not read is not read either, and nothing is lost when it does.
-#[tokio::test(start_paused = true)]
-async fn an_agent_that_does_not_read_is_held_back() {
-    const REQUESTS: u64 = 20_000;
-    let (_server, mut reader, mut writer) = bridge(handler(skill("review"))).await;
-    let (sent, mut count) = tokio::sync::watch::channel(0);
-    let asks = tokio::spawn(async move {
-        for id in 1..=REQUESTS {
-            let request = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": {} });
-            writer.write_all(format!("{request}\n").as_bytes()).await.unwrap();
-            sent.send(id).unwrap();
-        }
-        writer
-    });
-    // Until nothing moves any more.
-    while matches!(tokio::time::timeout(Duration::from_mins(1), count.changed()).await, Ok(Ok(()))) {}
-    assert!(*count.borrow() < REQUESTS / 4, "{} requests were read", *count.borrow());
-    for answers in 1..=REQUESTS {
-        let line = reader.next_line().await.unwrap();
-        assert!(line.is_some_and(|line| line.contains("\"result\"")), "{answers}");
-    }
-    drop(asks.await.unwrap());
-}
-
-/// A client is notified once of each change, however often it says that it is there.
-#[tokio::test(start_paused = true)]
-async fn a_client_is_one_listener() {
-    let handler = handler(skill("review"));
-    let (_server, mut reader, mut writer) = bridge(handler.clone()).await;
-    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-    writer.write_all(format!("{ready}\n").repeat(1_000).as_bytes()).await.unwrap();
-    tokio::time::sleep(Duration::from_mins(1)).await;
-    assert_eq!(handler.listeners.count(), 1);
-    let (_other, mut its_reader, _its_writer) = bridge(handler.clone()).await;
-    tokio::time::sleep(Duration::from_mins(1)).await;
-    assert_eq!(handler.listeners.count(), 2);
-    serve(&handler, &["greet"]).await;
-    for reader in [&mut reader, &mut its_reader] {
-        let line = reader.next_line().await.unwrap().unwrap();
-        assert!(line.contains("notifications/tools/list_changed"), "{line}");
-    }
-}
-
-/// A call that ends when there is a permit for it, in a skill that counts how many have begun.
-fn waits(begun: &Arc<AtomicUsize>, go: &Arc<Semaphore>) -> Skill {
-    let signals = (Arc::clone(begun), Arc::clone(go));
-    let skill = Skill::builder("slow", "Takes its time.").body("Call `wait`.");
-    let skill = skill.tool("wait", "Waits.", move |_: Value| {
-        let (begun, go) = signals.clone();
-        async move {
-            begun.fetch_add(1, Ordering::SeqCst);
-            go.acquire().await.unwrap().forget();
-            Ok(json!("done"))
-        }
-    });
-    skill.build().unwrap()
-}
-
-/// Of the calls of one bridge a number is under way, the others wait, and all are answered.
-#[tokio::test(start_paused = true)]
-async fn calls_under_way_are_no_more_than_enough() {
-    const CALLS: usize = 10 * MAX_IN_FLIGHT;
-    let (begun, go) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
-    let handler = handler(waits(&begun, &go));
-    let (_server, mut reader, mut writer) = bridge(handler.clone()).await;
-    let arguments = json!({ "skill": "slow", "tool": "wait" });
-    let params = json!({ "name": "call_skill_tool", "arguments": arguments });
-    let call = |id: usize| {
-        let request = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
-        format!("{request}\n")
-    };
-    // Time passes when nothing else can happen.
-    let settled = || tokio::time::sleep(Duration::from_mins(1));
-    let cancel = |id: usize| {
-        let params = json!({ "requestId": id });
-        format!("{}\n", json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }))
-    };
-    // Those that are cancelled make room, though nothing answers them.
-    for id in 1..=MAX_IN_FLIGHT {
-        writer.write_all(call(id).as_bytes()).await.unwrap();
-    }
-    settled().await;
-    assert_eq!(begun.load(Ordering::SeqCst), MAX_IN_FLIGHT);
-    for id in 1..=MAX_IN_FLIGHT {
-        writer.write_all(cancel(id).as_bytes()).await.unwrap();
-    }
-    let asks = tokio::spawn({
-        let calls: String = (0..CALLS).map(|id| call(1_000 + id)).collect();
-        async move {
-            writer.write_all(calls.as_bytes()).await.unwrap();
-            writer
-        }
-    });
-    settled().await;
-    assert_eq!(begun.load(Ordering::SeqCst), 2 * MAX_IN_FLIGHT);
-    // Another bridge is not held back.
-    let (_other, mut its_reader, mut its_writer) = bridge(handler).await;
-    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
-    its_writer.write_all(format!("{ping}\n").as_bytes()).await.unwrap();
-    assert!(its_reader.next_line().await.unwrap().unwrap().contains("\"result\""));
-    // One ends, one begins.
-    go.add_permits(1);
-    settled().await;
-    assert_eq!(begun.load(Ordering::SeqCst), 2 * MAX_IN_FLIGHT + 1);
-    go.add_permits(CALLS - 1);
-    for _ in 0..CALLS {
-        let line = reader.next_line().await.unwrap().unwrap();
-        assert!(line.contains("done"), "{line}");
-    }
-    assert_eq!(begun.load(Ordering::SeqCst), MAX_IN_FLIGHT + CALLS);
-    drop(asks.await.unwrap());
+    assert!(begun.elapsed() > unauthenticated::AUTHENTICATION_TIMEOUT);
 }

@@ -1,7 +1,8 @@
-//! [`Unauthenticated`]: connections that have not shown a token yet.
+//! [`Unauthenticated`]: connections that have not sent a token yet.
 //!
-//! Any program on this machine can connect. Until its first request with the token of a session there is room for a few such
-//! connections, and little time. When there are too many, the oldest is closed, because agents show their token at once.
+//! Any program on this machine can connect. Until a connection has sent a request with the token of a session, it
+//! counts as unauthenticated. Only a few such connections are allowed, for a short time. If there are too many, the
+//! oldest one is closed, because real agents send their token at once.
 
 use std::{
     collections::VecDeque,
@@ -10,24 +11,24 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
-
 use tokio::sync::Notify;
 
-/// How many there may be at once. Agents open one or two connections a session, one after another.
+/// The maximum number of unauthenticated connections. Agents open one or two connections per session, one after
+/// another.
 pub(super) const MAX_UNAUTHENTICATED: usize = 32;
-/// How long each has until its first authorised request.
-pub(super) const AUTHENTICATION_TIME: Duration = Duration::from_secs(10);
-/// How often people are told that some are turned away.
+/// The timeout for the first authorized request on a connection.
+pub(super) const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
+/// The minimum time between two warnings about rejected connections.
 const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The connections without a token. All clones are the same.
+/// The unauthenticated connections. Cheap to clone; all clones share their state.
 #[derive(Clone, Default)]
 pub(super) struct Unauthenticated(Arc<Mutex<State>>);
 
-/// Guarded by the only lock of this file; nothing waits while it is held.
+/// The state behind the only lock of this file. No thread blocks while it is held.
 #[derive(Default)]
 struct State {
-    /// In the order in which they came.
+    /// The waiting connections, oldest first.
     waiting: VecDeque<Arc<Waiting>>,
     warned_at: Option<Instant>,
 }
@@ -35,18 +36,18 @@ struct State {
 #[derive(Default)]
 struct Waiting {
     authenticated: Notify,
-    /// Others need the room.
+    /// Notified if the connection has to make room for a newer one.
     evicted: Notify,
 }
 
-/// One connection, from when it is accepted until it is closed.
+/// A connection, from its acceptance until it is closed.
 pub(super) struct Admission {
     waiting: Arc<Waiting>,
     all: Unauthenticated,
 }
 
 impl Unauthenticated {
-    /// Accepts another one.
+    /// Adds a connection. If there are too many, evicts the oldest one.
     pub(super) fn admit(&self) -> Admission {
         let waiting = Arc::<Waiting>::default();
         let mut state = self.state();
@@ -65,7 +66,7 @@ impl Unauthenticated {
         self.0.lock()
     }
 
-    /// How many there are.
+    /// Returns the number of unauthenticated connections.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.state().waiting.len()
@@ -77,31 +78,32 @@ impl State {
         if self.warned_at.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL) {
             self.warned_at = Some(Instant::now());
             tracing::warn!(
-                "another program on this machine keeps connecting to the skills server without its token; it is \
-                 turned away"
+                "rejecting connections to the skills server: another program on this machine keeps connecting without \
+                 the token"
             );
         }
     }
 }
 
 impl Admission {
-    /// It has shown the token of a session.
+    /// Notes that the connection has sent the token of a session.
     pub(super) fn authenticated(&self) {
         if self.leave() {
             self.waiting.authenticated.notify_one();
         }
     }
 
-    /// Returns when its time is over, or others need the room; never once it is authenticated.
+    /// Returns when the connection should be closed, either because it timed out or because it was evicted. If the
+    /// connection is authenticated, this never returns.
     pub(super) async fn expires(&self) {
         tokio::select! {
             () = self.waiting.authenticated.notified() => std::future::pending().await,
             () = self.waiting.evicted.notified() => {}
-            () = tokio::time::sleep(AUTHENTICATION_TIME) => {}
+            () = tokio::time::sleep(AUTHENTICATION_TIMEOUT) => {}
         }
     }
 
-    /// It waits no more. Returns whether it did.
+    /// Removes the connection from the waiting ones. Returns true if it was waiting.
     fn leave(&self) -> bool {
         let mut state = self.all.state();
         let index = state.waiting.iter().position(|other| Arc::ptr_eq(other, &self.waiting));
@@ -120,25 +122,25 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn there_is_room_for_a_few() {
+    async fn the_oldest_connection_is_evicted() {
         let all = Unauthenticated::default();
         let known = all.admit();
         known.authenticated();
         known.authenticated();
         let admitted: Vec<_> = (0..MAX_UNAUTHENTICATED).map(|_| all.admit()).collect();
         let begun = tokio::time::Instant::now();
-        // The one that was here first has to go, at once.
+        // The oldest waiting connection is evicted at once.
         let newest = all.admit();
         admitted[0].expires().await;
         assert_eq!(begun.elapsed(), Duration::ZERO);
         assert_eq!(all.count(), MAX_UNAUTHENTICATED);
-        // The others have their time.
+        // The others may stay until their time is over.
         newest.expires().await;
-        assert_eq!(begun.elapsed(), AUTHENTICATION_TIME);
-        // One that is closed makes room.
+        assert_eq!(begun.elapsed(), AUTHENTICATION_TIMEOUT);
+        // Closing connections makes room.
         drop(admitted);
         assert_eq!(all.count(), 1);
         let forever = tokio::time::timeout(Duration::from_hours(1), known.expires()).await;
-        assert!(forever.is_err(), "who is known may stay");
+        assert!(forever.is_err(), "an authenticated connection may stay");
     }
 }

@@ -1,4 +1,4 @@
-//! [`Supervisor`]: ends the agent when the client goes, and the proxy when the agent goes.
+//! [`Supervisor`]: shuts down the agent when the client disconnects, and the proxy when the agent exits.
 
 use std::{io, process::ExitStatus, time::Duration};
 
@@ -13,61 +13,65 @@ use crate::{
     relay::Relay,
 };
 
-/// How long the agent has to end by itself once its stdin is closed, unless somebody says how long, or what is known of it
-/// does. Those that do need up to 2.2 seconds.
-const AFTER_EOF: Duration = Duration::from_secs(3);
-/// How long the agent has to end once it was told to.
-const AFTER_TERMINATE: Duration = Duration::from_secs(2);
-/// How long a client may read nothing of a dead agent's last output, and an agent nothing of what a client said last,
-/// before that counts as never.
-const STALLED: Duration = Duration::from_secs(5);
-/// How long a client that has not said anything may take to learn that there is no agent.
-const FIRST_REQUEST: Duration = Duration::from_secs(2);
-/// How often the children of a dead agent, and a client that has not said anything, are looked after.
-const POLL: Duration = Duration::from_millis(10);
+/// The default shutdown grace: the time for the agent to exit after we close its stdin. Agents that exit on their own
+/// need up to 2.2 seconds.
+const DEFAULT_SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
+/// The time for the agent to exit after we send a request to terminate. After this time, we kill the agent.
+const TERMINATE_GRACE: Duration = Duration::from_secs(2);
+/// The timeout for a side that doesn't read. It is used for the client when we write the last output of an agent, and
+/// for the agent when we write the last messages of the client.
+const STALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time to wait for the first request of the client if the agent exits early, so that we can respond with an
+/// error.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+/// The interval at which we check for the children of a dead agent, and for the client's first request.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// The delay between the error for an agent that didn't start and our exit. Emacs discards the output of a process if
+/// the process exits at the same time.
+const REFUSAL_DELAY: Duration = Duration::from_millis(500);
 
-/// How long a client has to read that the agent did not start, before it sees our end. Emacs forgets what a program said that it
-/// sees end at once.
-const FAREWELL: Duration = Duration::from_millis(500);
-
-/// Watches over a relay and its agent.
+/// Supervises a relay and its agent.
 pub(super) struct Supervisor {
     agent: Agent,
     relay: Relay,
     signals: Receiver<Signal>,
-    /// How long the agent has to end by itself, when somebody says so.
+    /// The shutdown grace, if the user has set one.
     exit_wait: Option<Duration>,
-    /// The agent has closed its stdout, and the client has all that it said.
+    /// True if all output of the agent was written to the client, or if writing failed.
     is_drained: bool,
     stdout: AgentStdout,
-    /// The client will say nothing more, or nothing that somebody hears.
+    /// True if the client closed its output, or if we can no longer forward it.
     is_client_done: bool,
-    /// Somebody wants the proxy to end.
-    is_told_to_end: bool,
+    /// True if a signal asked the proxy to end.
+    end_requested: bool,
+    shutdown: Shutdown,
+    /// The time at which the next phase of the shutdown begins.
+    deadline: Option<Instant>,
 }
 
-/// What became of the agent's stdout.
+/// The state of the agent's stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AgentStdout {
-    /// It is open, as far as is known.
+    /// Open, as far as we know.
     Open,
-    /// The agent has closed it, perhaps because it has ended.
+    /// The agent closed it, and may still be running.
     Closed,
-    /// The agent has closed it and lived on, so it was told to end.
+    /// The agent closed it but didn't exit within the shutdown grace, so we terminated the agent.
     ClosedTooEarly,
-    /// The client does not read what the agent says any more, and the agent may end for that.
+    /// The client doesn't read it any more, which can make the agent exit.
     Unread,
 }
 
-/// How far the end of the agent has come.
-enum Stage {
-    /// Nobody has gone.
-    Running,
-    /// The client is gone, but the agent has not read all that it said; so many bytes were read by then.
+/// The phase of the agent's shutdown.
+enum Shutdown {
+    /// The agent runs, and no shutdown has begun.
+    NotStarted,
+    /// The client disconnected, but the agent is still reading messages from it. The number is the count of bytes
+    /// that were written to the agent at the start of this phase.
     Stalled(u64),
-    /// Its stdin is closed; it may end by itself.
-    Closing,
-    /// It was told to end.
+    /// The agent's stdin is closed, and the shutdown grace runs.
+    StdinClosed,
+    /// The agent was asked to terminate.
     Terminating,
 }
 
@@ -86,47 +90,43 @@ impl Supervisor {
             is_drained: false,
             stdout: AgentStdout::Open,
             is_client_done: false,
-            is_told_to_end: false,
+            end_requested: false,
+            shutdown: Shutdown::NotStarted,
+            deadline: None,
         }
     }
 
-    /// Until when the agent may end by itself, from now.
-    fn end_of_patience(&self) -> Option<Instant> {
-        let time = self.exit_wait.or_else(|| self.relay.time_to_leave()).unwrap_or(AFTER_EOF);
-        Instant::now().checked_add(time)
-    }
-
-    /// Runs until the agent has ended and nothing of it is left. Returns its exit code.
+    /// Runs until the agent and all of its children exit. Returns the exit code.
     ///
     /// # Errors
-    /// The system does not tell how the agent ended.
+    /// Returns an error if the operating system doesn't provide the agent's exit status.
     pub(super) async fn run(mut self) -> io::Result<i32> {
-        let status = self.until_the_agent_ends().await?;
+        let status = self.until_the_agent_exits().await?;
         self.finish(status).await;
         Ok(agent::code(status))
     }
 
-    async fn until_the_agent_ends(&mut self) -> io::Result<ExitStatus> {
-        let (mut stage, mut deadline) = (Stage::Running, None);
+    async fn until_the_agent_exits(&mut self) -> io::Result<ExitStatus> {
         let mut client_gone = false;
         loop {
             tokio::select! {
                 status = self.agent.wait() => return status,
                 _ = &mut self.relay.client_done, if !self.is_client_done => {
-                    (self.is_client_done, client_gone) = (true, true);
-                    if matches!(stage, Stage::Running | Stage::Stalled(_)) {
-                        (stage, deadline) = (Stage::Closing, self.end_of_patience());
+                    self.is_client_done = true;
+                    client_gone = true;
+                    if matches!(self.shutdown, Shutdown::NotStarted | Shutdown::Stalled(_)) {
+                        self.begin_grace();
                     }
                 }
                 gone = &mut self.relay.client_gone, if !client_gone => {
                     client_gone = true;
-                    if gone.is_ok() && matches!(stage, Stage::Running) {
-                        stage = Stage::Stalled(self.relay.written_to_agent());
-                        deadline = Some(Instant::now() + STALLED);
+                    if gone.is_ok() && matches!(self.shutdown, Shutdown::NotStarted) {
+                        self.begin(Shutdown::Stalled(self.relay.written_to_agent()), STALL_TIMEOUT);
                     }
                 }
-                // Fails when the client does not read any more: then it is gone, whatever its stdin says. Otherwise the agent
-                // has closed its stdout, and who waits for an answer of a living one waits in vain.
+                // An error means that the client doesn't read any more. We treat the client as disconnected then,
+                // even if our stdin is still open. Without an error, the agent closed its stdout. Even if the agent
+                // is still running, it can't respond to any request.
                 delivered = &mut self.relay.agent_done, if !self.is_drained => {
                     self.is_drained = true;
                     match delivered {
@@ -134,95 +134,118 @@ impl Supervisor {
                         Ok(Err(_)) => self.stdout = AgentStdout::Unread,
                         Err(_) => {}
                     }
-                    if matches!(stage, Stage::Running) {
-                        drop(spawn_blocking(self.relay.hang_up()));
-                        (stage, deadline) = (Stage::Closing, self.end_of_patience());
+                    if matches!(self.shutdown, Shutdown::NotStarted) {
+                        spawn_blocking(self.relay.close_agent());
+                        self.begin_grace();
                     }
                 }
                 Some(signal) = self.signals.recv() => {
                     self.agent.forward(signal);
-                    // Ctrl-C may mean `stop what you are doing` to an agent; the other two mean the end.
+                    // For an agent, Ctrl-C may be a request to stop the current turn. The other signals are always
+                    // requests to exit.
                     if signal != Signal::Interrupt {
-                        self.is_told_to_end = true;
-                        (stage, deadline) = (Stage::Terminating, Some(Instant::now() + AFTER_TERMINATE));
+                        self.end_requested = true;
+                        self.begin(Shutdown::Terminating, TERMINATE_GRACE);
                     }
                 }
-                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => match stage {
-                    Stage::Running => deadline = None,
-                    Stage::Stalled(before) => {
-                        let written = self.relay.written_to_agent();
-                        if written == before {
-                            self.agent.terminate();
-                            (stage, deadline) = (Stage::Terminating, Some(Instant::now() + AFTER_TERMINATE));
-                        } else {
-                            (stage, deadline) = (Stage::Stalled(written), Some(Instant::now() + STALLED));
-                        }
-                    }
-                    Stage::Closing => {
-                        if self.stdout == AgentStdout::Closed && !client_gone {
-                            self.stdout = AgentStdout::ClosedTooEarly;
-                        }
-                        self.agent.terminate();
-                        (stage, deadline) = (Stage::Terminating, Some(Instant::now() + AFTER_TERMINATE));
-                    }
-                    Stage::Terminating => {
-                        self.agent.kill();
-                        deadline = None;
-                    }
-                },
+                () = sleep_until(self.deadline.unwrap_or_else(Instant::now)), if self.deadline.is_some() => {
+                    self.next_phase(client_gone);
+                }
             }
         }
     }
 
-    /// Ends the children that the agent left, delivers what it said last, and answers the requests that it left open.
+    /// Begins a phase of the shutdown, which lasts for at most `time`.
+    fn begin(&mut self, phase: Shutdown, time: Duration) {
+        self.shutdown = phase;
+        self.deadline = Instant::now().checked_add(time);
+    }
+
+    /// Begins the shutdown grace.
+    fn begin_grace(&mut self) {
+        let grace = self.exit_wait.or_else(|| self.relay.shutdown_grace()).unwrap_or(DEFAULT_SHUTDOWN_GRACE);
+        self.begin(Shutdown::StdinClosed, grace);
+    }
+
+    /// Continues the shutdown after the deadline of the current phase.
+    fn next_phase(&mut self, client_gone: bool) {
+        match self.shutdown {
+            Shutdown::NotStarted => self.deadline = None,
+            Shutdown::Stalled(before) => {
+                let written = self.relay.written_to_agent();
+                if written == before {
+                    self.agent.terminate();
+                    self.begin(Shutdown::Terminating, TERMINATE_GRACE);
+                } else {
+                    self.begin(Shutdown::Stalled(written), STALL_TIMEOUT);
+                }
+            }
+            Shutdown::StdinClosed => {
+                if self.stdout == AgentStdout::Closed && !client_gone {
+                    self.stdout = AgentStdout::ClosedTooEarly;
+                }
+                self.agent.terminate();
+                self.begin(Shutdown::Terminating, TERMINATE_GRACE);
+            }
+            Shutdown::Terminating => {
+                self.agent.kill();
+                self.deadline = None;
+            }
+        }
+    }
+
+    /// Terminates the remaining children of the agent, writes its last output to the client, and sends an error for
+    /// each request that it didn't answer.
     async fn finish(mut self, status: ExitStatus) {
-        // They would live on otherwise, and one that holds the agent's stdout would keep its end from us.
+        // Without this, the children would keep running. Any child that inherited the agent's stdout would also keep
+        // it open.
         self.agent.terminate();
-        let deadline = Instant::now() + AFTER_TERMINATE;
+        let deadline = Instant::now() + TERMINATE_GRACE;
         while self.agent.is_alive() && Instant::now() < deadline {
-            sleep(POLL).await;
+            sleep(POLL_INTERVAL).await;
         }
         self.agent.reap();
-        if !self.drained().await {
+        if !self.deliver_output().await {
             tracing::info!("the client did not read the agent's last output");
         }
         let end = match self.stdout {
             AgentStdout::ClosedTooEarly => "closed its stdout".to_owned(),
             AgentStdout::Open | AgentStdout::Closed | AgentStdout::Unread => agent::describe(status),
         };
-        let is_refused = self.answer_all(&format!("the agent {end}")).await;
-        if timeout(STALLED, spawn_blocking(self.relay.close())).await.is_err() {
-            tracing::info!("the client does not read; open requests are left without an answer");
+        let is_refused = self.answer_open_requests(&format!("the agent {end}")).await;
+        if timeout(STALL_TIMEOUT, spawn_blocking(self.relay.close_client())).await.is_err() {
+            tracing::info!("the client does not read, so its open requests are not answered");
         } else if is_refused {
-            sleep(FAREWELL).await;
+            sleep(REFUSAL_DELAY).await;
         }
     }
 
-    /// Answers what the client asked; and when it has not come to ask anything yet, its first request too. Returns whether the
-    /// agent had to answer some of it before it could be used.
-    async fn answer_all(&mut self, why: &str) -> bool {
-        let deadline = Instant::now() + FIRST_REQUEST;
-        let is_over = self.is_told_to_end || self.relay.has_talked();
+    /// Sends an error for each open request of the client. If there were no messages at all, also waits for the first
+    /// request. Returns true if the agent exited while it was starting, so that the client could not use it.
+    async fn answer_open_requests(&mut self, why: &str) -> bool {
+        let deadline = Instant::now() + FIRST_REQUEST_TIMEOUT;
+        let is_over = self.end_requested || self.relay.has_traffic();
         let mut was_starting = self.relay.agent_gone(why);
-        while !is_over && !self.is_client_done && !self.relay.has_talked() && Instant::now() < deadline {
-            // What the client says now goes nowhere, and that ends its side.
-            self.is_client_done = timeout(POLL, &mut self.relay.client_done).await.is_ok();
+        while !is_over && !self.is_client_done && !self.relay.has_traffic() && Instant::now() < deadline {
+            // When the first request can't be forwarded, the pump of the client will stop.
+            self.is_client_done = timeout(POLL_INTERVAL, &mut self.relay.client_done).await.is_ok();
             was_starting |= self.relay.agent_gone(why);
         }
-        let is_refused = was_starting && !self.is_told_to_end && self.stdout != AgentStdout::Unread;
+        let is_refused = was_starting && !self.end_requested && self.stdout != AgentStdout::Unread;
         if is_refused {
             tracing::warn!(
-                "{why} before it could be used; run its command in a terminal to see what it says"
+                "{why} before it could be used; run the agent's command in a terminal to see its error message"
             );
         }
         is_refused
     }
 
-    /// Waits until the client has all that the agent said, for as long as it goes on reading. Returns whether it has.
-    async fn drained(&mut self) -> bool {
+    /// Waits until all output of the agent was written to the client. Gives up and returns false if the client stops
+    /// reading.
+    async fn deliver_output(&mut self) -> bool {
         let mut written = self.relay.written_to_client();
         while !self.is_drained {
-            if timeout(STALLED, &mut self.relay.agent_done).await.is_ok() {
+            if timeout(STALL_TIMEOUT, &mut self.relay.agent_done).await.is_ok() {
                 return true;
             }
             let now = self.relay.written_to_client();

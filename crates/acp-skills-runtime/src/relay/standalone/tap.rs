@@ -1,11 +1,11 @@
-//! [`Tap`]: sees bytes on their way to the agent.
+//! [`Tap`]: observes the bytes that are sent to the agent.
 
 use std::io::{self, Write};
 
-/// Is called with the bytes, before they are written.
+/// A function that is called with the bytes before they are written.
 pub type Tap = Box<dyn FnMut(&[u8]) + Send>;
 
-/// `writer`, with `tap` in front of it.
+/// Returns `writer`, with `tap` in front of it if there is one.
 pub fn tapped(writer: impl Write + Send + 'static, tap: Option<Tap>) -> Box<dyn Write + Send> {
     match tap {
         Some(tap) => Box::new(Tapped { writer, tap }),
@@ -20,7 +20,7 @@ struct Tapped<W> {
 
 impl<W: Write> Write for Tapped<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // First, because the agent may answer while this returns.
+        // Call the tap first, because the agent may respond before the write returns.
         (self.tap)(bytes);
         self.writer.write_all(bytes)?;
         Ok(bytes.len())

@@ -1,4 +1,4 @@
-//! An interceptor and what is outside of it, which answers when it is told to.
+//! [`Fixture`]: an interceptor with a simulated client, agent and host. Queries are answered only if the target asks for it.
 
 use std::{collections::VecDeque, path::PathBuf, time::Duration};
 
@@ -9,9 +9,9 @@ use acp_skills_intercept::{
 use serde_json::{Value, json};
 use skills_core::{Properties, Skill, SkillName, SkillSet, Source, Stored};
 
-/// The number of the run.
+/// The number of the proxy process, which is part of the marks.
 const RUN: u64 = 0x5eed;
-/// What stands in the instructions of every skill, and nowhere else.
+/// A word that is in the instructions of every skill, and nowhere else.
 pub(super) const BODY: &str = "Zq-instructions";
 
 /// A side of the proxy.
@@ -21,20 +21,23 @@ pub(super) enum Side {
     Agent,
 }
 
-pub(super) struct World {
+/// An interceptor with a simulated client, agent and host.
+pub(super) struct Fixture {
     interceptor: Interceptor,
     skills: SkillSet,
-    /// Where every path leads, when it leads elsewhere.
+    /// The resolved path of all paths. `None` resolves each path to itself.
     pub(super) leads_to: Option<PathBuf>,
     queries: VecDeque<Query>,
     keys: Vec<SessionKey>,
     menus: Vec<SessionKey>,
     timers: Vec<(SessionKey, Timer)>,
-    /// What the two sides got, in order.
+    /// The lines that the client received, in order.
     pub(super) to_client: Vec<String>,
+    /// The lines that the agent received, in order.
     pub(super) to_agent: Vec<String>,
 }
 
+/// Returns a stored skill with changed properties.
 pub(super) fn skill(name: &str, change: impl FnOnce(&mut Properties)) -> Skill {
     let mut properties = Properties::default();
     change(&mut properties);
@@ -44,7 +47,7 @@ pub(super) fn skill(name: &str, change: impl FnOnce(&mut Properties)) -> Skill {
     skill
 }
 
-impl World {
+impl Fixture {
     pub(super) fn new(policy: Policy, skills: Vec<Skill>) -> Self {
         Self {
             interceptor: Interceptor::new(policy, RUN),
@@ -63,33 +66,33 @@ impl World {
         Mark::new(RUN)
     }
 
-    /// A world in which the two sides know each other, and there is the session `s`.
+    /// Creates a fixture after the handshake, with the session `s`.
     pub(super) fn with_session(policy: Policy, skills: Vec<Skill>) -> Self {
-        let mut world = Self::new(policy, skills);
-        world.says(
+        let mut fixture = Self::new(policy, skills);
+        fixture.send(
             Side::Client,
             &json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": 1 } }),
         );
         let capabilities = json!({ "mcpCapabilities": { "http": true }, "loadSession": true });
-        world.says(
+        fixture.send(
             Side::Agent,
             &json!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": 1, "agentCapabilities": capabilities } }),
         );
-        world.says(
+        fixture.send(
             Side::Client,
             &json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new", "params": { "cwd": "/p", "mcpServers": [] } }),
         );
-        world.settle();
-        world.says(Side::Agent, &json!({ "jsonrpc": "2.0", "id": 1, "result": { "sessionId": "s" } }));
-        world.settle();
-        world
+        fixture.settle();
+        fixture.send(Side::Agent, &json!({ "jsonrpc": "2.0", "id": 1, "result": { "sessionId": "s" } }));
+        fixture.settle();
+        fixture
     }
 
-    pub(super) fn says(&mut self, side: Side, message: &Value) -> Pass {
+    pub(super) fn send(&mut self, side: Side, message: &Value) -> Pass {
         self.line(side, message.to_string().as_bytes())
     }
 
-    /// Passes on a line, without its line break.
+    /// Sends a line. `line` has no line break.
     pub(super) fn line(&mut self, side: Side, line: &[u8]) -> Pass {
         let line = [line, b"\n"].concat();
         let mut actions = Actions::default();
@@ -115,14 +118,14 @@ impl World {
     pub(super) fn handle(&mut self, input: Input) {
         let mut actions = Actions::default();
         self.interceptor.handle(input, &mut actions);
-        assert!(actions.after.is_empty(), "nothing goes on that they could follow");
+        assert!(actions.after.is_empty(), "there is no message that they could follow");
         self.take(actions);
     }
 
     fn take(&mut self, actions: Actions) {
         let text = |line: Vec<u8>| {
             let end = line.iter().position(|&byte| byte == b'\n');
-            assert_eq!(end, Some(line.len() - 1), "one line is one line");
+            assert_eq!(end, Some(line.len() - 1), "a message is one line");
             String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned()
         };
         self.to_client.extend(actions.to_client.into_iter().map(text));
@@ -144,7 +147,7 @@ impl World {
         }
     }
 
-    /// Answers one query, the oldest or the latest; whether there was one.
+    /// Answers the oldest or the latest pending query. Returns false if there is none.
     pub(super) fn answer(&mut self, is_oldest: bool, is_there: bool) -> bool {
         let query = if is_oldest { self.queries.pop_front() } else { self.queries.pop_back() };
         let Some(query) = query else { return false };
@@ -184,7 +187,7 @@ impl World {
                 Input::SwitchesSaved { session, ticket, saved: SavedSwitches { names, on, saved } }
             }
             Query::Trust { session, ticket, trusted, skills, .. } => {
-                let names = skills.iter().map(|it| it.skill.name.clone());
+                let names = skills.iter().map(|waiting| waiting.skill.name.clone());
                 let mut outcome = TrustOutcome::default();
                 if is_there {
                     outcome.done.extend(names);
@@ -204,18 +207,18 @@ impl World {
         true
     }
 
-    /// Takes out the oldest timer of a session. Without one, returns a timer that has ended before.
+    /// Removes the oldest timer of a session. If there is none, returns a timer that has already ended.
     pub(super) fn oldest_timer(&mut self, key: SessionKey) -> Timer {
         let index = self.timers.iter().position(|(session, _)| *session == key);
         index.map_or(Timer(0), |index| self.timers.remove(index).1)
     }
 
-    /// The `index`th session that was set up.
+    /// Returns the session that was set up at this index, modulo their number.
     pub(super) fn key(&self, index: usize) -> Option<SessionKey> {
         self.keys.get(index.checked_rem(self.keys.len())?).copied()
     }
 
-    /// Nothing waits any more.
+    /// Answers all queries, and lets all timeouts pass.
     pub(super) fn settle(&mut self) {
         loop {
             while self.answer(true, true) {}

@@ -6,7 +6,8 @@ use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::{
-    Content, ToolOutput, Toolbox,
+    super::Content,
+    ToolOutput, Toolbox,
     arguments::Arguments,
     errors::{self, CallError},
 };

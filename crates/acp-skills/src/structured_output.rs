@@ -1,29 +1,54 @@
-//! An answer as a Rust type: the schema goes along with the prompt, and the JSON is found in what comes back.
+//! Structured output: answers of an agent as Rust types.
+//!
+//! [`prompt_for`] adds the JSON schema of a type to a prompt, and [`parse`] finds the JSON in the agent's answer.
+//! [`OneShot::parse`](crate::one_shot::OneShot::parse) does both for one prompt. Use the functions directly if your program
+//! talks to the agent by other means.
+//!
+//! ```
+//! use acp_skills::structured_output;
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct City {
+//!     name: String,
+//! }
+//!
+//! let prompt = structured_output::prompt_for::<City>("What is the capital of Switzerland?");
+//! # let _ = prompt;
+//! // … send the prompt to an agent …
+//! let answer = "Here you are:\n```json\n{ \"name\": \"Bern\" }\n```";
+//! assert_eq!(structured_output::parse::<City>(answer)?.name, "Bern");
+//! # Ok::<(), structured_output::NotParsed>(())
+//! ```
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Deserializer, Value};
 use skills_core::tool::schema_of;
 
-/// An answer that is not what was asked for.
+/// The error for an answer that doesn't contain the requested type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[error("the answer is not what was asked for: {problem}\nthe answer: {text}")]
+#[error("the answer does not match the requested type: {problem}\nthe answer: {text}")]
 pub struct NotParsed {
-    /// All that the agent said.
+    /// The whole answer.
     pub text: String,
-    /// What is wrong with it.
+    /// The first mismatch, with its path in the JSON.
     pub problem: String,
 }
 
-/// A prompt that asks for a `T`.
-pub fn request<T: JsonSchema>(prompt: &str) -> String {
+/// Returns `prompt` with an instruction to answer with JSON that matches the schema of `T`.
+pub fn prompt_for<T: JsonSchema>(prompt: &str) -> String {
     let schema = schema_of::<T>().unwrap_or(Value::Bool(true));
     format!("{prompt}\n\nAnswer with JSON that fits this schema, and nothing else:\n{schema}")
 }
 
-/// The `T` in an answer: in a fenced block, the last one first, or anywhere in the text.
-pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, NotParsed> {
+/// Finds a `T` in an answer. Fenced blocks are tried first, starting with the last one, and then the whole text.
+///
+/// # Errors
+/// Returns [`NotParsed`] if there is no JSON in the answer, or none that matches `T`.
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, NotParsed> {
     let mut problem = None;
     let fenced: Vec<_> = fenced(text).collect();
     for part in fenced.into_iter().rev().chain([text]) {
@@ -36,29 +61,30 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, NotParsed> {
     Err(NotParsed { text: text.to_owned(), problem })
 }
 
-/// The contents of the fenced blocks.
+/// Returns the contents of the fenced blocks.
 fn fenced(text: &str) -> impl Iterator<Item = &str> {
     text.split("```").skip(1).step_by(2).map(|block| {
-        // Without the name of the language.
+        // Skip the name of the language.
         let begin = block.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(0);
         &block[begin..]
     })
 }
 
-/// The first `T` in a text; else what is wrong with the first JSON that there is.
+/// Returns the first `T` in a text. The error describes the first JSON that doesn't match, if there is any.
 fn find<T: DeserializeOwned>(text: &str) -> Result<T, Option<String>> {
     let mut problem = None;
     let mut read = |json: &str| {
         let mut json = Deserializer::from_str(json);
         serde_path_to_error::deserialize(&mut json).map_err(|error| {
             if !error.inner().is_syntax() && !error.inner().is_eof() {
-                let (path, inner) = (error.path().to_string(), error.into_inner());
+                let path = error.path().to_string();
+                let inner = error.into_inner();
                 let place = if path == "." { String::new() } else { format!("`{path}`: ") };
                 problem.get_or_insert(format!("{place}{inner}"));
             }
         })
     };
-    // The whole text may be a number or a string.
+    // The whole text can be a number or a string.
     if let Ok(value) = serde_json::from_str::<Value>(text.trim())
         && let Ok(found) = read(&value.to_string())
     {
@@ -70,7 +96,7 @@ fn find<T: DeserializeOwned>(text: &str) -> Result<T, Option<String>> {
         if let Ok(found) = read(rest) {
             return Ok(found);
         }
-        // What is inside of JSON that does not fit is not meant.
+        // Skip JSON that doesn't match as a whole, because a part of it is not the answer.
         let mut values = Deserializer::from_str(rest).into_iter::<Value>();
         let length = match values.next() {
             Some(Ok(_)) => values.byte_offset(),
@@ -95,13 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn asks_for_the_schema() {
-        let text = request::<City>("Which one?");
+    fn the_prompt_contains_the_schema() {
+        let text = prompt_for::<City>("Which one?");
         assert!(text.starts_with("Which one?\n\nAnswer with JSON") && text.contains("Without the country."));
     }
 
     #[test]
-    fn finds_it_anywhere() {
+    fn json_is_found_anywhere_in_the_answer() {
         let bern = || City { name: "Bern".to_owned(), people: 137 };
         for text in [
             r#"{"name":"Bern","people":137}"#,
@@ -111,14 +137,14 @@ mod tests {
             r#"I looked at {"a":{"name":"Chur","people":1}} [and] {more}: {"name":"Bern","people":137}."#,
             "```rust\nfn main() {}\n```\n{\"name\":\"Bern\",\"people\":137}",
         ] {
-            assert_eq!(read::<City>(text).unwrap(), bern(), "{text}");
+            assert_eq!(parse::<City>(text).unwrap(), bern(), "{text}");
         }
-        assert_eq!(read::<Vec<u8>>("They are [1, 2].").unwrap(), [1, 2]);
-        assert_eq!(read::<u8>(" 7\n").unwrap(), 7);
+        assert_eq!(parse::<Vec<u8>>("They are [1, 2].").unwrap(), [1, 2]);
+        assert_eq!(parse::<u8>(" 7\n").unwrap(), 7);
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn errors_name_the_first_mismatch() {
         for (text, problem) in [
             ("No idea.", "there is no JSON in it"),
             ("{not json}", "there is no JSON in it"),
@@ -128,7 +154,7 @@ mod tests {
                 "`people`: invalid type: string \"many\", expected u32 at line 1 column 30",
             ),
         ] {
-            let error = read::<City>(text).unwrap_err();
+            let error = parse::<City>(text).unwrap_err();
             assert_eq!((error.problem.as_str(), error.text.as_str()), (problem, text));
             assert!(error.to_string().ends_with(&format!("the answer: {text}")));
         }
