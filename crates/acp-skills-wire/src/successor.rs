@@ -111,7 +111,8 @@ impl Switch {
         }
     }
 
-    /// Records a line that we send to the client. If this is one of our own requests, the response will come from the client, too.
+    /// Records a line that we send to the client. If this is one of our own requests, the response will come from the client,
+    /// too.
     pub fn to_client(&mut self, line: &[u8]) {
         if build::is_own_request(line) {
             self.asked.extend(Message::parse(line).and_then(|message| message.id()));

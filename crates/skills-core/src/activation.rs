@@ -95,8 +95,8 @@ pub struct Activation {
 /// ```
 ///
 /// # Errors
-/// Returns an error if the body can't be read or fetched and there is no last good text. The variants of [`ActivationError`]
-/// say why.
+/// Returns an error if the body can't be read or fetched and there is no last good text. See the variants of
+/// [`ActivationError`].
 pub fn activate(
     skill: &Skill,
     options: &ActivationOptions,

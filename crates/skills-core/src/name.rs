@@ -59,7 +59,7 @@ impl SkillName {
         Self::key_of(&self.0)
     }
 
-    /// Returns the key of a name that a user or a model wrote, for comparison with [`SkillName::key`].
+    /// Returns the key of a name that a user or a model wrote, to compare it with [`SkillName::key`].
     pub fn key_of(text: &str) -> String {
         normalized(text.trim()).to_lowercase()
     }

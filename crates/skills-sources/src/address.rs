@@ -1,4 +1,4 @@
-//! [`Address`]: the syntax in which users write sources of skills.
+//! [`Address`]: the syntax that users write to choose a source of skills.
 //!
 //! | address | source |
 //! |---|---|

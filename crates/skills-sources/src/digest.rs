@@ -1,4 +1,4 @@
-//! The checksum of a skill, which is approved, and compared before the skill is served.
+//! Computes the checksum of a skill. The user approves this checksum, and we compare it before we serve the skill.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 

@@ -123,7 +123,7 @@ impl Default for LockFile {
 }
 
 impl LockFile {
-    /// Reads a lock file. If it doesn't exist, the result is empty.
+    /// Reads a lock file. If the file doesn't exist, the result is empty.
     ///
     /// # Errors
     /// Returns [`LockError::Unreadable`] if the file can't be read, and [`LockError::Broken`] if its content is invalid.

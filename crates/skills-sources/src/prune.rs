@@ -1,7 +1,7 @@
 //! Removes unused versions of sources from the cache.
 //!
-//! A version is in use while a process holds the lock of its mark file; the modification time of the mark is the time of its last use.
-//! A version that a lock file refers to is kept however old it is, because its repository may be gone.
+//! A version is in use while a process holds a lock on its mark file. The mark's modification time is the time when the version was
+//! last used. If a lock file refers to a version, it is always kept, because its repository may be gone.
 
 use std::{
     fs::{self, File},

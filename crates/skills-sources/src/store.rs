@@ -39,7 +39,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Creates a store below `dir`, which need not exist.
+    /// Creates a store in `dir`, which may not exist yet.
     pub(super) fn new(dir: PathBuf) -> Self {
         Self { dir }
     }

@@ -32,7 +32,7 @@ use self::{
     store::{Decisions, TrustStore},
 };
 
-/// The user's decisions about skills of projects. Clones share their state.
+/// The user's decisions to trust skills in projects. Clones share their state.
 #[derive(Clone)]
 pub struct Trust(Arc<Inner>);
 
@@ -59,7 +59,7 @@ impl Trust {
         Self(Arc::new(Inner { store: state.map(|state| TrustStore::new(&state)), unsaved: Mutex::default() }))
     }
 
-    /// Returns the path of the file with the decisions about a project. It need not exist.
+    /// Returns the path of the file with the decisions for a project. The file may not exist.
     pub fn file(&self, project: &Path) -> Option<PathBuf> {
         Some(self.0.store.as_ref()?.file(project))
     }
@@ -113,7 +113,7 @@ impl Trust {
         skills.build()
     }
 
-    /// Saves the user's decision about skills of a project. The decision applies to the versions in `skills`, which were shown to the
+    /// Saves the user's decision for skills in a project. The decision applies to the versions in `skills`, which were shown to the
     /// user; a skill that has changed since is in [`Decided::failed`].
     pub fn decide(&self, project: &Path, skills: &[Unapproved], trusted: bool) -> Decided {
         let mut decided = Decided::default();

@@ -283,7 +283,7 @@ fn listed(skill: &Skill) -> Option<OfferedSkill> {
     Some(OfferedSkill { path: name.clone(), name, description, sha256, files: files.collect(), dir: None })
 }
 
-/// Returns the URL, the files and the checksums of a remote skill as text, for comparison.
+/// Returns the URL, the files and the checksums of a remote skill as text, to compare them.
 fn entry(remote: &Remote) -> String {
     let digest =
         |digest: Option<Sha256>| digest.map_or_else(|| "unknown".to_owned(), |digest| digest.to_string());

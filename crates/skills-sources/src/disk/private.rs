@@ -10,7 +10,7 @@ use std::{
     path::Path,
 };
 
-/// Opens a file for appending. A missing file is created so that only its owner can read it.
+/// Opens a file for appending. If the file doesn't exist, it is created so that only its owner can read it.
 ///
 /// Never blocks. If `path` is a FIFO, writes don't block either: a write that doesn't fit into a full FIFO fails with
 /// [`WouldBlock`](io::ErrorKind::WouldBlock).

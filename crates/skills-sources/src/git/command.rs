@@ -2,8 +2,8 @@
 //!
 //! Git uses the user's keys, proxies and credential helpers. Arguments are passed as a list, without a shell. Everything that a
 //! repository, an address or the environment could trigger is turned off: hooks, submodules, other protocols (`ext::` runs a
-//! program), prompts on the terminal, replacement objects, and variables that name a repository. The process group ends with this
-//! process, and after a timeout.
+//! program), prompts on the terminal, replacement objects, and variables that name a repository. The process group ends when this
+//! process ends, or after a timeout.
 
 #[cfg(unix)]
 use std::os::unix::process::ExitStatusExt;

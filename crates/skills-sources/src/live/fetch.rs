@@ -59,7 +59,8 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
     }
 }
 
-/// Writes the first version of a source to the lock file. If another process has written one meanwhile, that one is used.
+/// Writes the first version of a source to the lock file. If another process has written one in the meantime, we use that
+/// version instead.
 fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> Fetched {
     let key = spec.address.as_str();
     let write = |lock_file: &mut LockFile| {

@@ -1,4 +1,4 @@
-//! [`Fingerprint`]: the checksums of a skill, for comparison with the approved version.
+//! [`Fingerprint`]: the checksums of a skill, to compare it with the approved version.
 
 use std::{collections::BTreeMap, io};
 
