@@ -274,7 +274,7 @@ fn the_way_to_the_client_as_a_file() {
             let proxy = Proxy::new().flag("--log", "trace").flag(flag, path).skill(&skills.dir("review"));
             let ended = proxy.arg("--").arg(&agent).start().ended();
             assert_eq!(ended.code(), Some(2), "{flag} {path}: {:?}", ended.log);
-            let told = ended.log.iter().any(|line| line.contains("it leads to stdout"));
+            let told = ended.log.iter().any(|line| line.contains("the path leads to stdout"));
             assert!(told, "{flag} {path}: {:?}", ended.log);
         }
     }

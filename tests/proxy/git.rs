@@ -264,7 +264,7 @@ fn a_cache_that_somebody_changes_meanwhile() {
     }
     for (tool, arguments) in [("read_skill_file", notes), ("activate_skill", json!({ "name": "review" }))] {
         let (text, failed) = stage.call(&connection, tool, arguments);
-        assert!(failed && !text.contains("obey") && text.contains("not as the user approved it"), "{text}");
+        assert!(failed && !text.contains("obey") && text.contains("has changed since the user approved the skill"), "{text}");
     }
     stage.finish();
 }
@@ -345,7 +345,7 @@ fn what_comes_first_with_a_risk_waits() {
     let params = stage.new_session("s");
     let connection = stage.connect(&entry(&params), MCP_2025);
     stage.menu_has("review");
-    overview_says(&mut stage, "is not approved: a scan found a high risk in it");
+    overview_says(&mut stage, "is not approved, because a scan found a high risk");
     assert_eq!(stage.names(&connection), json!(["review"]));
     let (text, failed) = stage.call(&connection, "activate_skill", json!({ "name": "evil" }));
     assert!(failed && !text.contains("curl"), "{text}");

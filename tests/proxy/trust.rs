@@ -160,13 +160,13 @@ fn what_changes_while_it_is_read() {
     project.write("Deploys.", "# evil");
     for path in ["references/hosts.md", "references/more.md"] {
         let (text, is_error) = read(&mut stage, path);
-        assert!(is_error && text.contains("not as the user approved it") && !text.contains("evil"), "{text}");
+        assert!(is_error && text.contains("has changed since the user approved the skill") && !text.contains("evil"), "{text}");
     }
     let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error && !text.contains("evil"), "{text}");
     // Not by command either.
     let said = stage.ask("/deploy");
-    assert!(said.contains("not as the user approved it") && !said.contains("evil"), "{said}");
+    assert!(said.contains("has changed since the user approved the skill") && !said.contains("evil"), "{said}");
     assert!(stage.ask("/skills reload").contains("Removed: `deploy`."));
     stage.finish();
 }

@@ -41,7 +41,7 @@ pub(crate) fn directories_that_would_defeat_the_sandbox_are_rejected() {
     let message = rejection(&fixture, &above_home);
     assert!(message.contains("the directory contains your home directory"), "{message}");
     let message = rejection(&fixture, fixture.skill().parent().unwrap());
-    assert!(message.contains("it contains the skill `kit` directly"), "{message}");
+    assert!(message.contains("the directory contains the skill `kit` directly"), "{message}");
     assert!(!Path::new("/tmp/attack").exists());
 }
 

@@ -121,7 +121,7 @@ async fn a_program_can_write_output_during_the_grace_period() {
     let mut tool = sh("trap 'echo bye >&2; exit 0' TERM; while :; do sleep 0.02; done");
     tool.limits.timeout = Duration::from_secs(1);
     let error = call(&tool, None).await.unwrap_err().to_string();
-    assert!(error.contains("timeout") && error.contains("bye"), "{error}");
+    assert!(error.contains("timed out") && error.contains("bye"), "{error}");
 }
 
 /// A FIFO that a program and its descendants hold open. Reading it ends when all of them are gone.

@@ -86,7 +86,7 @@ mod tests {
         symlink(base.join("a/b"), base.join("absolute")).unwrap();
         symlink("gone", base.join("dangling")).unwrap();
         for path in ["above/b", "a/last", "absolute", "dangling", "above/last"] {
-            check(&base.join(path), Err("its path now contains a link"));
+            check(&base.join(path), Err("the path now contains a link"));
         }
         check(&base.join("a/b"), Ok(()));
     }

@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(read::<Vec<u32>>(&file).unwrap(), Some(vec![3]));
         let long = vec![b' '; usize::try_from(MAX_BYTES).unwrap() + 1];
         fs::write(&file, long).unwrap();
-        assert!(read::<Vec<u32>>(&file).unwrap_err().to_string().contains("larger"));
+        assert!(read::<Vec<u32>>(&file).unwrap_err().to_string().contains("maximum size"));
         state.change(&file, |_: Option<Vec<u32>>| None).unwrap();
         state.change(&file, |_: Option<Vec<u32>>| None).unwrap();
         assert!(!file.exists());
