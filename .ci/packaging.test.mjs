@@ -1,5 +1,5 @@
-// Whether the ways to install agree with each other, with Cargo.toml and with platforms.json; run by
-// `node --test .ci/packaging.test.mjs`. It reads files and builds nothing.
+// Tests that all packages agree with each other, with Cargo.toml and with platforms.json: `node --test .ci/packaging.test.mjs`.
+// The tests read files and build no program.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ const manifest = read("Cargo.toml");
 const program = read("crates/acp-skills-proxy/Cargo.toml");
 const version = manifest.match(/^\[workspace\.package\]\nversion = "(.*)"$/m)[1];
 
-test("each platform is told once, and completely", () => {
+test("each platform is listed once with all facts", () => {
   for (const { target, runner, npm, archive } of platforms) {
     const systems = { "unknown-linux-musl": "linux", "apple-darwin": "darwin", "pc-windows-msvc": "win32" };
     const [cpu, ...system] = target.split("-");
@@ -23,7 +23,8 @@ test("each platform is told once, and completely", () => {
     assert.deepEqual(npm, expected, target);
     assert.equal(archive, npm.os === "win32" ? "zip" : "tar.gz", target);
     assert.match(runner, { linux: /^ubuntu-/, darwin: /^macos-/, win32: /^windows-/ }[npm.os], target);
-    // What was built is tried on its own kind of machine. GitHub's macs are of ARM unless their name says otherwise.
+    // Programs are tested on a machine of their own architecture. GitHub's macOS runners are ARM unless their name ends in
+    // `-intel`.
     const isArm = npm.os === "darwin" ? !runner.endsWith("-intel") : runner.endsWith("-arm");
     assert.equal(isArm, npm.cpu === "arm64", target);
   }
@@ -33,11 +34,11 @@ test("each platform is told once, and completely", () => {
 test("licences are checked for every platform", () => {
   const targets = read(".deny.toml").match(/^targets = \[([^\]]*)\]/m)[1];
   for (const { target } of platforms) {
-    assert.ok(targets.includes(`"${target}"`), `.deny.toml does not have ${target}`);
+    assert.ok(targets.includes(`"${target}"`), `${target} is missing in .deny.toml`);
   }
 });
 
-test("the packages for npm are of this version, and the first names all others", () => {
+test("the npm packages have this version, and the main package depends on all others", () => {
   const place = mkdtempSync(join(tmpdir(), "acp-skills-proxy-packaging-"));
   try {
     writeFileSync(join(place, "program"), "");
@@ -52,18 +53,18 @@ test("the packages for npm are of this version, and the first names all others",
     assert.deepEqual(
       main.optionalDependencies,
       Object.fromEntries(others.map((found) => [found.name, version]).sort()),
-      "the packages that the launcher looks for",
+      "the launcher needs these packages",
     );
     assert.deepEqual([...new Set(packages.map((found) => found.version))], [version]);
     assert.equal(others.length, platforms.length);
-    // A script that runs at the installation is what these packages do without.
+    // The packages must not have install scripts.
     assert.deepEqual(packages.filter((found) => found.scripts), []);
   } finally {
     rmSync(place, { recursive: true });
   }
 });
 
-test("cargo binstall looks for the archives where a release has them", () => {
+test("cargo binstall uses the URLs of the archives of a release", () => {
   const [all, ...overrides] = program.split(/^\[package\.metadata\.binstall/m).slice(1);
   const formats = new Map([["tar.gz", all]]);
   for (const override of overrides) {
@@ -74,14 +75,14 @@ test("cargo binstall looks for the archives where a release has them", () => {
   for (const { target, archive } of platforms) {
     const section = formats.get(target) ?? formats.get("tar.gz");
     const url = `{ repo }/releases/download/v{ version }/{ name }-{ target }.${archive}`;
-    assert.ok(section.includes(`pkg-url = "${url}"`), `${target} is not at ${url}`);
+    assert.ok(section.includes(`pkg-url = "${url}"`), `the URL of ${target} should be ${url}`);
   }
 });
 
-// The `bash` that Windows finds first may be that of another system.
-const skip = process.platform === "win32" && "the formula is made on Linux";
+// On Windows, the first `bash` in PATH may be that of WSL.
+const skip = process.platform === "win32" && "the formula is generated on Linux";
 
-test("the formula has every archive but those of Windows", { skip }, () => {
+test("the formula has all archives except those for Windows", { skip }, () => {
   const place = mkdtempSync(join(tmpdir(), "acp-skills-proxy-formula-"));
   try {
     const archives = platforms.filter(({ archive }) => archive === "tar.gz");
@@ -92,14 +93,14 @@ test("the formula has every archive but those of Windows", { skip }, () => {
     const formula = execFileSync("bash", [join(CI, "homebrew/formula"), place], { encoding: "utf8" });
     for (const [index, { target }] of archives.entries()) {
       const url = `/releases/download/v${version}/acp-skills-proxy-${target}.tar.gz"\n      sha256 "${String(index).repeat(64)}"`;
-      assert.ok(formula.includes(url), `${target} is not in the formula`);
+      assert.ok(formula.includes(url), `the formula has no ${target}`);
     }
   } finally {
     rmSync(place, { recursive: true });
   }
 });
 
-test("crates of the workspace need each other in this version", () => {
+test("crates of the workspace depend on each other in this version", () => {
   for (const [line, name, needed] of manifest.matchAll(/^(\S+) = \{ path = "crates\/.*version = "(.*?)".*$/gm)) {
     assert.equal(needed, version, `${name}: ${line}`);
   }

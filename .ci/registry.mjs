@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 const REGISTRY = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json";
 const TABLE = new URL("../crates/acp-skills-intercept/src/known_agents/table.rs", import.meta.url);
 
-/** A package without its version: `@a/b@1.2`, `a==1.2`. */
+/** Removes the version from the name of a package, such as `@a/b@1.2` or `a==1.2`. */
 const unversioned = (name) => name.replace(/(==|(?<=.)@[^/]*$).*/, "");
 
 /** Reads the rows of the table from the text of `table.rs`. */
@@ -21,7 +21,7 @@ export function rows(source) {
   return source.split("    Agent::new").slice(1).map((row) => {
     const parts = row.match(head);
     if (!parts) {
-      throw new Error(`not a row of the table: ${row.slice(0, 80)}`);
+      throw new Error(`cannot parse a row of the table: ${row.slice(0, 80)}`);
     }
     const [, id, name, program] = parts;
     const call = (method) => row.match(new RegExp(`\\.${method}\\(${text},?\\s*\\)`))?.[1];
@@ -30,7 +30,7 @@ export function rows(source) {
   });
 }
 
-/** Returns what is wrong in `table`, and what is only different. */
+/** Compares `table` with the registry. Returns errors in the table as `wrong`, and acceptable differences as `different`. */
 export function compare(table, registry) {
   const wrong = [];
   const different = [];
@@ -39,7 +39,7 @@ export function compare(table, registry) {
     const other = theirs.get(agent.id);
     theirs.delete(agent.id);
     if ((other !== undefined) !== (agent.registry ?? true)) {
-      wrong.push(`${agent.id}: the registry ${other ? "has" : "does not have"} it, so "registry" is ${other !== undefined}`);
+      wrong.push(`${agent.id}: the registry ${other ? "has" : "does not have"} it, so "registry" should be ${other !== undefined}`);
     }
     if (!other) {
       continue;
@@ -50,9 +50,10 @@ export function compare(table, registry) {
         wrong.push(`${agent.id}: "${runner}" is "${name}" there, and ${JSON.stringify(agent[runner]) ?? "nothing"} here`);
       }
     }
-    const [way] = ["npx", "uvx"].filter((runner) => other.distribution[runner]);
-    const started = way ? other.distribution[way] : Object.values(other.distribution.binary ?? {})[0];
-    const [there, here] = [started?.args ?? [], agent.program.slice(1)].map((args) => args.join(" "));
+    const [runner] = ["npx", "uvx"].filter((runner) => other.distribution[runner]);
+    const started = runner ? other.distribution[runner] : Object.values(other.distribution.binary ?? {})[0];
+    const there = (started?.args ?? []).join(" ");
+    const here = agent.program.slice(1).join(" ");
     if (there !== here) {
       different.push(`${agent.id}: its arguments are "${there}" there, and "${here}" here`);
     }
@@ -81,6 +82,6 @@ if (argv[1] === fileURLToPath(import.meta.url)) {
   for (const line of wrong) {
     console.error(`error: ${line}`);
   }
-  console.log(`${registry.agents.length} agents in the registry; ${wrong.length} to correct in the table, ${different.length} notes`);
+  console.log(`${registry.agents.length} agents in the registry; ${wrong.length} errors in the table, ${different.length} notes`);
   exit(wrong.length > 0 ? 1 : 0);
 }

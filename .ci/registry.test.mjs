@@ -18,7 +18,7 @@ test("equal rows give no findings", () => {
   const table = [
     { id: "a", program: ["a", "--acp"], npx: "@x/a" },
     { id: "b", program: ["b", "acp"], uvx: "b-cli" },
-    // A program in the registry may be a package here.
+    // The table may have a package for a program that the registry offers as a binary.
     { id: "c", program: ["c", "acp"], npx: "c" },
     { id: "ours", program: ["ours"], registry: false },
   ];

@@ -3,12 +3,12 @@
 #
 #   curl -LsSf https://github.com/acp-skills/acp-skills-proxy/releases/latest/download/install.sh | sh
 #
-# It downloads the archive of this platform, checks its SHA-256, and puts the program into a directory of the user. It needs
-# no rights, changes no other file, and can be run again for a newer version.
+# The script downloads the archive for this platform, verifies its SHA-256, and installs the program for the current user. It
+# needs no root permissions and changes no other file. To update, run it again. These environment variables change what it does:
 #
-#   ACP_SKILLS_PROXY_VERSION      for example 0.1.0; otherwise the latest
-#   ACP_SKILLS_PROXY_INSTALL_DIR  where the program goes; otherwise ~/.local/bin
-#   ACP_SKILLS_PROXY_DOWNLOAD     where the archives are, for mirrors
+#   ACP_SKILLS_PROXY_VERSION      the version, for example 0.1.0; the default is the latest
+#   ACP_SKILLS_PROXY_INSTALL_DIR  the directory for the program; the default is ~/.local/bin
+#   ACP_SKILLS_PROXY_DOWNLOAD     the URL of the directory with the archives, for mirrors
 set -eu
 
 NAME=acp-skills-proxy
@@ -24,7 +24,7 @@ has() {
     command -v "$1" >/dev/null 2>&1
 }
 
-# The triple of this machine, as the archives are named.
+# Prints the target triple of this machine, which is part of the archive's name.
 target() {
     os=$(uname -s)
     arch=$(uname -m)
@@ -32,17 +32,17 @@ target() {
         Linux) system=unknown-linux-musl ;;
         Darwin)
             system=apple-darwin
-            # A shell under Rosetta says x86_64 on a machine that is not.
+            # A shell under Rosetta reports x86_64 on an ARM machine.
             if [ "$arch" = x86_64 ] && [ "$(sysctl -n sysctl.proc_translated 2>/dev/null || true)" = 1 ]; then
                 arch=arm64
             fi
             ;;
-        *) fail "there is no archive for $os" "on Windows use install.ps1; with Rust: cargo install $NAME --locked" ;;
+        *) fail "there is no archive for $os" "on Windows, use install.ps1; to build from source, run: cargo install $NAME --locked" ;;
     esac
     case $arch in
         x86_64 | amd64) arch=x86_64 ;;
         aarch64 | arm64) arch=aarch64 ;;
-        *) fail "there is no archive for $os on $arch" "with Rust it can be built: cargo install $NAME --locked" ;;
+        *) fail "there is no archive for $os on $arch" "to build from source, run: cargo install $NAME --locked" ;;
     esac
     echo "$arch-$system"
 }
@@ -54,8 +54,8 @@ download() {
     elif has wget; then
         wget -q "$1" -O "$2"
     else
-        fail "neither curl nor wget is here" "install one of them, or download $1 yourself"
-    fi || fail "cannot download $1" "is there such a version, and is the network reachable? All are listed at $RELEASES"
+        fail "neither curl nor wget is installed" "install one of them, or download $1 manually"
+    fi || fail "cannot download $1" "check the network connection, and that the version is listed at $RELEASES"
 }
 
 sha256() {
@@ -66,11 +66,11 @@ sha256() {
     elif has openssl; then
         openssl dgst -sha256 -r "$1"
     else
-        fail "nothing here can check a SHA-256" "install coreutils, perl or openssl"
+        fail "cannot compute a SHA-256" "install coreutils, perl or openssl"
     fi | cut -d' ' -f1
 }
 
-# Everything is in a function, so that half a download of this script does nothing.
+# The whole script is in a function, so that a partial download of it does nothing.
 main() {
     version=${ACP_SKILLS_PROXY_VERSION:-}
     if [ -n "${ACP_SKILLS_PROXY_DOWNLOAD:-}" ]; then
@@ -85,7 +85,7 @@ main() {
     else
         to=${HOME:?is not set; set it or ACP_SKILLS_PROXY_INSTALL_DIR}/.local/bin
     fi
-    # A substitution in an assignment ends the script when it fails; as a part of a word it would not.
+    # Use an assignment, because a failed substitution ends the script only there.
     target=$(target)
     base=$NAME-$target
     scratch=$(mktemp -d)
@@ -98,21 +98,21 @@ main() {
     expected=$(cut -d' ' -f1 "$scratch/sha256")
     found=$(sha256 "$scratch/$base.tar.gz")
     if [ -z "$expected" ] || [ "$expected" != "$found" ]; then
-        fail "the archive is not what it should be: its SHA-256 is $found, not $expected" \
-            "try again; if it stays so, tell us at ${RELEASES%/releases}/issues, and do not use it"
+        fail "the checksum of the archive is wrong: its SHA-256 is $found, but should be $expected" \
+            "try again; if it fails again, do not use the archive, and report it at ${RELEASES%/releases}/issues"
     fi
-    tar -C "$scratch" -xzf "$scratch/$base.tar.gz" || fail "cannot unpack the archive" "is there space in ${TMPDIR:-/tmp}?"
-    mkdir -p "$to" || fail "cannot create $to" "choose another directory with ACP_SKILLS_PROXY_INSTALL_DIR"
-    # Beside its place and then over it: a program that runs keeps its file, and nobody sees half of one.
+    tar -C "$scratch" -xzf "$scratch/$base.tar.gz" || fail "cannot unpack the archive" "check the free space in ${TMPDIR:-/tmp}"
+    mkdir -p "$to" || fail "cannot create $to" "set ACP_SKILLS_PROXY_INSTALL_DIR to another directory"
+    # Write a new file and rename it, so that a running program keeps its file and no other process sees a partial one.
     if ! { cp "$scratch/$base/$NAME" "$to/.$NAME.new" && chmod 755 "$to/.$NAME.new" && mv -f "$to/.$NAME.new" "$to/$NAME"; }; then
-        fail "cannot write to $to" "choose another directory with ACP_SKILLS_PROXY_INSTALL_DIR"
+        fail "cannot write to $to" "set ACP_SKILLS_PROXY_INSTALL_DIR to another directory"
     fi
     echo "installed $("$to/$NAME" --version) as $to/$NAME"
     case :$PATH: in
         *":$to:"*) ;;
-        *) echo "hint: $to is not in your PATH; editors take the whole path $to/$NAME as the command" ;;
+        *) echo "hint: $to is not in your PATH; add it, or use the full path $to/$NAME in the settings of editors" ;;
     esac
-    echo "see it work: $NAME try --help"
+    echo "to try it, run: $NAME try --help"
 }
 
 main

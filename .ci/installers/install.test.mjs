@@ -1,4 +1,4 @@
-// What `install.sh` promises, with an archive made here; run by `node --test .ci/installers/install.test.mjs`.
+// Tests of `install.sh` with an archive that the test creates: `node --test .ci/installers/install.test.mjs`.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -15,7 +15,7 @@ const here = platforms.find(({ npm }) => npm.os === process.platform && npm.cpu 
 
 let root;
 
-/** A directory with the archive of this platform, whose program is a shell script; returns the archive. */
+/** Creates a directory with the archive of this platform. Its program is a shell script. Returns the path of the archive. */
 function publish(script) {
   const place = mkdtempSync(join(root, "release-"));
   const base = `${NAME}-${here.target}`;
@@ -41,10 +41,10 @@ before(() => {
 
 after(() => rmSync(root, { recursive: true }));
 
-const skip = here?.archive !== "tar.gz" && "install.sh has nothing for this platform";
+const skip = here?.archive !== "tar.gz" && "install.sh does not support this platform";
 
 describe("install.sh", { skip }, () => {
-  test("puts the program where it belongs, and says what is still to do", () => {
+  test("installs the program, and prints a hint about PATH", () => {
     const { home, status, stdout, stderr, program } = install(publish("echo the first"));
     assert.deepEqual([status, stderr], [0, ""]);
     assert.equal(execFileSync(program, { encoding: "utf8" }), "the first\n");
@@ -52,7 +52,7 @@ describe("install.sh", { skip }, () => {
     assert.deepEqual(readdirSync(join(home, ".local/bin")), [NAME]);
   });
 
-  test("a newer one takes the place of an older one, also in a PATH with a space", () => {
+  test("a newer version replaces an older one, in a directory with a space", () => {
     const to = join(root, "my programs");
     for (const word of ["older", "newer"]) {
       const env = { ACP_SKILLS_PROXY_INSTALL_DIR: to, PATH: `${process.env.PATH}:${to}` };
@@ -63,30 +63,30 @@ describe("install.sh", { skip }, () => {
     assert.equal(execFileSync(join(to, NAME), { encoding: "utf8" }), "newer\n");
   });
 
-  test("an archive that is not what was released is not installed", () => {
+  test("an archive with a wrong checksum is not installed", () => {
     const archive = publish("echo good");
     appendFileSync(archive, "more");
     const { status, stderr, program } = install(archive);
     assert.equal(status, 1);
-    assert.match(stderr, /^error: the archive is not what it should be: its SHA-256 is \w{64}, not \w{64}\nhint: /);
+    assert.match(stderr, /^error: the checksum of the archive is wrong: its SHA-256 is \w{64}, but should be \w{64}\nhint: /);
     assert.equal(existsSync(program), false);
   });
 
-  test("an empty checksum is none", () => {
+  test("an archive with an empty checksum is not installed", () => {
     const archive = publish("echo good");
     writeFileSync(`${archive}.sha256`, "");
     const { status, program } = install(archive);
     assert.deepEqual([status, existsSync(program)], [1, false]);
   });
 
-  test("a version that does not exist, a place that cannot be, a system that has no archive", () => {
+  test("a missing version, an invalid directory and an unknown system are errors", () => {
     const gone = install(join(root, "nowhere", "archive"));
     assert.equal(gone.status, 1);
-    assert.match(gone.stderr, /error: cannot download file:.*\nhint: is there such a version/);
+    assert.match(gone.stderr, /error: cannot download file:.*\nhint: check the network connection/);
     writeFileSync(join(root, "file"), "");
     const blocked = install(publish("echo"), { ACP_SKILLS_PROXY_INSTALL_DIR: join(root, "file/bin") });
     assert.equal(blocked.status, 1);
-    assert.match(blocked.stderr, /error: cannot create .*file\/bin\nhint: choose another directory/);
+    assert.match(blocked.stderr, /error: cannot create .*file\/bin\nhint: set ACP_SKILLS_PROXY_INSTALL_DIR to another directory/);
     const bin = mkdtempSync(join(root, "bin-"));
     writeFileSync(join(bin, "uname"), "#!/bin/sh\necho Plan9\n", { mode: 0o755 });
     const other = install(publish("echo"), { PATH: `${bin}:${process.env.PATH}` });
@@ -94,7 +94,7 @@ describe("install.sh", { skip }, () => {
     assert.match(other.stderr, /^error: there is no archive for Plan9\nhint: .*cargo install/);
   });
 
-  test("half of the script does nothing", () => {
+  test("a partial download of the script does nothing", () => {
     const text = readFileSync(join(HERE, "install.sh"), "utf8");
     const half = join(root, "half.sh");
     writeFileSync(half, text.slice(0, text.lastIndexOf("main")));
@@ -103,13 +103,13 @@ describe("install.sh", { skip }, () => {
   });
 });
 
-test("every platform that there is has its words in the installers", () => {
+test("the installers support every platform", () => {
   const scripts = { "tar.gz": readFileSync(join(HERE, "install.sh"), "utf8"), zip: readFileSync(join(HERE, "install.ps1"), "utf8") };
   for (const { target, archive } of platforms) {
     const [arch, ...system] = target.split("-");
     const words = archive === "zip" ? [`'${target}'`] : [`arch=${arch}`, `system=${system.join("-")}`];
     for (const word of words) {
-      assert.ok(scripts[archive].includes(word), `${word} is not in the installer`);
+      assert.ok(scripts[archive].includes(word), `the installer does not contain ${word}`);
     }
   }
 });

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Starts the program that came with the package of this platform, and stays out of its way: the program has our stdin,
-// stdout and stderr themselves, so no byte passes through here. Where node can, it becomes the program; elsewhere it waits
-// for it, passes signals on, and ends as the program ends.
+// Starts the program from the package for this platform. The program inherits stdin, stdout and stderr, so no message passes
+// through Node.js. If Node.js supports it, the program replaces this process. Otherwise, this process waits for the program,
+// forwards signals, and exits with its exit code.
 "use strict";
 
 const { spawn } = require("node:child_process");
@@ -9,7 +9,7 @@ const { accessSync, constants } = require("node:fs");
 const { isatty } = require("node:tty");
 
 const NAME = "acp-skills-proxy";
-// As the program itself: it failed, it is not executable.
+// The same exit codes as those of the program: the proxy failed, and a file is not executable.
 const FAILED = 125;
 const NOT_EXECUTABLE = 126;
 
@@ -18,7 +18,7 @@ function fail(code, message, hint) {
   process.exit(code);
 }
 
-/** The path of the program. */
+/** Returns the path of the program. */
 function installed() {
   const platform = `${process.platform}-${process.arch}`;
   const wanted = `@acp-skills/proxy-${platform}`;
@@ -27,7 +27,7 @@ function installed() {
     fail(
       FAILED,
       `there is no package of ${NAME} for ${platform}`,
-      `with Rust it can be built: cargo install ${NAME} --locked`,
+      `to build from source, run: cargo install ${NAME} --locked`,
     );
   }
   const file = process.platform === "win32" ? `${NAME}.exe` : NAME;
@@ -37,32 +37,33 @@ function installed() {
     return fail(
       FAILED,
       `the package ${wanted}, which has the program for this platform, is not installed`,
-      "install again with optional dependencies (`npm install --include=optional`), on the platform that it runs on: " +
-        "a node_modules that was copied from another one, or a lock file that was made without them, has the wrong package",
+      "install again on this platform with optional dependencies (`npm install --include=optional`); a node_modules from " +
+        "another platform, or a lock file without optional dependencies, does not have the right package",
     );
   }
 }
 
-/** Becomes the program, where that can be (node 22.15 or newer, not on Windows). */
-function become(program, args) {
+/** Replaces this process with the program. Returns if that isn't supported: on Windows, and before Node.js 22.15. */
+function replaceProcess(program, args) {
   if (process.platform === "win32" || typeof process.execve !== "function") {
     return;
   }
-  // Some versions warn that it is experimental; stderr is the program's.
+  // Some versions print a warning that the function is experimental, but stderr belongs to the program.
   process.removeAllListeners("warning");
   process.execve(program, [program, ...args], process.env);
 }
 
-/** Runs the program beside us. */
+/** Runs the program as a child process. */
 function run(program, args) {
   let child;
   const listeners = new Map();
-  // Before the program is there: a signal in between would end us alone. Listeners run when this function is through.
+  // Add listeners before the program starts, because a signal in between would end only this process. Listeners run after this
+  // function has returned.
   const isWindows = process.platform === "win32";
   for (const signal of isWindows ? ["SIGINT"] : ["SIGHUP", "SIGINT", "SIGTERM"]) {
     const listener = () => {
-      // A terminal sends Ctrl-C to the program as well, and two of them mean something else to many agents than one. So does
-      // a console of Windows, where nothing else can be passed on.
+      // A terminal sends Ctrl-C to the program as well, and many agents treat a second one differently, so don't forward it. A
+      // Windows console does the same, and Windows has no other signals to forward.
       if (!isWindows && (signal !== "SIGINT" || !isatty(0))) {
         child.kill(signal);
       }
@@ -81,7 +82,7 @@ function run(program, args) {
     for (const [name, listener] of listeners) {
       process.off(name, listener);
     }
-    // What killed the program kills us, so that whoever started us sees the same.
+    // End this process with the same signal, so that the parent process sees how the program ended.
     process.kill(process.pid, signal);
   });
 }
@@ -93,5 +94,5 @@ try {
   fail(NOT_EXECUTABLE, `cannot start ${program}: ${error.message}`, "install the package again");
 }
 const args = process.argv.slice(2);
-become(program, args);
+replaceProcess(program, args);
 run(program, args);

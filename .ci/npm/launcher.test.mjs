@@ -1,5 +1,5 @@
-// What the launcher promises, with packages as they are packed and shell scripts in place of the program; run by
-// `node --test .ci/npm/launcher.test.mjs`. Both ways are tried: becoming the program (where this node can), and running it beside the launcher.
+// Tests of the launcher with real packages in which a shell script replaces the program: `node --test .ci/npm/launcher.test.mjs`.
+// They test both modes: replacing the launcher's process (if this version of Node.js supports it), and running a child process.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,11 +13,11 @@ import { fileURLToPath } from "node:url";
 const HERE = dirname(fileURLToPath(import.meta.url));
 const PLATFORM = `${process.platform}-${process.arch}`;
 const NAME = "acp-skills-proxy";
-const canBecome = typeof process.execve === "function";
+const canReplace = typeof process.execve === "function";
 
 let root;
 
-/** Installs what `pack.mjs` packs, with the shell script `script` as the program; returns the launcher. */
+/** Installs the packages of `pack.mjs` with the shell script `script` as the program. Returns the path of the launcher. */
 function install(script) {
   const home = mkdtempSync(join(root, "home-"));
   for (const file of readdirSync(join(root, "packed"))) {
@@ -33,10 +33,10 @@ function install(script) {
 
 const programOf = (launcher) => join(launcher, "../../@acp-skills", `proxy-${PLATFORM}`, "bin", NAME);
 
-/** Starts a launcher, by one of the two ways, after the statements of `preload`. */
-function start(launcher, { args = [], isBeside = false, preload = "" } = {}) {
+/** Starts a launcher in one of the two modes, after running the code in `preload`. */
+function start(launcher, { args = [], isChild = false, preload = "" } = {}) {
   const file = join(dirname(launcher), "preload.cjs");
-  writeFileSync(file, `${isBeside ? "delete process.execve;" : ""}${preload}`);
+  writeFileSync(file, `${isChild ? "delete process.execve;" : ""}${preload}`);
   const child = spawn(process.execPath, ["--require", file, launcher, ...args], { timeout: 60_000 });
   return { child, stdout: text(child.stdout), stderr: text(child.stderr), ended: once(child, "exit") };
 }
@@ -49,15 +49,15 @@ async function run(launcher, options = {}) {
 }
 
 /** Waits until the child has printed `word`. */
-async function said(child, word) {
-  let heard = "";
+async function waitForOutput(child, word) {
+  let output = "";
   for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {
-    heard += chunk;
-    if (heard.includes(word)) {
+    output += chunk;
+    if (output.includes(word)) {
       return;
     }
   }
-  assert.fail(`${word} was never said, but ${heard}`);
+  assert.fail(`the program did not print ${word}, but ${output}`);
 }
 
 before(() => {
@@ -69,53 +69,53 @@ before(() => {
 
 after(() => rmSync(root, { recursive: true }));
 
-// A script is no program on Windows, and there are no signals.
-const skip = process.platform === "win32" && "shell scripts stand in for the program";
+// Windows cannot run a shell script as a program, and has no signals.
+const skip = process.platform === "win32" && "the program is a shell script";
 
-for (const isBeside of canBecome ? [false, true] : [true]) {
-  describe(isBeside ? "beside the launcher" : "in place of the launcher", { skip }, () => {
-    test("what goes in and comes out, arguments and exit code are the program's alone", async () => {
+for (const isChild of canReplace ? [false, true] : [true]) {
+  describe(isChild ? "as a child process" : "in place of the launcher", { skip }, () => {
+    test("input, output, arguments and exit code are those of the program", async () => {
       const launcher = install(`printf '%s|' "$@"; cat; echo aside >&2; exit 42`);
       const args = ["try", "two words", 'a "quote"', "", "--", "$HOME"];
-      const result = await run(launcher, { isBeside, args, input: '{"jsonrpc":"2.0"}\n' });
+      const result = await run(launcher, { isChild, args, input: '{"jsonrpc":"2.0"}\n' });
       const stdout = 'try|two words|a "quote"||--|$HOME|{"jsonrpc":"2.0"}\n';
       assert.deepEqual(result, { code: 42, signal: null, stdout, stderr: "aside\n" });
     });
 
-    test("a program that is killed looks killed", async () => {
-      const result = await run(install("kill -KILL $$"), { isBeside });
+    test("a signal that kills the program also kills the launcher", async () => {
+      const result = await run(install("kill -KILL $$"), { isChild });
       assert.deepEqual([result.code, result.signal, result.stderr], [null, "SIGKILL", ""]);
-      const gentle = await run(install("kill -TERM $$"), { isBeside });
+      const gentle = await run(install("kill -TERM $$"), { isChild });
       assert.deepEqual([gentle.code, gentle.signal, gentle.stderr], [null, "SIGTERM", ""]);
     });
 
     for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"]) {
-      test(`${signal} reaches the program, which decides what follows`, async () => {
+      test(`${signal} is forwarded to the program`, async () => {
         const name = signal.slice(3);
-        // `wait` ends at a signal; a foreground command would hold the trap up.
+        // Use `wait`, because a signal interrupts it. A foreground command would delay the trap.
         const launcher = install(`sleep 60 & trap 'kill $!; exit 9' ${name}; echo ready; wait; exit 1`);
-        const child = spawnReady(launcher, isBeside);
-        await said(child, "ready");
+        const child = spawnReady(launcher, isChild);
+        await waitForOutput(child, "ready");
         child.kill(signal);
         const [code] = await once(child, "exit");
         assert.equal(code, 9);
       });
     }
 
-    test("when the launcher is killed, the end of its input is the program's", async () => {
-      const mark = join(root, `ended-${isBeside}`);
+    test("the program keeps its stdin if the launcher is killed", async () => {
+      const mark = join(root, `ended-${isChild}`);
       const launcher = install(`echo ready; cat; echo end of input > '${mark}'`);
-      const child = spawnReady(launcher, isBeside);
-      await said(child, "ready");
+      const child = spawnReady(launcher, isChild);
+      await waitForOutput(child, "ready");
       child.kill("SIGKILL");
       await once(child, "exit");
-      if (isBeside) {
-        // The program is alive and has its own end of the pipe: what is written still arrives.
+      if (isChild) {
+        // The program is still running with its own end of the pipe, so it sees the end of its input.
         child.stdin.end();
         await once(child.stdout.resume(), "end");
         assert.equal(readFileSync(mark, "utf8"), "end of input\n");
       } else {
-        // There was no other process: the program is what was killed.
+        // The program has replaced the launcher, so the program itself was killed.
         child.stdin.destroy();
         assert.throws(() => readFileSync(mark), { code: "ENOENT" });
       }
@@ -123,14 +123,14 @@ for (const isBeside of canBecome ? [false, true] : [true]) {
   });
 }
 
-function spawnReady(launcher, isBeside) {
+function spawnReady(launcher, isChild) {
   const file = join(dirname(launcher), "preload.cjs");
-  writeFileSync(file, isBeside ? "delete process.execve;" : "");
+  writeFileSync(file, isChild ? "delete process.execve;" : "");
   return spawn(process.execPath, ["--require", file, launcher], { stdio: ["pipe", "pipe", "inherit"], timeout: 60_000 });
 }
 
-describe("what is missing", { skip }, () => {
-  test("the platform's package", async () => {
+describe("missing parts", { skip }, () => {
+  test("the package for this platform is not installed", async () => {
     const launcher = install("exit 0");
     rmSync(join(launcher, "../../@acp-skills"), { recursive: true });
     const { code, stdout, stderr } = await run(launcher);
@@ -139,18 +139,18 @@ describe("what is missing", { skip }, () => {
     assert.match(stderr, /\nhint: .*npm install --include=optional/);
   });
 
-  test("a package for the platform at all", async () => {
+  test("there is no package for this platform", async () => {
     const preload = 'Object.defineProperty(process, "arch", { value: "mips" });';
     const { code, stderr } = await run(install("exit 0"), { preload });
     assert.equal(code, 125);
     assert.match(stderr, /^error: there is no package of acp-skills-proxy for \w+-mips\nhint: .*cargo install/);
   });
 
-  for (const isBeside of [false, true]) {
-    test(`the right to start it (${isBeside ? "beside" : "in place"})`, async () => {
+  for (const isChild of [false, true]) {
+    test(`the program is not executable (${isChild ? "child process" : "in place"})`, async () => {
       const launcher = install("exit 0");
       chmodSync(programOf(launcher), 0o644);
-      const { code, stderr } = await run(launcher, { isBeside });
+      const { code, stderr } = await run(launcher, { isChild });
       assert.equal(code, 126);
       assert.match(stderr, /^error: cannot start .*EACCES.*\nhint: install the package again\n$/);
     });

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// Makes the packages for npm: `acp-skills-proxy`, which starts the program, and one for each platform, which has it.
+// Packs the npm packages: `acp-skills-proxy` with the launcher, and a package with the program for each platform.
 //
-//   pack.mjs [--all] OUT PLATFORM=PROGRAM…     PLATFORM as node names it, for example linux-x64
+//   pack.mjs [--all] OUT PLATFORM=PROGRAM…     PLATFORM is Node.js's name of it, for example linux-x64
 //
-// Packs the first and those of the named platforms as .tgz files into OUT. With --all every platform must be named, as a
-// release needs it. The version and the licence are those of Cargo.toml, the platforms those of ../platforms.json.
+// Writes the launcher's package and those of the given platforms as .tgz files to OUT. With --all, which releases use, every
+// platform must be given. The version and the licence are taken from Cargo.toml, the platforms from ../platforms.json.
 import { execFileSync } from "node:child_process";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ function usage(message) {
   process.exit(2);
 }
 
-/** A key of `[workspace.package]`. */
+/** Returns the value of a key of `[workspace.package]`. */
 function workspace(key) {
   const manifest = readFileSync(join(ROOT, "Cargo.toml"), "utf8");
   const section = manifest.split(/^\[workspace\.package\]$/m)[1].split(/^\[/m)[0];
@@ -42,7 +42,7 @@ const common = {
   publishConfig: { access: "public", provenance: true },
 };
 
-/** Packs what `fill` puts into a directory beside the manifest, the licences and a README. */
+/** Packs a directory with the manifest, the licences, a README and the files that `fill` adds. */
 function pack(out, manifest, readme, fill) {
   const directory = mkdtempSync(join(tmpdir(), `${NAME}-npm-`));
   try {
@@ -52,7 +52,7 @@ function pack(out, manifest, readme, fill) {
       copyFileSync(join(ROOT, licence), join(directory, licence));
     }
     fill(directory);
-    // npm is a script on Windows, which needs a shell; the one argument of ours is quoted for it.
+    // On Windows, npm is a script and needs a shell, so quote the path.
     const isWindows = process.platform === "win32";
     const target = isWindows ? `"${out}"` : out;
     const options = { cwd: directory, encoding: "utf8", shell: isWindows, stdio: ["ignore", "pipe", "inherit"] };
@@ -72,7 +72,7 @@ function packMain(out) {
     bin: { [NAME]: "launcher.cjs" },
     files: ["launcher.cjs", "LICENSE-*"],
     engines: { node: ">=18" },
-    // Exactly this version: the launcher and the program are one release.
+    // The launcher needs the program of exactly this version.
     optionalDependencies: Object.fromEntries([...known.keys()].map((name) => [`@acp-skills/proxy-${name}`, version])),
   };
   pack(out, manifest, readFileSync(join(HERE, "README.md"), "utf8"), (directory) => {
@@ -88,10 +88,10 @@ function packPlatform(out, name, program) {
     ...common,
     description: `The program of ${NAME} for ${os} on ${cpu}`,
     os: [os],
-    // No `libc`: on Linux the program is linked statically and runs with any.
+    // There is no `libc` key, because the Linux program is linked statically.
     cpu: [cpu],
     files: ["bin", "LICENSE-*"],
-    // A program cannot be started out of a zip file, which is where Yarn would leave it.
+    // Yarn keeps packages in zip files by default, and a program cannot be started from one.
     preferUnplugged: true,
   };
   const readme = `# @acp-skills/proxy-${name}\n\nThe program of [${NAME}](https://www.npmjs.com/package/${NAME}) for ${os} on ${cpu}. Install that one.\n`;
@@ -99,21 +99,21 @@ function packPlatform(out, name, program) {
     mkdirSync(join(directory, "bin"));
     const file = join(directory, "bin", os === "win32" ? `${NAME}.exe` : NAME);
     copyFileSync(program, file);
-    // What CI hands from job to job has lost it.
+    // Files that CI passes between jobs lose their mode.
     chmodSync(file, 0o755);
   });
 }
 
 const args = process.argv.slice(2);
-const isWhole = args[0] === "--all";
-const [out, ...given] = args.slice(isWhole ? 1 : 0);
+const isRelease = args[0] === "--all";
+const [out, ...given] = args.slice(isRelease ? 1 : 0);
 if (out === undefined || given.length === 0) {
-  usage("a directory and at least one program are needed");
+  usage("expected a directory and at least one program");
 }
 const programs = given.map((argument) => {
   const [, name, program] = argument.match(/^([^=]+)=(.+)$/) ?? usage(`${argument} is not PLATFORM=PROGRAM`);
   if (!known.has(name)) {
-    usage(`there is no platform ${name}; there are ${[...known.keys()].join(", ")}`);
+    usage(`unknown platform ${name}; known platforms: ${[...known.keys()].join(", ")}`);
   }
   if (!existsSync(program)) {
     usage(`${program} does not exist`);
@@ -121,8 +121,8 @@ const programs = given.map((argument) => {
   return [name, program];
 });
 const missing = [...known.keys()].filter((name) => !programs.some(([given]) => given === name));
-if (isWhole && missing.length > 0) {
-  usage(`a release needs every platform, and ${missing.join(", ")} is missing`);
+if (isRelease && missing.length > 0) {
+  usage(`--all needs every platform; missing: ${missing.join(", ")}`);
 }
 mkdirSync(out, { recursive: true });
 for (const [name, program] of programs) {

@@ -1,6 +1,6 @@
-/* `git.exe` for Wine: has the system's own git do the work. There is no Git for Windows where the tests run, and Wine cannot
- * pass its pipes on to a program of the system. So `serve`, beside this file, starts git, and this only carries bytes:
- * to it the working directory, the arguments, the variables that git knows, and stdin; from it stdout, stderr and the end. */
+/* `git.exe` for Wine, which runs the system's git. Git for Windows is not available on the test machine, and Wine cannot pass
+ * pipes to a program of the system. So the script `serve` starts git, and this program only forwards bytes: it sends the working
+ * directory, the arguments, git's environment variables and stdin, and receives stdout, stderr and the exit code. */
 #include <winsock2.h>
 #include <windows.h>
 #include <stdio.h>
@@ -27,16 +27,16 @@ static void send_all(const char *data, size_t size) {
 static void receive_all(char *data, size_t size) {
     while (size > 0) {
         int received = recv(server, data, (int)size, 0);
-        if (received <= 0) fail("the server of git is gone");
+        if (received <= 0) fail("`serve` has closed the connection");
         data += received;
         size -= received;
     }
 }
 
 static char header[1 << 20];
-static size_t header_size = 4; /* Its size comes first. */
+static size_t header_size = 4; /* The first 4 bytes are the size. */
 
-/* Each text ends with a zero, and each list with an empty text. */
+/* Each text ends with a zero byte, and each list with an empty text. */
 static void append(const wchar_t *text) {
     int size = WideCharToMultiByte(CP_UTF8, 0, text, -1, header + header_size, (int)(sizeof header - header_size), NULL, NULL);
     if (size <= 0) fail("the command line");
@@ -70,7 +70,7 @@ int wmain(int argc, wchar_t **argv) {
     GetCurrentDirectoryW(sizeof directory / sizeof *directory, directory);
     append(directory);
     for (int i = 1; i < argc; i++) {
-        append(L"+"); /* An argument may be empty. */
+        append(L"+"); /* Prefix each argument, because an empty one would end the list. */
         header_size -= 1;
         append(argv[i]);
     }
@@ -94,7 +94,7 @@ int wmain(int argc, wchar_t **argv) {
             DWORD written;
             receive_all(buffer, part);
             if (!WriteFile(GetStdHandle(kind == 'e' ? STD_ERROR_HANDLE : STD_OUTPUT_HANDLE), buffer, part, &written, NULL)) {
-                ExitProcess(128); /* Nobody reads. */
+                ExitProcess(128); /* The reader has closed the pipe. */
             }
             size -= part;
         }

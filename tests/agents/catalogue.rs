@@ -1,8 +1,7 @@
-//! Which agents there are, how each is installed, and how it is started: `agents.json`.
+//! Reads `agents.json`: the agents, and how each is installed and started.
 //!
-//! Versions are exact, so that a run can be repeated. Nothing is installed but below the directory that `AGENTS_HOME` names,
-//! and an agent runs with a home of its own and next to nothing of our environment: no key of the person who runs this
-//! reaches it.
+//! Versions are exact, so that a run can be repeated. All files are installed in the directory `AGENTS_HOME`. An agent runs with
+//! its own home directory and a minimal environment, so the user's API keys never reach it.
 
 use std::{
     collections::BTreeMap,
@@ -13,16 +12,17 @@ use std::{
     process::Command,
 };
 
+use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// All of `agents.json`.
+/// The contents of `agents.json`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Catalogue {
-    /// The package of npm that has Node.js: several agents need a newer one than machines have.
+    /// The npm package of Node.js. Several agents need a newer version than most machines have.
     node: String,
-    /// The package of PyPI that installs those of PyPI.
+    /// The PyPI package of uv, which installs the other packages from PyPI.
     uv: String,
     pub(crate) agents: Vec<Spec>,
 }
@@ -35,44 +35,44 @@ pub(crate) struct Spec {
     pub(crate) id: String,
     #[serde(default)]
     npm: Vec<String>,
-    /// Whether scripts of its packages of npm run at the installation: some download what is not needed.
+    /// True if install scripts of npm packages run. Some of them download files that the tests don't need.
     #[serde(default = "yes")]
     scripts: bool,
     #[serde(default)]
     pypi: Vec<String>,
-    /// The version of Python that those need.
+    /// The Python version for the packages of PyPI.
     python: Option<String>,
     cargo: Option<String>,
-    /// Where it is below `AGENTS_HOME`, when not under its identifier.
+    /// The directory in `AGENTS_HOME`. The default is the identifier.
     folder: Option<String>,
     run: Vec<String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// Files below its home, by path, as lines.
+    /// The lines of files in the agent's home directory, by path.
     #[serde(default)]
     files: BTreeMap<String, Vec<String>>,
-    /// Whether its model can be scripted.
+    /// True if the agent can use the scripted model.
     #[serde(default = "yes")]
     pub(crate) model: bool,
-    /// How its model finds a tool that is hidden.
+    /// The call with which the model finds a hidden tool.
     pub(crate) find: Option<Step>,
-    /// How its model calls a tool that it has found, when not by its name.
+    /// The call with which the model uses a tool that it has found, if not by the tool's name.
     pub(crate) via: Option<Step>,
-    /// What its model has to say in each call besides the arguments.
+    /// Members that the model must add to the arguments of each call.
     #[serde(default)]
     pub(crate) with: serde_json::Map<String, Value>,
-    /// Why the user is asked about calls of our reading tools, in words.
+    /// The reason why the agent asks for permission for calls of our read-only tools, if it does.
     pub(crate) asks: Option<String>,
-    /// Why it is told the catalog again after a load, in words.
+    /// The reason why the agent gets the catalog again after `session/load`, if it does.
     pub(crate) retold: Option<String>,
-    /// Why it is ended before it leaves by itself, in words.
+    /// The reason why the proxy kills the agent before it exits by itself, if it does.
     pub(crate) leaves: Option<String>,
-    /// Why sessions cannot be loaded, in words.
+    /// The reason why the test loads no sessions, if it doesn't.
     pub(crate) load: Option<String>,
 }
 
-/// A call of one of the agent's own tools. `{tool}` in its arguments is the name of the tool that is meant, and the text
-/// `{arguments}` alone stands for that one's arguments.
+/// A call of one of the agent's own tools. In its arguments, `{tool}` is replaced with the name of our tool, and a string
+/// `{arguments}` with the arguments of our tool.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
@@ -84,19 +84,22 @@ fn yes() -> bool {
     true
 }
 
-/// Where agents are installed, when somebody says so.
+/// Returns the directory `AGENTS_HOME`, if it is set and not empty.
 pub(crate) fn home() -> Option<PathBuf> {
     env::var_os("AGENTS_HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
 }
 
 pub(crate) fn read() -> Catalogue {
-    serde_json::from_str(include_str!("agents.json")).expect("agents.json is sound")
+    serde_json::from_str(include_str!("agents.json")).expect("agents.json is valid")
 }
 
 impl Catalogue {
-    /// Installs an agent unless it is there.
-    pub(crate) fn install(&self, agent: &Spec, home: &Path) -> Result<(), String> {
-        fs::create_dir_all(home).map_err(|error| format!("{}: {error}", home.display()))?;
+    /// Installs an agent, with Node.js or uv if it needs them.
+    ///
+    /// # Errors
+    /// Returns an error if a directory cannot be created or an installer fails.
+    pub(crate) fn install(&self, agent: &Spec, home: &Path) -> Result<()> {
+        fs::create_dir_all(home).with_context(|| format!("cannot create {}", home.display()))?;
         let node = home.join("node");
         if !agent.npm.is_empty() && !node.join("node_modules/node/bin/node").exists() {
             npm(&node, std::slice::from_ref(&self.node), true)?;
@@ -123,8 +126,8 @@ impl Catalogue {
 }
 
 impl Catalogue {
-    /// uv, which finds a Python of the right version, or gets it. Installed unless it is there.
-    fn uv(&self, home: &Path) -> Result<PathBuf, String> {
+    /// Returns the path of uv, which finds or downloads the right version of Python. Installs it if it is missing.
+    fn uv(&self, home: &Path) -> Result<PathBuf> {
         let folder = home.join("uv");
         let program = folder.join("bin/uv");
         if !program.exists() {
@@ -135,32 +138,30 @@ impl Catalogue {
     }
 }
 
-fn npm(folder: &Path, packages: &[String], scripts: bool) -> Result<(), String> {
+fn npm(folder: &Path, packages: &[String], scripts: bool) -> Result<()> {
     fs::create_dir_all(folder)
         .and_then(|()| fs::write(folder.join("package.json"), "{\"private\":true}"))
-        .map_err(|error| format!("{}: {error}", folder.display()))?;
+        .with_context(|| format!("cannot create {}", folder.display()))?;
     let flags = ["install", "--save-exact", "--no-audit", "--no-fund", "--loglevel=error"];
     let scripts = (!scripts).then_some("--ignore-scripts");
     run(Command::new("npm").current_dir(folder).args(flags).args(scripts).args(packages))
 }
 
-fn run(command: &mut Command) -> Result<(), String> {
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{command:?}: {status}")),
-        Err(error) => Err(format!("{command:?}: {error}")),
-    }
+fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
+    ensure!(status.success(), "{command:?} failed: {status}");
+    Ok(())
 }
 
 impl Spec {
-    /// The version that is tried.
+    /// Returns the version that the tests install.
     pub(crate) fn version(&self) -> &str {
         let package =
             self.npm.first().or(self.pypi.first()).or(self.cargo.as_ref()).map_or("", String::as_str);
         package.rsplit(['@', '=']).next().unwrap_or_default()
     }
 
-    /// The name of the package that is tried.
+    /// Returns the name of the package that the tests install.
     pub(crate) fn package(&self) -> String {
         let package =
             self.npm.first().or(self.pypi.first()).or(self.cargo.as_ref()).map_or("", String::as_str);
@@ -172,7 +173,7 @@ impl Spec {
         home.join(self.folder.as_deref().unwrap_or(&self.id))
     }
 
-    /// Whether it is installed.
+    /// Returns true if the agent is installed.
     pub(crate) fn is_installed(&self, home: &Path) -> bool {
         let place = |text: &str| PathBuf::from(self.filled(text, home, Path::new(""), ""));
         self.run.iter().any(|word| word.starts_with('{') && place(word).exists())
@@ -187,7 +188,7 @@ impl Spec {
             .replace("{model}", model)
     }
 
-    /// Writes its files into its home `own`.
+    /// Writes the agent's files into its home directory `own`.
     pub(crate) fn settle(&self, home: &Path, own: &Path, model: &str) {
         for (path, lines) in &self.files {
             let path = own.join(path);
@@ -197,7 +198,7 @@ impl Spec {
         fs::create_dir_all(own.join("tmp")).expect("a directory");
     }
 
-    /// The command that starts it, and its whole environment.
+    /// Returns the command that starts the agent, and its whole environment.
     pub(crate) fn command(
         &self,
         home: &Path,

@@ -1,5 +1,4 @@
-//! The client's end of a conversation with a real agent: it writes requests, answers what the agent asks, and keeps all that
-//! is said.
+//! An ACP client for real agents. It sends requests, answers the agent's requests, and keeps a transcript of all lines.
 
 use std::{
     collections::HashMap,
@@ -12,12 +11,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
 
-/// When something that has to happen has not happened. Some agents need many seconds to start.
+/// The timeout for anything that must happen. Some agents need many seconds to start.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Marks the processes of one run, whatever they make of their groups.
+/// The environment variable that marks the processes of one run. Process groups don't serve, because agents change them.
 const RUN: &str = "AGENTS_RUN";
 
 /// A connection to an agent, or to a proxy in front of one.
@@ -27,31 +27,31 @@ pub(crate) struct Client {
     lines: Receiver<String>,
     run: String,
     next: u64,
-    /// All that was said, by whom, in order.
-    pub(crate) said: Vec<(Side, String)>,
-    /// How often the agent asked for permission.
-    pub(crate) asked: u32,
+    /// All lines in order, each with its author.
+    pub(crate) transcript: Vec<(Side, String)>,
+    /// The number of permission requests from the agent.
+    pub(crate) permission_requests: u32,
     answers: HashMap<String, Value>,
 }
 
-/// Who says something.
+/// The author of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Client,
     Agent,
 }
 
-/// How a conversation ended.
+/// The outcome of a conversation.
 pub(crate) struct End {
     pub(crate) status: ExitStatus,
-    /// What still runs of it.
+    /// The command lines of processes that still run.
     pub(crate) left: Vec<String>,
-    /// Lines on stdout that are no JSON-RPC.
+    /// Lines on stdout that aren't JSON-RPC messages.
     pub(crate) stray: Vec<String>,
 }
 
 impl Client {
-    /// Starts a command with this environment and nothing of ours.
+    /// Starts a command with exactly this environment. Its stderr is appended to the file `log`.
     pub(crate) fn start(
         command: &[OsString],
         environment: &[(String, OsString)],
@@ -81,16 +81,24 @@ impl Client {
             }
         });
         let stdin = child.stdin.take();
-        let (said, answers) = (Vec::new(), HashMap::new());
-        Self { child, stdin, lines, run, next: 0, said, asked: 0, answers }
+        Self {
+            child,
+            stdin,
+            lines,
+            run,
+            next: 0,
+            transcript: Vec::new(),
+            permission_requests: 0,
+            answers: HashMap::new(),
+        }
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
         let line = message.to_string();
-        self.said.push((Side::Client, line.clone()));
+        self.transcript.push((Side::Client, line.clone()));
         if let Some(stdin) = &mut self.stdin {
-            // An agent that is gone shows in the answer that does not come.
-            drop(stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdin.flush()));
+            // Ignore a failed write: if the agent has exited, waiting for its answer fails.
+            let _ = stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdin.flush());
         }
     }
 
@@ -105,48 +113,54 @@ impl Client {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    /// The answer to a request: the whole message. An error when none comes.
-    pub(crate) fn answer(&mut self, id: u64, within: Duration) -> Result<Value, String> {
+    /// Waits for the answer to a request and returns the whole message.
+    ///
+    /// # Errors
+    /// Returns an error if the agent ends, or if there is no answer after the time `within`.
+    pub(crate) fn answer(&mut self, id: u64, within: Duration) -> Result<Value> {
         let deadline = Instant::now() + within;
         loop {
             if let Some(answer) = self.answers.remove(&id.to_string()) {
                 return Ok(answer);
             }
-            self.hear(deadline).map_err(|why| format!("no answer to request {id}: {why}"))?;
+            self.read_line(deadline).map_err(|why| anyhow!("no answer to request {id}: {why}"))?;
         }
     }
 
-    /// A request and its result.
-    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Result<Value, String> {
+    /// Sends a request and returns its result.
+    ///
+    /// # Errors
+    /// Returns an error if the answer is an error, or if there is no answer within [`DEADLINE`].
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
         let id = self.request(method, params);
         let mut answer = self.answer(id, DEADLINE)?;
         match answer.get("error") {
-            Some(error) => Err(format!("{method}: {error}")),
+            Some(error) => Err(anyhow!("{method}: {error}")),
             None => Ok(answer["result"].take()),
         }
     }
 
-    /// Hears what is said for a while, or until `enough`.
+    /// Reads lines for this time, or until `enough` returns true.
     pub(crate) fn listen(&mut self, time: Duration, enough: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + time;
         while !enough(self) {
             let pause = Instant::now() + Duration::from_millis(50);
-            if self.hear(pause.min(deadline)).is_err() && Instant::now() >= deadline {
+            if self.read_line(pause.min(deadline)).is_err() && Instant::now() >= deadline {
                 return;
             }
         }
     }
 
-    /// Hears one line.
-    fn hear(&mut self, deadline: Instant) -> Result<(), String> {
+    /// Reads one line from the agent, and answers it if it is a request.
+    fn read_line(&mut self, deadline: Instant) -> Result<()> {
         let line =
             self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())).map_err(|error| {
                 match error {
-                    RecvTimeoutError::Timeout => "too late",
-                    RecvTimeoutError::Disconnected => "it has ended",
+                    RecvTimeoutError::Timeout => anyhow!("timed out"),
+                    RecvTimeoutError::Disconnected => anyhow!("the agent has exited"),
                 }
             })?;
-        self.said.push((Side::Agent, line.clone()));
+        self.transcript.push((Side::Agent, line.clone()));
         let Ok(message) = serde_json::from_str::<Value>(&line) else { return Ok(()) };
         match (message["method"].as_str(), message.get("id")) {
             (Some(method), Some(id)) => {
@@ -166,11 +180,12 @@ impl Client {
         Ok(())
     }
 
-    /// What a user answers, and an editor.
+    /// Answers a request of the agent's as an editor does: allows each call once, and reads files from disk. Returns `None` for
+    /// methods that this client doesn't support.
     fn reply(&mut self, method: &str, params: &Value) -> Option<Value> {
         match method {
             "session/request_permission" => {
-                self.asked += 1;
+                self.permission_requests += 1;
                 let options = params["options"].as_array()?;
                 let option = options.iter().find(|option| option["kind"] == "allow_once")?;
                 Some(json!({ "outcome": { "outcome": "selected", "optionId": option["optionId"] } }))
@@ -183,9 +198,9 @@ impl Client {
         }
     }
 
-    /// What the agent said since the line of this number, as messages.
-    pub(crate) fn heard(&self, since: usize) -> Vec<Value> {
-        let agents = self.said[since..].iter().filter(|(side, _)| *side == Side::Agent);
+    /// Returns the agent's messages from this line of the transcript on.
+    pub(crate) fn agent_messages(&self, since: usize) -> Vec<Value> {
+        let agents = self.transcript[since..].iter().filter(|(side, _)| *side == Side::Agent);
         agents.filter_map(|(_, line)| serde_json::from_str(line).ok()).collect()
     }
 
@@ -193,17 +208,17 @@ impl Client {
         self.child.id()
     }
 
-    /// Leaves, and waits until the other side has.
+    /// Closes the agent's stdin and waits until the agent exits. Kills it after [`DEADLINE`].
     pub(crate) fn end(mut self) -> End {
         drop(self.stdin.take());
         let deadline = Instant::now() + DEADLINE;
         let status = loop {
-            // What it says last.
-            while self.hear(Instant::now()).is_ok() {}
+            // Read the last lines of the agent.
+            while self.read_line(Instant::now()).is_ok() {}
             match self.child.try_wait().expect("a child") {
                 Some(status) => break status,
                 None if Instant::now() > deadline => {
-                    drop(self.child.kill());
+                    let _ = self.child.kill();
                     break self.child.wait().expect("a child");
                 }
                 None => thread::sleep(Duration::from_millis(10)),
@@ -214,31 +229,31 @@ impl Client {
                 && !line.1.trim().is_empty()
                 && !serde_json::from_str::<Value>(&line.1).is_ok_and(|message| message.is_object())
         };
-        let stray = self.said.iter().filter(is_stray).map(|(_, line)| line.clone()).collect();
+        let stray = self.transcript.iter().filter(is_stray).map(|(_, line)| line.clone()).collect();
         End { status, left: left(&self.run), stray }
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
         for id in marked(&self.run) {
             if let Some(id) = rustix::process::Pid::from_raw(id) {
-                // It may have ended by now.
+                // Ignore the error: the process may have exited in the meantime.
                 let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
             }
         }
     }
 }
 
-/// A number that no other run has.
+/// Returns a random number that identifies a run.
 fn id() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(())
 }
 
-/// The processes of a run.
+/// Returns the ids of all processes of a run.
 fn marked(run: &str) -> Vec<i32> {
     let mark = format!("{RUN}={run}");
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -255,7 +270,7 @@ fn marked(run: &str) -> Vec<i32> {
     ids.collect()
 }
 
-/// What is left of a run, once it had a moment to go.
+/// Returns the command lines of processes of a run that still run after a grace period of 2 seconds.
 fn left(run: &str) -> Vec<String> {
     let deadline = Instant::now() + Duration::from_secs(2);
     loop {

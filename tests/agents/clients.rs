@@ -1,5 +1,5 @@
-//! Other people's clients in front of an agent, bare and behind the proxy: `acplint`, which judges agents by the protocol, and
-//! `yopo`, which asks one question. Both have to see the same.
+//! Runs third-party clients against an agent, directly and through the proxy, and requires the same result both times. The
+//! clients are `acplint`, which checks that an agent conforms to the protocol, and `yopo`, which sends a single prompt.
 //!
 //!     AGENTS_CLIENTS=1 AGENTS_HOME=… cargo test -p acp-skills-proxy --test agents -- acplint
 
@@ -11,27 +11,28 @@ use std::{
     process::{Command, Stdio},
 };
 
+use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::{catalogue::Spec, visit::Place};
+use crate::{catalogue::Spec, conversation::Fixture};
 
-/// The clients, and whether each is installed.
+/// The names of the clients.
 pub(crate) const CLIENTS: [&str; 2] = ["acplint", "yopo"];
 
-/// What acplint says of what it hears of a session: whether it hears anything, and whether that is right.
-const HEARD: [&str; 3] = [
+/// The checks of acplint that depend on the session updates it receives: that it receives any, and that they're valid.
+const UPDATE_CHECKS: [&str; 3] = [
     "streaming/session_update_received",
     "streaming/session_update_schema_valid",
     "schema_validation/schema_all_notifications_valid",
 ];
 
-/// What the name of a check of one notification begins with; its number follows.
-const OF_ONE: &str = "schema_notification_";
+/// The prefix of acplint's checks of a single notification. The number of the notification follows it.
+const ONE_NOTIFICATION: &str = "schema_notification_";
 
-/// How long acplint waits for an answer, in seconds.
-const PATIENCE: &str = "5";
+/// The timeout of acplint for an answer, in seconds.
+const TIMEOUT: &str = "5";
 
-/// Where a client is.
+/// Returns the path of a client's executable.
 fn program(client: &str, home: &Path) -> PathBuf {
     match client {
         "acplint" => home.join("acplint/bin/acplint"),
@@ -39,67 +40,81 @@ fn program(client: &str, home: &Path) -> PathBuf {
     }
 }
 
-/// Whether a client is installed, and sees the same of this agent each time: an agent without a model answers what it was told,
-/// and that is more behind the proxy.
+/// Returns true if the client is installed and gives comparable results for this agent.
+///
+/// `yopo` is excluded for agents without a scripted model: they repeat the prompt in their answer, and the prompt is longer
+/// behind the proxy.
 pub(crate) fn fits(client: &str, spec: &Spec, home: &Path) -> bool {
     program(client, home).exists() && (client != "yopo" || spec.model)
 }
 
-/// Has a client look at an agent, bare and proxied. Returns what it said, or what differs.
-pub(crate) fn compare(client: &str, spec: &Spec, home: &Path) -> Result<String, String> {
-    let [bare, proxied] = [false, true].map(|proxied| look(client, &Place::new(spec, home, proxied), home));
-    let (mut bare, mut proxied) = (bare?, proxied?);
-    // Of an agent that says nothing by itself, the client hears the list of commands, which is the proxy's.
-    let hears = |seen: &BTreeMap<String, String>| seen.get(HEARD[0]).map(String::as_str) == Some("PASS");
-    if hears(&proxied) && !hears(&bare) {
-        bare.retain(|check, _| !HEARD.contains(&check.as_str()));
-        proxied.retain(|check, said| said != "PASS" || !HEARD.contains(&check.as_str()));
+/// Runs a client against an agent, directly and through the proxy. Returns a summary of the result.
+///
+/// # Errors
+/// Returns an error that lists the differences if the two results differ.
+pub(crate) fn compare(client: &str, spec: &Spec, home: &Path) -> Result<String> {
+    let mut direct = run(client, &Fixture::new(spec, home, false), home)?;
+    let mut proxied = run(client, &Fixture::new(spec, home, true), home)?;
+    // If an agent sends no update by itself, the only update that the client receives is the proxy's list of commands.
+    let has_updates = |results: &BTreeMap<String, String>| {
+        results.get(UPDATE_CHECKS[0]).map(String::as_str) == Some("PASS")
+    };
+    if has_updates(&proxied) && !has_updates(&direct) {
+        direct.retain(|check, _| !UPDATE_CHECKS.contains(&check.as_str()));
+        proxied.retain(|check, status| status != "PASS" || !UPDATE_CHECKS.contains(&check.as_str()));
     }
-    let differs: Vec<_> = bare
+    let differs: Vec<_> = direct
         .iter()
-        .filter(|(what, said)| proxied.get(*what) != Some(said))
-        .map(|(what, said)| format!("{what}: {:?}, bare {said:?}", proxied.get(what)))
-        .chain(proxied.iter().filter(|(what, _)| !bare.contains_key(*what)).map(|(what, _)| what.clone()))
+        .filter(|(check, status)| proxied.get(*check) != Some(status))
+        .map(|(check, status)| format!("{check}: {:?}, directly {status:?}", proxied.get(check)))
+        .chain(proxied.keys().filter(|check| !direct.contains_key(*check)).cloned())
         .collect();
     if !differs.is_empty() {
-        return Err(differs.join("\n"));
+        bail!(differs.join("\n"));
     }
-    let passed = bare.values().filter(|said| *said == "PASS").count();
-    Ok(if client == "acplint" { format!("{passed} of {} checks", bare.len()) } else { format!("{bare:?}") })
+    let passed = direct.values().filter(|status| *status == "PASS").count();
+    Ok(if client == "acplint" {
+        format!("{passed} of {} checks", direct.len())
+    } else {
+        format!("{direct:?}")
+    })
 }
 
-/// What a client says of the agent of a place.
-fn look(client: &str, place: &Place<'_>, home: &Path) -> Result<BTreeMap<String, String>, String> {
-    let (words, environment) = place.command(&[], &[]);
+/// Runs a client once. Returns the status of each check by its name, or the answer and the exit code of `yopo`.
+fn run(client: &str, fixture: &Fixture<'_>, home: &Path) -> Result<BTreeMap<String, String>> {
+    let (words, environment) = fixture.command(&[], &[]);
     let quoted = words.iter().map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));
-    let script = place.home().join("agent");
+    let script = fixture.home().join("agent");
     let text = format!("#!/bin/sh\nexec {}\n", quoted.collect::<Vec<_>>().join(" "));
     fs::write(&script, text)
         .and_then(|()| fs::set_permissions(&script, fs::Permissions::from_mode(0o755)))
-        .map_err(|error| error.to_string())?;
+        .with_context(|| format!("cannot write {}", script.display()))?;
     let mut command = Command::new(program(client, home));
-    command.env_clear().envs(environment).current_dir(place.project()).stdin(Stdio::null());
+    command.env_clear().envs(environment).current_dir(fixture.project()).stdin(Stdio::null());
     if client == "acplint" {
-        command.arg("--agent").arg(&script).arg("--cwd").arg(place.project());
-        command.args(["--timeout", PATIENCE, "--output", "json"]);
+        command.arg("--agent").arg(&script).arg("--cwd").arg(fixture.project());
+        command.args(["--timeout", TIMEOUT, "--output", "json"]);
     } else {
         command.arg("Hello there").arg(&script);
     }
-    let output = command.output().map_err(|error| format!("{client}: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let output = command.output().with_context(|| format!("cannot run {client}"))?;
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     if client != "acplint" {
         let code = format!("{:?}", output.status.code());
-        return Ok([("answer".to_owned(), said), ("exit code".to_owned(), code)].into());
+        return Ok([("answer".to_owned(), stdout), ("exit code".to_owned(), code)].into());
     }
-    let report: Value = serde_json::from_str(&said)
-        .map_err(|error| format!("{error}: {said}{}", String::from_utf8_lossy(&output.stderr)))?;
-    let results = report["results"].as_array().ok_or("there are no results")?;
+    let report: Value = serde_json::from_str(&stdout).with_context(|| {
+        format!("{client} printed no report: {stdout}{}", String::from_utf8_lossy(&output.stderr))
+    })?;
+    let results =
+        report["results"].as_array().with_context(|| format!("the report of {client} has no results"))?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    // A check of one notification has the notification's number, and there is one more behind the proxy.
-    let name = |it: &Value| match text(&it["name"]) {
-        name if name.starts_with(OF_ONE) => OF_ONE.to_owned(),
+    // Drop the number of the notification: the proxy sends one notification more.
+    let name = |check: &Value| match text(&check["name"]) {
+        name if name.starts_with(ONE_NOTIFICATION) => ONE_NOTIFICATION.to_owned(),
         name => name,
     };
-    let verdict = |it: &Value| (format!("{}/{}", text(&it["category"]), name(it)), text(&it["status"]));
+    let verdict =
+        |check: &Value| (format!("{}/{}", text(&check["category"]), name(check)), text(&check["status"]));
     Ok(results.iter().map(verdict).collect())
 }

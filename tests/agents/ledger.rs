@@ -1,8 +1,11 @@
-//! The ledger of a run: the lines `.seen(…)` in the program's table of agents, which `setup`, `doctor` and the README show.
+//! Writes the results of a run to the `.seen(…)` calls in the program's table of agents, which `setup`, `doctor` and the README
+//! show.
 //!
-//! Apart from these lines, the table is written by hand. So its text is edited, and formatted again.
+//! The rest of the table is written by hand, so we edit the source text in place and run `rustfmt` on the file.
 
 use std::{env, fs, path::Path, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
 
 use acp_skills::agents::{self, Means, Seen};
 
@@ -11,26 +14,29 @@ use crate::{
     verdict::{Row, WANTS_LOGIN},
 };
 
-/// Writes the results of an agent whose run was clean. Prints a line if the table does not have the agent.
-pub(crate) fn write(spec: &Spec, row: &Row) -> Result<(), String> {
+/// Writes the results of a run without problems. If the table has no row for the agent, prints a line and writes nothing.
+///
+/// # Errors
+/// Returns an error if the table cannot be read, edited or written, or if `rustfmt` fails.
+pub(crate) fn write(spec: &Spec, row: &Row) -> Result<()> {
     let file =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../acp-skills-intercept/src/known_agents/table.rs");
-    let text = fs::read_to_string(&file).map_err(|error| error.to_string())?;
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let Some(agent) = agents::all().iter().find(|agent| agent.id == spec.id) else {
-        println!("{} is not in the program's table, so its results are not written", spec.id);
+        println!("cannot write the results of {}: the program's table has no row for it", spec.id);
         return Ok(());
     };
     let call = call(spec, row, agent.seen.as_ref());
-    let text = with_call(&text, &spec.id, &call).ok_or("the table does not have the expected form")?;
-    fs::write(&file, text).map_err(|error| error.to_string())?;
-    match Command::new("rustfmt").args(["--edition", "2024"]).arg(&file).status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("rustfmt {}: {status}", file.display())),
-        Err(error) => Err(format!("rustfmt: {error}")),
-    }
+    let text = with_call(&text, &spec.id, &call)
+        .with_context(|| format!("cannot find the row of {} in {}", spec.id, file.display()))?;
+    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    let status = Command::new("rustfmt").args(["--edition", "2024"]).arg(&file).status();
+    let status = status.context("cannot run rustfmt")?;
+    ensure!(status.success(), "rustfmt {} failed: {status}", file.display());
+    Ok(())
 }
 
-/// Returns the call `.seen(…)` for the results of this run. What only a person can have seen stays as it was `before`.
+/// Returns the `.seen(…)` call for the results of this run. Facts that this run could not observe are taken from `before`.
 fn call(spec: &Spec, row: &Row, before: Option<&Seen>) -> String {
     let program = before.map_or_else(|| spec.package(), |before| before.program.to_owned());
     let version = short(&row.version);
@@ -64,7 +70,7 @@ fn call(spec: &Spec, row: &Row, before: Option<&Seen>) -> String {
     call + ")"
 }
 
-/// Returns the table's text with this `.seen(…)` in the row of an agent.
+/// Replaces the `.seen(…)` call in the row of the agent `id`, or inserts it. Returns `None` if the row cannot be found.
 fn with_call(text: &str, id: &str, call: &str) -> Option<String> {
     let start = text.find(&format!("    Agent::new(\"{id}\","))?;
     let row = &text[start..];
@@ -84,7 +90,7 @@ fn with_call(text: &str, id: &str, call: &str) -> Option<String> {
     Some(format!("{}{}\n{call}{}{}", &text[..start], &row[..from], &row[to..], &text[start + row.len()..]))
 }
 
-/// Returns the place of the parenthesis that closes the first one in `text`.
+/// Returns the position of the parenthesis that closes the first one in `text`.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     text.char_indices().find_map(|(at, c)| {
@@ -102,7 +108,7 @@ fn closing(text: &str) -> Option<usize> {
     })
 }
 
-/// Returns a version without its last part, unless only zeros would remain, and without a letter in front.
+/// Shortens a version to `major.minor`, or to three parts if it starts with `0.0`. A leading `v` and any suffix are dropped.
 fn short(version: &str) -> String {
     let version = version.trim_start_matches('v');
     let number = version.split([' ', '-', '+']).next().unwrap_or_default();

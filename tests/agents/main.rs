@@ -1,29 +1,30 @@
-//! Real agents, bare and behind the proxy, with a scripted model behind their providers' APIs:
+//! Runs real agents, first directly and then through the proxy, against a scripted model that serves their providers' APIs:
 //!
 //!     AGENTS_HOME=~/.cache/acp-agents cargo test -p acp-skills-proxy --test agents -- NAME
 //!
-//! Without AGENTS_HOME, and for agents that are not installed there, the tests are skipped and say so; with
-//! `AGENTS_INSTALL=1` they are installed first (npm, Python, cargo). With `AGENTS_WRITE=1` what was seen of those that came out clean
-//! goes into the program's table of agents, of which the README's is made. Linux only: what is left of an agent is found in `/proc`.
+//! A test is skipped with a message if `AGENTS_HOME` is not set or the agent is not installed there. With `AGENTS_INSTALL=1`,
+//! missing agents are installed first (npm, Python, cargo). With `AGENTS_WRITE=1`, the results of agents without any problem
+//! are written to the program's table of agents, from which the README's table is generated. The tests run on Linux only
+//! because they look for leftover processes in `/proc`.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `agents.json`, `catalogue` | which agents, in which versions, and how each is started |
-//! | `model/` | the model |
-//! | `client` | the client's end |
-//! | `visit/` | a conversation, and what was seen of it |
-//! | `verdict` | what must be the same bare and proxied, and what the proxy promises |
-//! | `clients` | other people's clients (`AGENTS_CLIENTS=1`) |
-//! | `ledger` | what is kept of it: the program's table of agents |
+//! | `agents.json`, `catalogue` | the agents, their versions, and how each is installed and started |
+//! | `model/` | the scripted model |
+//! | `client` | the ACP client |
+//! | `conversation/` | the conversation with an agent, and the observations that it yields |
+//! | `verdict` | comparing the direct and the proxied run, and checking what the proxy promises |
+//! | `clients` | third-party clients (`AGENTS_CLIENTS=1`) |
+//! | `ledger` | writing the results to the program's table of agents |
 //! | `recorder` | recordings for the replay tests (`AGENTS_RECORD=DIR`) |
 
-#![expect(clippy::print_stdout, reason = "tests that are skipped say so, and show a table")]
+#![expect(clippy::print_stdout, reason = "the tests print which ones are skipped, and a table of results")]
 #![cfg_attr(
     target_os = "linux",
     expect(
         clippy::print_stderr,
         clippy::disallowed_methods,
-        reason = "these tests tell what they do, and work with files and processes"
+        reason = "the tests report their progress, and work with files and processes"
     )
 )]
 
@@ -34,6 +35,8 @@ mod client;
 #[cfg(target_os = "linux")]
 mod clients;
 #[cfg(target_os = "linux")]
+mod conversation;
+#[cfg(target_os = "linux")]
 mod ledger;
 #[cfg(target_os = "linux")]
 mod model;
@@ -41,14 +44,12 @@ mod model;
 mod recorder;
 #[cfg(target_os = "linux")]
 mod verdict;
-#[cfg(target_os = "linux")]
-mod visit;
 
 use std::process::ExitCode;
 
 #[cfg(not(target_os = "linux"))]
 fn main() -> ExitCode {
-    println!("SKIPPED: real agents are tested on Linux alone");
+    println!("SKIPPED: real agents are tested on Linux only");
     ExitCode::SUCCESS
 }
 
@@ -61,12 +62,12 @@ fn main() -> ExitCode {
 
     use libtest_mimic::{Arguments, Trial};
 
-    // Started as an agent, by the proxy or by a client.
+    // The proxy or a client starts this binary in place of the agent when a recording is made.
     if let Some(code) = recorder::run_as_tee() {
         return code;
     }
     let mut arguments = Arguments::from_args();
-    // Agents need much memory, and a busy machine tells little about time.
+    // Run one test at a time: agents need a lot of memory, and timings on a busy machine are meaningless.
     arguments.test_threads.get_or_insert(1);
     let home = catalogue::home();
     let catalogue = catalogue::read();
@@ -81,23 +82,26 @@ fn main() -> ExitCode {
             println!("installing {} {} …", spec.id, spec.version());
             match catalogue.install(spec, home) {
                 Ok(()) => is_here = spec.is_installed(home),
-                Err(why) => println!("{} cannot be installed: {why}", spec.id),
+                Err(why) => println!("cannot install {}: {why}", spec.id),
             }
         }
         if is_wanted && !is_here && !arguments.list {
-            let why = if home.is_some() { "it is not in AGENTS_HOME" } else { "AGENTS_HOME is not set" };
+            let why = if home.is_some() { "not installed in AGENTS_HOME" } else { "AGENTS_HOME is not set" };
             eprintln!("SKIPPED: {} {}: {why}", spec.id, spec.version());
         }
         if let Some(home) = home.clone().filter(|_| is_here && env::var_os("AGENTS_CLIENTS").is_some()) {
             for client in clients::CLIENTS.into_iter().filter(|client| clients::fits(client, spec, &home)) {
-                let (spec, home) = (spec.clone(), home.clone());
+                let spec = spec.clone();
+                let home = home.clone();
                 trials.push(Trial::test(format!("{client} {}", spec.id), move || {
                     println!("{client} {}: {}", spec.id, clients::compare(client, &spec, &home)?);
                     Ok(())
                 }));
             }
         }
-        let (spec, installed, rows) = (spec.clone(), home.clone().unwrap_or_default(), Arc::clone(&rows));
+        let spec = spec.clone();
+        let installed = home.clone().unwrap_or_default();
+        let rows = Arc::clone(&rows);
         let trial = Trial::test(spec.id.clone(), move || {
             if let Some(dir) = env::var_os("AGENTS_RECORD") {
                 return recorder::record(&spec, &installed, dir.as_ref()).map_err(Into::into);
@@ -106,12 +110,12 @@ fn main() -> ExitCode {
             if problems.is_empty() && env::var_os("AGENTS_WRITE").is_some() {
                 ledger::write(&spec, &row)?;
             }
-            rows.lock().expect("no test panics with it").push(row);
+            rows.lock().expect("no test panicked while it held the lock").push(row);
             if problems.is_empty() { Ok(()) } else { Err(problems.join("\n").into()) }
         });
         trials.push(trial.with_ignored_flag(!is_here));
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
-    verdict::table(&rows.lock().expect("all tests are over"));
+    verdict::table(&rows.lock().expect("no test panicked while it held the lock"));
     conclusion.exit_code()
 }

@@ -1,10 +1,10 @@
-//! The scripted model: a server on loopback that speaks the providers' APIs, calls the tools that the test wants in each turn
-//! and remembers what it was asked.
+//! The scripted model: a server on loopback that implements the providers' APIs, calls the tools that a test chooses for each
+//! turn, and records all requests.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `mod` | the server, the script, and what was asked |
-//! | `shapes` | how each API writes a request and an answer |
+//! | `model` | the server, the script, and the recorded requests |
+//! | `shapes` | the formats of requests and answers of each API |
 
 mod shapes;
 
@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 
 use crate::catalogue::Step;
 
-/// What the model says when it has called what it was to call.
+/// The model's answer after it has made all its calls.
 pub(crate) const REPLY: &str = "All is done.";
 
 /// A running model.
@@ -40,34 +40,35 @@ struct State {
     via: Option<Step>,
     with: Map<String, Value>,
     calls: Vec<Call>,
-    /// Whether answers are kept until nobody waits for them any more.
-    is_mute: bool,
-    asked: Vec<Value>,
+    /// True if answers are held back.
+    is_muted: bool,
+    requests: Vec<Value>,
 }
 
-/// A tool of ours that the model is to call.
+/// A call of one of our tools, for the model to make.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) tool: &'static str,
     pub(crate) arguments: Value,
 }
 
-/// What a request says, whatever the API.
+/// The parts of a request that decide the answer, in all APIs.
 struct Turn {
-    /// The tools that are offered: name, and namespace where there is one.
+    /// The available tools: the name of each, and its namespace if it has one.
     tools: Vec<(String, Option<String>)>,
-    /// The calls since the user spoke last: name and arguments.
+    /// The calls since the last message of the user: name and arguments.
     done: Vec<(String, String)>,
 }
 
-/// What is answered.
+/// An answer of the model.
 enum Answer {
     Text(&'static str),
     Call { name: String, namespace: Option<String>, arguments: Value },
 }
 
 impl Model {
-    /// Starts a model for an agent that hides tools in this way.
+    /// Starts a model. `find` and `via` say how it finds and calls tools that the agent hides, and `with` has members that it
+    /// adds to the arguments of each call.
     pub(crate) fn start(find: Option<Step>, via: Option<Step>, with: Map<String, Value>) -> Self {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         listener.set_nonblocking(true).expect("a listener");
@@ -75,7 +76,7 @@ impl Model {
         let model =
             Self { address, state: Arc::new(Mutex::new(State { find, via, with, ..State::default() })) };
         let served = model.clone();
-        // It lives for as long as the tests.
+        // The thread runs until the test process exits.
         thread::spawn(move || {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -92,24 +93,24 @@ impl Model {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on it calls these, one after the other, in each turn.
-    pub(crate) fn calls(&self, calls: &[Call]) {
+    /// Sets the calls that the model makes in each turn from now on, one after the other.
+    pub(crate) fn set_calls(&self, calls: &[Call]) {
         self.state().calls = calls.to_vec();
     }
 
-    /// Whether it answers nothing.
-    pub(crate) fn mute(&self, is_mute: bool) {
-        self.state().is_mute = is_mute;
+    /// Holds back all answers while `is_muted` is true.
+    pub(crate) fn set_muted(&self, is_muted: bool) {
+        self.state().is_muted = is_muted;
     }
 
-    /// What it was asked since somebody looked last.
-    pub(crate) fn asked(&self) -> Vec<Value> {
-        std::mem::take(&mut self.state().asked)
+    /// Returns the requests since the last call of this function, and forgets them.
+    pub(crate) fn take_requests(&self) -> Vec<Value> {
+        std::mem::take(&mut self.state().requests)
     }
 
-    /// Whether anybody has asked since then.
-    pub(crate) fn is_asked(&self) -> bool {
-        !self.state().asked.is_empty()
+    /// Returns true if there were requests since the last call of [`take_requests`](Self::take_requests).
+    pub(crate) fn has_requests(&self) -> bool {
+        !self.state().requests.is_empty()
     }
 
     async fn serve(self, listener: std::net::TcpListener) {
@@ -121,18 +122,17 @@ impl Model {
                     let model = model.clone();
                     async move { Ok::<_, Infallible>(model.respond(request).await) }
                 });
-                // Whoever hangs up wants nothing more.
-                drop(
-                    hyper::server::conn::http1::Builder::new()
-                        .serve_connection(TokioIo::new(stream), service)
-                        .await,
-                );
+                // Ignore the error if the agent closes the connection early.
+                let _ = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await;
             });
         }
     }
 
     async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        let (is_post, path) = (request.method() == hyper::Method::POST, request.uri().path().to_owned());
+        let is_post = request.method() == hyper::Method::POST;
+        let path = request.uri().path().to_owned();
         let body =
             request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         let asked: Option<Value> = serde_json::from_slice(&body).ok();
@@ -140,21 +140,21 @@ impl Model {
             Some(asked) => {
                 let answer = shapes::read(&path, &asked).map(|turn| self.decide(&turn));
                 if answer.is_some() {
-                    self.state().asked.push(asked.clone());
+                    self.state().requests.push(asked.clone());
                 }
-                while answer.is_some() && self.state().is_mute {
+                while answer.is_some() && self.state().is_muted {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
-                answer.map_or_else(|| shapes::aside(&path), |answer| shapes::write(&path, &asked, answer))
+                answer.map_or_else(|| shapes::metadata(&path), |answer| shapes::write(&path, &asked, answer))
             }
-            None => shapes::aside(&path),
+            None => shapes::metadata(&path),
         };
         let mut response = Response::new(Full::new(Bytes::from(text)));
         response.headers_mut().insert(CONTENT_TYPE, kind.parse().expect("a type"));
         response
     }
 
-    /// The next call of the script that the turn has not seen and can make, or the end of the turn.
+    /// Returns the next call of the script that this turn has not made yet and can make, or the final text.
     fn decide(&self, turn: &Turn) -> Answer {
         let state = self.state();
         for call in &state.calls {
@@ -167,23 +167,22 @@ impl Model {
             if is_done {
                 continue;
             }
-            // An agent may have a tool of the same name itself.
+            // Check for our name as well, because an agent may have its own tool of the same name.
             let is_ours = |(name, namespace): &&(String, Option<String>)| {
                 name.ends_with(call.tool)
                     && (name.contains("acp-skills")
                         || name.contains("acp_skills")
-                        || namespace.as_ref().is_some_and(|it| it.contains("skills")))
+                        || namespace.as_ref().is_some_and(|namespace| namespace.contains("skills")))
             };
-            // Some agents name tools as the server does.
+            // Some agents use the server's names of tools without a prefix.
             let is_plain = |(name, _): &&(String, Option<String>)| name == call.tool;
             let ours = turn.tools.iter().find(is_ours).or_else(|| turn.tools.iter().find(is_plain));
             if let Some((name, namespace)) = ours {
-                let (name, namespace) = (name.clone(), namespace.clone());
                 let mut arguments = call.arguments.clone();
                 if let Some(arguments) = arguments.as_object_mut() {
                     arguments.extend(state.with.clone());
                 }
-                return Answer::Call { name, namespace, arguments };
+                return Answer::Call { name: name.clone(), namespace: namespace.clone(), arguments };
             }
             let step = |step: &Step| Answer::Call {
                 name: step.tool.clone(),

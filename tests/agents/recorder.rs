@@ -1,8 +1,8 @@
-//! Recordings for the replay tests: what a client and an agent say to each other, bare, and what an agent says that remembers
-//! text of ours, with names, paths and tokens replaced.
+//! Makes the recordings for the replay tests: a conversation without the proxy, and one with the proxy, after which the agent's
+//! history holds text of ours. Names, paths and tokens are replaced.
 //!
-//! The client's lines are those that the client wrote, the agent's those that the agent wrote, so behind the proxy a part of
-//! this program stands in front of the agent and keeps what passes.
+//! A recording has each line as its author wrote it. To see the agent's original lines behind the proxy, this program runs
+//! between the proxy and the agent, and writes all lines that it forwards to a file.
 
 use std::{
     env,
@@ -16,21 +16,23 @@ use std::{
     time::Duration,
 };
 
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use crate::{
     catalogue::Spec,
     client::Client,
+    conversation::{Fixture, initialize},
     model::Call,
-    visit::{Place, initialize},
 };
 
-/// The first argument of this program when it passes lines on and keeps them.
+/// The first argument that makes this program forward and record lines.
 const TEE: &str = "--tee";
-/// Longer texts are shortened, unless they hold text of ours.
+/// The maximum length of a text. Longer texts are shortened, unless they contain text of ours.
 const MAX_CHARS: usize = 300;
 
-/// Passes lines between our stdin and stdout and a command, and keeps them, when that is what this program was started for.
+/// Runs a command, forwards lines between it and our stdin and stdout, and records them. Returns `None` if the first argument
+/// isn't [`TEE`].
 pub(crate) fn run_as_tee() -> Option<ExitCode> {
     let mut words = env::args_os().skip(1);
     if words.next()? != TEE {
@@ -45,23 +47,23 @@ pub(crate) fn run_as_tee() -> Option<ExitCode> {
         .stdout(Stdio::piped())
         .spawn()
         .expect("the agent starts");
-    let (mut to_agent, from_agent) =
-        (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+    let mut to_agent = child.stdin.take().expect("a pipe");
+    let from_agent = child.stdout.take().expect("a pipe");
     let kept = Arc::clone(&file);
     thread::spawn(move || pass(std::io::stdin().lock(), &mut to_agent, "client", &kept));
     pass(BufReader::new(from_agent), &mut std::io::stdout().lock(), "agent", &file);
     let code = child.wait().ok().and_then(|status| status.code()).unwrap_or(1);
-    // The other direction may be waiting for ever.
+    // Don't join the other thread: its read may never return.
     std::process::exit(code);
 }
 
 fn pass(from: impl BufRead, to: &mut impl Write, side: &str, file: &Mutex<fs::File>) {
     for line in from.split(b'\n').map_while(Result::ok) {
         let text = String::from_utf8_lossy(&line);
-        // Before it goes on, so that its answer is behind it.
+        // Record the line before we forward it, so that the answer to it is recorded after it.
         if serde_json::from_str::<Value>(&text).is_ok_and(|message| message.is_object()) {
             let mut file = file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            drop(writeln!(file, "{{\"dir\":\"{side}\",\"msg\":{text}}}"));
+            let _ = writeln!(file, "{{\"dir\":\"{side}\",\"msg\":{text}}}");
         }
         if to.write_all(&line).and_then(|()| to.write_all(b"\n")).and_then(|()| to.flush()).is_err() {
             return;
@@ -69,56 +71,58 @@ fn pass(from: impl BufRead, to: &mut impl Write, side: &str, file: &Mutex<fs::Fi
     }
 }
 
-/// Records an agent, below `dir/direct` and `dir/proxied`.
-pub(crate) fn record(spec: &Spec, installed: &Path, dir: &Path) -> Result<(), String> {
+/// Records an agent without and with the proxy, in the directories `dir/direct` and `dir/proxied`.
+pub(crate) fn record(spec: &Spec, installed: &Path, dir: &Path) -> Result<()> {
     for (kind, proxied) in [("direct", false), ("proxied", true)] {
-        let place = Place::new(spec, installed, proxied);
-        let kept = place.home().join("kept.jsonl");
-        let this = env::current_exe().map_err(|error| error.to_string())?;
+        let fixture = Fixture::new(spec, installed, proxied);
+        let kept = fixture.home().join("kept.jsonl");
+        let this = env::current_exe()?;
         let wrap: Vec<OsString> = vec![this.into(), TEE.into(), kept.clone().into()];
         let flags = ["--approve", "none", "--titles", "agent", "--catalog-in", "prompt"];
-        let start = || place.start(&flags, &wrap);
+        let start = || fixture.start(&flags, &wrap);
         let calls = [Call { tool: "activate_skill", arguments: json!({ "name": "demo" }) }];
-        // Bare, there is nothing of ours to call.
-        place.model.calls(if proxied { &calls } else { &[] });
-        let said = converse(&place, start, spec.load.is_none())?;
-        let text = fs::read_to_string(&kept).map_err(|error| error.to_string())?;
+        // Without the proxy, there are no tools of ours to call.
+        fixture.model.set_calls(if proxied { &calls } else { &[] });
+        let messages = converse(&fixture, start, spec.load.is_none())?;
+        let text = fs::read_to_string(&kept)?;
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut originals = said.into_iter();
+        let mut originals = messages.into_iter();
         let mut out = String::new();
         for mut line in lines {
-            // The agent got it with text of ours.
+            // The agent received this line with text of ours, so use the line that the client wrote.
             if line["dir"] == "client" {
-                let is_same =
-                    |said: &Value| said["method"] == line["msg"]["method"] && said["id"] == line["msg"]["id"];
-                line["msg"] = originals.find(is_same).ok_or_else(|| format!("nobody said {line}"))?;
+                let is_same = |message: &Value| {
+                    message["method"] == line["msg"]["method"] && message["id"] == line["msg"]["id"]
+                };
+                line["msg"] =
+                    originals.find(is_same).with_context(|| format!("the client did not write {line}"))?;
             }
-            anonymize(&mut line["msg"], &place, installed);
+            anonymize(&mut line["msg"], &fixture, installed);
             out.extend(["{\"dir\":", &line["dir"].to_string(), ",\"msg\":", &line["msg"].to_string(), "}\n"]);
         }
         let file: PathBuf = dir.join(kind).join(format!("{}.jsonl", spec.id));
         fs::create_dir_all(dir.join(kind))
             .and_then(|()| fs::write(&file, out))
-            .map_err(|error| error.to_string())?;
+            .with_context(|| format!("cannot write {}", file.display()))?;
         println!("recorded {}", file.display());
     }
     Ok(())
 }
 
-/// A conversation that has what agents show again later. Returns what the client said.
-fn converse(place: &Place<'_>, start: impl Fn() -> Client, can_load: bool) -> Result<Vec<Value>, String> {
-    let mut said = Vec::new();
+/// Has a conversation with all kinds of messages that agents replay later. Returns the client's messages.
+fn converse(fixture: &Fixture<'_>, start: impl Fn() -> Client, can_load: bool) -> Result<Vec<Value>> {
+    let mut messages = Vec::new();
     let mut keep = |client: &Client| {
-        let lines = client.said.iter().filter(|(side, _)| *side == crate::client::Side::Client);
-        said.extend(lines.filter_map(|(_, line)| serde_json::from_str::<Value>(line).ok()));
+        let lines = client.transcript.iter().filter(|(side, _)| *side == crate::client::Side::Client);
+        messages.extend(lines.filter_map(|(_, line)| serde_json::from_str::<Value>(line).ok()));
     };
     let pause = Duration::from_millis(1500);
-    let new = json!({ "cwd": place.project(), "mcpServers": [] });
+    let new = json!({ "cwd": fixture.project(), "mcpServers": [] });
     let prompt = |client: &mut Client, session: &Value, texts: &[&str]| {
         let blocks: Vec<_> = texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
         let answer = client.ask("session/prompt", &json!({ "sessionId": session, "prompt": blocks }));
         client.listen(pause, |_| false);
-        answer.map(drop)
+        answer.map(|_| ())
     };
     let mut client = start();
     let capabilities = initialize(&mut client)?;
@@ -126,50 +130,50 @@ fn converse(place: &Place<'_>, start: impl Fn() -> Client, can_load: bool) -> Re
     client.listen(pause, |_| false);
     let first = "Explain \u{201c}na\u{ef}ve\u{201d} code\n\tin  a.txt, please \u{1f642}";
     prompt(&mut client, &session, &[first])?;
-    place.model.calls(&[]);
+    fixture.model.set_calls(&[]);
     prompt(&mut client, &session, &["And now the second turn"])?;
-    // Some agents take it for a mistake.
-    drop(prompt(&mut client, &session, &["/frobnicate it"]));
+    // Some agents answer an unknown command with an error.
+    let _ = prompt(&mut client, &session, &["/frobnicate it"]);
     keep(&client);
     client.end();
     if can_load && capabilities["agentCapabilities"]["loadSession"] == true {
         let mut client = start();
         initialize(&mut client)?;
-        let load = json!({ "cwd": place.project(), "mcpServers": [], "sessionId": session });
+        let load = json!({ "cwd": fixture.project(), "mcpServers": [], "sessionId": session });
         client.ask("session/load", &load)?;
         client.listen(pause, |_| false);
         prompt(&mut client, &session, &["Third turn, with two blocks. ", "This is the other."])?;
-        // Again, where that is no mistake.
-        drop(client.ask("session/load", &load));
+        // Load it again. Some agents answer this with an error.
+        let _ = client.ask("session/load", &load);
         client.listen(pause, |_| false);
-        drop(client.ask("session/list", &json!({})));
+        let _ = client.ask("session/list", &json!({}));
         keep(&client);
         client.end();
     }
-    Ok(said)
+    Ok(messages)
 }
 
-/// Replaces what is of this machine, and shortens what is long.
-fn anonymize(value: &mut Value, place: &Place<'_>, installed: &Path) {
+/// Replaces paths, host names, addresses and tokens of this machine, and shortens long texts.
+fn anonymize(value: &mut Value, fixture: &Fixture<'_>, installed: &Path) {
     match value {
         Value::String(text) => {
             let path = |path: &Path| path.to_string_lossy().into_owned();
             *text = text
-                .replace(&path(&place.project()), "/home/user/project")
-                .replace(&path(&place.home()), "/home/user")
+                .replace(&path(&fixture.project()), "/home/user/project")
+                .replace(&path(&fixture.home()), "/home/user")
                 .replace(&path(installed), "/opt/agents")
-                .replace(&place.model.url(), "http://127.0.0.1:9001");
-            if let Some(above) = place.project().parent() {
+                .replace(&fixture.model.url(), "http://127.0.0.1:9001");
+            if let Some(above) = fixture.project().parent() {
                 *text = text.replace(&path(above), "/home/user");
             }
             if text.chars().count() > MAX_CHARS && !text.contains("acp-skills-proxy") {
                 *text = text.chars().take(MAX_CHARS).chain(['…']).collect();
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| anonymize(item, place, installed)),
+        Value::Array(items) => items.iter_mut().for_each(|item| anonymize(item, fixture, installed)),
         Value::Object(members) => {
             for (key, value) in members.iter_mut() {
-                anonymize(value, place, installed);
+                anonymize(value, fixture, installed);
                 if key == "hostname" {
                     *value = "host".into();
                 }

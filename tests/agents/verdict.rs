@@ -1,4 +1,4 @@
-//! What must be the same bare and proxied, what the proxy promises, and the table of what was seen.
+//! Compares a direct with a proxied run, checks what the proxy promises, and prints the table of results.
 
 use std::path::Path;
 
@@ -6,25 +6,25 @@ use serde_json::Value;
 
 use crate::{
     catalogue::Spec,
-    visit::{Place, Seen},
+    conversation::{Fixture, Observations},
 };
 
-/// Of an agent that opens no session without an account.
+/// The entry of the table for an agent that opens no session without an account.
 pub(crate) const WANTS_LOGIN: &str = "wants a login";
 
-/// The longest that a first prompt may wait for nothing, in milliseconds.
+/// The maximum time that a first prompt may wait for an agent that never connects, in milliseconds.
 const MAX_WAIT_MS: f64 = 300.0;
 
-/// What the table says of an agent.
+/// The results of an agent, as the table shows them.
 pub(crate) struct Row {
     name: String,
-    /// The version that it says of itself, when it does.
+    /// The version that the agent reports in its answer to `initialize`, if it reports one.
     pub(crate) says: Option<String>,
     pub(crate) version: String,
     /// `http`, `stdio`, `acp` or `-`.
     pub(crate) server: String,
     pub(crate) catalog: String,
-    /// What the model works with, or why that is not known.
+    /// The way in which the model uses skills, `tools` or `files`. [`WANTS_LOGIN`] or `-` if it is unknown.
     pub(crate) model: &'static str,
     waited: f64,
     command: &'static str,
@@ -33,130 +33,140 @@ pub(crate) struct Row {
     code: String,
 }
 
-/// Visits an agent bare and proxied. Returns what was seen and what is wrong.
+/// Converses with an agent directly and through the proxy. Returns the row for the table, and all problems found.
 pub(crate) fn judge(spec: &Spec, installed: &Path) -> (Row, Vec<String>) {
-    let bare_place = Place::new(spec, installed, false);
-    let bare = bare_place.visit();
-    let mut place = Place::new(spec, installed, true);
-    // How long it may take is a matter of the machine: one that leaves by itself gets the time.
-    place.exit_wait = bare.code.map(|_| "20");
-    let seen = place.visit();
-    let mut problems = compare(spec, &bare, &seen);
-    let (before, after) = (bare_place.mistakes(), place.mistakes());
+    let direct_fixture = Fixture::new(spec, installed, false);
+    let direct = direct_fixture.converse();
+    let mut fixture = Fixture::new(spec, installed, true);
+    // An agent that exits by itself gets enough time for that even on a slow machine.
+    fixture.exit_wait = direct.code.map(|_| "20");
+    let seen = fixture.converse();
+    let mut problems = compare(spec, &direct, &seen);
+    let before = direct_fixture.invalid_requests();
+    let after = fixture.invalid_requests();
     for ((what, before), (_, after)) in before.iter().zip(&after) {
-        // An agent that has died of a request answers nothing; the proxy says what happened.
+        // An agent that crashes on a request sends no answer; the proxy answers with an error instead.
         let has_died = before == "nothing" && after.contains("the agent exited");
         if before != after && !has_died {
-            problems.push(format!("{what} is answered with {after}, bare with {before}"));
+            problems.push(format!("{what} is answered with {after}, directly with {before}"));
         }
     }
     if spec.model && seen.session.is_some() {
-        match place.crash() {
+        match fixture.crash() {
             Ok((answer, code, left)) => {
-                // A launcher was killed, and its child still said how the turn ended.
-                let was_told = answer["result"]["stopReason"] == "cancelled";
-                if answer.get("error").is_none() && !was_told {
-                    problems.push(format!("the agent was killed, and its turn ended with {answer}"));
+                // If the killed process was only a launcher, the agent itself still ends its turn.
+                let has_ended = answer["result"]["stopReason"] == "cancelled";
+                if answer.get("error").is_none() && !has_ended {
+                    problems.push(format!("after the agent was killed, its turn ended with {answer}"));
                 }
                 if code != Some(128 + 9) {
-                    problems.push(format!("the agent was killed, and the exit code is {code:?}"));
+                    problems.push(format!("after the agent was killed, the exit code is {code:?}"));
                 }
-                if left.len() > bare.left.len() {
-                    problems.push(format!("the agent was killed, and these are left: {left:?}"));
+                if left.len() > direct.left.len() {
+                    problems.push(format!("after the agent was killed, these processes still run: {left:?}"));
                 }
             }
-            Err(why) => problems.push(format!("when the agent is killed: {why}")),
+            Err(why) => problems.push(format!("cannot test a killed agent: {why}")),
         }
     }
     if !problems.is_empty() {
-        problems.push(place.logs());
+        problems.push(fixture.logs());
     }
     (row(spec, &seen), problems)
 }
 
-fn compare(spec: &Spec, bare: &Seen, seen: &Seen) -> Vec<String> {
+fn compare(spec: &Spec, direct: &Observations, seen: &Observations) -> Vec<String> {
     let mut problems: Vec<String> =
-        seen.problems.iter().filter(|it| !bare.problems.contains(it)).cloned().collect();
+        seen.problems.iter().filter(|problem| !direct.problems.contains(problem)).cloned().collect();
     let mut demand = |holds: bool, what: String| {
         if !holds {
             problems.push(what);
         }
     };
     demand(
-        bare.initialize == seen.initialize && !seen.initialize.is_empty(),
-        format!("`initialize` is answered with {}, bare with {}", seen.initialize, bare.initialize),
+        direct.initialize == seen.initialize && !seen.initialize.is_empty(),
+        format!("`initialize` is answered with {}, directly with {}", seen.initialize, direct.initialize),
     );
     demand(
-        bare.session.is_some() == seen.session.is_some(),
-        format!("`session/new` gives {:?}, bare {:?}", seen.session, bare.session),
+        direct.session.is_some() == seen.session.is_some(),
+        format!("`session/new` is answered with {:?}, directly with {:?}", seen.session, direct.session),
     );
-    let missing: Vec<_> = bare.commands.iter().filter(|name| !seen.commands.contains(name)).collect();
-    demand(missing.is_empty(), format!("the agent's commands {missing:?} are lost"));
-    demand(seen.leaks.is_empty(), format!("the client saw words of ours: {:#?}", seen.leaks));
-    // One that never leaves by itself was killed here.
+    let missing: Vec<_> = direct.commands.iter().filter(|name| !seen.commands.contains(name)).collect();
+    demand(missing.is_empty(), format!("the agent's commands {missing:?} are missing behind the proxy"));
     demand(
-        spec.leaves.is_some() || bare.code.is_none() || seen.code == bare.code,
-        format!("the exit code is {:?}, bare {:?}", seen.code, bare.code),
+        seen.leaks.is_empty(),
+        format!("the client received text that is meant for the model: {:#?}", seen.leaks),
     );
-    // Some agents leave a daemon on purpose.
+    // An agent that doesn't exit by itself was killed in the direct run, so it has no exit code to compare.
     demand(
-        spec.leaves.is_some() || seen.left.len() <= bare.left.len(),
-        format!("these are left: {:?}, bare {:?}", seen.left, bare.left),
+        spec.leaves.is_some() || direct.code.is_none() || seen.code == direct.code,
+        format!("the exit code is {:?}, directly {:?}", seen.code, direct.code),
     );
-    demand(seen.stray.is_empty(), format!("lines that are no JSON-RPC: {:?}", seen.stray));
-    // Who is known by name and version is waited for in vain once, and not in the next run.
+    // Some agents start a daemon on purpose.
+    demand(
+        spec.leaves.is_some() || seen.left.len() <= direct.left.len(),
+        format!("processes still run: {:?}, directly {:?}", seen.left, direct.left),
+    );
+    demand(seen.stray.is_empty(), format!("lines on stdout that aren't JSON-RPC: {:?}", seen.stray));
+    // The proxy remembers by name and version that an agent does not connect, so only one prompt may wait in vain.
     let info = serde_json::from_str::<Value>(&seen.initialize).unwrap_or_default();
     let info = &info["result"]["agentInfo"];
     let in_vain = seen.waited.iter().filter(|&&ms| ms > 0.0).count();
     demand(
         in_vain <= 1 || info["name"].is_null() || info["version"].is_null(),
-        format!("prompts waited for nothing more than once: {:?} ms", seen.waited),
+        format!("prompts waited more than once for an agent that does not connect: {:?} ms", seen.waited),
     );
     let longest = seen.waited.iter().copied().fold(0.0, f64::max);
-    demand(longest <= MAX_WAIT_MS, format!("prompts waited for nothing: {:?} ms", seen.waited));
+    demand(
+        longest <= MAX_WAIT_MS,
+        format!("a prompt waited too long for an agent that does not connect: {:?} ms", seen.waited),
+    );
     if spec.model && seen.session.is_some() {
         demand(seen.catalog.is_some(), "the catalog did not reach the model".to_owned());
         demand(seen.by_tool || seen.names_files, "neither tools nor files reached the model".to_owned());
         demand(!seen.by_tool || seen.file, "a file of the skill did not reach the model".to_owned());
-        demand(seen.by_command, "the command did not bring the skill to the model".to_owned());
-        demand(seen.second_session, "the second session has no catalog".to_owned());
+        demand(seen.by_command, "the skill did not reach the model through its command".to_owned());
+        demand(seen.second_session, "the second session got no catalog".to_owned());
         demand(
             seen.reloaded,
-            "a skill that came later was not told, or not in the menu while it was there".to_owned(),
+            "a skill that was added later did not reach the model, or did not appear in and disappear from the menu".to_owned(),
         );
         demand(
-            (seen.forked, &seen.closed) == (bare.forked, &bare.closed),
+            (seen.forked, &seen.closed) == (direct.forked, &direct.closed),
             format!(
-                "fork {:?} and close {:?}, bare {:?} and {:?}",
-                seen.forked, seen.closed, bare.forked, bare.closed
+                "fork {:?} and close {:?}, directly {:?} and {:?}",
+                seen.forked, seen.closed, direct.forked, direct.closed
             ),
         );
         demand(
-            seen.forked != Some(true) || seen.told_in_fork == 1,
-            format!("in a copy the model has the catalog {} times", seen.told_in_fork),
+            seen.forked != Some(true) || seen.catalogs_in_fork == 1,
+            format!("the model got the catalog {} times in a forked session", seen.catalogs_in_fork),
         );
         demand(
             seen.ours_alone.is_empty(),
-            format!("a model was shown nothing but ours: {:#?}", seen.ours_alone),
+            format!("a request to the model had only the proxy's text: {:#?}", seen.ours_alone),
         );
         demand(
-            spec.asks.is_some() || seen.asked <= bare.asked,
-            format!("the user was asked {} times", seen.asked),
+            spec.asks.is_some() || seen.permission_requests <= direct.permission_requests,
+            format!("the user was asked for permission {} times", seen.permission_requests),
         );
         demand(
-            seen.cancelled == bare.cancelled,
-            format!("a cancelled turn ends with {:?}, bare with {:?}", seen.cancelled, bare.cancelled),
+            seen.cancelled == direct.cancelled,
+            format!("a cancelled turn ends with {:?}, directly with {:?}", seen.cancelled, direct.cancelled),
         );
-        demand(seen.loaded == bare.loaded, format!("loading: {:?}, bare {:?}", seen.loaded, bare.loaded));
         demand(
-            seen.told_after_load <= 1 || spec.retold.is_some(),
-            format!("after a load the model has the catalog {} times", seen.told_after_load),
+            seen.loaded == direct.loaded,
+            format!("`session/load` succeeds: {:?}, directly {:?}", seen.loaded, direct.loaded),
+        );
+        demand(
+            seen.catalogs_after_load <= 1 || spec.retold.is_some(),
+            format!("the model got the catalog {} times after `session/load`", seen.catalogs_after_load),
         );
     }
     problems
 }
 
-fn row(spec: &Spec, seen: &Seen) -> Row {
+fn row(spec: &Spec, seen: &Observations) -> Row {
     let info = serde_json::from_str::<Value>(&seen.initialize).unwrap_or_default();
     let info = &info["result"]["agentInfo"];
     let model = match (seen.session.is_some(), seen.by_tool, seen.names_files) {
@@ -175,7 +185,7 @@ fn row(spec: &Spec, seen: &Seen) -> Row {
         model,
         waited: seen.waited.iter().copied().fold(0.0, f64::max),
         command: if seen.by_command { "yes" } else { "no" },
-        asked: seen.asked,
+        asked: seen.permission_requests,
         load: match seen.loaded {
             Some(true) => "yes",
             Some(false) => "fails",
@@ -185,7 +195,7 @@ fn row(spec: &Spec, seen: &Seen) -> Row {
     }
 }
 
-/// Shows what was seen.
+/// Prints the results as a Markdown table.
 pub(crate) fn table(rows: &[Row]) {
     if rows.is_empty() {
         return;

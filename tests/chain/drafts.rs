@@ -1,4 +1,5 @@
-//! The drafts about skills, as a program has them that is built with the SDK and can send no field that it does not have.
+//! Uses the draft extensions for skills through the SDK. The SDK can only send the fields that it defines, so the drafts' fields
+//! are sent in `_meta`.
 
 use acp_skills::{SkillsProxy, intercept::Policy};
 use agent_client_protocol::{
@@ -12,24 +13,24 @@ use agent_client_protocol::{
 use serde_json::json;
 
 use crate::{
-    cast::{Log, agent, skills, within},
-    embedded::impatient,
+    embedded::without_mcp_wait,
+    fixture::{Log, agent, skills, within},
 };
 
 #[tokio::test]
-async fn through_meta() {
+async fn skills_are_sent_in_meta() {
     let log = Log::default();
-    let proxy = SkillsProxy::new(skills("alpha")).policy(Policy { drafts: true, ..impatient() });
+    let proxy = SkillsProxy::new(skills("alpha")).policy(Policy { drafts: true, ..without_mcp_wait() });
     let play = Client.v1().connect_with(
         proxy.in_front_of(agent(log.clone())),
         async |agent: ConnectionTo<Agent>| {
             let answer = agent.send_request(InitializeRequest::new(ProtocolVersion::V1)).block_task().await?;
-            let meta = answer.agent_capabilities.session_capabilities.meta.expect("the SDK passes it on");
+            let meta = answer.agent_capabilities.session_capabilities.meta.expect("the SDK forwards `_meta`");
             assert_eq!(meta["agentSkill"]["supported"], true);
-            let brought = json!({ "agentSkills": [{ "name": "deploy", "content": "# Deploys" }] });
-            let brought = brought.as_object().expect("an object").clone();
+            let provided = json!({ "agentSkills": [{ "name": "deploy", "content": "# Deploys" }] });
+            let provided = provided.as_object().expect("an object").clone();
             agent
-                .send_request(NewSessionRequest::new(std::env::temp_dir()).meta(brought))
+                .send_request(NewSessionRequest::new(std::env::temp_dir()).meta(provided))
                 .block_task()
                 .await?;
             let list = UntypedMessage::new("_skills/list", json!({ "sessionId": "session" }))?;
@@ -46,7 +47,7 @@ async fn through_meta() {
     within(play).await;
     assert!(
         !log.all()[0].to_string().contains("deploy"),
-        "the agent has seen nothing of it: {:?}",
+        "the agent received the client's skills: {:?}",
         log.all()[0]
     );
     assert!(log.prompt(0)[0].contains("deploy"), "{:?}", log.prompt(0));

@@ -1,4 +1,4 @@
-//! [`SkillsProxy`] in chains within one process.
+//! Runs [`SkillsProxy`] in chains within one process.
 
 use acp_skills::{
     SkillsProxy,
@@ -8,18 +8,18 @@ use acp_skills::{
 use agent_client_protocol::{Conductor, DynConnectTo, Proxy, v1::schema::McpCapabilities};
 use agent_client_protocol_conductor::{ConductorImpl, ProxiesAndAgent};
 
-use crate::cast::{Log, agent, agent_that_takes, skills, with_client, within};
+use crate::fixture::{Log, agent, agent_with_transports, skills, with_client, within};
 
-/// Does not wait for an agent that connects only when it calls.
-pub(crate) fn impatient() -> Policy {
+/// Returns a policy without a wait for the agent's MCP connection, because the scripted agent connects only for a call.
+pub(crate) fn without_mcp_wait() -> Policy {
     Policy { mcp_wait: std::time::Duration::ZERO, ..Policy::default() }
 }
 
 fn proxy(name: &str) -> SkillsProxy {
-    SkillsProxy::new(skills(name)).policy(impatient())
+    SkillsProxy::new(skills(name)).policy(without_mcp_wait())
 }
 
-/// Any component: in a chain they all have one type.
+/// Returns a proxy as a boxed component, because all components of a chain must have the same type.
 fn link(name: &str) -> DynConnectTo<Conductor> {
     DynConnectTo::new(proxy(name))
 }
@@ -35,7 +35,7 @@ async fn one_in_a_chain() {
     let chain = chain(&log, vec![link("alpha")]);
     within(with_client(chain, async |client| {
         let turn = client.turn("hello").await?;
-        // The agent echoed all it got.
+        // The agent echoes the prompt with the catalog, and the proxy removes the catalog from the echo.
         assert_eq!((turn.user.as_str(), turn.agent.as_str()), ("hello", "done"));
         let turn = client.turn(r#"call acp-skills activate_skill {"name":"alpha"}"#).await?;
         assert!(turn.agent.contains("# The body of alpha"), "{turn:?}");
@@ -50,7 +50,7 @@ async fn one_in_a_chain() {
     assert_eq!(log.servers(), ["acp-skills"]);
     let first = log.prompt(0);
     assert!(first[0].contains("Knows alpha.") && first[1] == "hello", "{first:?}");
-    // Once.
+    // The catalog is sent only once.
     assert_eq!(log.prompt(1).len(), 1);
     assert!(log.prompt(3)[0].contains("# The body of alpha"), "{:?}", log.prompt(3));
 }
@@ -84,7 +84,7 @@ async fn five_in_a_chain() {
 }
 
 #[tokio::test]
-async fn before_and_behind_another_proxy() {
+async fn before_and_after_another_proxy() {
     for place in [0, 1] {
         let log = Log::default();
         let mut links = vec![DynConnectTo::new(Proxy.v1())];
@@ -118,7 +118,7 @@ async fn conductors_within_conductors() {
 #[tokio::test]
 async fn in_front_of_an_agent_without_a_conductor() {
     let log = Log::default();
-    // Twice, for good measure.
+    // Use two proxies, one in front of the other.
     let agent = proxy("alpha").in_front_of(proxy("beta").in_front_of(agent(log.clone())));
     within(with_client(agent, async |client| {
         assert_eq!(client.turn("hello").await?.user, "hello");
@@ -149,13 +149,14 @@ async fn cancellation_reaches_the_agent() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_a_proxy_for_an_agent_is_told() {
-    // A conductor takes the last component for the agent; here a transport stands in for that.
-    let (client, proxys) = agent_client_protocol::Channel::duplex();
-    let run = tokio::spawn(agent_client_protocol::ConnectTo::<Conductor>::connect_to(proxy("alpha"), proxys));
+async fn a_proxy_without_an_agent_returns_an_error() {
+    // A conductor treats its last component as the agent. A channel takes the conductor's part in this test.
+    let (client, transport) = agent_client_protocol::Channel::duplex();
+    let run =
+        tokio::spawn(agent_client_protocol::ConnectTo::<Conductor>::connect_to(proxy("alpha"), transport));
     let error = with_client(client, async |_| Ok(())).await.expect_err("no agent");
     assert!(error.message.contains("no agent to run"), "{error:?}");
-    let end = run.await.expect("no panic").expect_err("told here too");
+    let end = run.await.expect("no panic").expect_err("the component fails as well");
     assert!(format!("{end:?}").contains("in front of no agent"), "{end:?}");
 }
 
@@ -173,26 +174,27 @@ async fn skills_from_a_configuration_a_directory_and_code() {
     write("gamma/SKILL.md", &text("gamma"));
     let config = write("skills.yaml", "skills:\n  - beta\nmcp_wait: 0\n");
     let log = Log::default();
-    let proxy = Config::read(&config).and_then(SkillsProxy::from_config).expect("a good configuration");
+    let proxy = Config::read(&config).and_then(SkillsProxy::from_config).expect("a valid configuration");
     let alpha = skills("alpha").iter().next().expect("a skill").as_ref().clone();
     let agent = proxy.skill(alpha).skill_dir(directory.path().join("gamma")).in_front_of(agent(log.clone()));
-    within(with_client(agent, async |client| client.turn("hello").await.map(drop))).await;
+    within(with_client(agent, async |client| client.turn("hello").await.map(|_| ()))).await;
     let first = &log.prompt(0)[0];
     assert!(
         ["alpha", "beta", "gamma"].iter().all(|name| first.contains(&format!("Knows {name}."))),
         "{first}"
     );
 
-    // What is not there is an error, and no chain without it.
+    // A missing skill is an error: the chain does not run without it.
     let none = SkillsProxy::default().skill_dir(directory.path().join("none"));
-    let error = with_client(none.in_front_of(crate::cast::agent(log)), async |_| Ok(())).await;
+    let error = with_client(none.in_front_of(crate::fixture::agent(log)), async |_| Ok(())).await;
     assert!(error.is_err_and(|error| format!("{error:?}").contains("none")));
     assert!(matches!(Config::read(&directory.path().join("none.yaml")), Err(ConfigError::Unreadable { .. })));
 }
 
-/// Without a program for the bridge there is no command to offer: the model reads the files, and the user's command works.
+/// If the agent supports only stdio, the library has no program to offer as the bridge. So the model reads the files, and the
+/// user's commands work.
 #[tokio::test]
-async fn an_agent_that_takes_only_stdio_and_no_program_for_a_bridge() {
+async fn an_agent_with_only_stdio_reads_the_files() {
     let directory = tempfile::tempdir().expect("a directory");
     let dir = dunce::canonicalize(directory.path()).expect("a path").join("beta");
     std::fs::create_dir_all(&dir).expect("a directory");
@@ -202,8 +204,8 @@ async fn an_agent_that_takes_only_stdio_and_no_program_for_a_bridge() {
     for virtual_too in [false, true] {
         let log = Log::default();
         let skills = if virtual_too { skills("alpha") } else { skills_core::SkillSet::default() };
-        let proxy = SkillsProxy::new(skills).policy(impatient()).skill_dir(&dir);
-        let agent = proxy.in_front_of(agent_that_takes(log.clone(), McpCapabilities::new()));
+        let proxy = SkillsProxy::new(skills).policy(without_mcp_wait()).skill_dir(&dir);
+        let agent = proxy.in_front_of(agent_with_transports(log.clone(), McpCapabilities::new()));
         within(with_client(agent, async |client| {
             assert_eq!(client.turn("hello").await?.user, "hello");
             assert_eq!(client.turn("/beta now").await?.user, "/beta now");
@@ -212,9 +214,9 @@ async fn an_agent_that_takes_only_stdio_and_no_program_for_a_bridge() {
         .await;
         assert_eq!(log.servers(), Vec::<String>::new());
         let first = log.prompt(0);
-        let said = file.to_str().expect("text");
-        assert!(first[0].contains(said) && !first[0].contains("activate_skill"), "{first:?}");
-        // What has no file, the model could not use.
+        let path = file.to_str().expect("text");
+        assert!(first[0].contains(path) && !first[0].contains("activate_skill"), "{first:?}");
+        // A skill without files is left out, because the model could not read it.
         assert!(!first[0].contains("alpha"), "{first:?}");
         assert!(log.prompt(1)[0].contains("# The body of beta"), "{:?}", log.prompt(1));
     }

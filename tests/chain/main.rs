@@ -1,20 +1,20 @@
-//! The proxy among proxies: under the SDK's conductor and in front of agents without one, with the SDK's own agent and
-//! client types at the two ends.
+//! Tests the proxy in proxy chains: under the SDK's conductor, and in front of an agent without a conductor. The agent and the
+//! client use the SDK's types.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `cast` | the agent and the client, and how they are put together |
-//! | `drafts` | the drafts about skills, through what the SDK passes on |
+//! | `fixture` | the agent and the client, and connecting them |
+//! | `drafts` | the draft extensions for skills, in the fields that the SDK forwards |
 //! | `embedded` | [`acp_skills::SkillsProxy`] in chains within one process |
-//! | `ends` | how such a component ends, and that nothing of it is left then |
-//! | `program` | the binary as a component of such a chain |
-//! | `version2` | a chain that speaks version 2 of the protocol |
+//! | `shutdown` | how such a component ends, and that it leaves nothing running |
+//! | `program` | the binary as a component of a chain |
+//! | `version2` | a chain with version 2 of the protocol |
 //!
-//! The binary under a conductor that is played line by line, and under the published one: `tests/proxy/chain.rs`.
+//! `tests/proxy/chain.rs` tests the binary under a scripted conductor, and under the published one.
 
-mod cast;
 mod drafts;
 mod embedded;
-mod ends;
+mod fixture;
 mod program;
+mod shutdown;
 mod version2;

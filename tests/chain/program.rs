@@ -1,4 +1,4 @@
-//! The binary as a component of a chain of the SDK's.
+//! Runs the binary as a component of a chain under the SDK's conductor.
 
 use std::{
     process::Stdio,
@@ -11,12 +11,12 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 
-use crate::cast::{DEADLINE, Log, agent, with_client, within};
+use crate::fixture::{DEADLINE, Log, agent, with_client, within};
 
-/// The binary with a skill of this name, as a component.
+/// The binary with one skill, as a component.
 struct Program {
     command: Command,
-    /// The process, for whoever wants to kill it.
+    /// The process, so that a test can kill it.
     child: Arc<Mutex<Option<Child>>>,
 }
 
@@ -44,8 +44,9 @@ impl ConnectTo<Conductor> for Program {
 }
 
 #[tokio::test]
-async fn twice_in_a_chain() {
-    let (log, directory) = (Log::default(), TempDir::new().expect("a directory"));
+async fn two_programs_in_a_chain() {
+    let log = Log::default();
+    let directory = TempDir::new().expect("a directory");
     let chain = ProxiesAndAgent::new(agent(log.clone()))
         .proxy(Program::new(&directory, "alpha"))
         .proxy(Program::new(&directory, "beta"));
@@ -66,7 +67,7 @@ async fn twice_in_a_chain() {
 }
 
 #[tokio::test]
-async fn killed_in_a_chain() {
+async fn killing_the_program_fails_the_pending_prompt() {
     let directory = TempDir::new().expect("a directory");
     let program = Program::new(&directory, "alpha");
     let child = Arc::clone(&program.child);
@@ -75,9 +76,9 @@ async fn killed_in_a_chain() {
         client.turn("hello").await?;
         let parked = client.prompt("park");
         let killed = child.lock().unwrap_or_else(PoisonError::into_inner).take();
-        killed.expect("it runs").kill().await.map_err(Error::into_internal_error)?;
-        parked.block_task().await.map(drop)
+        killed.expect("the program runs").kill().await.map_err(Error::into_internal_error)?;
+        parked.block_task().await.map(|_| ())
     });
     let end = tokio::time::timeout(DEADLINE, end).await;
-    end.expect("the client is left without an answer").expect_err("an error and no answer");
+    end.expect("the client gets an answer").expect_err("the answer is an error");
 }

@@ -1,4 +1,4 @@
-//! A chain that speaks version 2 of the protocol, with the SDK's types of that version at both ends.
+//! Tests a chain with version 2 of the protocol, with the SDK's types of that version at both ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,9 +12,9 @@ use agent_client_protocol_conductor::{ConductorImpl, ProxiesAndAgent};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::cast::{skills, within};
+use crate::fixture::{skills, within};
 
-/// What the agent was sent: the params of `session/new`, then those of each prompt.
+/// The params that the agent has received: those of `session/new`, then those of each prompt.
 type Received = Arc<Mutex<Vec<Value>>>;
 
 fn keep(received: &Received, params: &impl serde::Serialize) {
@@ -22,19 +22,20 @@ fn keep(received: &Received, params: &impl serde::Serialize) {
     received.lock().unwrap_or_else(PoisonError::into_inner).push(params);
 }
 
-/// An agent that keeps what it receives, echoes each prompt as the protocol demands, and is done.
+/// Returns an agent that keeps all params, echoes each prompt as the protocol requires, and ends the turn.
 fn agent(received: &Received) -> impl ConnectTo<Client> + use<> {
-    let (sessions, prompts) = (Arc::clone(received), Arc::clone(received));
+    let sessions = Arc::clone(received);
+    let prompts = Arc::clone(received);
     Agent
         .v2()
-        .name("cast")
+        .name("fixture")
         .on_receive_request(
             async |request: schema::InitializeRequest,
                    responder: Responder<schema::InitializeResponse>,
                    _: ConnectionTo<Client>| {
                 let mcp = schema::McpCapabilities::new().http(schema::McpHttpCapabilities::new());
                 let session = schema::SessionCapabilities::new().mcp(mcp);
-                let info = schema::Implementation::new("cast", "1");
+                let info = schema::Implementation::new("fixture", "1");
                 responder.respond(
                     schema::InitializeResponse::new(request.protocol_version, info)
                         .capabilities(schema::AgentCapabilities::new().session(session)),
@@ -74,11 +75,12 @@ fn agent(received: &Received) -> impl ConnectTo<Client> + use<> {
         )
 }
 
-/// Reads updates to the end of a turn. Returns the user's words and the agent's.
+/// Reads updates until the end of a turn. Returns the user's message and the agent's message.
 async fn turn(updates: &mut UnboundedReceiver<schema::SessionUpdate>) -> Result<(String, String)> {
-    let (mut user, mut agent) = (String::new(), String::new());
+    let mut user = String::new();
+    let mut agent = String::new();
     loop {
-        match updates.recv().await.ok_or_else(|| Error::internal_error().data("the chain is gone"))? {
+        match updates.recv().await.ok_or_else(|| Error::internal_error().data("the chain has ended"))? {
             schema::SessionUpdate::UserMessage(message) => {
                 let content = serde_json::to_value(&message).expect("JSON")["content"].take();
                 let blocks = content.as_array().into_iter().flatten();
@@ -100,11 +102,11 @@ async fn turn(updates: &mut UnboundedReceiver<schema::SessionUpdate>) -> Result<
 }
 
 #[tokio::test]
-async fn twice_in_a_chain() {
+async fn two_proxies_in_a_chain() {
     let received = Received::default();
     let chain = ProxiesAndAgent::new(agent(&received))
-        .proxy(SkillsProxy::new(skills("alpha")).policy(crate::embedded::impatient()))
-        .proxy(SkillsProxy::new(skills("beta")).policy(crate::embedded::impatient()));
+        .proxy(SkillsProxy::new(skills("alpha")).policy(crate::embedded::without_mcp_wait()))
+        .proxy(SkillsProxy::new(skills("beta")).policy(crate::embedded::without_mcp_wait()));
     let (sender, mut updates) = unbounded_channel();
     let client = Client
         .v2()
@@ -142,6 +144,6 @@ async fn twice_in_a_chain() {
     for (prompt, name) in received[2..].iter().zip(["alpha", "beta"]) {
         let prompt = prompt["prompt"].to_string();
         assert!(prompt.contains(&format!("# The body of {name}")), "{prompt}");
-        assert!(!prompt.contains(&format!("/{name}\"")), "the command itself: {prompt}");
+        assert!(!prompt.contains(&format!("/{name}\"")), "the prompt still contains the command: {prompt}");
     }
 }

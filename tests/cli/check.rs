@@ -1,4 +1,4 @@
-//! `acp-skills-proxy check`, as a person or a hook runs it.
+//! `acp-skills-proxy check`, as a user or a hook runs it.
 
 use std::{path::Path, process::Command};
 
@@ -9,7 +9,7 @@ const GOOD: &str = "---\nname: good\ndescription: Reads files.\n---\nBody\n";
 const BAD: &str = "---\nname: Bad_Name\ndescription: Use when: asked.\nversion: 1.0\n---\nBody\n";
 const FLOW: &str = "---\nname: flow\ndescription: Reads files.\nmetadata: {tags: a}\n---\nBody\n";
 
-/// A directory with these files.
+/// Creates a directory with these files.
 pub(crate) fn skills(files: &[(&str, &str)]) -> TempDir {
     let dir = tempfile::tempdir().expect("a temporary directory");
     for (path, text) in files {
@@ -20,7 +20,7 @@ pub(crate) fn skills(files: &[(&str, &str)]) -> TempDir {
     dir
 }
 
-/// `check` in a directory: its exit code, stdout and stderr.
+/// Runs `check` in a directory. Returns its exit code, stdout and stderr.
 pub(crate) fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
         .arg("check")
@@ -49,7 +49,7 @@ fn a_good_skill_passes() {
 }
 
 #[test]
-fn each_broken_rule_is_shown_where_it_is() {
+fn problems_are_shown_with_their_location() {
     let dir = skills(&[("good/SKILL.md", GOOD), ("bad/SKILL.md", BAD)]);
     check(
         &dir,
@@ -102,7 +102,7 @@ fn each_broken_rule_is_shown_where_it_is() {
 }
 
 #[test]
-fn the_reference_has_its_own_rules() {
+fn the_reference_rules_are_checked() {
     let dir = skills(&[("flow/SKILL.md", FLOW), ("bad/SKILL.md", BAD)]);
     check(
         &dir,
@@ -135,7 +135,7 @@ fn the_reference_has_its_own_rules() {
 }
 
 #[test]
-fn a_tree_is_searched() {
+fn directories_are_searched() {
     let dir = skills(&[
         ("a/good/SKILL.md", GOOD),
         ("b/good/SKILL.md", GOOD),
@@ -260,10 +260,10 @@ fn nothing_to_check() {
         &dir,
         &["."],
         expect![[r#"
-        error: there is no skill in `.`
-        hint: a skill is a directory with a file named SKILL.md
-        exit 2
-    "#]],
+            error: no skills found in `.`
+            hint: a skill is a directory with a file named SKILL.md
+            exit 2
+        "#]],
     );
     let (code, stdout, stderr) = run(dir.path(), &["missing"]);
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
@@ -271,7 +271,7 @@ fn nothing_to_check() {
 }
 
 #[test]
-fn json_is_a_promise() {
+fn json_output_is_stable() {
     let dir =
         skills(&[("good/SKILL.md", GOOD), ("bad/SKILL.md", BAD), ("prose/SKILL.md", "# No frontmatter\n")]);
     let (code, stdout, _) = run(dir.path(), &["--json", "good", "bad", "prose"]);
@@ -281,7 +281,7 @@ fn json_is_a_promise() {
         let path = skill["path"].as_str().expect("a path");
         assert!(Path::new(path).is_absolute() && path.ends_with("SKILL.md"), "{path}");
     }
-    // The system may know the temporary directory by another name.
+    // The canonical path of the temporary directory may differ from the one that we know.
     let root = value[0]["path"].as_str().and_then(|path| path.strip_suffix("SKILL.md")).expect("a path");
     let root = Path::new(root).parent().expect("a parent").to_string_lossy();
     let text = serde_json::to_string_pretty(&value).expect("JSON");
@@ -364,10 +364,10 @@ fn json_is_a_promise() {
         ]"#]].assert_eq(&text);
 }
 
-/// In a hook or in CI, whoever opens a pull request decides what `SKILL.md` is.
+/// In a hook or in CI, the author of a pull request controls `SKILL.md`, which may be a link to a secret file.
 #[cfg(unix)]
 #[test]
-fn no_line_of_another_file_is_shown() {
+fn files_outside_of_the_skill_are_not_shown() {
     use std::os::unix::fs::symlink;
     const SECRET: &str = "TOKEN=hunter2";
     let dir = skills(&[(".env", SECRET), ("good/SKILL.md", GOOD)]);
@@ -379,7 +379,7 @@ fn no_line_of_another_file_is_shown() {
         std::fs::create_dir_all(&skill).expect("a directory");
         symlink(target, skill.join("SKILL.md")).expect("a link");
     }
-    // A link within the skill is its own affair, and so is one to the whole skill.
+    // Links within a skill are allowed, and so is a link to a whole skill.
     std::fs::create_dir_all(dir.path().join("skills/own")).expect("a directory");
     std::fs::write(dir.path().join("skills/own/text.md"), GOOD.replace("good", "own")).expect("a file");
     symlink("text.md", dir.path().join("skills/own/SKILL.md")).expect("a link");

@@ -1,28 +1,28 @@
-//! What bash completes with our script. Every system that the tests run on has bash, but not the other shells.
+//! Completion with our script in bash. All systems on which the tests run have bash, but not the other shells.
 
 use std::process::Command;
 
-use crate::place::Place;
+use crate::fixture::Fixture;
 
-/// What bash offers for the last of `words`.
-fn completed(script: &str, words: &[&str]) -> Vec<String> {
+/// Returns the completions that bash offers for the last of `words`.
+fn completions(script: &str, words: &[&str]) -> Vec<String> {
     let (Some(last), Some(before)) = (words.last(), words.iter().rev().nth(1)) else { panic!("{words:?}") };
     let function = script.split_once('(').unwrap().0;
-    let asked = format!(
+    let command = format!(
         "{script}\nCOMP_WORDS=({})\nCOMP_CWORD={}\n{function} {} '{last}' '{before}'\necho \"${{COMPREPLY[@]}}\"",
         words.join(" "),
         words.len() - 1,
         words[0],
     );
-    let output = Command::new("bash").args(["--norc", "-c", &asked]).output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    said.split_whitespace().map(str::to_owned).collect()
+    let output = Command::new("bash").args(["--norc", "-c", &command]).output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
+    stdout.split_whitespace().map(str::to_owned).collect()
 }
 
 #[test]
 fn bash_completes_commands_and_their_flags() {
-    let script = String::from_utf8(Place::new().run(&["completions", "bash"]).stdout).unwrap();
+    let script = String::from_utf8(Fixture::new().run(&["completions", "bash"]).stdout).unwrap();
     for (line, expected) in [
         (&["acp-skills-proxy", "se"][..], &["search", "setup"][..]),
         (&["acp-skills-proxy", "--catalog-b"], &["--catalog-budget"]),
@@ -30,6 +30,6 @@ fn bash_completes_commands_and_their_flags() {
         (&["acp-skills-proxy", "try", "--skill", "x", "--promp"], &["--prompt"]),
         (&["acp-skills-proxy", "try", "--catalog-in", "sy"], &["system"]),
     ] {
-        assert_eq!(completed(&script, line), expected, "{line:?}");
+        assert_eq!(completions(&script, line), expected, "{line:?}");
     }
 }

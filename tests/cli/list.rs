@@ -1,4 +1,4 @@
-//! `list`: the program, its output and its exit codes.
+//! The output and the exit codes of `list`.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The program, in `dir`, with a home of its own.
+/// Runs `list` in `dir`, with the home directory `dir/home`.
 fn list(dir: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
         .arg("list")
@@ -37,7 +37,7 @@ fn write(dir: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// A named skill, the user's, the project's, scanned ones, and one that cannot be loaded.
+/// Creates a named skill, a skill of the user, one of the project, scanned skills, and an invalid skill.
 fn tree() -> (TempDir, PathBuf) {
     let root = tempfile::tempdir().unwrap();
     let dir = dunce::canonicalize(root.path()).unwrap();
@@ -61,13 +61,13 @@ fn tree() -> (TempDir, PathBuf) {
 const EVERYTHING: [&str; 8] =
     ["--skill", "named/review", "--skills", "many", "--discover", "user,project", "--trust", "project"];
 
-/// `text` without what differs between machines.
+/// Replaces everything in `text` that differs between machines.
 fn portable(text: &str, dir: &Path) -> String {
     text.replace(dir.to_str().unwrap(), "…").replace('\\', "/")
 }
 
 #[test]
-fn a_table_for_people() {
+fn skills_are_shown_in_a_table() {
     let (_root, dir) = tree();
     let text = stdout(&list(&dir, &EVERYTHING));
     expect![[r#"
@@ -76,10 +76,10 @@ fn a_table_for_people() {
         Greet   project       25     6      0  .skills/greet  Does Greet & more.
         c       scanned        0     2      0  many/c         Hidden.
 
-        3 skills; about 59 tokens in the catalog.
-        With how to use it and the 2 tools the model reads about 267 tokens before it activates anything.
-        shadowed: greet in …/home/.agents/skills/greet/SKILL.md, by the one in …/.skills/greet/SKILL.md
-        shadowed: review in …/many/a/SKILL.md, by the one in …/named/review/SKILL.md
+        3 skills, about 59 tokens in the catalog.
+        With instructions and 2 tools, the model reads about 267 tokens before it activates a skill.
+        shadowed: greet in …/home/.agents/skills/greet/SKILL.md: the skill in …/.skills/greet/SKILL.md takes precedence
+        shadowed: review in …/many/a/SKILL.md: the skill in …/named/review/SKILL.md takes precedence
         Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-lowercase]: the name `Greet` contains upper-case letters
           help: use `greet`
         Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-directory]: the name `Greet` differs from the name of its directory, `greet`
@@ -110,14 +110,14 @@ fn a_table_fits_the_terminal() {
 }
 
 #[test]
-fn json_for_scripts() {
+fn json_has_all_facts() {
     let (_root, dir) = tree();
     let args = [&EVERYTHING[..], &["--json"]].concat();
     let report: Value = serde_json::from_str(&stdout(&list(&dir, &args))).unwrap();
     let path = |path: &str| json!(dir.join(path).components().collect::<PathBuf>());
 
     let names: Vec<_> =
-        report["skills"].as_array().unwrap().iter().map(|it| (&it["name"], &it["scope"])).collect();
+        report["skills"].as_array().unwrap().iter().map(|skill| (&skill["name"], &skill["scope"])).collect();
     let expected =
         [("review", "named"), ("Greet", "project"), ("c", "scanned")].map(|(a, b)| (json!(a), json!(b)));
     assert_eq!(names, expected.iter().map(|(a, b)| (a, b)).collect::<Vec<_>>());
@@ -129,7 +129,10 @@ fn json_for_scripts() {
     assert_eq!(review["files"], 1);
     assert_eq!(review["diagnostics"], json!([]));
     assert!(review["catalogTokens"].as_u64().unwrap() > 10);
-    assert_eq!(report["skills"][2]["catalogTokens"], 0, "the model does not see it");
+    assert_eq!(
+        report["skills"][2]["catalogTokens"], 0,
+        "a skill that the model does not see needs no tokens"
+    );
     let diagnostic = &report["skills"][1]["diagnostics"][0];
     for field in ["code", "severity", "line", "column", "message", "help"] {
         assert!(diagnostic.get(field).is_some(), "{field}: {diagnostic}");
@@ -150,23 +153,27 @@ fn json_for_scripts() {
     let tools: Vec<_> = report["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
     assert_eq!(tools, ["activate_skill", "read_skill_file"]);
     let number = |value: &Value| value.as_u64().unwrap();
-    let of_tools: u64 = report["tools"].as_array().unwrap().iter().map(|tool| number(&tool["tokens"])).sum();
-    let told = number(&report["fixedTokens"]) - of_tools;
-    assert!(told > number(&report["catalog"]["tokens"]), "how to use it comes with it: {report}");
+    let tool_tokens: u64 =
+        report["tools"].as_array().unwrap().iter().map(|tool| number(&tool["tokens"])).sum();
+    let text_tokens = number(&report["fixedTokens"]) - tool_tokens;
+    assert!(
+        text_tokens > number(&report["catalog"]["tokens"]),
+        "instructions are added to the catalog: {report}"
+    );
     let without = stdout(&list(&dir, &[&args[..], &["--mcp", "off"]].concat()));
     assert_eq!(serde_json::from_str::<Value>(&without).unwrap()["tools"], json!([]));
 }
 
 #[test]
-fn filters_and_nothing() {
+fn skills_are_filtered_and_may_be_missing() {
     let (_root, dir) = tree();
     let text = stdout(&list(&dir, &["--skills", "many", "--include", "C*", "--exclude", "review"]));
     assert!(text.contains("\nc ") && !text.contains("review "), "{text}");
     let text = stdout(&list(&dir, &["--skills", "home"]));
     assert!(text.contains("\ngreet "), "{text}");
     expect![[r#"
-        There are no skills.
-        hint: name a skill with `--skill DIR`, a directory to look in with `--skills DIR`, or your own places with `--discover user`
+        No skills found.
+        hint: use `--skill DIR` for one skill, `--skills DIR` for a directory of skills, or `--discover user` for your own directories
     "#]]
     .assert_eq(&stdout(&list(&dir, &[])));
     let report: Value = serde_json::from_str(&stdout(&list(&dir, &["--json"]))).unwrap();
@@ -175,7 +182,7 @@ fn filters_and_nothing() {
 }
 
 #[test]
-fn what_is_wrong_ends_with_2() {
+fn errors_exit_with_code_2() {
     let (_root, dir) = tree();
     for args in [
         &["--skill", "many/b"][..],
@@ -190,19 +197,21 @@ fn what_is_wrong_ends_with_2() {
     }
 }
 
-/// Windows counts 260 characters, unless one asks in a certain way.
+/// On Windows, paths are limited to 260 characters unless they start with `\\?\`.
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+#[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
 fn long_paths() {
     if cfg!(windows) && std::env::var_os("WINEHOMEDIR").is_some() {
-        eprintln!("skipped: `GetFinalPathNameByHandle` of Wine knows no path of more than 260 characters");
+        eprintln!(
+            "skipped: `GetFinalPathNameByHandle` of Wine does not support paths of more than 260 characters"
+        );
         return;
     }
     let root = tempfile::tempdir().unwrap();
     let dir = dunce::canonicalize(root.path()).unwrap();
     let parts = ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(80));
     let deep = parts.iter().fold(dir.clone(), |dir, part| dir.join(part));
-    // A path of the system's own is as long as it likes.
+    // The standard library adds that prefix to long absolute paths, so the files can be created.
     fs::create_dir_all(deep.join("far")).unwrap();
     fs::write(deep.join("far/SKILL.md"), "---\nname: far\ndescription: Is far away.\n---\nRead a.md.\n")
         .unwrap();

@@ -1,4 +1,4 @@
-//! The commands for people, black box: their output and their exit codes.
+//! Tests the commands for users as a black box: their output and their exit codes.
 //!
 //! | file | owns |
 //! |---|---|
@@ -6,15 +6,15 @@
 //! | `security` | `check --security` |
 //! | `agents` | the manual's table of agents |
 //! | `documented_commands` | every command of the README and of the manual |
-//! | `completions` | what shells complete |
-//! | `permission` | what `try` and `doctor` permit an agent |
-//! | `messages` | what a newcomer is told when something is wrong |
-//! | `mistakes` | what a command line that is wrong probably meant |
-//! | `place` | where both are tried |
-//! | `progress` | what is seen on a terminal while work takes long |
-//! | `reference` | the manual's pages with every flag and every key |
-//! | `setup` | the settings of editors, changed and changed back |
-//! | `terminal` | what a terminal gets, and when nobody reads |
+//! | `completions` | completion in bash |
+//! | `permission` | the answers of `try` and `doctor` to permission requests |
+//! | `messages` | messages about missing agents, skills and files |
+//! | `mistakes` | hints for wrong command lines |
+//! | `fixture` | a home directory with skills for `messages` and `mistakes` |
+//! | `progress` | progress on a terminal while a command takes long |
+//! | `reference` | the manual's pages with all flags and all configuration keys |
+//! | `setup` | changing the settings of editors, and undoing it |
+//! | `terminal` | control characters in output, and closed pipes |
 //! | `readme_commands` | `try`, `doctor` and `search` |
 
 mod agents;
@@ -22,12 +22,12 @@ mod check;
 #[cfg(unix)]
 mod completions;
 mod documented_commands;
+mod fixture;
 mod list;
 mod messages;
 mod mistakes;
 #[cfg(unix)]
 mod permission;
-mod place;
 #[cfg(unix)]
 mod progress;
 mod readme_commands;

@@ -1,4 +1,4 @@
-//! What a newcomer is told: the first five minutes, with all that can go wrong in them.
+//! Messages for new users: help, warnings and errors about agents, skills, paths and configuration files.
 
 use std::{
     fs,
@@ -9,14 +9,14 @@ use std::{
 use expect_test::expect;
 use serde_json::Value;
 
-use crate::place::Place;
+use crate::fixture::Fixture;
 
 #[test]
-fn help_is_had_in_every_way() {
-    let place = Place::new();
-    let help = place.said(&["--help"]);
-    assert_eq!(place.said(&["help"]), help);
-    assert_eq!(place.said(&["help", "try"]), place.said(&["try", "--help"]));
+fn all_ways_to_get_help_print_the_same() {
+    let fixture = Fixture::new();
+    let help = fixture.output(&["--help"]);
+    assert_eq!(fixture.output(&["help"]), help);
+    assert_eq!(fixture.output(&["help", "try"]), fixture.output(&["try", "--help"]));
     for width in [50, 80, 100] {
         let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
             .args(["list", "-h"])
@@ -26,7 +26,7 @@ fn help_is_had_in_every_way() {
             .output()
             .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        // Examples are lines of their own, and stay.
+        // Examples are not wrapped.
         let (flags, _) = text.split_once("Examples:").unwrap();
         let widest = flags.lines().map(|line| line.chars().count()).max().unwrap();
         assert!((width / 2..=width).contains(&widest), "{widest} of {width}: {text}");
@@ -34,83 +34,83 @@ fn help_is_had_in_every_way() {
 }
 
 #[test]
-fn agents_that_do_not_start() {
-    let place = Place::new();
-    let said = place.said(&["--skills", "skills", "--", "no-such-agent-here"]);
+fn a_hint_explains_why_an_agent_does_not_start() {
+    let fixture = Fixture::new();
+    let output = fixture.output(&["--skills", "skills", "--", "no-such-agent-here"]);
     assert!(
-        said.contains("cannot start the agent `no-such-agent-here`") && said.ends_with("exit 127\n"),
-        "{said}"
+        output.contains("cannot start the agent `no-such-agent-here`") && output.ends_with("exit 127\n"),
+        "{output}"
     );
     let path = std::env::var("PATH").unwrap().replace('\\', "/");
-    assert!(said.contains(&format!("it is not in PATH, which is {path}")), "{said}");
-    let said = place.said(&["--skills", "skills", "--", "npx -y some-agent"]);
-    assert!(said.contains("these are 3 words in one: write `-- npx -y some-agent`"), "{said}");
-    assert!(said.contains(r#""npx", "-y", "some-agent""#), "{said}");
-    let said = place.said(&["--skills", "skills", "--", "./bin/agent"]);
-    assert!(said.contains("there is no such file from … on"), "{said}");
+    assert!(output.contains(&format!("the program is not in PATH, which is {path}")), "{output}");
+    let output = fixture.output(&["--skills", "skills", "--", "npx -y some-agent"]);
+    assert!(output.contains("pass it as separate arguments: `-- npx -y some-agent`"), "{output}");
+    assert!(output.contains(r#""npx", "-y", "some-agent""#), "{output}");
+    let output = fixture.output(&["--skills", "skills", "--", "./bin/agent"]);
+    assert!(output.contains("the file does not exist in …"), "{output}");
     if cfg!(unix) {
-        place.write("agent.sh", "exit 0\n");
-        let said = place.said(&["--skills", "skills", "--", "./agent.sh"]);
-        assert!(said.contains("`chmod +x ./agent.sh`") && said.ends_with("exit 126\n"), "{said}");
+        fixture.write("agent.sh", "exit 0\n");
+        let output = fixture.output(&["--skills", "skills", "--", "./agent.sh"]);
+        assert!(output.contains("`chmod +x ./agent.sh`") && output.ends_with("exit 126\n"), "{output}");
     }
-    let said = place.said(&["doctor", "--skills", "skills", "--", "no-such-agent-here"]);
-    assert!(said.contains("hint: it is not in PATH") && said.ends_with("exit 1\n"), "{said}");
+    let output = fixture.output(&["doctor", "--skills", "skills", "--", "no-such-agent-here"]);
+    assert!(output.contains("hint: the program is not in PATH") && output.ends_with("exit 1\n"), "{output}");
 }
 
 #[test]
-fn skills_that_are_not_there() {
-    let place = Place::new();
-    place.check(&["list"], expect![[r#"
-        There are no skills.
-        hint: name a skill with `--skill DIR`, a directory to look in with `--skills DIR`, or your own places with `--discover user`
+fn missing_and_invalid_skills() {
+    let fixture = Fixture::new();
+    fixture.check(&["list"], expect![[r#"
+        No skills found.
+        hint: use `--skill DIR` for one skill, `--skills DIR` for a directory of skills, or `--discover user` for your own directories
         exit 0
     "#]]);
-    place.check(&["list", "empty"], expect![[r#"
-        There are no skills.
+    fixture.check(&["list", "empty"], expect![[r#"
+        No skills found.
         hint: there is no skill in …/empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
         exit 0
     "#]]);
-    place.check(
+    fixture.check(
         &["list", "--skills", "skills", "--include", "pfd"],
         expect![[r#"
-        There are no skills.
-        hint: `--include` and `--exclude` leave no skill in skills, which has `docx`, `pdf`
-        exit 0
-    "#]],
+            No skills found.
+            hint: `--include` and `--exclude` leave no skill in skills, which has `docx`, `pdf`
+            exit 0
+        "#]],
     );
-    place.check(&["list", "skills", "empty"], expect![[r#"
+    fixture.check(&["list", "skills", "empty"], expect![[r#"
         NAME  SCOPE    CATALOG  BODY  FILES  WHERE        DESCRIPTION
         docx  scanned       22     2      0  skills/docx  Reads docx.
         pdf   scanned       21     2      0  skills/pdf   Reads pdf.
 
-        2 skills; about 52 tokens in the catalog.
-        With how to use it and the 2 tools the model reads about 259 tokens before it activates anything.
+        2 skills, about 52 tokens in the catalog.
+        With instructions and 2 tools, the model reads about 259 tokens before it activates a skill.
         missing: there is no skill in …/empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
         exit 0
     "#]]);
-    let said = place.said(&["list", "nowhere"]);
-    assert!(said.starts_with("error: cannot list `nowhere`: ") && said.ends_with("exit 2\n"), "{said}");
-    place.check(&["try", "--skills", "empty"], expect![[r#"
-        error: there is no skill to try
+    let output = fixture.output(&["list", "nowhere"]);
+    assert!(output.starts_with("error: cannot list `nowhere`: ") && output.ends_with("exit 2\n"), "{output}");
+    fixture.check(&["try", "--skills", "empty"], expect![[r#"
+        error: no skills found
         hint: there is no skill in empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
         exit 2
     "#]]);
-    place.check(&["search", "--skills", "empty", "word"], expect![[r#"
-        error: there is no skill to search
+    fixture.check(&["search", "--skills", "empty", "word"], expect![[r#"
+        error: no skills found
         hint: there is no skill in empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
         exit 2
     "#]]);
-    place.check(
+    fixture.check(
         &["--skill", "skills", "--", "agent"],
         expect![[r#"
             error: cannot load the skill in …/skills
               …/skills: error[no-skill-md]: the directory has no SKILL.md
                 help: use the directory of a single skill; to use a directory with several skills, scan it
-            hint: there are skills below it (2): `--skills …/skills` takes all of them, in a configuration `roots`
+            hint: the directory contains 2 skills; use `--skills …/skills`, or `roots` in a configuration file, to use all of them
             exit 2
         "#]],
     );
-    place.check(
+    fixture.check(
         &["--skill", "skills/pdf/nothing.md", "--", "agent"],
         expect![[r#"
         error: cannot load the skill in …/skills/pdf/nothing.md
@@ -118,24 +118,24 @@ fn skills_that_are_not_there() {
         exit 2
     "#]],
     );
-    place.write("broken/x/SKILL.md", "---\nname: x\n---\nBody\n");
-    place.check(
+    fixture.write("broken/x/SKILL.md", "---\nname: x\n---\nBody\n");
+    fixture.check(
         &["try", "--skills", "broken"],
         expect![[r#"
-        error: there is no skill to try
-        hint: 1 skill cannot be loaded: `acp-skills-proxy check …/broken/x` says why
-        exit 2
-    "#]],
+            error: no skills found
+            hint: 1 skill cannot be loaded; run `acp-skills-proxy check …/broken/x` to see why
+            exit 2
+        "#]],
     );
 }
 
 #[test]
-fn the_proxy_warns_of_what_is_not_there() {
-    let place = Place::new();
-    place.write("broken/x/SKILL.md", "---\nname: x\n---\nBody\n");
-    // With a session, which is when the skills are looked at.
-    let log = place.dir.join("log");
-    let said = place.said(&[
+fn the_proxy_warns_about_missing_and_invalid_skills() {
+    let fixture = Fixture::new();
+    fixture.write("broken/x/SKILL.md", "---\nname: x\n---\nBody\n");
+    // Open a session, because skills are loaded only then.
+    let log = fixture.dir.join("log");
+    let output = fixture.output(&[
         "try",
         "--skills",
         "skills",
@@ -146,8 +146,8 @@ fn the_proxy_warns_of_what_is_not_there() {
         "--log-file",
         log.to_str().unwrap(),
     ]);
-    assert!(said.ends_with("exit 0\n"), "{said}");
-    let log = fs::read_to_string(log).unwrap().replace(place.dir.to_str().unwrap(), "…").replace('\\', "/");
+    assert!(output.ends_with("exit 0\n"), "{output}");
+    let log = fs::read_to_string(log).unwrap().replace(fixture.dir.to_str().unwrap(), "…").replace('\\', "/");
     assert!(
         log.contains("WARN there is no skill in empty: a skill is a directory with a file named SKILL.md"),
         "{log}"
@@ -158,30 +158,30 @@ fn the_proxy_warns_of_what_is_not_there() {
     );
 }
 
-/// A proxy that adds nothing works as well, so whoever forgot to name skills would wait for them.
+/// Without the warning, a user who forgot to name skills would not notice it, because the proxy works without skills.
 #[cfg(unix)]
 #[test]
-fn the_proxy_warns_when_nothing_is_named() {
-    let place = Place::new();
-    let warning = "WARN no skills are named, so the agent gets none: name a skill with `--skill DIR`";
-    let said = place.said(&["--", "cat"]);
-    assert!(said.contains(warning) && said.ends_with("exit 0\n"), "{said}");
-    let said = place.said(&["--skills", "skills", "--", "cat"]);
-    assert!(!said.contains("WARN"), "{said}");
-    let said = place.said(&["--discover", "project", "--", "cat"]);
-    assert!(!said.contains("WARN"), "{said}");
+fn the_proxy_warns_if_no_skills_are_named() {
+    let fixture = Fixture::new();
+    let warning = "WARN no skills are selected, so the agent gets none; use `--skill DIR` for one skill";
+    let output = fixture.output(&["--", "cat"]);
+    assert!(output.contains(warning) && output.ends_with("exit 0\n"), "{output}");
+    let output = fixture.output(&["--skills", "skills", "--", "cat"]);
+    assert!(!output.contains("WARN"), "{output}");
+    let output = fixture.output(&["--discover", "project", "--", "cat"]);
+    assert!(!output.contains("WARN"), "{output}");
 }
 
 #[test]
-fn paths_that_no_shell_expands() {
-    let place = Place::new();
+fn home_directories_in_paths_are_expanded() {
+    let fixture = Fixture::new();
     let found = |arguments: &[&str]| {
-        let output = place.run(arguments);
+        let output = fixture.run(arguments);
         let report: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|_| panic!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr)));
         report["skills"][0]["name"].as_str().map(str::to_owned)
     };
-    place.write("home/c.yaml", "skills: [~/skills/greet]\nstate: ~/state\n");
+    fixture.write("home/c.yaml", "skills: [~/skills/greet]\nstate: ~/state\n");
     for arguments in [
         &["list", "--json", "--skill", "~/skills/greet"][..],
         &["list", "--json", "--skills", "$HOME/skills"],
@@ -190,21 +190,21 @@ fn paths_that_no_shell_expands() {
     ] {
         assert_eq!(found(arguments).as_deref(), Some("greet"), "{arguments:?}");
     }
-    let said = place.said(&["check", "~/skills"]);
-    assert!(said.starts_with("1 skill checked"), "{said}");
-    let said = place.said(&["--skills", "skills", "--", "~/bin/agent", "~/x"]);
-    assert!(said.contains("cannot start the agent `…/home/bin/agent`"), "{said}");
-    let said = place.said(&["list", "skills", "--log-file", "~/nowhere/log"]);
+    let output = fixture.output(&["check", "~/skills"]);
+    assert!(output.starts_with("1 skill checked"), "{output}");
+    let output = fixture.output(&["--skills", "skills", "--", "~/bin/agent", "~/x"]);
+    assert!(output.contains("cannot start the agent `…/home/bin/agent`"), "{output}");
+    let output = fixture.output(&["list", "skills", "--log-file", "~/nowhere/log"]);
     assert!(
-        said.contains("cannot write the log to …/home/nowhere/log: ") && said.ends_with("exit 2\n"),
-        "{said}"
+        output.contains("cannot write the log to …/home/nowhere/log: ") && output.ends_with("exit 2\n"),
+        "{output}"
     );
 }
 
 #[test]
-fn a_list_of_paths() {
-    let place = Place::new();
-    place.check(
+fn several_paths_are_listed() {
+    let fixture = Fixture::new();
+    fixture.check(
         &["list", "skills/pdf/SKILL.md", "skills/docx", "~/skills"],
         expect![[r#"
             NAME   SCOPE    CATALOG  BODY  FILES  WHERE              DESCRIPTION
@@ -212,36 +212,36 @@ fn a_list_of_paths() {
             docx   scanned       22     2      0  skills/docx        Reads docx.
             greet  scanned       21     2      0  home/skills/greet  Greets.
 
-            3 skills; about 73 tokens in the catalog.
-            With how to use it and the 2 tools the model reads about 282 tokens before it activates anything.
+            3 skills, about 73 tokens in the catalog.
+            With instructions and 2 tools, the model reads about 282 tokens before it activates a skill.
             exit 0
         "#]],
     );
 }
 
-/// Public repositories keep skills in hidden directories; version control and package managers keep other things there.
+/// Public repositories have skills in hidden directories. The directories of version control and package managers are skipped.
 #[test]
-fn hidden_directories() {
-    let place = Place::new();
+fn skills_in_hidden_directories_are_found() {
+    let fixture = Fixture::new();
     for dir in [".curated", ".claude/skills", ".agents/skills", ".git", "node_modules", ".venv"] {
         let name = dir.trim_start_matches('.').replace(['/', '_'], "-");
-        place.write(
+        fixture.write(
             &format!("repository/{dir}/{name}/SKILL.md"),
             &format!("---\nname: {name}\ndescription: Is in a hidden directory.\n---\nBody\n"),
         );
     }
-    place.check(&["list", "--skills", "repository"], expect![[r#"
+    fixture.check(&["list", "--skills", "repository"], expect![[r#"
         NAME           SCOPE    CATALOG  BODY  FILES  WHERE                                    DESCRIPTION
         agents-skills  scanned       27     2      0  repository/.agents/skills/agents-skills  Is in a hidden directory.
         claude-skills  scanned       27     2      0  repository/.claude/skills/claude-skills  Is in a hidden directory.
         curated        scanned       26     2      0  repository/.curated/curated              Is in a hidden directory.
 
-        3 skills; about 90 tokens in the catalog.
-        With how to use it and the 2 tools the model reads about 304 tokens before it activates anything.
+        3 skills, about 90 tokens in the catalog.
+        With instructions and 2 tools, the model reads about 304 tokens before it activates a skill.
         exit 0
     "#]]);
-    // The same files.
-    place.check(
+    // `check` finds the same skills.
+    fixture.check(
         &["check", "repository"],
         expect![[r#"
         3 skills checked: 0 errors, 0 warnings
@@ -251,10 +251,10 @@ fn hidden_directories() {
 }
 
 #[test]
-fn configurations() {
-    let place = Place::new();
-    place.write("c.yaml", "catlog_in: prompt\n");
-    place.check(
+fn invalid_configuration_files() {
+    let fixture = Fixture::new();
+    fixture.write("c.yaml", "catlog_in: prompt\n");
+    fixture.check(
         &["--config", "c.yaml", "--", "agent"],
         expect![[r#"
         error: c.yaml:1:1: there is no key `catlog_in`
@@ -262,8 +262,8 @@ fn configurations() {
         exit 2
     "#]],
     );
-    place.write("c.yaml", "agent: a\n  mcp: b\n");
-    place.check(
+    fixture.write("c.yaml", "agent: a\n  mcp: b\n");
+    fixture.check(
         &["list", "--config", "c.yaml"],
         expect![[r#"
             error: c.yaml:2:6: this is not valid YAML: mapping values are not allowed in this context
@@ -271,15 +271,18 @@ fn configurations() {
             exit 2
         "#]],
     );
-    let said = place.said(&["list", "--config", "nowhere.yaml"]);
-    assert!(said.starts_with("error: cannot read nowhere.yaml: ") && said.ends_with("exit 2\n"), "{said}");
+    let output = fixture.output(&["list", "--config", "nowhere.yaml"]);
+    assert!(
+        output.starts_with("error: cannot read nowhere.yaml: ") && output.ends_with("exit 2\n"),
+        "{output}"
+    );
 }
 
 #[test]
 fn a_misspelled_field() {
-    let place = Place::new();
-    place.write("x/SKILL.md", "---\nname: x\ndescripton: Reads files.\n---\nBody\n");
-    place.check(
+    let fixture = Fixture::new();
+    fixture.write("x/SKILL.md", "---\nname: x\ndescripton: Reads files.\n---\nBody\n");
+    fixture.check(
         &["check", "x"],
         expect![[r#"
         error[description-missing]: the skill has no description
@@ -306,8 +309,8 @@ fn a_misspelled_field() {
 
 #[test]
 fn files_that_cannot_be_written() {
-    let place = Place::new();
-    place.write("file", "");
+    let fixture = Fixture::new();
+    fixture.write("file", "");
     for (arguments, what) in [
         (&["list", "skills", "--log-file", "file/log"][..], "cannot write the log to file/log: "),
         (&["try", "--skills", "skills", "--events", "file/events"], "cannot write events to file/events: "),
@@ -317,55 +320,65 @@ fn files_that_cannot_be_written() {
         ),
         (&["man", "file/pages"], "cannot write to file/pages: "),
     ] {
-        let said = place.said(arguments);
+        let output = fixture.output(arguments);
         assert!(
-            said.starts_with(&format!("error: {what}")) && said.ends_with("exit 2\n"),
-            "{arguments:?}: {said}"
+            output.starts_with(&format!("error: {what}")) && output.ends_with("exit 2\n"),
+            "{arguments:?}: {output}"
         );
     }
 }
 
 #[test]
-fn a_doctor_with_a_limit() {
-    let place = Place::new();
-    let said = place.said(&["doctor", "--skills", "skills"]);
+fn doctor_has_a_timeout() {
+    let fixture = Fixture::new();
+    let output = fixture.output(&["doctor", "--skills", "skills"]);
     assert!(
-        said.contains("Skills work with the built-in agent. To look at yours, put its command after `--`"),
-        "{said}"
+        output.contains(
+            "Skills work with the built-in agent. To test your own agent, put its command after `--`"
+        ),
+        "{output}"
     );
     if cfg!(unix) {
-        let said = place.said(&["doctor", "--skills", "skills", "--timeout", "0.2", "--", "sleep", "600"]);
+        let output =
+            fixture.output(&["doctor", "--skills", "skills", "--timeout", "0.2", "--", "sleep", "600"]);
         assert!(
-            said.contains("not done after 0.2 s: waiting for the agent's answer to initialize"),
-            "{said}"
+            output.contains("timed out after 0.2 s while waiting for the agent's answer to initialize"),
+            "{output}"
         );
         assert!(
-            said.contains("hint: `--timeout SECONDS` waits longer") && said.ends_with("exit 1\n"),
-            "{said}"
+            output.contains("hint: use `--timeout SECONDS` to wait longer") && output.ends_with("exit 1\n"),
+            "{output}"
         );
     }
 }
 
 #[test]
-fn trying_leaves_a_record() {
-    let place = Place::new();
-    let said =
-        place.said(&["try", "--skills", "skills", "--prompt", "Read the pdf", "--events", "events.jsonl"]);
-    assert!(said.ends_with("exit 0\n"), "{said}");
-    let report = place.said(&["report", "events.jsonl"]);
+fn try_writes_events() {
+    let fixture = Fixture::new();
+    let output = fixture.output(&[
+        "try",
+        "--skills",
+        "skills",
+        "--prompt",
+        "Read the pdf",
+        "--events",
+        "events.jsonl",
+    ]);
+    assert!(output.ends_with("exit 0\n"), "{output}");
+    let report = fixture.output(&["report", "events.jsonl"]);
     assert!(report.contains("1 session") && report.contains("pdf"), "{report}");
 }
 
 #[test]
-fn for_packages() {
-    let place = Place::new();
+fn completions_and_man_pages_for_packages() {
+    let fixture = Fixture::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let script = place.said(&["completions", shell]);
+        let script = fixture.output(&["completions", shell]);
         assert!(script.contains("catalog-budget") && script.contains("doctor"), "{shell}: {script}");
         assert!(!script.contains("(internal)"), "{shell}: {script}");
     }
-    assert!(place.said(&["man", "pages"]).ends_with("exit 0\n"));
-    let mut pages: Vec<_> = fs::read_dir(place.dir.join("pages"))
+    assert!(fixture.output(&["man", "pages"]).ends_with("exit 0\n"));
+    let mut pages: Vec<_> = fs::read_dir(fixture.dir.join("pages"))
         .unwrap()
         .map(|page| page.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -388,15 +401,15 @@ fn for_packages() {
         "",
     ];
     assert_eq!(pages, commands.map(|name| format!("acp-skills-proxy{name}.1")));
-    let version = place.said(&["--version"]);
+    let version = fixture.output(&["--version"]);
     let start = concat!("acp-skills-proxy ", env!("CARGO_PKG_VERSION"));
     assert!(version.starts_with(start) && version.lines().count() == 2, "{version}");
 }
 
 #[test]
-fn this_directory_is_as_good_as_any() {
-    let place = Place::new();
-    let said = |dir: &Path| {
+fn the_current_directory_can_be_listed() {
+    let fixture = Fixture::new();
+    let list = |dir: &Path| {
         let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
             .args(["list", "."])
             .current_dir(dir)
@@ -405,6 +418,6 @@ fn this_directory_is_as_good_as_any() {
             .unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(said(&place.dir.join("skills")).contains("\npdf "));
-    assert!(said(&place.dir.join("skills/pdf")).contains("\npdf "));
+    assert!(list(&fixture.dir.join("skills")).contains("\npdf "));
+    assert!(list(&fixture.dir.join("skills/pdf")).contains("\npdf "));
 }

@@ -1,13 +1,13 @@
-//! Command lines as people type them who have not read the manual, and what they are told.
+//! Hints for wrong command lines, as users type them who have not read the manual.
 
 use expect_test::expect;
 
-use crate::place::Place;
+use crate::fixture::Fixture;
 
 #[test]
 fn wrong_command_lines() {
-    let place = Place::new();
-    place.check(
+    let fixture = Fixture::new();
+    fixture.check(
         &["lst"],
         expect![[r#"
             error: unknown command `lst`
@@ -15,12 +15,12 @@ fn wrong_command_lines() {
             exit 2
         "#]],
     );
-    place.check(&["--skill", "skills/pdf", "claude-agent-acp", "--acp"], expect![[r#"
+    fixture.check(&["--skill", "skills/pdf", "claude-agent-acp", "--acp"], expect![[r#"
         error: unexpected argument `claude-agent-acp`
         hint: put the command of the agent after `--`: acp-skills-proxy --skill skills/pdf -- claude-agent-acp --acp
         exit 2
     "#]]);
-    place.check(
+    fixture.check(
         &["try", "--skill", "skills/pdf", "npx", "-y", "x"],
         expect![[r#"
             error: unexpected argument `npx`
@@ -28,7 +28,7 @@ fn wrong_command_lines() {
             exit 2
         "#]],
     );
-    place.check(
+    fixture.check(
         &["--skills", "skills", "home/skills"],
         expect![[r#"
             error: unexpected argument `home/skills`
@@ -36,7 +36,7 @@ fn wrong_command_lines() {
             exit 2
         "#]],
     );
-    place.check(
+    fixture.check(
         &["doctor", "help"],
         expect![[r#"
             error: unexpected argument `help`
@@ -44,7 +44,7 @@ fn wrong_command_lines() {
             exit 2
         "#]],
     );
-    place.check(
+    fixture.check(
         &["list", "--skils", "skills"],
         expect![[r#"
         error: unexpected argument '--skils' found
@@ -57,18 +57,18 @@ fn wrong_command_lines() {
         exit 2
     "#]],
     );
-    place.check(&[], expect![[r#"
-        error: there is no agent to run
-        hint: the agent command goes after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or into `agent` of --config FILE; only an ACP conductor starts the proxy without one
+    fixture.check(&[], expect![[r#"
+        error: no agent to run
+        hint: put the agent's command after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or set `agent` in the configuration file; only an ACP conductor can run the proxy without an agent
         exit 2
     "#]]);
 }
 
 #[test]
-fn commands_and_their_words() {
-    let place = Place::new();
-    place.write("c.yaml", "roots: [skills]\n");
-    place.check(
+fn wrong_commands_and_arguments() {
+    let fixture = Fixture::new();
+    fixture.write("c.yaml", "roots: [skills]\n");
+    fixture.check(
         &["version"],
         expect![[r#"
             error: unexpected argument `version`
@@ -76,7 +76,7 @@ fn commands_and_their_words() {
             exit 2
         "#]],
     );
-    place.check(
+    fixture.check(
         &["help", "lst"],
         expect![[r#"
             error: unknown command `lst`
@@ -84,7 +84,7 @@ fn commands_and_their_words() {
             exit 2
         "#]],
     );
-    place.check(
+    fixture.check(
         &["help", "nothing"],
         expect![[r#"
             error: unknown command `nothing`
@@ -92,7 +92,7 @@ fn commands_and_their_words() {
             exit 2
         "#]],
     );
-    place.check(
+    fixture.check(
         &["--config", "c.yaml", "list", "--json"],
         expect![[r#"
             error: unexpected argument `list`
@@ -100,7 +100,7 @@ fn commands_and_their_words() {
             exit 2
         "#]],
     );
-    place.check(
+    fixture.check(
         &["try", "--skill", "skills/pdf", "Read my pdf"],
         expect![[r#"
         error: unexpected argument `Read my pdf`
@@ -108,7 +108,7 @@ fn commands_and_their_words() {
         exit 2
     "#]],
     );
-    place.check(
+    fixture.check(
         &["try", "--skill", "skills/pdf", "--prompt", "Read", "my", "pdf", "--", "x"],
         expect![[r#"
         error: unexpected argument `my`
@@ -116,7 +116,7 @@ fn commands_and_their_words() {
         exit 2
     "#]],
     );
-    place.check(
+    fixture.check(
         &["--allow-scripts", "yes", "--", "x"],
         expect![[r#"
             error: unexpected argument `yes`
@@ -124,7 +124,7 @@ fn commands_and_their_words() {
             exit 2
         "#]],
     );
-    place.check(
+    fixture.check(
         &["setup", "zed", "jetbrains"],
         expect![[r#"
             error: unexpected argument `jetbrains`
@@ -132,27 +132,27 @@ fn commands_and_their_words() {
             exit 2
         "#]],
     );
-    place.check(
+    fixture.check(
         &["search", "--skills", "skills", "nothing"],
         expect![[r#"
-        none of 2 skills fits `nothing`
-        exit 1
-    "#]],
+            none of 2 skills matches `nothing`
+            exit 1
+        "#]],
     );
-    place.check(
+    fixture.check(
         &["search", "--skills", "skills", "nothing", "--json"],
         expect![[r#"
         []
         exit 1
     "#]],
     );
-    let said = place.said(&["add", "skills"]);
+    let output = fixture.output(&["add", "skills"]);
     assert!(
-        said.contains("a directory needs no source: `--skills skills`") && said.ends_with("exit 2\n"),
-        "{said}"
+        output.contains("for a directory, use `--skills skills`") && output.ends_with("exit 2\n"),
+        "{output}"
     );
-    // Nothing of ours is in it.
-    place.check(
+    // The file exists, but contains no events.
+    fixture.check(
         &["report", "skills/pdf/SKILL.md"],
         expect![[r#"
             There are no events.
@@ -170,8 +170,8 @@ fn commands_and_their_words() {
 
 #[test]
 fn flags_of_other_programs() {
-    let place = Place::new();
-    place.check(
+    let fixture = Fixture::new();
+    fixture.check(
         &["list", "skills", "-v"],
         expect![[r#"
             error: unknown flag `-v`
@@ -179,7 +179,7 @@ fn flags_of_other_programs() {
             exit 2
         "#]],
     );
-    place.check(
+    fixture.check(
         &["setup", "zed", "--dry-run"],
         expect![[r#"
             error: unknown flag `--dry-run`
@@ -187,7 +187,7 @@ fn flags_of_other_programs() {
             exit 2
         "#]],
     );
-    place.check(
+    fixture.check(
         &["--nothing", "--", "agent"],
         expect![[r#"
         error: unexpected argument '--nothing' found
@@ -202,54 +202,60 @@ fn flags_of_other_programs() {
 }
 
 #[test]
-fn names_of_new_skills() {
-    let place = Place::new();
-    place.check(
+fn invalid_names_of_new_skills() {
+    let fixture = Fixture::new();
+    fixture.check(
         &["init", "Foo"],
         expect![[r#"
-        error: `Foo` cannot be a skill: Skill name 'Foo' must be lowercase
-        hint: did you mean `acp-skills-proxy init foo`?
-        exit 2
-    "#]],
+            error: cannot create the skill `Foo`: Skill name 'Foo' must be lowercase
+            hint: did you mean `acp-skills-proxy init foo`?
+            exit 2
+        "#]],
     );
-    place.check(&["init", "my skill"], expect![[r#"
-        error: `my skill` cannot be a skill: Skill name 'my skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
+    fixture.check(&["init", "my skill"], expect![[r#"
+        error: cannot create the skill `my skill`: Skill name 'my skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
         hint: did you mean `acp-skills-proxy init my-skill`?
         exit 2
     "#]]);
-    place.check(&["init", "../other/my_skill"], expect![[r#"
-        error: `../other/my_skill` cannot be a skill: Skill name '../other/my_skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
+    fixture.check(&["init", "../other/my_skill"], expect![[r#"
+        error: cannot create the skill `../other/my_skill`: Skill name '../other/my_skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
         hint: did you mean `acp-skills-proxy init my-skill --in ../other/`?
         exit 2
     "#]]);
-    place.check(
+    fixture.check(
         &["init", ""],
         expect![[r#"
-        error: `` cannot be a skill: Field 'name' must be a non-empty string
-        exit 2
-    "#]],
+            error: cannot create the skill ``: Field 'name' must be a non-empty string
+            exit 2
+        "#]],
     );
-    place.check(
+    fixture.check(
         &["init", "pdf", "--in", "skills"],
         expect![[r#"
-        error: there is a skills/pdf already
-        hint: nothing was changed; give the skill another name, or another place with `--in DIR`
-        exit 2
-    "#]],
+            error: skills/pdf already exists
+            hint: nothing was changed; choose another name, or another directory with `--in DIR`
+            exit 2
+        "#]],
     );
 }
 
-/// What is made can be seen at work at once, and nothing in it fails.
+/// A new skill works immediately: `try` and `eval` run it without changes.
 #[test]
-fn a_new_skill_is_tried() {
-    let place = Place::new();
-    let said = place.said(&["init", "notes"]);
-    assert!(said.contains("acp-skills-proxy try --skill ./notes"), "{said}");
-    let said = place.said(&["try", "--skill", "./notes", "--prompt", "Take notes"]);
-    assert!(said.contains("I activated the skill `notes`: notes.") && !said.contains("failed"), "{said}");
-    let said = place.said(&["eval", "notes", "--only", "queries", "--runs", "1", "--dry-run"]);
-    assert!(said.starts_with("notes: 4 queries and 0 tasks, once each: 4 runs, at most 4 turns\n"), "{said}");
-    place.check(
+fn a_new_skill_works() {
+    let fixture = Fixture::new();
+    let output = fixture.output(&["init", "notes"]);
+    assert!(output.contains("acp-skills-proxy try --skill ./notes"), "{output}");
+    let output = fixture.output(&["try", "--skill", "./notes", "--prompt", "Take notes"]);
+    assert!(
+        output.contains("I activated the skill `notes`: notes.") && !output.contains("failed"),
+        "{output}"
+    );
+    let output = fixture.output(&["eval", "notes", "--only", "queries", "--runs", "1", "--dry-run"]);
+    assert!(
+        output.starts_with("notes: 4 queries and 0 tasks, once each: 4 runs, at most 4 turns\n"),
+        "{output}"
+    );
+    fixture.check(
         &["eval", "skills"],
         expect![[r#"
         error: cannot load the skill …/skills: error[no-skill-md]: the directory has no SKILL.md
@@ -260,18 +266,18 @@ fn a_new_skill_is_tried() {
 }
 
 #[test]
-fn paths_that_are_something_else() {
-    let place = Place::new();
-    place.write("file", "text\n");
-    place.check(
+fn paths_of_the_wrong_kind() {
+    let fixture = Fixture::new();
+    fixture.write("file", "text\n");
+    fixture.check(
         &["list", "file"],
         expect![[r#"
-        error: `file` is no SKILL.md
-        hint: name a directory to look in, or that of a skill
-        exit 2
-    "#]],
+            error: `file` is not a SKILL.md
+            hint: name a skill's directory, or a directory to search for skills
+            exit 2
+        "#]],
     );
-    place.check(
+    fixture.check(
         &["list", "--skill", "file"],
         expect![[r#"
         error: cannot load the skill in …/file
@@ -280,71 +286,71 @@ fn paths_that_are_something_else() {
         exit 2
     "#]],
     );
-    place.check(
+    fixture.check(
         &["list", "--skills", "file"],
         expect![[r#"
-        error: cannot look for skills in file: there is no such directory
-        hint: it is a file; `--skills` takes a directory to look in, `--skill` that of one skill
-        exit 2
-    "#]],
+            error: cannot look for skills in file: there is no such directory
+            hint: the path is a file; `--skills` takes a directory to search, and `--skill` takes the directory of a skill
+            exit 2
+        "#]],
     );
-    place.check(
+    fixture.check(
         &["list", "--skills", "$WORK/skills"],
         expect![[r#"
-        error: cannot look for skills in $WORK/skills: there is no such directory
-        hint: of what a shell expands, only `~` and `$HOME` are: write out what `$WORK` stands for
-        exit 2
-    "#]],
+            error: cannot look for skills in $WORK/skills: there is no such directory
+            hint: only `~` and `$HOME` are expanded here; replace `$WORK` with its value
+            exit 2
+        "#]],
     );
-    place.check(
+    fixture.check(
         &["list", "--skill", "~somebody/skills"],
         expect![[r#"
-        error: cannot load the skill in …/~somebody/skills
-          …/~somebody/skills: error[no-such-directory]: there is no such directory
-        hint: of what a shell expands, only `~` and `$HOME` are: write out what `~somebody` stands for
-        exit 2
-    "#]],
+            error: cannot load the skill in …/~somebody/skills
+              …/~somebody/skills: error[no-such-directory]: there is no such directory
+            hint: only `~` and `$HOME` are expanded here; replace `~somebody` with its value
+            exit 2
+        "#]],
     );
-    let said = place.said(&["check", "$WORK/skills"]);
-    assert!(said.contains("write out what `$WORK` stands for") && said.ends_with("exit 2\n"), "{said}");
+    let output = fixture.output(&["check", "$WORK/skills"]);
+    assert!(output.contains("replace `$WORK` with its value") && output.ends_with("exit 2\n"), "{output}");
 }
 
-/// Where skills were to be found by themselves, it is said where that is.
+/// If `--discover` finds no skills, the hint lists the directories that were searched.
 #[test]
-fn places_without_skills() {
-    let place = Place::new();
-    place.check(&["list", "--discover", "project"], expect![[r#"
-        There are no skills.
-        hint: there is none in .skills, .agents/skills, .claude/skills: put one there, or name one with `--skill DIR`, or a directory to look in with `--skills DIR`
+fn the_searched_directories_are_listed() {
+    let fixture = Fixture::new();
+    fixture.check(&["list", "--discover", "project"], expect![[r#"
+        No skills found.
+        hint: there are no skills in .skills, .agents/skills, .claude/skills; add one there, or select others with `--skill DIR` or `--skills DIR`
         exit 0
     "#]]);
-    let said = place.said(&["try", "--discover", "user"]);
-    let places = "there is none in home/.agents/skills, home/.claude/skills, ";
-    assert!(said.contains(places) && said.ends_with("exit 2\n"), "{said}");
+    let output = fixture.output(&["try", "--discover", "user"]);
+    let places = "there are no skills in home/.agents/skills, home/.claude/skills, ";
+    assert!(output.contains(places) && output.ends_with("exit 2\n"), "{output}");
 }
 
-/// Agents that end or refuse, in words.
+/// The agent exits early or answers with an error.
 #[cfg(unix)]
 #[test]
-fn agents_that_end_or_refuse() {
-    let place = Place::new();
-    let said = place.said(&["try", "--skills", "skills", "--", "false"]);
+fn agents_that_exit_or_answer_with_an_error() {
+    let fixture = Fixture::new();
+    let output = fixture.output(&["try", "--skills", "skills", "--", "false"]);
     let expected = "error: the agent exited with code 1 before it answered `initialize`\n\
                     hint: run the agent's command in a terminal to see what it says\nexit 125\n";
-    assert!(said.ends_with(expected), "{said}");
-    let said = place.said(&["doctor", "--skills", "skills", "--", "false"]);
+    assert!(output.ends_with(expected), "{output}");
+    let output = fixture.output(&["doctor", "--skills", "skills", "--", "false"]);
     assert!(
-        said.contains("initialize: the agent exited with code 1 before it answered `initialize`\n"),
-        "{said}"
+        output.contains("initialize: the agent exited with code 1 before it answered `initialize`\n"),
+        "{output}"
     );
-    assert!(said.contains("hint: run the agent's command in a terminal"), "{said}");
-    place.write(
+    assert!(output.contains("hint: run the agent's command in a terminal"), "{output}");
+    fixture.write(
         "agent.sh",
         "read line\n\
          echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32000,\"message\":\"Authentication required\"}}'\n\
          cat > /dev/null\n",
     );
-    let said = place.said(&["try", "--skills", "skills", "--", "sh", "agent.sh"]);
+    let output = fixture.output(&["try", "--skills", "skills", "--", "sh", "agent.sh"]);
     let expected = "error: the agent refuses `initialize`: Authentication required (-32000)\nexit 125\n";
-    assert!(said.ends_with(expected), "{said}");
+    assert!(output.ends_with(expected), "{output}");
 }

@@ -1,8 +1,9 @@
-//! What `try` and `doctor` answer an agent that asks for permission. The agent is a script, so this needs a shell.
+//! The answers of `try` and `doctor` to permission requests. The agent is a shell script, so the test runs on Unix only.
 
 use std::{fs, process::Command};
 
-/// An agent that wants to remove a project, and says what it was answered. The ids are those of the client.
+/// An agent that asks for permission to remove a project, and reports the answer. Its answers use the ids of the client's
+/// requests.
 const AGENT: &str = r#"
 while read -r line; do
     case $line in
@@ -23,14 +24,14 @@ done
 "#;
 
 #[test]
-fn nothing_is_granted_unless_somebody_says_so() {
+fn permission_is_refused_without_yes() {
     let dir = tempfile::tempdir().unwrap();
     let agent = dir.path().join("agent.sh");
     fs::write(&agent, AGENT).unwrap();
     let skill = dir.path().join("greet");
     fs::create_dir(&skill).unwrap();
     fs::write(skill.join("SKILL.md"), "---\nname: greet\ndescription: Greets.\n---\nHello.\n").unwrap();
-    let told = "the agent asks permission for: rm -rf ~/project (execute): ";
+    let request = "the agent asks permission for: rm -rf ~/project (execute): ";
     for (flags, answered, word) in [
         (["--approve", "none", "--tool-policy", "strict"].as_slice(), "refused", "kept"),
         (&["--yes"], "allowed", "removed"),
@@ -46,7 +47,7 @@ fn nothing_is_granted_unless_somebody_says_so() {
                 .output()
                 .unwrap();
             let text = String::from_utf8_lossy(&output.stdout);
-            assert!(text.contains(&format!("{told}{answered}")), "{command} {flags:?}: {output:?}");
+            assert!(text.contains(&format!("{request}{answered}")), "{command} {flags:?}: {output:?}");
             if command == "try" {
                 assert!(text.contains(&format!("It is {word}.")), "{flags:?}: {output:?}");
             }

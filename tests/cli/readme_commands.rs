@@ -1,4 +1,4 @@
-//! `try`, `doctor` and `search`, as a person runs them on the example skills; and the commands of the README.
+//! Runs `try`, `doctor` and `search` on the example skills, and the command of the README.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-/// The root of the repository: the README's commands are run there.
+/// Returns the root of the repository, in which the README's commands run.
 fn root() -> PathBuf {
     dunce::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap()
 }
@@ -29,7 +29,7 @@ fn shown(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// The words of a command line; quotes hold words together.
+/// Splits a command line into words. Quotes keep words together.
 fn words(line: &str) -> Vec<String> {
     let parts = line.split('"').enumerate();
     parts
@@ -41,7 +41,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_readmes_command_shows_the_main_job() {
+fn the_command_of_the_readme_activates_a_skill() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let line =
         readme.lines().find_map(|line| line.trim().strip_prefix("cargo run -- ")).expect("a command to run");
@@ -63,14 +63,14 @@ fn the_readmes_command_shows_the_main_job() {
         "the turn ended: end_turn",
     ] {
         let Some((_, after)) = rest.split_once(part) else {
-            panic!("{part:?} is not there, or too early: {text}")
+            panic!("{part:?} is missing, or not in this order: {text}")
         };
         rest = after;
     }
 }
 
 #[test]
-fn trying_a_tool_of_a_virtual_skill() {
+fn try_calls_a_tool_of_a_virtual_skill() {
     let output = run(&[
         "try",
         "--config",
@@ -88,7 +88,7 @@ fn trying_a_tool_of_a_virtual_skill() {
 }
 
 #[test]
-fn trying_without_tools() {
+fn try_works_without_tools() {
     let output = run(&["try", "--skill", "examples/skills/code-review", "--mcp", "off"]);
     assert!(output.status.success());
     let text = shown(&output);
@@ -99,7 +99,7 @@ fn trying_without_tools() {
 }
 
 #[test]
-fn nothing_to_try() {
+fn try_needs_a_skill() {
     let output = run(&["try"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--skill DIR"));
@@ -117,7 +117,7 @@ fn step<'a>(report: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn the_doctor_is_content() {
+fn doctor_succeeds_with_the_built_in_agent() {
     let (code, report) = doctor(&[]);
     assert_eq!((code, &report["works"]), (Some(0), &Value::from(true)), "{report}");
     for name in ["initialize", "capabilities", "transport", "placement", "session/new", "skills"] {
@@ -129,19 +129,20 @@ fn the_doctor_is_content() {
 }
 
 #[test]
-fn the_doctor_is_worried() {
-    // A program that says nothing of an agent's, and that each machine has: this one.
+fn doctor_fails_with_a_broken_agent() {
+    // Our own `list` command takes the part of a program that runs on every machine but isn't an agent.
     let other = [env!("CARGO_BIN_EXE_acp-skills-proxy"), "list", "--json"];
-    for (agent, said) in [(&["no-such-agent-anywhere"][..], "cannot start the agent"), (&other, "initialize")]
+    for (agent, message) in
+        [(&["no-such-agent-anywhere"][..], "cannot start the agent"), (&other, "initialize")]
     {
         let (code, report) = doctor(&[&["--"], agent].concat());
         assert_eq!((code, &report["works"]), (Some(1), &Value::from(false)), "{report}");
-        assert!(step(&report, "failed")["detail"].as_str().unwrap().contains(said), "{report}");
+        assert!(step(&report, "failed")["detail"].as_str().unwrap().contains(message), "{report}");
     }
 }
 
 #[test]
-fn searching() {
+fn search_prints_matching_skills() {
     let output = run(&["search", "--skills", "examples", "review", "a", "diff"]);
     assert!(output.status.success());
     assert!(shown(&output).starts_with("code-review\n"));

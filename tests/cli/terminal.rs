@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Clears the screen, sets the title, rings, overwrites, reorders, hides.
+/// Clears the screen, sets the title, rings the bell, sets a color, reorders text, and contains invisible characters.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;title\u{7}x\u{9b}31m\u{202e}y\u{2066}z\u{200b}\u{feff}\u{e0041}";
 
 fn program(dir: &Path, args: &[&str]) -> Command {
@@ -222,7 +222,7 @@ fn text_cannot_forge_a_line() {
         let output = run(dir.path(), args);
         let text = String::from_utf8(output.stdout.clone()).unwrap();
         assert!(output.status.success() && !text.is_empty(), "{args:?}: {output:?}");
-        // The lines of the answer are the agent's own.
+        // The answer of the agent may have any lines.
         let ours = text.split("── the answer").next().unwrap();
         assert!(!ours.lines().any(|line| line.starts_with("error: forged")), "{args:?}: {text}");
     }

@@ -1,4 +1,4 @@
-//! acpx, a client for the command line.
+//! Tests in acpx, a command-line client.
 
 use std::{
     fs::{self, File},
@@ -8,26 +8,27 @@ use std::{
     time::Instant,
 };
 
+use anyhow::Result;
 use libtest_mimic::Trial;
 
 use crate::{
-    bench::{Bench, DEADLINE, GLANCE, compare, installed, on_path},
+    fixture::{DEADLINE, Fixture, POLL_INTERVAL, compare, installed, on_path},
     trial,
 };
 
 type Test = fn(&Acpx);
 
-pub(crate) fn trials() -> Result<Vec<Trial>, String> {
+pub(crate) fn trials() -> Result<Vec<Trial>> {
     let acpx = installed("acpx/node_modules/.bin/acpx")?;
     let node = installed("node/node_modules/node/bin/node").or_else(|_| on_path("node"))?;
     let run = Acpx { acpx, node };
     let tests: [(&str, Test); 6] = [
-        ("a_skill_by_the_model", by_the_model),
-        ("a_skill_by_command", by_command),
-        ("permission", permission),
-        ("cancelled_and_resumed", cancelled_and_resumed),
-        ("killed", killed),
-        ("a_start_that_fails", fails),
+        ("a_skill_is_activated_by_the_model", a_skill_is_activated_by_the_model),
+        ("a_skill_is_activated_by_a_command", a_skill_is_activated_by_a_command),
+        ("permission_is_granted_or_refused", permission_is_granted_or_refused),
+        ("a_session_is_cancelled_and_resumed", a_session_is_cancelled_and_resumed),
+        ("a_killed_editor_leaves_no_process", a_killed_editor_leaves_no_process),
+        ("a_failed_start_is_shown", a_failed_start_is_shown),
     ];
     let tests = tests.into_iter().map(|(name, test)| {
         let run = run.clone();
@@ -43,70 +44,70 @@ struct Acpx {
 }
 
 impl Acpx {
-    /// Starts it with its output going to a file, whose path is the second.
-    fn start(&self, bench: &Bench, agent: &[String], arguments: &[&str]) -> (Child, PathBuf) {
-        let file = bench.path(".shown");
+    /// Starts acpx. Its output is written to the returned file.
+    fn start(&self, fixture: &Fixture, agent: &[String], arguments: &[&str]) -> (Child, PathBuf) {
+        let file = fixture.path(".shown");
         let shown = File::create(&file).expect("a file");
-        let mut command = bench.command(&self.node);
-        // One string, which it takes apart itself.
+        let mut command = fixture.command(&self.node);
+        // acpx takes the agent's command line as a single string and splits it.
         let agent = agent.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
         command.arg(&self.acpx).args(["--agent", &agent]).args(arguments).env("NO_COLOR", "1");
         command.stdin(Stdio::null()).stderr(shown.try_clone().expect("a file")).stdout(shown);
         (command.spawn().expect("acpx starts"), file)
     }
 
-    /// Runs it to its end. Returns what it shows.
-    fn run(&self, bench: &Bench, agent: &[String], arguments: &[&str]) -> String {
-        let (mut child, file) = self.start(bench, agent, arguments);
+    /// Runs acpx until it exits. Returns its output.
+    fn run(&self, fixture: &Fixture, agent: &[String], arguments: &[&str]) -> String {
+        let (mut child, file) = self.start(fixture, agent, arguments);
         let end = Instant::now() + DEADLINE;
-        while child.try_wait().expect("it can be asked").is_none() {
+        while child.try_wait().expect("acpx can be polled").is_none() {
             if Instant::now() > end {
-                drop(child.kill());
-                panic!("acpx {arguments:?} does not end: {}", fs::read_to_string(&file).unwrap_or_default());
+                let _ = child.kill();
+                panic!("acpx {arguments:?} does not exit: {}", fs::read_to_string(&file).unwrap_or_default());
             }
-            thread::sleep(GLANCE);
+            thread::sleep(POLL_INTERVAL);
         }
         fs::read_to_string(&file).expect("text")
     }
 
-    /// Runs it in front of the proxy, and compares what it shows.
+    /// Runs acpx with the proxy, and compares its output with the file of a screen.
     fn shows(&self, screen: &str, arguments: &[&str]) {
-        let bench = Bench::new();
-        let shown = self.run(&bench, &bench.proxy(), arguments);
+        let fixture = Fixture::new();
+        let shown = self.run(&fixture, &fixture.proxy(), arguments);
         compare(screen, || shown.clone());
-        bench.is_left();
+        fixture.wait_until_stopped();
     }
 }
 
-fn by_the_model(acpx: &Acpx) {
+fn a_skill_is_activated_by_the_model(acpx: &Acpx) {
     acpx.shows("acpx-model", &["--approve-all", "exec", "review it"]);
 }
 
-fn by_command(acpx: &Acpx) {
+fn a_skill_is_activated_by_a_command(acpx: &Acpx) {
     acpx.shows("acpx-command", &["exec", "/code-review main.rs"]);
     acpx.shows("acpx-skills", &["exec", "/skills"]);
-    // A file with blocks is sent as these blocks: what clients send who share a file.
+    // acpx sends a JSON file of content blocks as these blocks. These are what other clients send if a file is shared.
     let blocks = r#"[{"type":"resource_link","uri":"file:///project/main.rs","name":"main.rs"},{"type":"text","text":"/code-review look at it"}]"#;
     let file = tempfile::NamedTempFile::new().expect("a file");
     fs::write(&file, blocks).expect("there is space");
     acpx.shows("acpx-context", &["exec", "--file", &file.path().display().to_string()]);
 }
 
-fn permission(acpx: &Acpx) {
+fn permission_is_granted_or_refused(acpx: &Acpx) {
     acpx.shows("acpx-accepted", &["--approve-all", "exec", "delete build"]);
     acpx.shows("acpx-refused", &["--deny-all", "exec", "delete build"]);
 }
 
-fn cancelled_and_resumed(acpx: &Acpx) {
-    let bench = Bench::new();
-    let proxy = bench.proxy();
-    let run = |arguments: &[&str]| acpx.run(&bench, &proxy, arguments);
+fn a_session_is_cancelled_and_resumed(acpx: &Acpx) {
+    let fixture = Fixture::new();
+    let proxy = fixture.proxy();
+    let run = |arguments: &[&str]| acpx.run(&fixture, &proxy, arguments);
     run(&["sessions", "new"]);
-    // Whoever serves the session goes as soon as it has nothing to do.
+    // With `--ttl 1`, the process that holds the session exits after a second without work.
     let command = run(&["--ttl", "1", "/code-review main.rs"]);
     compare("acpx-first", || command.clone());
-    bench.is_left();
-    let (mut waiting, file) = acpx.start(&bench, &proxy, &["--ttl", "1", "wait"]);
+    fixture.wait_until_stopped();
+    let (mut waiting, file) = acpx.start(&fixture, &proxy, &["--ttl", "1", "wait"]);
     let end = Instant::now() + DEADLINE;
     let shown = loop {
         let shown = fs::read_to_string(&file).unwrap_or_default();
@@ -114,43 +115,43 @@ fn cancelled_and_resumed(acpx: &Acpx) {
             break shown;
         }
         assert!(Instant::now() < end, "{shown}");
-        // Whoever served the session takes nothing while it goes.
+        // The process that held the session rejects prompts while it shuts down, so try again.
         if shown.contains("is shutting down") {
-            waiting.wait().expect("it ends");
-            waiting = acpx.start(&bench, &proxy, &["--ttl", "1", "wait"]).0;
+            waiting.wait().expect("acpx exits");
+            waiting = acpx.start(&fixture, &proxy, &["--ttl", "1", "wait"]).0;
         }
-        thread::sleep(GLANCE);
+        thread::sleep(POLL_INTERVAL);
     };
-    let mut cancel = bench.command(&acpx.node);
+    let mut cancel = fixture.command(&acpx.node);
     let agent = proxy.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
     cancel.arg(&acpx.acpx).args(["--agent", &agent, "cancel"]);
     assert!(cancel.output().expect("acpx runs").status.success(), "{shown}");
-    waiting.wait().expect("it ends");
-    assert!(bench.heard().contains("session/cancel"), "the agent was not told");
-    bench.is_left();
-    // Another process goes on with it: its history is loaded, which has what the proxy added to the command.
-    assert!(bench.heard().contains("<skill_content name=\\\"code-review\\\">"));
+    waiting.wait().expect("acpx exits");
+    assert!(fixture.wire().contains("session/cancel"), "the agent did not receive the cancellation");
+    fixture.wait_until_stopped();
+    // Another process resumes the session and loads its history, which contains the skill that the proxy added.
+    assert!(fixture.wire().contains("<skill_content name=\\\"code-review\\\">"));
     let resumed = run(&["--ttl", "1", "and now"]);
     compare("acpx-resumed", || resumed.clone());
-    assert!(bench.heard().contains(r#""method":"session/load""#));
-    bench.is_left();
+    assert!(fixture.wire().contains(r#""method":"session/load""#));
+    fixture.wait_until_stopped();
 }
 
-fn killed(acpx: &Acpx) {
-    let bench = Bench::new();
-    let (mut child, file) = acpx.start(&bench, &bench.proxy(), &["exec", "wait"]);
+fn a_killed_editor_leaves_no_process(acpx: &Acpx) {
+    let fixture = Fixture::new();
+    let (mut child, file) = acpx.start(&fixture, &fixture.proxy(), &["exec", "wait"]);
     let end = Instant::now() + DEADLINE;
     while !fs::read_to_string(&file).unwrap_or_default().contains("until somebody stops me") {
         assert!(Instant::now() < end, "{}", fs::read_to_string(&file).unwrap_or_default());
-        thread::sleep(GLANCE);
+        thread::sleep(POLL_INTERVAL);
     }
-    child.kill().expect("it can be killed");
-    child.wait().expect("it ends");
-    bench.is_left();
+    child.kill().expect("acpx can be killed");
+    child.wait().expect("acpx exits");
+    fixture.wait_until_stopped();
 }
 
-fn fails(acpx: &Acpx) {
-    let bench = Bench::new();
-    let shown = acpx.run(&bench, &bench.broken_proxy(), &["exec", "hello"]);
+fn a_failed_start_is_shown(acpx: &Acpx) {
+    let fixture = Fixture::new();
+    let shown = acpx.run(&fixture, &fixture.broken_proxy(), &["exec", "hello"]);
     compare("acpx-fails", || shown.clone());
 }

@@ -1,16 +1,16 @@
-//! The scripted agent: what this binary is when an editor, or the proxy, starts it with [`ARGUMENT`] and a directory.
+//! The scripted agent. This binary is the agent if its arguments are [`ARGUMENT`] and a directory.
 //!
-//! It goes by the first word of what was typed:
+//! The first word of the prompt decides what the agent does:
 //!
-//! | word | does |
+//! | word | action |
 //! |---|---|
 //! | `review` | calls `activate_skill`, as a model does |
-//! | `delete` | asks for permission, and says what it was answered |
-//! | `wait` | says that it waits, until it is cancelled |
-//! | any other | says what it got: which skill, which words, what else |
+//! | `delete` | asks for permission, and reports the answer |
+//! | `wait` | waits until the turn is cancelled |
+//! | any other | reports what it received: the skill, the user's words and the context |
 //!
-//! It keeps each conversation in its directory, so that another process of it can go on, and there in `wire.jsonl` what was
-//! said, as the recordings of `tests/recordings` have it.
+//! The agent stores each conversation in its directory, so that a new process can load it. It also writes all messages to
+//! `wire.jsonl` there, in the format of `tests/recordings`.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -22,20 +22,20 @@ use std::{
 use serde_json::{Value, json};
 
 pub(crate) const ARGUMENT: &str = "scripted-agent";
-/// Where the agent keeps what was said, in its directory.
+/// The file with all messages, in the agent's directory.
 pub(crate) const WIRE: &str = "wire.jsonl";
-/// It tells of its calls as this agent does, so that the proxy knows which are of its own tools.
+/// The agent's name. It reports calls as this agent does, so the proxy can recognize calls of our tools.
 const CLAUDE: &str = "@agentclientprotocol/claude-agent-acp";
-/// How what the proxy adds to a prompt begins.
+/// The start of a text that the proxy adds to a prompt.
 const OURS: &str = "<acp-skills-proxy:";
 
-/// Plays the agent until its stdin ends.
+/// Runs the agent until its stdin ends.
 pub(crate) fn run(dir: &str) -> ExitCode {
     let dir = PathBuf::from(dir);
     let wire = OpenOptions::new().create(true).append(true).open(dir.join(WIRE)).expect("a file");
     let mut agent = Agent { dir, wire, server: None, next: 0 };
     while let Some(message) = agent.read() {
-        agent.hear(&message);
+        agent.handle(&message);
     }
     ExitCode::SUCCESS
 }
@@ -48,8 +48,9 @@ struct Agent {
 }
 
 impl Agent {
-    fn hear(&mut self, message: &Value) {
-        let (id, params) = (&message["id"], &message["params"]);
+    fn handle(&mut self, message: &Value) {
+        let id = &message["id"];
+        let params = &message["params"];
         match message["method"].as_str() {
             Some("initialize") => self.answer(
                 id,
@@ -103,7 +104,7 @@ impl Agent {
         }
     }
 
-    /// Returns why the turn ended.
+    /// Runs a turn. Returns its stop reason.
     fn prompt(&mut self, params: &Value) -> &'static str {
         let session = params["sessionId"].as_str().expect("an id").to_owned();
         let blocks = params["prompt"].as_array().expect("blocks");
@@ -191,7 +192,7 @@ impl Agent {
         "end_turn"
     }
 
-    /// Says something, which another process will still know.
+    /// Sends a message, and stores it in the history of the session.
     fn say(&mut self, session: &str, text: &str) {
         let content = json!({ "type": "text", "text": text });
         let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
@@ -210,7 +211,7 @@ impl Agent {
 
     fn sessions(&self) -> Vec<String> {
         let files = fs::read_dir(&self.dir).expect("a directory").map(|file| file.expect("a file").path());
-        let files = files.filter(|path| path.extension().is_some_and(|it| it == "history"));
+        let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "history"));
         let mut ids: Vec<_> =
             files.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned()).collect();
         ids.sort();
@@ -239,8 +240,8 @@ impl Agent {
         let line = message.to_string();
         self.record("agent", &line);
         let mut stdout = io::stdout().lock();
-        // The end of whoever listens is seen where the next line is read.
-        drop(writeln!(stdout, "{line}").and_then(|()| stdout.flush()));
+        // Ignore a failed write: if the client has exited, the next read ends the agent.
+        let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
     }
 
     fn record(&mut self, side: &str, line: &str) {
@@ -248,7 +249,7 @@ impl Agent {
     }
 }
 
-/// What the agent got.
+/// Describes the prompt: the skill, the user's words and the context.
 fn report(blocks: &[Value], added: &[&str], typed: &str) -> String {
     let skill = added.iter().find_map(|text| {
         let (_, rest) = text.split_once("<skill_content name=\"")?;
@@ -258,7 +259,7 @@ fn report(blocks: &[Value], added: &[&str], typed: &str) -> String {
         Some(skill) => format!("I follow the skill {skill}"),
         None => "I have no skill".to_owned(),
     };
-    // Of paths the name will do: where they begin differs from run to run.
+    // Shorten paths to file names, because directories differ from run to run.
     let names =
         typed.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word).trim_matches('`'));
     let names = names.collect::<Vec<_>>().join(" ");
@@ -267,7 +268,7 @@ fn report(blocks: &[Value], added: &[&str], typed: &str) -> String {
         let path = match block["type"].as_str()? {
             "resource_link" => block["uri"].as_str()?,
             "resource" => block["resource"]["uri"].as_str()?,
-            // What CodeCompanion calls sharing.
+            // CodeCompanion shares a file as a text block.
             _ => block["text"].as_str()?.strip_prefix("Sharing the following file as context: ")?,
         };
         Some(format!(", and {}", path.rsplit('/').next()?))
@@ -275,7 +276,7 @@ fn report(blocks: &[Value], added: &[&str], typed: &str) -> String {
     format!("{begun}, with {words}{}.", context.collect::<String>())
 }
 
-/// The skills server, over the bridge that the session's entry names.
+/// A connection to our MCP server, through the bridge from the session's entry.
 struct Server {
     bridge: Child,
     answers: BufReader<std::process::ChildStdout>,
@@ -283,7 +284,7 @@ struct Server {
 }
 
 impl Server {
-    /// The server of a session with these params; nothing when there is none of ours.
+    /// Connects to our server in the params of a session. Returns `None` if they don't have it.
     fn start(params: &Value) -> Option<Self> {
         let entry = params["mcpServers"].as_array()?.iter().find(|entry| entry["name"] == "acp-skills")?;
         let text = |value: &Value| value.as_str().expect("text").to_owned();
@@ -335,6 +336,6 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         drop(self.bridge.stdin.take());
-        drop(self.bridge.wait());
+        let _ = self.bridge.wait();
     }
 }

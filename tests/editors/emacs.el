@@ -1,5 +1,5 @@
 ;;; -*- lexical-binding: t -*-
-;; Emacs with agent-shell and nothing else: the packages are in $PLUGINS, the agent's command line is in $AGENT, as JSON.
+;; Configures Emacs with only agent-shell. $PLUGINS is the directory of packages, $AGENT the agent's command line as JSON.
 (dolist (package '("shell-maker" "acp.el" "agent-shell"))
   (add-to-list 'load-path (expand-file-name package (getenv "PLUGINS"))))
 (setq make-backup-files nil
@@ -7,12 +7,12 @@
       inhibit-startup-screen t
       ring-bell-function #'ignore
       native-comp-jit-compilation nil
-      ;; What stands there moves, or tells the time.
+      ;; Hide everything that moves or shows the time.
       agent-shell-show-busy-indicator nil
       agent-shell-show-welcome-message nil
       agent-shell-header-style nil
       agent-shell-transcript-file-path-function nil
-      ;; Commands are completed once the session is there.
+      ;; Open a session at the start, because commands are completed only in a session.
       agent-shell-session-strategy 'new)
 (menu-bar-mode -1)
 (setq frame-background-mode 'dark)

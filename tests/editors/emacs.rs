@@ -1,47 +1,43 @@
-//! Emacs with agent-shell.
+//! Tests in Emacs with agent-shell.
 
 use std::{
     path::{Path, PathBuf},
     process::Command,
 };
 
+use anyhow::{Context as _, Result, bail};
 use libtest_mimic::Trial;
 use serde_json::json;
 
 use crate::{
-    bench::{Bench, installed, on_path},
+    fixture::{Fixture, installed, on_path},
     terminal::Terminal,
     trial,
 };
 
-/// The first Emacs that agent-shell runs in.
+/// The oldest version of Emacs that agent-shell supports.
 const OLDEST: [u32; 2] = [29, 1];
-/// What stands where a prompt is typed.
+/// The prompt of the input line.
 const READY: &str = "Claude Code>";
 
 type Test = fn(&Emacs);
 
-pub(crate) fn trials() -> Result<Vec<Trial>, String> {
+pub(crate) fn trials() -> Result<Vec<Trial>> {
     on_path("tmux")?;
     let program = installed("emacs/emacs").or_else(|_| on_path("emacs"))?;
     let version = version(&program)?;
     if version < OLDEST {
-        return Err(format!(
-            "{} is of version {}.{}, agent-shell needs 29.1",
-            program.display(),
-            version[0],
-            version[1]
-        ));
+        bail!("{} has version {}.{}, but agent-shell needs 29.1", program.display(), version[0], version[1]);
     }
     let plugins = installed("plugins/agent-shell")?;
     let emacs = Emacs { program, plugins: plugins.parent().expect("a directory").to_owned() };
     let tests: [(&str, Test); 6] = [
-        ("a_skill_by_the_model", by_the_model),
-        ("a_skill_by_command", by_command),
-        ("permission", permission),
-        ("cancelled", cancelled),
-        ("killed", killed),
-        ("a_start_that_fails", fails),
+        ("a_skill_is_activated_by_the_model", a_skill_is_activated_by_the_model),
+        ("a_skill_is_activated_by_a_command", a_skill_is_activated_by_a_command),
+        ("permission_is_granted_or_refused", permission_is_granted_or_refused),
+        ("a_turn_is_cancelled", a_turn_is_cancelled),
+        ("a_killed_editor_leaves_no_process", a_killed_editor_leaves_no_process),
+        ("a_failed_start_is_shown", a_failed_start_is_shown),
     ];
     let tests = tests.into_iter().map(|(name, test)| {
         let emacs = emacs.clone();
@@ -50,15 +46,14 @@ pub(crate) fn trials() -> Result<Vec<Trial>, String> {
     Ok(tests.collect())
 }
 
-fn version(program: &Path) -> Result<[u32; 2], String> {
-    let unknown = |_| format!("{} does not tell its version", program.display());
+fn version(program: &Path) -> Result<[u32; 2]> {
     let output = Command::new(program).args(["--batch", "--eval"]).arg("(princ emacs-version)").output();
-    let said = output.map_err(|error| unknown(error.to_string()))?.stdout;
-    let said = String::from_utf8_lossy(&said).into_owned();
-    let mut numbers = said.split('.').map(str::parse);
+    let output = output.with_context(|| format!("cannot run {}", program.display()))?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut numbers = printed.split('.').map(str::parse);
     match (numbers.next(), numbers.next()) {
         (Some(Ok(major)), Some(Ok(minor))) => Ok([major, minor]),
-        _ => Err(unknown(said)),
+        _ => bail!("{} printed no version: {printed}", program.display()),
     }
 }
 
@@ -69,28 +64,28 @@ struct Emacs {
 }
 
 impl Emacs {
-    /// Emacs with a session of this agent.
-    fn start<'b>(&self, bench: &'b Bench, agent: &[String]) -> Terminal<'b> {
-        let mut command = bench.command(&self.program);
+    /// Starts Emacs with a session of this agent.
+    fn start<'b>(&self, fixture: &'b Fixture, agent: &[String]) -> Terminal<'b> {
+        let mut command = fixture.command(&self.program);
         let init = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/editors/emacs.el");
         command.args(["-nw", "-Q", "-l"]).arg(init);
         command.env("PLUGINS", &self.plugins).env("AGENT", json!(agent).to_string());
-        Terminal::start(bench, &command)
+        Terminal::start(fixture, &command)
     }
 
-    /// The same with the commands there.
-    fn ready<'b>(&self, bench: &'b Bench) -> Terminal<'b> {
-        let terminal = self.start(bench, &bench.proxy());
+    /// Starts Emacs with the proxy, and waits until the commands are available.
+    fn ready<'b>(&self, fixture: &'b Fixture) -> Terminal<'b> {
+        let terminal = self.start(fixture, &fixture.proxy());
         terminal.shows("Available /commands");
         terminal.shows(READY);
         terminal
     }
 }
 
-/// Types a prompt and sends it, once the one before is answered.
+/// Waits for the end of the last turn, then types a prompt and sends it.
 fn send(terminal: &Terminal<'_>, text: &str) {
-    terminal.is("there is no prompt", |screen| {
-        // Above the mode line.
+    terminal.wait_until("the input line is not ready", |screen| {
+        // The lines above the mode line.
         let lines = screen.lines().take_while(|line| !line.starts_with("-UUU:"));
         lines.map(str::trim).filter(|line| !line.is_empty()).last() == Some(READY)
     });
@@ -103,17 +98,17 @@ fn enter(terminal: &Terminal<'_>, text: &str) {
     terminal.presses(&["Enter"]);
 }
 
-fn by_the_model(emacs: &Emacs) {
-    let bench = Bench::new();
-    let terminal = emacs.ready(&bench);
+fn a_skill_is_activated_by_the_model(emacs: &Emacs) {
+    let fixture = Fixture::new();
+    let terminal = emacs.ready(&fixture);
     send(&terminal, "review it");
     terminal.shows("I loaded the skill");
     terminal.compare("emacs-model");
 }
 
-fn by_command(emacs: &Emacs) {
-    let bench = Bench::new();
-    let terminal = emacs.ready(&bench);
+fn a_skill_is_activated_by_a_command(emacs: &Emacs) {
+    let fixture = Fixture::new();
+    let terminal = emacs.ready(&fixture);
     terminal.types("/");
     terminal.shows("4 possible completions");
     terminal.compare("emacs-menu");
@@ -125,9 +120,9 @@ fn by_command(emacs: &Emacs) {
     terminal.compare("emacs-skills");
 }
 
-fn permission(emacs: &Emacs) {
-    let bench = Bench::new();
-    let terminal = emacs.ready(&bench);
+fn permission_is_granted_or_refused(emacs: &Emacs) {
+    let fixture = Fixture::new();
+    let terminal = emacs.ready(&fixture);
     send(&terminal, "delete build");
     terminal.shows("Reject (");
     terminal.compare("emacs-asked");
@@ -135,7 +130,7 @@ fn permission(emacs: &Emacs) {
     terminal.shows("It is deleted.");
     send(&terminal, "delete target");
     terminal.shows("Reject (");
-    // To the next of what is offered.
+    // Move to the next option.
     terminal.types("n");
     terminal.shows("to Reject");
     terminal.presses(&["Enter"]);
@@ -143,9 +138,9 @@ fn permission(emacs: &Emacs) {
     terminal.compare("emacs-refused");
 }
 
-fn cancelled(emacs: &Emacs) {
-    let bench = Bench::new();
-    let terminal = emacs.ready(&bench);
+fn a_turn_is_cancelled(emacs: &Emacs) {
+    let fixture = Fixture::new();
+    let terminal = emacs.ready(&fixture);
     send(&terminal, "/code-review look");
     terminal.shows("I follow the skill");
     send(&terminal, "wait");
@@ -153,24 +148,24 @@ fn cancelled(emacs: &Emacs) {
     terminal.presses(&["C-c", "C-c"]);
     terminal.shows("Interrupt? (y or n)");
     terminal.types("y");
-    bench.hears("session/cancel");
+    fixture.wait_for_message("session/cancel");
     terminal.compare("emacs-cancelled");
     terminal.presses(&["C-x", "C-c"]);
-    bench.is_left();
+    fixture.wait_until_stopped();
 }
 
-fn killed(emacs: &Emacs) {
-    let bench = Bench::new();
-    let terminal = emacs.ready(&bench);
+fn a_killed_editor_leaves_no_process(emacs: &Emacs) {
+    let fixture = Fixture::new();
+    let terminal = emacs.ready(&fixture);
     send(&terminal, "wait");
     terminal.shows("I wait until somebody stops me.");
     terminal.kill();
-    bench.is_left();
+    fixture.wait_until_stopped();
 }
 
-fn fails(emacs: &Emacs) {
-    let bench = Bench::new();
-    let terminal = emacs.start(&bench, &bench.broken_proxy());
+fn a_failed_start_is_shown(emacs: &Emacs) {
+    let fixture = Fixture::new();
+    let terminal = emacs.start(&fixture, &fixture.broken_proxy());
     terminal.shows("there is no such directory");
     terminal.compare("emacs-fails");
 }

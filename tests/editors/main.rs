@@ -1,15 +1,15 @@
-//! The proxy in real editors, with a scripted agent, and without a network: what is on the screen is compared with what was
-//! there when it was right (`screens`).
+//! Tests the proxy in real editors with a scripted agent, without a network. The editor's screen is compared with a recorded
+//! one in `screens`.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `agent` | the scripted agent: this program again |
-//! | `bench` | a directory of its own for each test, with a skill, the proxy's command and where the editors are |
-//! | `terminal` | a terminal that is driven by keys, whose screen can be read |
+//! | `agent` | the scripted agent, for which this binary is started again |
+//! | `fixture` | a home directory for each test with a skill, the proxy's command line, and the paths of editors |
+//! | `terminal` | a terminal that is controlled with keys and whose screen can be read |
 //! | `acpx`, `emacs`, `neovim`, `toad` | the editors |
 //!
-//! The editors are looked for in the directory `$EDITORS_HOME`, where `install` puts them. Without it, or where one is not
-//! there, its tests say that they are skipped.
+//! The script `install` installs the editors in the directory `$EDITORS_HOME`. If the variable is not set or an editor is
+//! missing, its tests are skipped with a message.
 //!
 //! ```sh
 //! export EDITORS_HOME=~/.cache/acp-skills-editors
@@ -17,18 +17,18 @@
 //! cargo test -p acp-skills-proxy --test editors
 //! ```
 //!
-//! `UPDATE_EXPECT=1` writes the screens anew, which are then to be looked at.
+//! `UPDATE_EXPECT=1` overwrites the recorded screens. Review the changes before you commit them.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stderr,
-    reason = "the scripted agent writes to its own stdout, and who runs the tests is told what is skipped"
+    reason = "the scripted agent writes to its own stdout, and skipped tests are reported"
 )]
 
 mod acpx;
 mod agent;
-mod bench;
 mod emacs;
+mod fixture;
 mod neovim;
 mod terminal;
 mod toad;
@@ -38,7 +38,7 @@ use std::{env, process::ExitCode};
 use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
-    // Started as an agent and not by a person.
+    // An editor or the proxy started this binary as the agent.
     let mut arguments = env::args().skip(1);
     if arguments.next().is_some_and(|first| first == agent::ARGUMENT) {
         return agent::run(&arguments.next().unwrap_or_default());
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// A test that fails by panicking.
+/// Returns a test that fails if the function panics.
 fn trial(name: &str, test: impl FnOnce() + Send + 'static) -> Trial {
     Trial::test(name, move || {
         test();

@@ -1,4 +1,4 @@
--- Neovim with CodeCompanion and nothing else: the plugins are in $PLUGINS, the agent's command line is in $AGENT, as JSON.
+-- Configures Neovim with only CodeCompanion. $PLUGINS is the directory of plugins, $AGENT the agent's command line as JSON.
 for _, plugin in ipairs({ "plenary.nvim", "codecompanion.nvim" }) do
   vim.opt.runtimepath:append(vim.env.PLUGINS .. "/" .. plugin)
 end
@@ -21,7 +21,7 @@ require("codecompanion").setup({
   },
 })
 
--- Tells how many commands the session has.
+-- Write the number of the session's commands to a file, for the tests.
 vim.api.nvim_create_autocmd("User", {
   pattern = "CodeCompanionACPCommandsUpdate",
   callback = function(event)

@@ -1,34 +1,35 @@
-//! Neovim with CodeCompanion.
+//! Tests in Neovim with CodeCompanion.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
+use anyhow::Result;
 use libtest_mimic::Trial;
 use serde_json::json;
 
 use crate::{
-    bench::{Bench, installed, on_path},
+    fixture::{Fixture, installed, on_path},
     terminal::Terminal,
     trial,
 };
 
-/// The file that tells how many commands the session has.
+/// The file with the number of the session's commands, which `neovim.lua` writes.
 const COMMANDS: &str = ".commands";
 
 type Test = fn(&Neovim);
 
-pub(crate) fn trials() -> Result<Vec<Trial>, String> {
+pub(crate) fn trials() -> Result<Vec<Trial>> {
     on_path("tmux")?;
     let neovim = Neovim { program: installed("neovim/bin/nvim")?, plugins: installed("plugins")? };
     let tests: [(&str, Test); 6] = [
-        ("a_skill_by_the_model", by_the_model),
-        ("a_skill_by_command", by_command),
-        ("permission", permission),
-        ("cancelled_and_resumed", cancelled_and_resumed),
-        ("killed", killed),
-        ("a_start_that_fails", fails),
+        ("a_skill_is_activated_by_the_model", a_skill_is_activated_by_the_model),
+        ("a_skill_is_activated_by_a_command", a_skill_is_activated_by_a_command),
+        ("permission_is_granted_or_refused", permission_is_granted_or_refused),
+        ("a_session_is_cancelled_and_resumed", a_session_is_cancelled_and_resumed),
+        ("a_killed_editor_leaves_no_process", a_killed_editor_leaves_no_process),
+        ("a_failed_start_is_shown", a_failed_start_is_shown),
     ];
     let tests = tests.into_iter().map(|(name, test)| {
         let neovim = neovim.clone();
@@ -44,23 +45,24 @@ struct Neovim {
 }
 
 impl Neovim {
-    /// Neovim with a file and a chat beside it.
-    fn chat<'b>(&self, bench: &'b Bench, agent: &[String]) -> Terminal<'b> {
-        let mut command = bench.command(&self.program);
+    /// Starts Neovim with a file and a chat window.
+    fn chat<'b>(&self, fixture: &'b Fixture, agent: &[String]) -> Terminal<'b> {
+        let mut command = fixture.command(&self.program);
         let init = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/editors/neovim.lua");
         command.arg("-u").arg(init).arg("main.rs");
         command.env("PLUGINS", &self.plugins).env("AGENT", json!(agent).to_string());
-        let terminal = Terminal::start(bench, &command);
+        let terminal = Terminal::start(fixture, &command);
         terminal.shows("fn main() {");
         terminal.types(":CodeCompanionChat\n");
         terminal.shows("Welcome to CodeCompanion");
         terminal
     }
 
-    /// The same with the commands there: it takes a backslash for one only when it knows of the command.
-    fn ready<'b>(&self, bench: &'b Bench) -> Terminal<'b> {
-        let terminal = self.chat(bench, &bench.proxy());
-        bench.has(COMMANDS, "4 commands");
+    /// Starts Neovim with the proxy, and waits until the commands are available. CodeCompanion treats a backslash as the start
+    /// of a command only if it knows the command.
+    fn ready<'b>(&self, fixture: &'b Fixture) -> Terminal<'b> {
+        let terminal = self.chat(fixture, &fixture.proxy());
+        fixture.wait_for_text(COMMANDS, "4 commands");
         terminal
     }
 }
@@ -70,21 +72,21 @@ fn send(terminal: &Terminal<'_>, text: &str) {
     terminal.presses(&["G", "o"]);
     terminal.types(text);
     terminal.presses(&["Escape"]);
-    // An escape and a key that follow each other are one key with Alt.
+    // Wait before the next key, because an escape that is directly followed by a key means that key with Alt.
     terminal.shows(text);
     terminal.presses(&["Enter"]);
 }
 
-fn by_the_model(neovim: &Neovim) {
-    let bench = Bench::new();
-    let terminal = neovim.ready(&bench);
+fn a_skill_is_activated_by_the_model(neovim: &Neovim) {
+    let fixture = Fixture::new();
+    let terminal = neovim.ready(&fixture);
     send(&terminal, "review it");
     terminal.compare("neovim-model");
 }
 
-fn by_command(neovim: &Neovim) {
-    let bench = Bench::new();
-    let terminal = neovim.ready(&bench);
+fn a_skill_is_activated_by_a_command(neovim: &Neovim) {
+    let fixture = Fixture::new();
+    let terminal = neovim.ready(&fixture);
     terminal.presses(&["G", "o"]);
     terminal.types("\\");
     terminal.presses(&["C-x", "C-o"]);
@@ -101,9 +103,9 @@ fn by_command(neovim: &Neovim) {
     terminal.compare("neovim-skills");
 }
 
-fn permission(neovim: &Neovim) {
-    let bench = Bench::new();
-    let terminal = neovim.ready(&bench);
+fn permission_is_granted_or_refused(neovim: &Neovim) {
+    let fixture = Fixture::new();
+    let terminal = neovim.ready(&fixture);
     send(&terminal, "delete build");
     terminal.shows("Please select an option");
     terminal.compare("neovim-asked");
@@ -116,24 +118,24 @@ fn permission(neovim: &Neovim) {
     terminal.compare("neovim-refused");
 }
 
-fn cancelled_and_resumed(neovim: &Neovim) {
-    let bench = Bench::new();
-    let terminal = neovim.ready(&bench);
+fn a_session_is_cancelled_and_resumed(neovim: &Neovim) {
+    let fixture = Fixture::new();
+    let terminal = neovim.ready(&fixture);
     send(&terminal, "\\code-review look");
     terminal.shows("I follow the skill");
     send(&terminal, "wait");
     terminal.shows("I wait until somebody stops me.");
     terminal.types("q");
     terminal.compare("neovim-cancelled");
-    bench.hears("session/cancel");
+    fixture.wait_for_message("session/cancel");
     terminal.types(":qa!\n");
-    bench.is_left();
+    fixture.wait_until_stopped();
     drop(terminal);
-    fs::remove_file(bench.path(COMMANDS)).expect("it was there");
-    // What was said is there again, without what the proxy added to it.
-    assert!(bench.heard().contains("<skill_content name=\\\"code-review\\\">"));
-    let terminal = neovim.ready(&bench);
-    // That a parser is not installed is told in several lines, which would ask for a key.
+    fs::remove_file(fixture.path(COMMANDS)).expect("the file exists");
+    // The resumed session shows its history without the skill that the proxy added.
+    assert!(fixture.wire().contains("<skill_content name=\\\"code-review\\\">"));
+    let terminal = neovim.ready(&fixture);
+    // A message about a missing parser has several lines, and Neovim would wait for a key after it.
     terminal.types(":set messagesopt=wait:0,history:500\n");
     terminal.presses(&["G", "o"]);
     terminal.types("/resume");
@@ -143,28 +145,28 @@ fn cancelled_and_resumed(neovim: &Neovim) {
     terminal.shows("The session-1");
     terminal.types("1\n");
     terminal.shows("I wait until somebody stops me.");
-    // Those of the skills; the agent tells of its own only in a new session.
-    bench.has(COMMANDS, "2 commands");
+    // Only the skills' commands: the agent sends its own commands only in a new session.
+    fixture.wait_for_text(COMMANDS, "2 commands");
     terminal.compare("neovim-resumed");
     terminal.presses(&["Escape"]);
     send(&terminal, "\\code-review again");
     terminal.shows("“again”");
     terminal.types(":qa!\n");
-    bench.is_left();
+    fixture.wait_until_stopped();
 }
 
-fn killed(neovim: &Neovim) {
-    let bench = Bench::new();
-    let terminal = neovim.ready(&bench);
+fn a_killed_editor_leaves_no_process(neovim: &Neovim) {
+    let fixture = Fixture::new();
+    let terminal = neovim.ready(&fixture);
     send(&terminal, "wait");
     terminal.shows("I wait until somebody stops me.");
     terminal.kill();
-    bench.is_left();
+    fixture.wait_until_stopped();
 }
 
-fn fails(neovim: &Neovim) {
-    let bench = Bench::new();
-    let terminal = neovim.chat(&bench, &bench.broken_proxy());
+fn a_failed_start_is_shown(neovim: &Neovim) {
+    let fixture = Fixture::new();
+    let terminal = neovim.chat(&fixture, &fixture.broken_proxy());
     send(&terminal, "hello");
     terminal.shows("cannot load the skill in");
     terminal.shows("there is no such directory");

@@ -1,4 +1,4 @@
-//! A terminal that is driven by keys and read as a screen: tmux, on a server of its own.
+//! A terminal that tests control with keys and read as a screen. It is tmux with its own server.
 
 use std::{
     env, fs,
@@ -8,33 +8,39 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::bench::{Bench, DEADLINE, GLANCE, compare, on_path};
+use crate::fixture::{DEADLINE, Fixture, POLL_INTERVAL, compare, on_path};
 
 /// Columns and rows.
 pub(crate) const SIZE: (usize, usize) = (100, 34);
 
-/// In which directory screens are kept as they were, with their colours: `.ci/recording` draws them.
+/// The environment variable with a directory for screens with their colours, from which `.ci/recording` draws pictures.
 const SCREENS: &str = "EDITORS_SCREENS";
 
-/// After which time a key that did nothing is pressed again.
-const AGAIN: Duration = Duration::from_secs(2);
+/// The time after which a key without effect is pressed again.
+const KEY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A program on a terminal. It is gone with the value.
+/// A program in a terminal. Dropping the value ends it.
 pub(crate) struct Terminal<'b> {
     tmux: PathBuf,
     socket: PathBuf,
-    bench: &'b Bench,
+    fixture: &'b Fixture,
 }
 
 impl<'b> Terminal<'b> {
-    /// Starts `command`.
-    pub(crate) fn start(bench: &'b Bench, command: &Command) -> Self {
-        let socket = bench.path(".tmux");
-        let terminal = Self { tmux: on_path("tmux").expect("it was there"), socket, bench };
+    /// Starts `command` in a new terminal.
+    pub(crate) fn start(fixture: &'b Fixture, command: &Command) -> Self {
+        let socket = fixture.path(".tmux");
+        let terminal = Self { tmux: on_path("tmux").expect("tmux is installed"), socket, fixture };
         let mut tmux = terminal.tmux();
-        let (columns, rows) = (SIZE.0.to_string(), SIZE.1.to_string());
+        let columns = SIZE.0.to_string();
+        let rows = SIZE.1.to_string();
         tmux.args(["-f", "/dev/null", "new-session", "-d", "-x", &columns, "-y", &rows]);
-        tmux.arg("-c").arg(bench.project()).args(["env", "-i", "TERM=xterm-256color", "COLORTERM=truecolor"]);
+        tmux.arg("-c").arg(fixture.project()).args([
+            "env",
+            "-i",
+            "TERM=xterm-256color",
+            "COLORTERM=truecolor",
+        ]);
         for (name, value) in command.get_envs() {
             if let (Some(name), Some(value)) = (name.to_str(), value.and_then(|value| value.to_str())) {
                 tmux.arg(format!("{name}={value}"));
@@ -46,7 +52,7 @@ impl<'b> Terminal<'b> {
     }
 
     fn tmux(&self) -> Command {
-        let mut tmux = self.bench.command(&self.tmux);
+        let mut tmux = self.fixture.command(&self.tmux);
         tmux.arg("-S").arg(&self.socket).stdin(Stdio::null());
         tmux
     }
@@ -57,26 +63,26 @@ impl<'b> Terminal<'b> {
         assert!(status.expect("tmux runs").success(), "{text}");
     }
 
-    /// Presses keys, by tmux' names for them.
+    /// Presses keys. Their names are those of tmux.
     pub(crate) fn presses(&self, keys: &[&str]) {
         let status = self.tmux().arg("send-keys").args(keys).status();
         assert!(status.expect("tmux runs").success(), "{keys:?}");
     }
 
-    /// Kills the program, as nothing can be done against.
+    /// Kills the program with SIGKILL.
     pub(crate) fn kill(&self) {
         let pid = self.pid();
         let status = Command::new("kill").args(["-9", &pid]).status();
         assert!(status.expect("kill runs").success(), "{pid}");
     }
 
-    /// The process of the program.
+    /// Returns the process id of the program. It is empty if the terminal is closed.
     fn pid(&self) -> String {
         let pid = self.tmux().args(["display-message", "-p", "#{pane_pid}"]).output().expect("tmux runs");
         String::from_utf8_lossy(&pid.stdout).trim().to_owned()
     }
 
-    /// Compares the screen with what was there when it was right.
+    /// Compares the screen with the recorded screen `name`.
     pub(crate) fn compare(&self, name: &str) {
         compare(name, || self.screen());
         if let Some(dir) = env::var_os(SCREENS) {
@@ -90,31 +96,31 @@ impl<'b> Terminal<'b> {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Waits until these words are on the screen, on one line.
+    /// Waits until the screen contains these words on one line.
     pub(crate) fn shows(&self, words: &str) {
         assert!(self.shows_within(words, DEADLINE), "{words:?} is not on the screen:\n{}", self.screen());
     }
 
-    /// Waits until these words are not on the screen any more.
+    /// Waits until the screen no longer contains these words.
     pub(crate) fn shows_no_longer(&self, words: &str) {
-        self.is(&format!("{words:?} is still on the screen"), |screen| !screen.contains(words));
+        self.wait_until(&format!("{words:?} is still on the screen"), |screen| !screen.contains(words));
     }
 
-    /// Waits until the screen fits; otherwise says what is `wrong`.
-    pub(crate) fn is(&self, wrong: &str, fits: impl Fn(&str) -> bool) {
+    /// Waits until `matches` returns true for the screen. Panics with the message `wrong` after [`DEADLINE`].
+    pub(crate) fn wait_until(&self, wrong: &str, matches: impl Fn(&str) -> bool) {
         let end = Instant::now() + DEADLINE;
-        while !fits(&self.screen()) {
+        while !matches(&self.screen()) {
             assert!(Instant::now() < end, "{wrong}:\n{}", self.screen());
-            thread::sleep(GLANCE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Presses keys again and again, until these words are on the screen.
+    /// Presses keys repeatedly until the screen contains these words.
     pub(crate) fn presses_until(&self, keys: &[&str], words: &str) {
         let end = Instant::now() + DEADLINE;
         loop {
             self.presses(keys);
-            if self.shows_within(words, AGAIN) {
+            if self.shows_within(words, KEY_TIMEOUT) {
                 return;
             }
             assert!(Instant::now() < end, "{words:?} is not on the screen:\n{}", self.screen());
@@ -130,7 +136,7 @@ impl<'b> Terminal<'b> {
             if Instant::now() > end {
                 return false;
             }
-            thread::sleep(GLANCE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }
@@ -139,11 +145,11 @@ impl Drop for Terminal<'_> {
     fn drop(&mut self) {
         let pid = self.pid();
         let process = Path::new("/proc").join(&pid);
-        drop(self.tmux().arg("kill-server").stderr(Stdio::null()).status());
-        // Emacs writes at its end into the directory that goes next.
+        let _ = self.tmux().arg("kill-server").stderr(Stdio::null()).status();
+        // Wait until the program has exited, because Emacs writes to the directory that is removed next.
         let end = Instant::now() + DEADLINE;
         while !pid.is_empty() && process.exists() && Instant::now() < end {
-            thread::sleep(GLANCE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }

@@ -1,30 +1,31 @@
-//! toad, an editor for the terminal.
+//! Tests in toad, an agent client for the terminal.
 
 use std::path::Path;
 
+use anyhow::Result;
 use libtest_mimic::Trial;
 
 use crate::{
-    bench::{Bench, installed, on_path},
+    fixture::{Fixture, installed, on_path},
     terminal::Terminal,
     trial,
 };
 
-/// What stands where a prompt is typed.
+/// The placeholder of the input line.
 const READY: &str = "How can I help you today?";
 
 type Test = fn(&Path);
 
-pub(crate) fn trials() -> Result<Vec<Trial>, String> {
+pub(crate) fn trials() -> Result<Vec<Trial>> {
     on_path("tmux")?;
     let toad = installed("toad/bin/toad")?;
     let tests: [(&str, Test); 6] = [
-        ("a_skill_by_the_model", by_the_model),
-        ("a_skill_by_command", by_command),
-        ("permission", permission),
-        ("cancelled", cancelled),
-        ("killed", killed),
-        ("a_start_that_fails", fails),
+        ("a_skill_is_activated_by_the_model", a_skill_is_activated_by_the_model),
+        ("a_skill_is_activated_by_a_command", a_skill_is_activated_by_a_command),
+        ("permission_is_granted_or_refused", permission_is_granted_or_refused),
+        ("a_turn_is_cancelled", a_turn_is_cancelled),
+        ("a_killed_editor_leaves_no_process", a_killed_editor_leaves_no_process),
+        ("a_failed_start_is_shown", a_failed_start_is_shown),
     ];
     let tests = tests.into_iter().map(|(name, test)| {
         let toad = toad.clone();
@@ -33,11 +34,11 @@ pub(crate) fn trials() -> Result<Vec<Trial>, String> {
     Ok(tests.collect())
 }
 
-fn start<'b>(toad: &Path, bench: &'b Bench, agent: &[String]) -> Terminal<'b> {
-    let mut command = bench.command(toad);
+fn start<'b>(toad: &Path, fixture: &'b Fixture, agent: &[String]) -> Terminal<'b> {
+    let mut command = fixture.command(toad);
     let agent = agent.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
-    command.args(["acp", "--title", "Scripted", &agent]).arg(bench.project());
-    Terminal::start(bench, &command)
+    command.args(["acp", "--title", "Scripted", &agent]).arg(fixture.project());
+    Terminal::start(fixture, &command)
 }
 
 /// Types a prompt and sends it.
@@ -45,23 +46,23 @@ fn send(terminal: &Terminal<'_>, text: &str) {
     terminal.shows(READY);
     terminal.types(text);
     terminal.shows(text);
-    // Until the agent has a session, the key does nothing.
+    // Press the key again if needed: it does nothing until the agent has opened a session.
     terminal.presses_until(&["Enter"], READY);
 }
 
-fn by_the_model(toad: &Path) {
-    let bench = Bench::new();
-    let terminal = start(toad, &bench, &bench.proxy());
+fn a_skill_is_activated_by_the_model(toad: &Path) {
+    let fixture = Fixture::new();
+    let terminal = start(toad, &fixture, &fixture.proxy());
     send(&terminal, "review it");
     terminal.shows("I loaded the skill");
     terminal.compare("toad-model");
 }
 
-fn by_command(toad: &Path) {
-    let bench = Bench::new();
-    let terminal = start(toad, &bench, &bench.proxy());
+fn a_skill_is_activated_by_a_command(toad: &Path) {
+    let fixture = Fixture::new();
+    let terminal = start(toad, &fixture, &fixture.proxy());
     terminal.shows(READY);
-    // The menu has them as soon as the session is there.
+    // The menu lists the commands only once a session is open.
     send(&terminal, "hello");
     terminal.shows("I have no skill");
     terminal.shows(READY);
@@ -71,10 +72,10 @@ fn by_command(toad: &Path) {
     terminal.types("code");
     terminal.shows_no_longer("/compact");
     terminal.presses(&["Enter"]);
-    // The menu is gone.
+    // The menu has closed.
     terminal.shows("⏎ Send");
     terminal.types("look at @");
-    // The files; what is typed now finds one.
+    // The list of files has opened. The next letters select one.
     terminal.shows("tree view");
     terminal.types("mai");
     terminal.shows("   mai");
@@ -86,24 +87,24 @@ fn by_command(toad: &Path) {
     terminal.compare("toad-command");
 }
 
-/// The key has to be pressed twice.
-fn cancelled(toad: &Path) {
-    let bench = Bench::new();
-    let terminal = start(toad, &bench, &bench.proxy());
+/// Cancelling needs two presses of the key.
+fn a_turn_is_cancelled(toad: &Path) {
+    let fixture = Fixture::new();
+    let terminal = start(toad, &fixture, &fixture.proxy());
     send(&terminal, "wait");
     terminal.shows("I wait until somebody stops me.");
     terminal.presses(&["Escape"]);
     terminal.shows("again to cancel");
     terminal.presses(&["Escape"]);
-    bench.hears("session/cancel");
+    fixture.wait_for_message("session/cancel");
     terminal.compare("toad-cancelled");
     send(&terminal, "hello");
     terminal.shows("I have no skill");
 }
 
-fn permission(toad: &Path) {
-    let bench = Bench::new();
-    let terminal = start(toad, &bench, &bench.proxy());
+fn permission_is_granted_or_refused(toad: &Path) {
+    let fixture = Fixture::new();
+    let terminal = start(toad, &fixture, &fixture.proxy());
     send(&terminal, "delete build");
     terminal.shows("Reject");
     terminal.compare("toad-asked");
@@ -116,19 +117,19 @@ fn permission(toad: &Path) {
     terminal.compare("toad-refused");
 }
 
-fn killed(toad: &Path) {
-    let bench = Bench::new();
-    let terminal = start(toad, &bench, &bench.proxy());
+fn a_killed_editor_leaves_no_process(toad: &Path) {
+    let fixture = Fixture::new();
+    let terminal = start(toad, &fixture, &fixture.proxy());
     send(&terminal, "wait");
     terminal.shows("I wait until somebody stops me.");
     terminal.kill();
-    bench.is_left();
+    fixture.wait_until_stopped();
 }
 
-fn fails(toad: &Path) {
-    let bench = Bench::new();
-    let terminal = start(toad, &bench, &bench.broken_proxy());
+fn a_failed_start_is_shown(toad: &Path) {
+    let fixture = Fixture::new();
+    let terminal = start(toad, &fixture, &fixture.broken_proxy());
     terminal.shows("The agent failed to start.");
-    // The reason stands above what it advises.
+    // The screen shows the reason above toad's own advice.
     terminal.compare("toad-fails");
 }

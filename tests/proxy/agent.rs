@@ -1,10 +1,10 @@
-//! The scripted agent: what this binary is when the proxy, or a skill, starts it.
+//! The scripted agent: what this binary does if the proxy, or a skill, starts it.
 //!
-//! The environment variable [`SCRIPT`] says which part it plays. What it wants to tell the test without using the wire
-//! goes to stderr, as lines that begin with `agent: `.
+//! The environment variable [`SCRIPT`] selects the role. Reports to the test that should not pass through the proxy go to
+//! stderr, as lines that begin with `agent: `.
 
 mod client;
-mod parts;
+mod roles;
 mod scripted;
 pub(crate) mod scripts;
 
@@ -13,44 +13,44 @@ use std::{
     process::ExitCode,
 };
 
-/// Names the part to play.
+/// The environment variable that selects the role.
 pub(crate) const SCRIPT: &str = "PROXY_TEST_AGENT";
-/// A part of the proxy's marks, and what reports of the agent's have instead of it.
+/// The start of the proxy's marks, and the text that replaces it in the agent's reports.
 pub(crate) const MARK: &str = "acp-skills-proxy:";
 pub(crate) const MARK_REPORTED: &str = "acp-skills_proxy:";
 
-/// The file whose bytes `tape` says.
-pub(crate) const SAYS: &str = "PROXY_TEST_SAYS";
-/// The file that `tape` writes what it hears to, and that `deaf` waits for.
-pub(crate) const HEARS: &str = "PROXY_TEST_HEARS";
+/// The file that the role `tape` writes to its stdout.
+pub(crate) const OUTPUT_FILE: &str = "PROXY_TEST_SAYS";
+/// The file that `tape` copies its stdin to, and that `deaf` waits for.
+pub(crate) const INPUT_FILE: &str = "PROXY_TEST_HEARS";
 
-/// How many bytes `flood` says.
+/// The number of bytes that the role `flood` writes.
 pub(crate) const FLOOD_BYTES: usize = 100 * 1024 * 1024;
 
-/// Plays a part.
+/// Runs a role until it ends.
 pub(crate) fn run(script: &str) -> ExitCode {
     if let Some(name) = script.strip_prefix(scripts::PREFIX) {
         return scripts::run(name);
     }
     match script {
         "scripted" => scripted::run(),
-        "tape" => parts::tape(),
-        "arguments" => parts::arguments(),
-        "echo" => parts::echo(),
-        "flood" => parts::flood(),
-        "deaf" => parts::deaf(),
-        "deaf and dumb" => parts::deaf_and_dumb(),
-        "stubborn" => parts::stubborn(),
-        "slow-to-leave" => parts::slow_to_leave(),
+        "tape" => roles::tape(),
+        "arguments" => roles::arguments(),
+        "echo" => roles::echo(),
+        "flood" => roles::flood(),
+        "deaf" => roles::deaf(),
+        "deaf and dumb" => roles::silent(),
+        "stubborn" => roles::stubborn(),
+        "slow-to-leave" => roles::slow_exit(),
         #[cfg(unix)]
-        "signals" => parts::signals(),
-        other => panic!("no part is called {other}"),
+        "signals" => roles::signals(),
+        other => panic!("no role is called {other}"),
     }
 }
 
-/// Tells the test something.
-fn report(what: &str) {
-    // One write: others write to stderr too.
-    let line = format!("agent: {what}\n");
-    drop(io::stderr().write_all(line.as_bytes()));
+/// Reports a line to the test, on stderr.
+fn report(text: &str) {
+    // Written in a single call, because other processes share this stderr.
+    let line = format!("agent: {text}\n");
+    let _ = io::stderr().write_all(line.as_bytes());
 }

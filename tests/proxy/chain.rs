@@ -1,5 +1,5 @@
-//! The proxy as one of a chain: under a conductor that the test plays line by line, and under the published one where it
-//! is installed.
+//! The proxy in a chain, start_conductor a conductor that the test plays line by line, and start_conductor the published conductor if it is
+//! installed.
 
 use std::{
     env,
@@ -13,27 +13,27 @@ use serde_json::{Value, json};
 use crate::{
     agent,
     editor::{Editor, Proxy},
-    fixtures::Skills,
-    stage::{MCP_2025, Stage, cwd, entry, texts},
+    fixture::{Fixture, MCP_2025, cwd, entry, texts},
+    skills::Skills,
 };
 
 crate::trials!(
-    a_conductor_line_by_line,
-    a_conductor_of_the_old_spelling,
-    an_odd_conductor,
-    a_conductor_that_dies,
+    a_conversation_with_a_conductor,
+    a_conductor_with_the_old_method_names,
+    odd_messages_of_a_conductor,
+    a_conductor_that_stops_reading,
     no_conductor_and_no_agent,
     the_published_conductor,
     #[cfg(target_os = "linux")]
-    killed_in_a_chain,
+    no_process_is_left_when_the_proxy_is_killed,
 );
 
-/// A proxy without an agent, whose conductor is the test.
+/// Returns a proxy without an agent. The test is its conductor.
 fn component(skills: &Skills) -> Proxy {
     Proxy::new().flag("--mcp-wait", "0").skill(&skills.dir("review"))
 }
 
-/// The message in the envelope of the next line that goes to the successor.
+/// Returns the message in the next envelope for the successor.
 fn to_successor(conductor: &mut Editor, envelope: &str) -> Value {
     let message = conductor.message();
     assert_eq!(message["method"], envelope, "{message}");
@@ -42,11 +42,11 @@ fn to_successor(conductor: &mut Editor, envelope: &str) -> Value {
     inner
 }
 
-fn a_conductor_line_by_line() {
+fn a_conversation_with_a_conductor() {
     converse_in_a_chain("proxy");
 }
 
-fn a_conductor_of_the_old_spelling() {
+fn a_conductor_with_the_old_method_names() {
     converse_in_a_chain("_proxy");
 }
 
@@ -55,7 +55,7 @@ fn converse_in_a_chain(prefix: &str) {
     let mut conductor = component(&skills).start();
     let successor = format!("{prefix}/successor");
 
-    // `initialize` goes to the successor first, and its answer is the successor's.
+    // `initialize` is first sent to the successor, and the proxy's answer is the successor's.
     let params = json!({ "protocolVersion": 1, "_meta": { "x": 1 } });
     let id = conductor.request(&format!("{prefix}/initialize"), params.clone());
     let inner = to_successor(&mut conductor, &successor);
@@ -80,7 +80,7 @@ fn converse_in_a_chain(prefix: &str) {
     let blocks = inner["params"]["prompt"].as_array().expect("blocks");
     assert!(texts(blocks)[0].contains("review") && texts(blocks)[1] == "hello", "{blocks:?}");
 
-    // What the successor says is unwrapped, and not a word of ours is in it.
+    // Messages of the successor are unwrapped, and our text is removed from them.
     let update = |text: &str| {
         json!({ "sessionId": "s", "update": {
             "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text },
@@ -92,7 +92,7 @@ fn converse_in_a_chain(prefix: &str) {
     let shown = conductor.message();
     assert_eq!((&shown["method"], &shown["params"]), (&json!("session/update"), &update("hello")));
 
-    // A request of the successor's, its cancellation, and its answer keep its id.
+    // A request of the successor, its cancellation and its answer keep its id.
     let asked =
         json!({ "method": "fs/read", "params": { "_meta": { "y": 2 }, "path": "/x" }, "_meta": { "z": 3 } });
     conductor.send(&json!({ "jsonrpc": "2.0", "id": "q", "method": successor, "params": asked }));
@@ -111,15 +111,15 @@ fn converse_in_a_chain(prefix: &str) {
         assert_eq!(conductor.message(), answer);
     }
 
-    // Whatever else there is goes both ways as it is.
+    // All other messages pass unchanged in both directions.
     conductor.notify("_vendor/thing", json!([1, 2]));
     assert_eq!(to_successor(&mut conductor, &successor)["params"], json!([1, 2]));
     let ended = conductor.finish();
     assert_eq!((ended.code(), ended.messages), (Some(0), Vec::new()));
 }
 
-/// One that reads nothing any more ends the proxy as one that says nothing more does.
-fn a_conductor_that_dies() {
+/// A conductor that stops reading ends the proxy, just as one that closes the proxy's stdin does.
+fn a_conductor_that_stops_reading() {
     let skills = Skills::review();
     let mut proxy = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
     proxy.args(["--no-config", "--skill"]).arg(skills.dir("review"));
@@ -131,19 +131,19 @@ fn a_conductor_that_dies() {
         stdin,
         r#"{{"jsonrpc":"2.0","id":1,"method":"proxy/initialize","params":{{"protocolVersion":1}}}}"#
     )
-    .expect("somebody reads");
+    .expect("the proxy reads");
     // Its stdin is still open.
-    let ended = proxy.wait_with_output().expect("it ends");
+    let ended = proxy.wait_with_output().expect("the program exits");
     assert_eq!(
         (ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()),
         (Some(0), ""),
-        "it is nobody's fault"
+        "the proxy exits without an error"
     );
     drop(stdin);
 }
 
-/// Whatever comes, what belongs to one side goes to that side, in order, and nothing is lost behind it.
-fn an_odd_conductor() {
+/// Odd messages still reach the side they are for, in order, and messages after them are not lost.
+fn odd_messages_of_a_conductor() {
     let skills = Skills::review();
     let mut conductor = component(&skills).start();
     let id = conductor.request("proxy/initialize", json!({ "protocolVersion": 1 }));
@@ -154,7 +154,8 @@ fn an_odd_conductor() {
     let huge = format!(r#"{{"method":"_x","params":["{}"]}}"#, "x".repeat(8 << 20));
     let mut lines: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     let mut add = |line: &[u8], expected: &[u8]| lines.push((line.to_vec(), expected.to_vec()));
-    // Responses that nobody asked for, without an id, and with one that looks like another's.
+    // Responses to unknown requests: one with an unknown id, one without an id, and one with an id that looks like
+    // another request's.
     for line in [r#"{"id":77,"result":{}}"#, r#"{"id":null,"error":{}}"#, r#"{"id":"1","result":[1.0]}"#] {
         add(line.as_bytes(), line.as_bytes());
     }
@@ -196,11 +197,11 @@ fn no_conductor_and_no_agent() {
     assert!(why.contains("no agent") && why.contains("`--`"), "{why}");
     let ended = client.ended();
     assert_eq!(ended.code(), Some(2));
-    assert!(ended.log.join("\n").contains("there is no agent"), "{:?}", ended.log);
+    assert!(ended.log.join("\n").contains("no agent to run"), "{:?}", ended.log);
 }
 
-/// The published conductor: named in `CONDUCTOR`, or in the `PATH`.
-#[expect(clippy::print_stderr, reason = "whoever runs the tests is to know what was skipped")]
+/// Returns the published conductor: the program that `CONDUCTOR` names, or the one in the `PATH`.
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn conductor() -> Option<PathBuf> {
     const NAME: &str = "agent-client-protocol-conductor";
     let found = env::var_os("CONDUCTOR").map(PathBuf::from).or_else(|| {
@@ -213,8 +214,8 @@ fn conductor() -> Option<PathBuf> {
     found
 }
 
-/// The published conductor over these components and the scripted agent.
-fn under(conductor: PathBuf, components: &[String]) -> Editor {
+/// Starts the published conductor over these components and the scripted agent.
+fn start_conductor(conductor: PathBuf, components: &[String]) -> Editor {
     let this = env::current_exe().expect("this program has a path");
     let mut command = Proxy::of(conductor).env(agent::SCRIPT, "scripted").arg("agent");
     for component in components {
@@ -233,30 +234,32 @@ fn the_published_conductor() {
     let skills = Skills::review();
     skills.add("release", "Makes releases.", "# Release");
     let components = ["review", "release"].map(|name| command_line(&skills, name));
-    let mut stage = Stage::of(under(conductor, &components));
+    let mut fixture = Fixture::of(start_conductor(conductor, &components));
     let init = json!({ "protocolVersion": 1, "clientCapabilities": {} });
-    let id = stage.editor.request("initialize", init);
-    let received = stage.takes();
+    let id = fixture.editor.request("initialize", init);
+    let received = fixture.agent_receives();
     let capabilities = json!({ "mcpCapabilities": { "http": true } });
-    stage
-        .replies(&received, json!({ "result": { "protocolVersion": 1, "agentCapabilities": capabilities } }));
-    assert_eq!(stage.editor.answer(&id)["result"]["agentCapabilities"], capabilities);
+    fixture.agent_replies(
+        &received,
+        json!({ "result": { "protocolVersion": 1, "agentCapabilities": capabilities } }),
+    );
+    assert_eq!(fixture.editor.answer(&id)["result"]["agentCapabilities"], capabilities);
 
-    let id = stage.editor.request("session/new", json!({ "cwd": cwd(), "mcpServers": [] }));
-    let received = stage.takes();
-    stage.replies(&received, json!({ "result": { "sessionId": "s" } }));
-    assert_eq!(stage.editor.answer(&id)["result"]["sessionId"], "s");
+    let id = fixture.editor.request("session/new", json!({ "cwd": cwd(), "mcpServers": [] }));
+    let received = fixture.agent_receives();
+    fixture.agent_replies(&received, json!({ "result": { "sessionId": "s" } }));
+    assert_eq!(fixture.editor.answer(&id)["result"]["sessionId"], "s");
     let servers = received["params"]["mcpServers"].as_array().expect("servers");
     let names: Vec<_> = servers.iter().map(|server| server["name"].as_str().expect("a name")).collect();
     assert_eq!(names, ["acp-skills", "acp-skills-2"]);
     for (server, skill) in servers.iter().zip(["review", "release"]) {
-        let connection = stage.connect(server, MCP_2025);
-        let (text, failed) = stage.call(&connection, "activate_skill", json!({ "name": skill }));
+        let connection = fixture.connect(server, MCP_2025);
+        let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": skill }));
         assert!(!failed && text.contains(&format!("<skill_content name=\"{skill}\">")), "{text}");
     }
     let params = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "hello" }] });
-    let id = stage.editor.request("session/prompt", params);
-    let received = stage.takes();
+    let id = fixture.editor.request("session/prompt", params);
+    let received = fixture.agent_receives();
     let blocks = received["params"]["prompt"].as_array().expect("blocks").clone();
     let words = texts(&blocks);
     assert_eq!((words.len(), words[2]), (3, "hello"));
@@ -265,37 +268,38 @@ fn the_published_conductor() {
         let update =
             json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } });
         let params = json!({ "sessionId": "s", "update": update });
-        stage.says(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }));
+        fixture.agent_sends(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }));
     }
-    stage.replies(&received, json!({ "result": { "stopReason": "end_turn" } }));
-    assert_eq!(stage.editor.message()["params"]["update"]["content"]["text"], "hello");
-    assert_eq!(stage.editor.answer(&id)["result"]["stopReason"], "end_turn");
-    let ended = stage.editor.finish();
+    fixture.agent_replies(&received, json!({ "result": { "stopReason": "end_turn" } }));
+    assert_eq!(fixture.editor.message()["params"]["update"]["content"]["text"], "hello");
+    assert_eq!(fixture.editor.answer(&id)["result"]["stopReason"], "end_turn");
+    let ended = fixture.editor.finish();
     assert_eq!(ended.messages, Vec::<Value>::new());
 }
 
-/// Nobody is left when a proxy in a chain is killed: what each process holds of stderr is read to its end.
+/// No process is left when a proxy in a chain is killed: each process holds stderr, which is read to its end.
 #[cfg(target_os = "linux")]
-fn killed_in_a_chain() {
+fn no_process_is_left_when_the_proxy_is_killed() {
     use rustix::process::{Pid, Signal, kill_process};
     let Some(conductor) = conductor() else { return };
     let skills = Skills::review();
-    let mut stage = Stage::of(under(conductor, &[command_line(&skills, "review")]));
-    let id = stage.editor.request("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} }));
-    let received = stage.takes();
-    stage.replies(&received, json!({ "result": { "protocolVersion": 1, "agentCapabilities": {} } }));
-    stage.editor.answer(&id);
-    let id = stage.editor.request("session/new", json!({ "cwd": cwd(), "mcpServers": [] }));
-    // Over a bridge, so that there is one more process.
-    let received = stage.takes();
-    stage.connect(&entry(&received["params"]), MCP_2025);
-    kill_process(Pid::from_raw(child_of(stage.editor.id())).expect("an id"), Signal::KILL).expect("it runs");
-    let ended = stage.editor.ended();
+    let mut fixture = Fixture::of(start_conductor(conductor, &[command_line(&skills, "review")]));
+    let id = fixture.editor.request("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} }));
+    let received = fixture.agent_receives();
+    fixture.agent_replies(&received, json!({ "result": { "protocolVersion": 1, "agentCapabilities": {} } }));
+    fixture.editor.answer(&id);
+    let id = fixture.editor.request("session/new", json!({ "cwd": cwd(), "mcpServers": [] }));
+    // This agent uses the bridge, which is one more process.
+    let received = fixture.agent_receives();
+    fixture.connect(&entry(&received["params"]), MCP_2025);
+    kill_process(Pid::from_raw(child_of(fixture.editor.id())).expect("an id"), Signal::KILL)
+        .expect("the program runs");
+    let ended = fixture.editor.ended();
     let answered = ended.messages.iter().any(|message| message["id"] == id && message.get("error").is_some());
     assert!(answered || !ended.status.success(), "{:?} and {:?}", ended.status, ended.messages);
 }
 
-/// The proxy among the children of a process.
+/// Returns the proxy among the children of a process.
 #[cfg(target_os = "linux")]
 fn child_of(parent: u32) -> i32 {
     let children = format!("/proc/{parent}/task");
@@ -304,7 +308,7 @@ fn child_of(parent: u32) -> i32 {
     let children: Vec<i32> = children
         .flat_map(|ids| ids.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>())
         .collect();
-    let ours = std::fs::canonicalize(env!("CARGO_BIN_EXE_acp-skills-proxy")).expect("the program is there");
+    let ours = std::fs::canonicalize(env!("CARGO_BIN_EXE_acp-skills-proxy")).expect("the program exists");
     let is_ours =
         |id: &i32| std::fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|program| program == ours);
     children.into_iter().find(is_ours).expect("the conductor has started the proxy")

@@ -1,4 +1,4 @@
-//! What users see in real clients, with the clients' and agents' own messages: those of `tests/recordings`.
+//! What users see in real clients, tested with messages of these clients and agents from `tests/recordings`.
 
 use std::{fs, path::Path};
 
@@ -8,24 +8,24 @@ use serde_json::{Value, json};
 
 use crate::{
     editor::{Editor, Ended, Proxy},
-    fixtures::Skills,
-    stage::{Stage, texts},
+    fixture::{Fixture, texts},
+    skills::Skills,
 };
 
 crate::trials!(
-    a_start_that_fails_is_told_to_each,
-    a_start_that_fails_is_in_the_log,
-    an_agent_that_ends_is_in_the_log,
-    a_command_is_found_where_each_puts_it,
-    a_call_of_geminis_is_announced,
-    a_call_of_claudes_has_a_title,
-    the_overview_is_for_people,
-    stderr_is_for_what_has_to_be_done,
+    a_failed_start_is_reported_to_every_client,
+    a_failed_start_is_logged,
+    an_agent_that_exits_is_logged,
+    a_command_is_found_in_the_prompt_of_every_client,
+    a_call_of_gemini_is_announced,
+    a_call_of_claude_has_a_title,
+    the_overview_is_readable,
+    stderr_has_only_what_needs_action,
 );
 
 const CLIENTS: [&str; 4] = ["acp-el", "acpx", "codecompanion", "toad"];
 
-/// The messages of a recording: who said each (`client` or `agent`), the line as it was, and what it says.
+/// Returns the messages of a recording: the sender (`client` or `agent`), the line, and the parsed message.
 fn recorded(path: &str) -> Vec<(String, String, Value)> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/recordings").join(path);
     let text = fs::read_to_string(file.with_extension("jsonl")).expect("a recording");
@@ -38,13 +38,13 @@ fn recorded(path: &str) -> Vec<(String, String, Value)> {
     entries.collect()
 }
 
-/// The first message of a recording that fits.
+/// Returns the first message of a recording for which `fits` returns true.
 fn first(path: &str, fits: impl Fn(&Value) -> bool) -> Value {
     let messages = recorded(path).into_iter().map(|(_, _, message)| message);
     messages.into_iter().find(fits).expect("there is such a message")
 }
 
-/// A skill of the name that the recordings have.
+/// Creates a skill with the name that the recordings use.
 fn demo() -> Skills {
     let skills = Skills::new();
     skills.add("demo", "Does the demo thing.", "# Demo\n\nDo the demo thing.");
@@ -55,8 +55,8 @@ fn write(editor: &mut Editor, line: &str) {
     editor.write(format!("{line}\n").as_bytes());
 }
 
-/// Editors drop what is said on stderr, so each gets the reason as the answer to its `initialize`. It is not waited for.
-fn a_start_that_fails_is_told_to_each() {
+/// Editors drop stderr, so each client gets the reason as the answer to its `initialize`, without waiting.
+fn a_failed_start_is_reported_to_every_client() {
     let skills = demo();
     let nowhere = skills.dir("nowhere");
     for client in CLIENTS {
@@ -73,8 +73,8 @@ fn a_start_that_fails_is_told_to_each() {
     }
 }
 
-/// Whatever a start fails by.
-fn a_start_that_fails_is_in_the_log() {
+/// Covers every kind of failure at startup.
+fn a_failed_start_is_logged() {
     let skills = demo();
     let config = skills.write("skills.yaml", "skill: x\n");
     let log = skills.path().join("log");
@@ -90,19 +90,23 @@ fn a_start_that_fails_is_in_the_log() {
         let id = editor.request("initialize", json!({ "protocolVersion": 1 }));
         let ended = editor.ended();
         assert_eq!(ended.code(), Some(code), "{words}: {:#?}", ended.log);
-        let told = ended.answer(&id)["error"]["message"].as_str().expect("text");
+        let reported = ended.answer(&id)["error"]["message"].as_str().expect("text");
         let logged = fs::read_to_string(&log).expect("a log");
         assert!(logged.contains("ERROR") && logged.contains(words), "{words}: {logged}");
-        // The whole message and its remedy, once.
+        // The log contains the whole message and its hint, once.
         let logged: Vec<_> = logged.lines().map(str::trim).collect();
-        for line in told.lines().skip(1) {
-            assert_eq!(logged.iter().filter(|it| **it == line.trim()).count(), 1, "{line:?}: {logged:#?}");
+        for line in reported.lines().skip(1) {
+            assert_eq!(
+                logged.iter().filter(|logged| **logged == line.trim()).count(),
+                1,
+                "{line:?}: {logged:#?}"
+            );
         }
         fs::remove_file(&log).expect("a log");
     }
 }
 
-fn an_agent_that_ends_is_in_the_log() {
+fn an_agent_that_exits_is_logged() {
     let skills = demo();
     let log = skills.path().join("log");
     let mut editor = Proxy::new().skill(&skills.dir("demo")).flag("--log-file", &log).agent("no-such-part");
@@ -113,17 +117,18 @@ fn an_agent_that_ends_is_in_the_log() {
     assert!(logged.contains("WARN the agent exited with code 101 before it could be used"), "{logged}");
 }
 
-/// All prompts that were recorded, byte for byte: the command becomes a block of ours in its place, and everything that
-/// is no text stays as it was.
-fn a_command_is_found_where_each_puts_it() {
+/// Sends all recorded prompts unchanged. Each command is replaced by a block of ours, and blocks that aren't text stay as
+/// they were.
+fn a_command_is_found_in_the_prompt_of_every_client() {
     let skills = demo();
     let proxy =
         || Proxy::new().skill(&skills.dir("demo")).flag("--mcp-wait", "0").flag("--catalog-in", "off");
-    // How many prompts load the skill, are answered here, and reach the agent as they are.
+    // The number of prompts that load the skill, that the proxy answers itself, and that reach the agent unchanged.
     for (client, expected) in
         [("acp-el", [5, 0, 4]), ("acpx", [5, 1, 3]), ("codecompanion", [2, 0, 5]), ("toad", [1, 0, 3])]
     {
-        let (mut seen, mut stage) = ([0; 3], None::<Stage>);
+        let mut seen = [0; 3];
+        let mut fixture = None::<Fixture>;
         let messages = recorded(&format!("clients/{client}"));
         for (at, (side, line, message)) in messages.iter().enumerate() {
             if side == "agent" {
@@ -133,42 +138,42 @@ fn a_command_is_found_where_each_puts_it() {
                 continue;
             };
             if method == "initialize" {
-                if let Some(before) = stage.take() {
+                if let Some(before) = fixture.take() {
                     before.finish();
                 }
-                stage = Some(Stage::new(proxy()));
+                fixture = Some(Fixture::new(proxy()));
             }
-            let stage = stage.as_mut().expect("`initialize` comes first");
-            write(&mut stage.editor, line);
+            let fixture = fixture.as_mut().expect("`initialize` comes first");
+            write(&mut fixture.editor, line);
             if method != "session/prompt" {
-                let received = stage.takes();
+                let received = fixture.agent_receives();
                 let mut answers = messages[at..].iter().filter(|(side, _, _)| side == "agent");
-                let answer = answers.find(|(_, _, it)| it["id"] == message["id"]).expect("an answer");
+                let answer = answers.find(|(_, _, answer)| answer["id"] == message["id"]).expect("an answer");
                 let outcome = json!({ "result": answer.2["result"] });
-                stage.replies(&received, outcome);
-                stage.editor.answer(&message["id"]);
+                fixture.agent_replies(&received, outcome);
+                fixture.editor.answer(&message["id"]);
                 continue;
             }
             let typed = message["params"]["prompt"].as_array().expect("blocks");
             if texts_of(typed) == ["/skills"] {
-                assert_eq!(stage.editor.answer(&message["id"])["result"]["stopReason"], "end_turn");
-                assert_eq!(stage.editor.unread().len(), 1);
+                assert_eq!(fixture.editor.answer(&message["id"])["result"]["stopReason"], "end_turn");
+                assert_eq!(fixture.editor.unread().len(), 1);
                 seen[1] += 1;
                 continue;
             }
-            let received = stage.takes();
+            let received = fixture.agent_receives();
             let blocks = received["params"]["prompt"].as_array().expect("blocks");
-            assert_eq!(others(blocks), others(typed), "{client}: {line}");
+            assert_eq!(non_text_blocks(blocks), non_text_blocks(typed), "{client}: {line}");
             if texts_of(blocks).concat().contains("<skill_content name=\"demo\">") {
                 seen[0] += 1;
             } else {
                 assert_eq!(&received, message, "{client}");
                 seen[2] += 1;
             }
-            stage.replies(&received, json!({ "result": { "stopReason": "end_turn" } }));
-            stage.editor.answer(&message["id"]);
+            fixture.agent_replies(&received, json!({ "result": { "stopReason": "end_turn" } }));
+            fixture.editor.answer(&message["id"]);
         }
-        stage.expect("a conversation").finish();
+        fixture.expect("a conversation").finish();
         assert_eq!(seen, expected, "{client}");
     }
 }
@@ -177,53 +182,55 @@ fn texts_of(blocks: &[Value]) -> Vec<&str> {
     blocks.iter().filter_map(|block| block["text"].as_str()).collect()
 }
 
-fn others(blocks: &[Value]) -> Vec<&Value> {
+fn non_text_blocks(blocks: &[Value]) -> Vec<&Value> {
     blocks.iter().filter(|block| block["type"] != "text").collect()
 }
 
-/// A session `s` in a proxy between CodeCompanion and this agent.
-fn session(proxy: Proxy, agent: &str) -> Stage {
-    let mut stage = Stage::new(proxy);
-    let hello = first("clients/codecompanion", |it| it["method"] == "initialize")["params"].take();
+/// Opens a session `s` in a proxy between CodeCompanion and this agent.
+fn session(proxy: Proxy, agent: &str) -> Fixture {
+    let mut fixture = Fixture::new(proxy);
+    let hello = first("clients/codecompanion", |message| message["method"] == "initialize")["params"].take();
     let capabilities = json!({ "mcpCapabilities": { "http": true } });
     let about =
         json!({ "protocolVersion": 1, "agentInfo": { "name": agent }, "agentCapabilities": capabilities });
-    stage.exchange("initialize", hello, json!({ "result": about }));
-    stage.new_session("s");
-    stage
+    fixture.exchange("initialize", hello, json!({ "result": about }));
+    fixture.new_session("s");
+    fixture
 }
 
-/// An agent's message, for the session `s`.
+/// Moves an agent's message to the session `s`.
 fn in_session(mut message: Value) -> Value {
     message["params"]["sessionId"] = json!("s");
     message
 }
 
-/// Gemini announces a call only in its request for permission. Where that is answered here, the editor has to be told.
-fn a_call_of_geminis_is_announced() {
+/// Gemini announces a call only in its request for permission. If the proxy answers that request, it has to announce the
+/// call to the editor.
+fn a_call_of_gemini_is_announced() {
     let skills = demo();
-    let mut stage = session(Proxy::new().skill(&skills.dir("demo")), "gemini-cli");
-    let asks = first("proxied/gemini", |it| it["method"] == "session/request_permission");
-    let done = first("proxied/gemini", |it| it["params"]["update"]["sessionUpdate"] == "tool_call_update");
-    stage.says(&in_session(asks.clone()));
-    let answered = stage.takes();
+    let mut fixture = session(Proxy::new().skill(&skills.dir("demo")), "gemini-cli");
+    let asks = first("proxied/gemini", |message| message["method"] == "session/request_permission");
+    let done =
+        first("proxied/gemini", |message| message["params"]["update"]["sessionUpdate"] == "tool_call_update");
+    fixture.agent_sends(&in_session(asks.clone()));
+    let answered = fixture.agent_receives();
     assert_eq!(answered["result"]["outcome"], json!({ "outcome": "selected", "optionId": "proceed_once" }));
-    stage.says(&in_session(done));
-    let [announced, done] = [0, 1].map(|_| stage.editor.message()["params"]["update"].take());
+    fixture.agent_sends(&in_session(done));
+    let [announced, done] = [0, 1].map(|_| fixture.editor.message()["params"]["update"].take());
     let call = &asks["params"]["toolCall"];
     assert_eq!(announced["sessionUpdate"], "tool_call");
     for key in ["toolCallId", "status", "content", "locations"] {
         assert_eq!(announced[key], call[key], "{key}");
     }
-    // CodeCompanion cuts what stands behind a colon.
+    // CodeCompanion cuts the title at a colon.
     assert_eq!([&announced["title"], &announced["kind"]], ["Skill demo", "read"]);
     assert_eq!(done["sessionUpdate"], "tool_call_update");
     assert_eq!([&done["toolCallId"], &done["title"]], [&call["toolCallId"], &json!("Skill demo")]);
-    stage.finish();
+    fixture.finish();
 }
 
-/// What a client shows of a call: its title and kind after each message, also in the request for permission.
-fn a_call_of_claudes_has_a_title() {
+/// Checks the title and kind that a client shows after each message about a call, including the request for permission.
+fn a_call_of_claude_has_a_title() {
     let skills = demo();
     for (flags, expected) in [
         (
@@ -236,15 +243,16 @@ fn a_call_of_claudes_has_a_title() {
         for flag in flags {
             proxy = proxy.arg(flag);
         }
-        let mut stage = session(proxy, "@agentclientprotocol/claude-agent-acp");
+        let mut fixture = session(proxy, "@agentclientprotocol/claude-agent-acp");
         let messages = recorded("proxied/claude").into_iter().filter(|(side, _, message)| {
             let call = &message["params"]["toolCall"]["toolCallId"];
             side == "agent" && (message["params"]["update"]["toolCallId"].is_string() || call.is_string())
         });
-        let (mut title, mut kind) = (Value::Null, Value::Null);
+        let mut title = Value::Null;
+        let mut kind = Value::Null;
         for ((_, _, message), expected) in messages.zip(expected) {
-            stage.says(&in_session(message.clone()));
-            let mut seen = stage.editor.message();
+            fixture.agent_sends(&in_session(message.clone()));
+            let mut seen = fixture.editor.message();
             let place = if message["method"] == "session/update" { "update" } else { "toolCall" };
             let before = &message["params"][place];
             let shown = &mut seen["params"][place];
@@ -252,38 +260,40 @@ fn a_call_of_claudes_has_a_title() {
                 if let Some(value) = shown.get(key) {
                     kept.clone_from(value);
                 }
-                // Nothing else differs.
+                // The rest of the call is unchanged.
                 match before.get(key) {
                     Some(value) => shown[key] = value.clone(),
-                    None => drop(shown.as_object_mut().expect("a call").remove(key)),
+                    None => {
+                        shown.as_object_mut().expect("a call").remove(key);
+                    }
                 }
             }
             assert_eq!((title.as_str(), kind.as_str()), (Some(expected.0), Some(expected.1)), "{message}");
             assert_eq!(shown, before);
         }
-        stage.finish();
+        fixture.finish();
     }
 }
 
-/// Skills first, a line for each problem with the command that explains it, decisions counted.
-fn the_overview_is_for_people() {
+/// The overview lists skills first, then each problem with the command that explains it, then the number of decisions.
+fn the_overview_is_readable() {
     let skills = demo();
     skills.write("broken/SKILL.md", "---\nname: broken\n---\nBody.\n");
     skills.write("loud/SKILL.md", "---\nname: LOUD\ndescription: Is loud.\nauthor: me\n---\nBody.\n");
-    let mut stage = session(Proxy::new().flag("--skills", skills.path()), "gemini-cli");
-    let asks = first("proxied/gemini", |it| it["method"] == "session/request_permission");
+    let mut fixture = session(Proxy::new().flag("--skills", skills.path()), "gemini-cli");
+    let asks = first("proxied/gemini", |message| message["method"] == "session/request_permission");
     for _ in 0..3 {
-        stage.says(&in_session(asks.clone()));
-        stage.takes();
+        fixture.agent_sends(&in_session(asks.clone()));
+        fixture.agent_receives();
     }
-    stage.editor.message();
-    stage.prompt("s", "/demo");
+    fixture.editor.message();
+    fixture.prompt("s", "/demo");
     let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills" }] });
-    let id = stage.editor.request("session/prompt", prompt);
-    stage.editor.answer(&id);
-    let said = stage.editor.unread();
+    let id = fixture.editor.request("session/prompt", prompt);
+    fixture.editor.answer(&id);
+    let said = fixture.editor.unread();
     let text = said[0]["params"]["update"]["content"]["text"].as_str().expect("text").to_owned();
-    // Which separators a path has is the system's matter.
+    // Path separators differ between platforms.
     let place = dunce::canonicalize(skills.path()).expect("a directory");
     let text = text.replace(&place.display().to_string(), "/skills").replace('\\', "/");
     expect![[r#"
@@ -303,36 +313,36 @@ fn the_overview_is_for_people() {
 
         `/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too)."#]]
     .assert_eq(&text);
-    stage.finish();
+    fixture.finish();
 }
 
 /// Some clients show each line of stderr as an error.
-fn stderr_is_for_what_has_to_be_done() {
+fn stderr_has_only_what_needs_action() {
     let log = |ended: Ended| {
         let lines = ended.log.into_iter().filter(|line| !line.starts_with("agent: "));
         lines.collect::<Vec<_>>()
     };
-    // An ordinary conversation, with the skills server.
+    // An ordinary conversation that uses the skills server.
     let skills = Skills::review();
-    let mut stage = session(Proxy::new().flag("--skills", skills.path()), "gemini-cli");
-    let request = stage.new_session("t");
-    let connection = stage.connect(&crate::stage::entry(&request), crate::stage::MCP_2025);
-    stage.call(&connection, "activate_skill", json!({ "name": "review" }));
-    let blocks = stage.prompt("t", "/review it");
+    let mut fixture = session(Proxy::new().flag("--skills", skills.path()), "gemini-cli");
+    let request = fixture.new_session("t");
+    let connection = fixture.connect(&crate::fixture::entry(&request), crate::fixture::MCP_2025);
+    fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
+    let blocks = fixture.prompt("t", "/review it");
     assert!(texts(&blocks).concat().contains("it"));
     skills.add("greet", "Greets.", "Hello.");
-    stage.menu_has("greet");
-    assert_eq!(log(stage.finish()), Vec::<String>::new());
-    // A skill that is left out, looked at three times.
+    fixture.wait_for_command("greet");
+    assert_eq!(log(fixture.finish()), Vec::<String>::new());
+    // A skill that cannot be loaded, scanned three times.
     skills.write("broken/SKILL.md", "---\nname: broken\n---\nBody.\n");
-    let mut stage = session(Proxy::new().flag("--skills", skills.path()), "gemini-cli");
+    let mut fixture = session(Proxy::new().flag("--skills", skills.path()), "gemini-cli");
     for _ in 0..2 {
         let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills reload" }] });
-        let id = stage.editor.request("session/prompt", prompt);
-        stage.editor.answer(&id);
+        let id = fixture.editor.request("session/prompt", prompt);
+        fixture.editor.answer(&id);
     }
-    stage.editor.unread();
-    let lines = log(stage.finish());
+    fixture.editor.unread();
+    let lines = log(fixture.finish());
     assert_eq!(lines.len(), 1, "{lines:#?}");
     assert!(lines[0].contains("broken") && lines[0].contains("add `description:`"), "{lines:#?}");
 }

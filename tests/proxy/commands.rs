@@ -1,22 +1,22 @@
-//! Skills as slash commands: the menu, a command from the editor to the agent and back, `/skills`.
+//! Skills as slash commands: the menu, a command on its way to the agent and back, and `/skills`.
 
 use serde_json::{Value, json};
 
 use crate::{
     editor::Proxy,
-    fixtures::Skills,
-    stage::{Stage, texts},
+    fixture::{Fixture, texts},
+    skills::Skills,
 };
 
 crate::trials!(
-    a_menu_when_the_agent_has_none,
-    a_menu_with_the_agents,
-    from_the_editor_to_the_agent_and_back,
-    behind_what_the_editor_adds,
-    without_a_server,
-    a_body_that_is_gone,
-    no_skills_are_listed_too,
-    skills_are_listed_and_found_again,
+    a_menu_if_the_agent_has_none,
+    the_menu_includes_the_agents_commands,
+    a_command_loads_a_skill_and_comes_back_as_typed,
+    a_command_after_blocks_that_the_editor_adds,
+    a_command_without_the_mcp_server,
+    a_command_whose_skill_cannot_be_fetched,
+    an_empty_list_of_skills,
+    skills_are_listed_reloaded_and_searched,
 );
 
 pub(crate) fn names(menu: &Value) -> Vec<&str> {
@@ -24,42 +24,42 @@ pub(crate) fn names(menu: &Value) -> Vec<&str> {
     list.iter().map(|entry| entry["name"].as_str().expect("a name")).collect()
 }
 
-fn a_menu_when_the_agent_has_none() {
+fn a_menu_if_the_agent_has_none() {
     let skills = Skills::review();
-    let mut stage = Stage::initialized(skills.proxy(), &json!({}));
-    stage.new_session("s");
-    let menu = stage.editor.menu();
+    let mut fixture = Fixture::initialized(skills.proxy(), &json!({}));
+    fixture.new_session("s");
+    let menu = fixture.editor.menu();
     assert_eq!((menu["params"]["sessionId"].as_str(), names(&menu)), (Some("s"), vec!["skills", "review"]));
-    stage.finish();
+    fixture.finish();
 }
 
-fn a_menu_with_the_agents() {
+fn the_menu_includes_the_agents_commands() {
     let skills = Skills::review();
-    let mut stage = Stage::initialized(skills.proxy(), &json!({}));
-    stage.new_session("s");
+    let mut fixture = Fixture::initialized(skills.proxy(), &json!({}));
+    fixture.new_session("s");
     for theirs in
         [json!([{ "name": "web", "description": "x" }]), json!([{ "name": "review", "description": "x" }])]
     {
         let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": theirs });
-        stage.says(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": update } }));
+        fixture.agent_sends(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": update } }));
     }
-    // The proxy's own may have come first, on a slow machine.
-    let mut menu = stage.editor.menu();
+    // On a slow machine, the menu with only the proxy's own commands may arrive first.
+    let mut menu = fixture.editor.menu();
     if names(&menu) == ["skills", "review"] {
-        menu = stage.editor.menu();
+        menu = fixture.editor.menu();
     }
     assert_eq!(names(&menu), ["skills", "review", "web"]);
-    assert_eq!(names(&stage.editor.menu()), ["skills", "skill:review", "review"]);
-    stage.finish();
+    assert_eq!(names(&fixture.editor.menu()), ["skills", "skill:review", "review"]);
+    fixture.finish();
 }
 
-fn from_the_editor_to_the_agent_and_back() {
+fn a_command_loads_a_skill_and_comes_back_as_typed() {
     let skills = Skills::review();
     skills.add("greet", "Greets.", "Greet $ARGUMENTS warmly.");
     let proxy = || skills.proxy().skill(&skills.dir("greet")).flag("--mcp-wait", "0");
-    let mut stage = Stage::initialized(proxy(), &json!({ "loadSession": true }));
-    stage.new_session("s");
-    let blocks = stage.prompt("s", "/greet Ada <3");
+    let mut fixture = Fixture::initialized(proxy(), &json!({ "loadSession": true }));
+    fixture.new_session("s");
+    let blocks = fixture.prompt("s", "/greet Ada <3");
     let sent = texts(&blocks);
     let [catalog, ours, "Ada <3"] = sent[..] else { panic!("{sent:?}") };
     assert!(catalog.contains("<available_skills>"), "{catalog}");
@@ -67,42 +67,45 @@ fn from_the_editor_to_the_agent_and_back() {
         ours.contains("Greet Ada <3 warmly.") && ours.contains("<skill_content name=\"greet\">"),
         "{ours}"
     );
-    // Not twice, and the other skill is another one.
-    let again = stage.prompt("s", "/review");
+    // The catalog is not sent again, and the other skill loads as well.
+    let again = fixture.prompt("s", "/review");
     let [ours] = texts(&again)[..] else { panic!("{again:?}") };
     assert!(ours.contains("Read references/checklist.md."), "{ours}");
-    let unknown = stage.prompt("s", "/unknown x");
+    let unknown = fixture.prompt("s", "/unknown x");
     assert_eq!(texts(&unknown), ["/unknown x"]);
-    stage.finish();
-    // Another run of the proxy sees it come back.
-    let mut stage = Stage::initialized(proxy(), &json!({ "loadSession": true }));
-    let id = stage.editor.request("session/load", json!({ "sessionId": "s", "cwd": "/", "mcpServers": [] }));
-    let request = stage.takes();
+    fixture.finish();
+    // Another run of the proxy loads the session, and the text of the command comes back.
+    let mut fixture = Fixture::initialized(proxy(), &json!({ "loadSession": true }));
+    let id =
+        fixture.editor.request("session/load", json!({ "sessionId": "s", "cwd": "/", "mcpServers": [] }));
+    let request = fixture.agent_receives();
     for text in &sent {
         let update =
             json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } });
-        stage.says(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": update } }));
+        fixture.agent_sends(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": update } }));
     }
-    stage.replies(&request, json!({ "result": {} }));
-    stage.editor.answer(&id);
-    let seen: Vec<_> = stage.editor.unread();
-    let seen: Vec<_> =
-        seen.iter().map(|it| it["params"]["update"]["content"]["text"].as_str().expect("text")).collect();
+    fixture.agent_replies(&request, json!({ "result": {} }));
+    fixture.editor.answer(&id);
+    let seen: Vec<_> = fixture.editor.unread();
+    let seen: Vec<_> = seen
+        .iter()
+        .map(|message| message["params"]["update"]["content"]["text"].as_str().expect("text"))
+        .collect();
     assert_eq!(seen, ["/greet ", "Ada <3"]);
-    stage.finish();
+    fixture.finish();
 }
 
-/// CodeCompanion sends a text for each file that is shared, and then what was typed.
-fn behind_what_the_editor_adds() {
+/// CodeCompanion sends a text block for each shared file, followed by what the user typed.
+fn a_command_after_blocks_that_the_editor_adds() {
     let skills = Skills::review();
-    let mut stage = Stage::initialized(skills.proxy().flag("--mcp-wait", "0"), &json!({}));
-    stage.new_session("s");
+    let mut fixture = Fixture::initialized(skills.proxy().flag("--mcp-wait", "0"), &json!({}));
+    fixture.new_session("s");
     let shared = "Sharing the following file as context: /project/src/main.rs";
     let mut ask = |typed: &str| {
         let prompt = json!([{ "type": "text", "text": shared }, { "type": "text", "text": typed }]);
         let outcome = json!({ "result": { "stopReason": "end_turn" } });
         let params = json!({ "sessionId": "s", "prompt": prompt });
-        let (mut received, _) = stage.exchange("session/prompt", params, outcome);
+        let (mut received, _) = fixture.exchange("session/prompt", params, outcome);
         received["params"]["prompt"].take()
     };
     let blocks = ask("/review look at file");
@@ -110,65 +113,68 @@ fn behind_what_the_editor_adds() {
     let [catalog, context, ours, "look at file"] = sent[..] else { panic!("{sent:?}") };
     assert!(catalog.contains("<available_skills>") && context == shared, "{sent:?}");
     assert!(ours.contains("<skill_content name=\"review\">"), "{ours}");
-    // A command that is not ours stays as it was.
+    // An unknown command stays unchanged.
     let blocks = ask("/unknown look");
     assert_eq!(texts(blocks.as_array().expect("blocks")), [shared, "/unknown look"]);
-    stage.finish();
+    fixture.finish();
 }
 
-fn without_a_server() {
+fn a_command_without_the_mcp_server() {
     let skills = Skills::review();
-    let mut stage = Stage::initialized(skills.proxy().flag("--mcp", "off"), &json!({}));
-    stage.new_session("s");
-    let blocks = stage.prompt("s", "/review");
+    let mut fixture = Fixture::initialized(skills.proxy().flag("--mcp", "off"), &json!({}));
+    fixture.new_session("s");
+    let blocks = fixture.prompt("s", "/review");
     let sent = texts(&blocks);
     let ours = sent.last().expect("a block");
     assert!(ours.contains("# Review") && ours.contains("your own file tools"), "{ours}");
-    stage.finish();
+    fixture.finish();
 }
 
-fn a_body_that_is_gone() {
+fn a_command_whose_skill_cannot_be_fetched() {
     let skills = Skills::review();
     let config = json!({ "skills": [{ "name": "far", "description": "Is far away.", "body_url": "http://127.0.0.1:9/x" }] });
     let config = skills.write("skills.yaml", &config.to_string());
-    let mut stage = Stage::initialized(Proxy::new().flag("--config", config), &json!({}));
-    stage.new_session("s");
+    let mut fixture = Fixture::initialized(Proxy::new().flag("--config", config), &json!({}));
+    fixture.new_session("s");
     let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/far away" }] });
-    let id = stage.editor.request("session/prompt", prompt);
-    assert_eq!(stage.editor.answer(&id)["result"]["stopReason"], "end_turn");
-    let said = stage.editor.unread();
+    let id = fixture.editor.request("session/prompt", prompt);
+    assert_eq!(fixture.editor.answer(&id)["result"]["stopReason"], "end_turn");
+    let said = fixture.editor.unread();
     let text = said[0]["params"]["update"]["content"]["text"].as_str().expect("text");
     assert!(text.contains("`far` cannot be activated") && text.contains("http://127.0.0.1:9/x"), "{text}");
-    assert_eq!(stage.received(), Vec::<Value>::new());
-    stage.finish();
+    assert_eq!(fixture.received(), Vec::<Value>::new());
+    fixture.finish();
 }
 
-/// A directory without skills is no silence: the command is there and answers, and the model hears nothing of it.
-fn no_skills_are_listed_too() {
+/// If a directory has no skills, `/skills` still exists and answers, and the model does not see it.
+fn an_empty_list_of_skills() {
     let empty = tempfile::tempdir().expect("a directory");
-    let mut stage = Stage::initialized(Proxy::new().flag("--skills", empty.path()), &json!({}));
-    stage.new_session("s");
+    let mut fixture = Fixture::initialized(Proxy::new().flag("--skills", empty.path()), &json!({}));
+    fixture.new_session("s");
     let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills" }] });
-    let id = stage.editor.request("session/prompt", prompt);
-    assert_eq!(stage.editor.answer(&id)["result"]["stopReason"], "end_turn");
-    let said = stage.editor.unread();
-    let text = said.iter().find_map(|it| it["params"]["update"]["content"]["text"].as_str()).expect("text");
+    let id = fixture.editor.request("session/prompt", prompt);
+    assert_eq!(fixture.editor.answer(&id)["result"]["stopReason"], "end_turn");
+    let said = fixture.editor.unread();
+    let text = said
+        .iter()
+        .find_map(|message| message["params"]["update"]["content"]["text"].as_str())
+        .expect("text");
     assert!(text.starts_with("There are no skills in this session."), "{text}");
     assert!(text.contains("`acp-skills-proxy list` with your flags"), "{text}");
-    assert_eq!(stage.received(), Vec::<Value>::new());
-    stage.finish();
+    assert_eq!(fixture.received(), Vec::<Value>::new());
+    fixture.finish();
 }
 
-fn skills_are_listed_and_found_again() {
+fn skills_are_listed_reloaded_and_searched() {
     let skills = Skills::review();
     let proxy = Proxy::new().flag("--skills", skills.path()).arg("--no-watch");
-    let mut stage = Stage::initialized(proxy, &json!({}));
-    stage.new_session("s");
+    let mut fixture = Fixture::initialized(proxy, &json!({}));
+    fixture.new_session("s");
     let mut ask = |text: &str| {
         let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": text }] });
-        let id = stage.editor.request("session/prompt", prompt);
-        assert_eq!(stage.editor.answer(&id)["result"]["stopReason"], "end_turn");
-        let said = stage.editor.unread();
+        let id = fixture.editor.request("session/prompt", prompt);
+        assert_eq!(fixture.editor.answer(&id)["result"]["stopReason"], "end_turn");
+        let said = fixture.editor.unread();
         assert_eq!(said.len(), 1, "{said:?}");
         said[0]["params"]["update"]["content"]["text"].as_str().expect("text").to_owned()
     };
@@ -176,9 +182,9 @@ fn skills_are_listed_and_found_again() {
     skills.add("greet", "Greets.", "Hello.");
     assert_eq!(ask("/skills reload"), "Loaded 2 skills. New: `greet`.");
     assert!(ask("/skills search greets").starts_with("1. `greet`"));
-    assert_eq!(stage.received(), Vec::<Value>::new());
-    // The new one works, and the model is told of it.
-    let blocks = stage.prompt("s", "/greet");
+    assert_eq!(fixture.received(), Vec::<Value>::new());
+    // The new skill works, and the model is told about it.
+    let blocks = fixture.prompt("s", "/greet");
     assert!(texts(&blocks).concat().contains("<skill_content name=\"greet\">"), "{blocks:?}");
-    stage.finish();
+    fixture.finish();
 }

@@ -1,5 +1,5 @@
-//! The conformance skill, `tests/skills/skills-system-validation`, through the real server: metadata, body, files, and
-//! nothing outside.
+//! The conformance skill, `tests/skills/skills-system-validation`, through the real server: its metadata, body and files,
+//! and no access outside.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::{
     editor::Proxy,
-    stage::{MCP_2025, Stage, entry, texts},
+    fixture::{Fixture, MCP_2025, entry, texts},
 };
 
-crate::trials!(over_http, over_the_bridge, its_script_is_not_run_unasked);
+crate::trials!(over_http, over_the_bridge, its_script_does_not_run_by_default);
 
 const NAME: &str = "skills-system-validation";
 const IN_BODY: &str = "CONFORMANCE_BODY_V1";
@@ -27,30 +27,30 @@ fn dir() -> PathBuf {
 }
 
 fn validate(transport: &str) {
-    let mut stage = Stage::over_http(Proxy::new().arg("--strict").skill(&dir()).flag("--mcp", transport));
-    let params = stage.new_session("s");
-    let connection = stage.connect(&entry(&params), MCP_2025);
+    let mut fixture = Fixture::over_http(Proxy::new().arg("--strict").skill(&dir()).flag("--mcp", transport));
+    let params = fixture.new_session("s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
 
-    // Metadata, and no more.
-    let blocks = stage.prompt("s", "Prove that skills work");
+    // The catalog contains the metadata and not the body.
+    let blocks = fixture.prompt("s", "Prove that skills work");
     let catalog = texts(&blocks)[0];
     assert!(catalog.contains(NAME) && catalog.contains("Proves that a skills system works"), "{catalog}");
-    assert!(!catalog.contains(IN_BODY), "the body before anybody asked: {catalog}");
+    assert!(!catalog.contains(IN_BODY), "the body was sent before it was requested: {catalog}");
 
-    // The body, and the names of the files.
-    let (text, failed) = stage.call(&connection, "activate_skill", json!({ "name": NAME }));
+    // Activation returns the body and the names of the files.
+    let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": NAME }));
     assert!(!failed && text.contains(IN_BODY), "{text}");
     assert!(!text.contains("license:"), "the frontmatter is not for the model: {text}");
     for (path, marker) in FILES {
         assert!(text.contains(path), "{path} is not in {text}");
         let (text, failed) =
-            stage.call(&connection, "read_skill_file", json!({ "skill": NAME, "path": path }));
+            fixture.call(&connection, "read_skill_file", json!({ "skill": NAME, "path": path }));
         assert!(!failed && text.contains(marker), "{path}: {text}");
         let on_disk = std::fs::read_to_string(dir().join(path)).expect("a file");
         assert_eq!(text.trim_end(), on_disk.replace("\r\n", "\n").trim_end(), "{path} as it is");
     }
 
-    // Nothing else.
+    // No other path can be read.
     let absolute = dir().join("SKILL.md");
     for path in [
         "../SKILL.md",
@@ -66,10 +66,10 @@ fn validate(transport: &str) {
         absolute.to_str().expect("text"),
     ] {
         let (text, failed) =
-            stage.call(&connection, "read_skill_file", json!({ "skill": NAME, "path": path }));
+            fixture.call(&connection, "read_skill_file", json!({ "skill": NAME, "path": path }));
         assert!(failed && !text.contains(IN_BODY) && !text.contains("CONFORMANCE_"), "{path:?}: {text}");
     }
-    stage.finish();
+    fixture.finish();
 }
 
 fn over_http() {
@@ -80,13 +80,13 @@ fn over_the_bridge() {
     validate("stdio");
 }
 
-fn its_script_is_not_run_unasked() {
-    let mut stage = Stage::over_http(Proxy::new().skill(&dir()));
-    let params = stage.new_session("s");
-    let connection = stage.connect(&entry(&params), MCP_2025);
+fn its_script_does_not_run_by_default() {
+    let mut fixture = Fixture::over_http(Proxy::new().skill(&dir()));
+    let params = fixture.new_session("s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
     assert!(connection.tools.iter().all(|tool| tool["name"] != "run_skill_script"));
     let arguments = json!({ "skill": NAME, "script": "scripts/echo.sh", "args": ["x"] });
-    let (text, failed) = stage.call(&connection, "run_skill_script", arguments);
+    let (text, failed) = fixture.call(&connection, "run_skill_script", arguments);
     assert!(failed && text.contains("UnknownTool"), "{text}");
-    stage.finish();
+    fixture.finish();
 }

@@ -1,49 +1,50 @@
-//! `--drafts`: lists of skills, and skills that an editor brings for a session; and that nothing of it is seen without.
+//! `--drafts`: lists of skills, and skills that an editor provides for a session. Without the flag, neither has any
+//! effect.
 
 use serde_json::{Value, json};
 
 use crate::{
     commands::names,
     editor::Proxy,
-    fixtures::Skills,
-    stage::{MCP_2025, Stage, cwd, entry, texts},
-    wire::{assert_read, tape},
+    fixture::{Fixture, MCP_2025, cwd, entry, texts},
+    skills::Skills,
+    wire::{assert_read, relay},
 };
 
 crate::trials!(
     an_editor_lists_skills,
-    an_editor_brings_skills,
-    a_program_of_the_sdk,
-    an_editor_that_brings_nonsense,
-    an_agent_that_knows_the_draft,
-    from_a_file,
-    without_the_flag,
+    an_editor_provides_skills,
+    skills_in_meta,
+    invalid_skills_of_an_editor,
+    an_agent_that_supports_the_draft,
+    drafts_in_the_configuration,
+    nothing_changes_without_the_flag,
 );
 
-fn stage(proxy: Proxy) -> Stage {
-    Stage::over_http(proxy.arg("--drafts"))
+fn with_drafts(proxy: Proxy) -> Fixture {
+    Fixture::over_http(proxy.arg("--drafts"))
 }
 
-/// A session for which the editor says more. Returns what the agent got.
-fn open(stage: &mut Stage, id: &str, more: &Value) -> Value {
+/// Opens a session with additional params. Returns the params that the agent received.
+fn open(fixture: &mut Fixture, id: &str, more: &Value) -> Value {
     let mut params = json!({ "cwd": cwd(), "mcpServers": [] });
     params.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-    let (received, _) = stage.exchange("session/new", params, json!({ "result": { "sessionId": id } }));
+    let (received, _) = fixture.exchange("session/new", params, json!({ "result": { "sessionId": id } }));
     received["params"].clone()
 }
 
-fn listed(stage: &mut Stage, method: &str, params: Value) -> Vec<String> {
-    let id = stage.editor.request(method, params);
-    let answer = stage.editor.answer(&id);
+fn listed(fixture: &mut Fixture, method: &str, params: Value) -> Vec<String> {
+    let id = fixture.editor.request(method, params);
+    let answer = fixture.editor.answer(&id);
     let list = answer["result"]["skills"].as_array().unwrap_or_else(|| panic!("{answer}")).iter();
-    list.map(|it| it["name"].as_str().expect("a name").to_owned()).collect()
+    list.map(|skill| skill["name"].as_str().expect("a name").to_owned()).collect()
 }
 
 fn an_editor_lists_skills() {
     let skills = Skills::review();
     skills.add("greet", "Greets.", "Hello.");
-    let mut stage = Stage::new(Proxy::new().flag("--skills", skills.path()).arg("--drafts"));
-    let (_, answer) = stage.exchange(
+    let mut fixture = Fixture::new(Proxy::new().flag("--skills", skills.path()).arg("--drafts"));
+    let (_, answer) = fixture.exchange(
         "initialize",
         json!({ "protocolVersion": 1, "clientCapabilities": {} }),
         json!({ "result": { "protocolVersion": 1, "agentCapabilities": {} } }),
@@ -54,66 +55,70 @@ fn an_editor_lists_skills() {
         (&json!(true), &json!({ "list": {} }))
     );
     assert_eq!(session["_meta"]["agentSkill"], session["agentSkill"]);
-    assert_eq!(listed(&mut stage, "skills/list", json!({})), ["greet", "review"]);
-    stage.new_session("s");
-    assert_eq!(listed(&mut stage, "_skills/list", json!({ "sessionId": "s" })), ["greet", "review"]);
-    let id = stage.editor.request("skills/list", json!({ "sessionId": "t" }));
-    assert_eq!(stage.editor.answer(&id)["error"]["code"], -32602);
-    assert_eq!(stage.received(), Vec::<Value>::new(), "the agent has heard of nothing");
-    stage.finish();
+    assert_eq!(listed(&mut fixture, "skills/list", json!({})), ["greet", "review"]);
+    fixture.new_session("s");
+    assert_eq!(listed(&mut fixture, "_skills/list", json!({ "sessionId": "s" })), ["greet", "review"]);
+    let id = fixture.editor.request("skills/list", json!({ "sessionId": "t" }));
+    assert_eq!(fixture.editor.answer(&id)["error"]["code"], -32602);
+    assert_eq!(fixture.received(), Vec::<Value>::new(), "the agent received nothing");
+    fixture.finish();
 }
 
-fn an_editor_brings_skills() {
+fn an_editor_provides_skills() {
     let skills = Skills::review();
-    let mut stage = stage(Proxy::new().flag("--skills", skills.path()));
+    let mut fixture = with_drafts(Proxy::new().flag("--skills", skills.path()));
     let deploy = json!({ "name": "deploy", "description": "Deploys.", "content": "# How to deploy\nCarefully.", "priority": 80 });
-    let params =
-        open(&mut stage, "s", &json!({ "agentSkills": [deploy, { "name": "Review", "content": "# Mine" }] }));
+    let params = open(
+        &mut fixture,
+        "s",
+        &json!({ "agentSkills": [deploy, { "name": "Review", "content": "# Mine" }] }),
+    );
     assert!(!params.to_string().contains("agentSkills"), "{params}");
-    stage.editor.logged("the client's skill `Review` is ignored");
-    let connection = stage.connect(&entry(&params), MCP_2025);
-    assert_eq!(stage.names(&connection), json!(["review", "deploy"]));
-    let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "deploy" }));
+    fixture.editor.wait_for_log("the client's skill `Review` is ignored");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    assert_eq!(fixture.skill_names(&connection), json!(["review", "deploy"]));
+    let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(!is_error && text.contains("Carefully."), "{text}");
-    let (text, _) = stage.call(&connection, "activate_skill", json!({ "name": "review" }));
+    let (text, _) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
     assert!(!text.contains("# Mine"), "{text}");
-    let (text, is_error) = stage.call(
+    let (text, is_error) = fixture.call(
         &connection,
         "read_skill_file",
         json!({ "skill": "deploy", "path": "../review/SKILL.md" }),
     );
     assert!(is_error, "{text}");
-    let menu = stage.editor.menu();
+    let menu = fixture.editor.menu();
     assert_eq!(names(&menu), ["skills", "review", "deploy"]);
-    let blocks = stage.prompt("s", "hello");
+    let blocks = fixture.prompt("s", "hello");
     assert!(texts(&blocks)[0].contains("<name>deploy</name>"), "{blocks:?}");
-    // Another session knows nothing of it.
-    let params = open(&mut stage, "t", &json!({}));
-    let other = stage.connect(&entry(&params), MCP_2025);
-    assert_eq!(stage.names(&other), json!(["review"]));
-    // It stays when the library changes.
+    // Another session does not have the skill.
+    let params = open(&mut fixture, "t", &json!({}));
+    let other = fixture.connect(&entry(&params), MCP_2025);
+    assert_eq!(fixture.skill_names(&other), json!(["review"]));
+    // The skill stays when the library changes.
     skills.add("greet", "Greets.", "Hello.");
-    stage.heard(&connection);
-    assert_eq!(stage.names(&connection), json!(["greet", "review", "deploy"]));
-    drop(stage.editor.finish());
+    fixture.list_changed(&connection);
+    assert_eq!(fixture.skill_names(&connection), json!(["greet", "review", "deploy"]));
+    fixture.editor.finish();
 }
 
-fn a_program_of_the_sdk() {
-    let mut stage = stage(Proxy::new());
+fn skills_in_meta() {
+    let mut fixture = with_drafts(Proxy::new());
     let meta = json!({ "agentSkills": [{ "name": "deploy", "content": "# Deploys" }], "x": 1 });
-    let params = open(&mut stage, "s", &json!({ "_meta": meta }));
+    let params = open(&mut fixture, "s", &json!({ "_meta": meta }));
     assert_eq!(params["_meta"], json!({ "x": 1 }));
-    assert_eq!(listed(&mut stage, "_skills/list", json!({ "sessionId": "s" })), ["deploy"]);
-    // There is nothing else, and the agent has the server for it.
-    let connection = stage.connect(&entry(&params), MCP_2025);
-    assert_eq!(stage.names(&connection), json!(["deploy"]));
-    drop(stage.editor.finish());
+    assert_eq!(listed(&mut fixture, "_skills/list", json!({ "sessionId": "s" })), ["deploy"]);
+    // There is no other skill, and still the agent gets the server.
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    assert_eq!(fixture.skill_names(&connection), json!(["deploy"]));
+    fixture.editor.finish();
 }
 
-fn an_editor_that_brings_nonsense() {
+fn invalid_skills_of_an_editor() {
     let skills = Skills::review();
-    let mut stage = stage(Proxy::new().flag("--skills", skills.path()));
-    let many: Vec<_> = (0..10_000).map(|it| json!({ "name": format!("s{it}"), "content": "x" })).collect();
+    let mut fixture = with_drafts(Proxy::new().flag("--skills", skills.path()));
+    let many: Vec<_> =
+        (0..10_000).map(|number| json!({ "name": format!("s{number}"), "content": "x" })).collect();
     for (list, words) in [
         (json!(7), "has to be a list"),
         (json!([{ "name": "a", "content": "x" }, { "name": "A", "content": "x" }]), "skill 2, `A`"),
@@ -122,55 +127,58 @@ fn an_editor_that_brings_nonsense() {
         (json!(many), "more than 100"),
     ] {
         let params = json!({ "cwd": cwd(), "mcpServers": [], "agentSkills": list });
-        let id = stage.editor.request("session/new", params);
-        let error = stage.editor.answer(&id)["error"].take();
+        let id = fixture.editor.request("session/new", params);
+        let error = fixture.editor.answer(&id)["error"].take();
         assert_eq!(error["code"], -32602);
         assert!(error["message"].as_str().expect("text").contains(words), "{error}");
     }
-    assert_eq!(stage.received(), Vec::<Value>::new(), "the agent has seen none of it");
-    // A name is a name and never a path.
+    assert_eq!(fixture.received(), Vec::<Value>::new(), "the agent received nothing");
+    // A name is never used as a path.
     let list = json!([{ "name": "../../../etc/passwd", "content": "x", "files": { "../x": "y" } }]);
-    let params = open(&mut stage, "s", &json!({ "agentSkills": list }));
-    stage.editor.logged("has `files`, which means nothing here");
-    let connection = stage.connect(&entry(&params), MCP_2025);
-    let (text, is_error) =
-        stage.call(&connection, "read_skill_file", json!({ "skill": "../../../etc/passwd", "path": "../x" }));
+    let params = open(&mut fixture, "s", &json!({ "agentSkills": list }));
+    fixture.editor.wait_for_log("has `files`, which means nothing here");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    let (text, is_error) = fixture.call(
+        &connection,
+        "read_skill_file",
+        json!({ "skill": "../../../etc/passwd", "path": "../x" }),
+    );
     assert!(is_error, "{text}");
-    drop(stage.editor.finish());
+    fixture.editor.finish();
 }
 
-fn an_agent_that_knows_the_draft() {
+fn an_agent_that_supports_the_draft() {
     let skills = Skills::review();
     let proxy = Proxy::new().flag("--skills", skills.path()).arg("--drafts");
     let offer = json!({ "sessionCapabilities": { "agentSkill": { "supported": true }, "skills": {} } });
-    let mut stage = Stage::initialized(proxy, &offer);
+    let mut fixture = Fixture::initialized(proxy, &offer);
     let list = json!([{ "name": "deploy", "content": "x", "unknown": 1.50 }]);
-    let params = open(&mut stage, "s", &json!({ "agentSkills": list }));
+    let params = open(&mut fixture, "s", &json!({ "agentSkills": list }));
     assert_eq!(params["agentSkills"], list);
-    let (_, answer) = stage.exchange(
+    let (_, answer) = fixture.exchange(
         "skills/list",
         json!({ "sessionId": "s" }),
         json!({ "result": { "skills": [{ "name": "its-own", "description": "d" }] } }),
     );
     let found: Vec<_> =
-        answer["result"]["skills"].as_array().expect("a list").iter().map(|it| &it["name"]).collect();
+        answer["result"]["skills"].as_array().expect("a list").iter().map(|skill| &skill["name"]).collect();
     assert_eq!(found, ["its-own", "review"]);
-    stage.editor.menu();
-    stage.finish();
+    fixture.editor.menu();
+    fixture.finish();
 }
 
-fn from_a_file() {
+fn drafts_in_the_configuration() {
     let skills = Skills::review();
     let file = skills.write("skills.yaml", "skills: [review]\ndrafts: true\n");
-    let mut stage = Stage::over_http(Proxy::new().flag("--config", &file));
-    stage.new_session("s");
-    assert_eq!(listed(&mut stage, "skills/list", json!({ "sessionId": "s" })), ["review"]);
-    stage.editor.menu();
-    stage.finish();
+    let mut fixture = Fixture::over_http(Proxy::new().flag("--config", &file));
+    fixture.new_session("s");
+    assert_eq!(listed(&mut fixture, "skills/list", json!({ "sessionId": "s" })), ["review"]);
+    fixture.editor.menu();
+    fixture.finish();
 }
 
-/// With no skill, so that nothing else is added.
-fn without_the_flag() {
+/// There is no skill, so that nothing else is added either.
+fn nothing_changes_without_the_flag() {
     let sent = concat!(
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1, "clientCapabilities":{}}}"#,
         "\n",
@@ -191,13 +199,13 @@ fn without_the_flag() {
         r#"{"jsonrpc":"2.0","id":4,"result":{"skills":[ ]}}"#,
         "\n",
     );
-    let taped = tape(Proxy::new(), sent.as_bytes(), said.as_bytes(), 4);
-    // A request that sets a session up may be overtaken by what is about none that is known.
+    let transcript = relay(Proxy::new(), sent.as_bytes(), said.as_bytes(), 4);
+    // While the proxy sets up a session, messages that are not about a known session may overtake it.
     let lines = |text: &str| {
         let mut lines: Vec<_> = text.split_inclusive('\n').map(str::to_owned).collect();
         lines.sort_unstable();
         lines
     };
-    assert_eq!(lines(&String::from_utf8_lossy(&taped.heard)), lines(sent));
-    assert_read(&taped.read, said.as_bytes());
+    assert_eq!(lines(&String::from_utf8_lossy(&transcript.agent_received)), lines(sent));
+    assert_read(&transcript.editor_received, said.as_bytes());
 }

@@ -1,7 +1,8 @@
 //! The scripted editor: the other end of the proxy's stdin, stdout and stderr.
 //!
-//! It reads with threads and waits with a deadline. A line on stdout that is no JSON-RPC fails the test that reads it.
-//! When it is done it reads both pipes to their ends: whoever still holds one, an orphan for example, keeps it waiting.
+//! Threads read the pipes, and a test waits with a deadline. A line on stdout that isn't JSON-RPC fails the test that
+//! reads it. At the end, both pipes are read to their end, so a process that still holds one, such as an orphan, fails
+//! the test.
 
 use std::{
     collections::VecDeque,
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::agent;
 
-/// When something that has to happen has not happened, on a machine that has much else to do.
+/// The maximum time to wait for an event. It is generous because the machine may be busy.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(50);
 
 /// The exit code of a proxy that was killed.
@@ -32,14 +33,14 @@ impl Proxy {
         Self::of(env!("CARGO_BIN_EXE_acp-skills-proxy"))
     }
 
-    /// Another program in its place.
+    /// Runs another program instead of the proxy.
     pub(crate) fn of(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);
-        // What the person who runs the tests has set must not matter.
+        // The environment of the person who runs the tests must not matter.
         for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "ACP_SKILLS_LOG"] {
             command.env_remove(variable);
         }
-        // Nobody's configuration is found, and nothing is kept.
+        // No configuration is found in these directories, and nothing is written there.
         for variable in ["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"] {
             command.env(variable, std::env::temp_dir().join("acp-skills-proxy-tests-have-no-home"));
         }
@@ -64,20 +65,20 @@ impl Proxy {
         self
     }
 
-    /// Starts the proxy with a descriptor that everybody inherits, whoever starts him: the end of what can be read from the
-    /// other end of the pipe is the end of all of them.
+    /// Passes a descriptor to the proxy that all its child processes inherit. Reading the other end of the pipe returns
+    /// end of file once all of them have exited.
     #[cfg(unix)]
-    pub(crate) fn witnessed(mut self) -> (Self, impl Read + Send + 'static) {
+    pub(crate) fn with_inherited_pipe(mut self) -> (Self, impl Read + Send + 'static) {
         use command_fds::CommandFdExt;
         let (reader, writer) = std::io::pipe().expect("a pipe");
         self.0.preserved_fds(vec![writer.into()]);
         (self, reader)
     }
 
-    /// On Windows everybody inherits stderr, also who has another for himself: its end is the end of all of them, and
-    /// [`Editor::ended`] waits for it.
+    /// On Windows all processes inherit stderr, including those that have another stderr of their own. [`Editor::ended`]
+    /// waits for its end, so no other pipe is needed.
     #[cfg(windows)]
-    pub(crate) fn witnessed(self) -> (Self, impl Read + Send + 'static) {
+    pub(crate) fn with_inherited_pipe(self) -> (Self, impl Read + Send + 'static) {
         (self, std::io::empty())
     }
 
@@ -87,11 +88,11 @@ impl Proxy {
         self.env(agent::SCRIPT, script).arg("--").arg(this).start()
     }
 
-    /// Starts the proxy with the command line as it is.
+    /// Starts the proxy with this command line.
     pub(crate) fn start(mut self) -> Editor {
         self.0.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.0.spawn().expect("the proxy starts");
-        // Nobody reads stdout ahead of the test; people's messages do not have to wait.
+        // Stdout is not read ahead of the test. Stderr is, so that the proxy never blocks on it.
         let stdout = lines(child.stdout.take().expect("stdout is a pipe"), 0);
         let stderr = lines(child.stderr.take().expect("stderr is a pipe"), 10_000);
         Editor {
@@ -107,7 +108,7 @@ impl Proxy {
     }
 }
 
-/// The lines of `source`, read by a thread; `ahead` is how many it reads before somebody takes them.
+/// Reads the lines of `source` in a thread, at most `ahead` of them before they are taken.
 fn lines(source: impl Read + Send + 'static, ahead: usize) -> Receiver<Vec<u8>> {
     let (sender, receiver) = sync_channel(ahead);
     thread::spawn(move || {
@@ -122,27 +123,27 @@ fn lines(source: impl Read + Send + 'static, ahead: usize) -> Receiver<Vec<u8>> 
     receiver
 }
 
-/// A running proxy, seen from the editor.
+/// A running proxy, as its editor sees it.
 pub(crate) struct Editor {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: Receiver<Vec<u8>>,
     stderr: Receiver<Vec<u8>>,
-    /// Messages that nobody has asked for yet, in order.
+    /// Messages that the test has not asked for yet, in order.
     inbox: VecDeque<Value>,
-    /// Lists of commands that nobody has asked for yet, in order.
+    /// Command menus that the test has not asked for yet, in order.
     menus: VecDeque<Value>,
     /// Lines of stderr that were read.
     log: Vec<String>,
     next: u64,
 }
 
-/// What is left when a proxy has ended.
+/// The remains of a proxy that has exited.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
-    /// The messages that nobody had asked for.
+    /// The messages that the test had not asked for.
     pub(crate) messages: Vec<Value>,
-    /// All of stderr.
+    /// All lines of stderr.
     pub(crate) log: Vec<String>,
 }
 
@@ -151,7 +152,7 @@ impl Ended {
         self.status.code()
     }
 
-    /// The one answer to this request.
+    /// Returns the only answer to this request.
     pub(crate) fn answer(&self, id: &Value) -> &Value {
         let mut answers =
             self.messages.iter().filter(|message| message["id"] == *id && message.get("method").is_none());
@@ -166,13 +167,13 @@ impl Editor {
         self.child.id()
     }
 
-    /// Writes bytes as they are.
+    /// Writes bytes unchanged.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
         stdin.write_all(bytes).and_then(|()| stdin.flush()).expect("the proxy reads");
     }
 
-    /// The proxy's stdin, for a thread to write to.
+    /// Takes the proxy's stdin, so that a thread can write to it.
     pub(crate) fn take_stdin(&mut self) -> ChildStdin {
         self.stdin.take().expect("stdin is open")
     }
@@ -200,10 +201,10 @@ impl Editor {
         })
     }
 
-    /// Waits for the first message that fits.
+    /// Waits for the first message for which `fits` returns true.
     pub(crate) fn wait_for(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.inbox.iter().position(&fits) {
-            return self.inbox.remove(at).expect("it is there");
+            return self.inbox.remove(at).expect("the entry exists");
         }
         loop {
             let Some(line) = self.line() else { self.fail(&format!("stdout ended before {what}")) };
@@ -215,17 +216,17 @@ impl Editor {
         }
     }
 
-    /// Waits for the next message, whatever it is.
+    /// Waits for the next message.
     pub(crate) fn message(&mut self) -> Value {
         self.wait_for("a message", |_| true)
     }
 
-    /// The messages that came and that nobody has asked for.
+    /// Takes the received messages that the test has not asked for.
     pub(crate) fn unread(&mut self) -> Vec<Value> {
         self.inbox.drain(..).collect()
     }
 
-    /// The next line as bytes; `None` at the end. Menus are kept apart: when they come is a matter of time.
+    /// Returns the next line as bytes, or `None` at the end. Menus are collected separately, because their timing varies.
     pub(crate) fn line(&mut self) -> Option<Vec<u8>> {
         loop {
             match self.stdout.recv_timeout(DEADLINE) {
@@ -237,7 +238,7 @@ impl Editor {
         }
     }
 
-    /// Waits for the next list of commands.
+    /// Waits for the next command menu.
     pub(crate) fn menu(&mut self) -> Value {
         while self.menus.is_empty() {
             let Ok(line) = self.stdout.recv_timeout(DEADLINE) else { self.fail("there is no menu") };
@@ -247,17 +248,17 @@ impl Editor {
                 self.inbox.push_back(message(&line));
             }
         }
-        self.menus.pop_front().expect("it is there")
+        self.menus.pop_front().expect("the entry exists")
     }
 
     /// Closes our end of stdout.
     pub(crate) fn stop_reading(&mut self) {
-        // The thread that reads ends, and drops the pipe, when nobody takes what it has read.
+        // The reading thread drops the pipe when it cannot pass on what it has read.
         self.stdout = sync_channel(0).1;
     }
 
-    /// Waits until stderr says something with these words, after all that was waited for before.
-    pub(crate) fn logged(&mut self, words: &str) -> String {
+    /// Waits for a line on stderr that contains `words`, after the lines that earlier calls have read.
+    pub(crate) fn wait_for_log(&mut self, words: &str) -> String {
         loop {
             match self.stderr.recv_timeout(DEADLINE) {
                 Ok(line) => {
@@ -272,23 +273,23 @@ impl Editor {
         }
     }
 
-    /// Kills the proxy: SIGKILL, or TerminateProcess.
+    /// Kills the proxy with SIGKILL or TerminateProcess.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("the proxy runs");
     }
 
-    /// Closes stdin, as an editor does that is closed.
+    /// Closes the proxy's stdin, as an editor does when it is closed.
     pub(crate) fn close(&mut self) {
         self.stdin = None;
     }
 
-    /// Closes stdin and sees everything to its end.
+    /// Closes the proxy's stdin and waits until it has exited.
     pub(crate) fn finish(mut self) -> Ended {
         self.close();
         self.ended()
     }
 
-    /// Waits for the end: of stdout, of stderr (nobody is left who holds it), and of the proxy.
+    /// Waits for the end of stdout, the end of stderr (no process holds it any more), and the exit of the proxy.
     pub(crate) fn ended(mut self) -> Ended {
         while let Some(line) = self.line() {
             let message = message(&line);
@@ -299,7 +300,7 @@ impl Editor {
             match self.stderr.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(line) => self.log.push(String::from_utf8_lossy(&line).trim_end().to_owned()),
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => self.fail("somebody still holds stderr"),
+                Err(RecvTimeoutError::Timeout) => self.fail("a process still holds stderr"),
             }
         }
         let status = self.child.wait().expect("the proxy ends");
@@ -315,9 +316,9 @@ impl Editor {
 
 impl Drop for Editor {
     fn drop(&mut self) {
-        // Only a test that has failed leaves it running; its agent sees the end of its stdin.
-        drop(self.child.kill());
-        drop(self.child.wait());
+        // The proxy is still running only if the test has failed. Its agent sees the end of its stdin.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -326,14 +327,15 @@ fn is_menu(line: &[u8]) -> bool {
     line.windows(name.len()).any(|window| window == name)
 }
 
-/// The message, or batch of messages, in a line.
+/// Parses the message, or the batch of messages, in a line.
 fn message(line: &[u8]) -> Value {
     let text = String::from_utf8_lossy(&line[..line.len().min(500)]).into_owned();
     let value: Value = serde_json::from_slice(line).unwrap_or_else(|_| panic!("no JSON on stdout: {text}"));
     let all = value.as_array().map_or(std::slice::from_ref(&value), Vec::as_slice);
     for message in all {
-        let speaks = message["jsonrpc"] == "2.0" && message.as_object().is_some_and(|it| it.len() > 1);
-        assert!(speaks, "no JSON-RPC on stdout: {text}");
+        let is_json_rpc =
+            message["jsonrpc"] == "2.0" && message.as_object().is_some_and(|members| members.len() > 1);
+        assert!(is_json_rpc, "no JSON-RPC on stdout: {text}");
     }
     value
 }

@@ -1,5 +1,5 @@
-//! The record: what is in it, against its documentation; that it holds no contents; that nothing about it holds up the
-//! proxy; and what is remembered of a session.
+//! The event file: its contents against the documented schema, the absence of private contents, and that writing it never
+//! blocks the proxy. Also the state that is kept per session.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,39 +11,39 @@ use serde_json::{Value, json};
 
 use crate::{
     editor::Proxy,
-    fixtures::Skills,
-    stage::{Connection, MCP_2025, Stage, cwd, entry, texts},
+    fixture::{Connection, Fixture, MCP_2025, cwd, entry, texts},
+    skills::Skills,
 };
 
 crate::trials!(
-    the_schema_is_what_is_written,
-    every_activation_has_its_author,
-    written_when_the_agent_ends,
+    events_match_the_documented_schema,
+    every_activation_names_its_cause,
+    events_are_written_when_the_agent_exits,
     #[cfg(unix)]
-    written_at_a_signal,
+    events_are_written_at_a_signal,
     several_proxies_share_a_file,
     #[cfg(target_os = "linux")]
     a_full_disk,
     #[cfg(unix)]
-    a_reader_that_does_not_read,
+    a_pipe_that_is_not_read,
     a_file_that_cannot_be_opened,
-    what_was_active_is_known_again,
-    nothing_is_remembered_unless_asked,
+    active_skills_are_restored,
+    nothing_is_stored_by_default,
 );
 
 const SCHEMA: &str = include_str!("../../crates/acp-skills-runtime/src/events/schema.md");
 
-/// A script that says something and fails.
+/// A script that writes a line and fails.
 const FAILING: (&str, &str) = if cfg!(windows) {
     ("scripts/fail.cmd", "@echo SECRET\r\n@exit 3\r\n")
 } else {
     ("scripts/fail.sh", "#!/bin/sh\necho SECRET; exit 3\n")
 };
 
-/// What must never be recorded.
+/// This word must never be recorded.
 const SECRET: &str = "SECRET";
 
-/// A skills directory with everything that can be recorded.
+/// Creates a skills directory that can cause events of every kind.
 fn all_kinds() -> Skills {
     let skills = Skills::review();
     skills.write("review/references/secret.md", SECRET);
@@ -55,20 +55,20 @@ fn recording(skills: &Skills, file: &Path) -> Proxy {
     Proxy::new().flag("--config", skills.config()).flag("--events", file)
 }
 
-/// A session `s` of an agent that calls itself Claude's, and its connection.
-fn connected(proxy: Proxy) -> (Stage, Connection) {
-    let mut stage = Stage::new(proxy);
+/// Opens a session `s` for an agent that calls itself `claude-agent-acp`, and connects it.
+fn connected(proxy: Proxy) -> (Fixture, Connection) {
+    let mut fixture = Fixture::new(proxy);
     let capabilities = json!({ "mcpCapabilities": { "http": true }, "loadSession": true });
     let info = json!({ "name": "claude-agent-acp", "version": "1" });
     let result =
         json!({ "result": { "protocolVersion": 1, "agentInfo": info, "agentCapabilities": capabilities } });
-    stage.exchange("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} }), result);
-    let params = stage.new_session("s");
-    let connection = stage.connect(&entry(&params), MCP_2025);
-    (stage, connection)
+    fixture.exchange("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} }), result);
+    let params = fixture.new_session("s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    (fixture, connection)
 }
 
-/// The events of a file.
+/// Parses the events of a file.
 fn events(file: &Path) -> Vec<Value> {
     let text = fs::read_to_string(file).expect("a file");
     assert!(text.is_empty() || text.ends_with('\n'), "the last line is cut");
@@ -81,18 +81,19 @@ fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["event"] == kind).collect()
 }
 
-/// What a `/skills` command says.
-fn skills_command(stage: &mut Stage, session: &str, text: &str) -> String {
+/// Sends a `/skills` command. Returns the text that the user sees.
+fn skills_command(fixture: &mut Fixture, session: &str, text: &str) -> String {
     let prompt = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
-    let id = stage.editor.request("session/prompt", prompt);
-    stage.editor.answer(&id);
-    let said = stage.editor.unread();
-    let text = |it: &Value| it["params"]["update"]["content"]["text"].as_str().map(str::to_owned);
+    let id = fixture.editor.request("session/prompt", prompt);
+    fixture.editor.answer(&id);
+    let said = fixture.editor.unread();
+    let text = |message: &Value| message["params"]["update"]["content"]["text"].as_str().map(str::to_owned);
     said.iter().find_map(text).expect("an answer")
 }
 
-/// Has the agent ask for permission; ours are answered by the proxy, and the others by nobody.
-fn ask(stage: &mut Stage, tool: &str) {
+/// Makes the agent ask for permission to call a tool. The proxy answers for our own tools; other requests stay
+/// unanswered.
+fn ask(fixture: &mut Fixture, tool: &str) {
     let options = json!([{ "optionId": "yes", "name": "Yes", "kind": "allow_once" }, { "optionId": "no", "name": "No", "kind": "reject_once" }]);
     let input = match tool {
         "Bash" => json!({ "command": SECRET }),
@@ -100,13 +101,13 @@ fn ask(stage: &mut Stage, tool: &str) {
     };
     let call = json!({ "toolCallId": "1", "name": tool, "title": SECRET, "rawInput": input });
     let params = json!({ "sessionId": "s", "toolCall": call, "options": options });
-    stage.says(
+    fixture.agent_sends(
         &json!({ "jsonrpc": "2.0", "id": "p", "method": "session/request_permission", "params": params }),
     );
 }
 
-/// Does everything that is recorded.
-fn everything(skills: &Skills, file: &Path) {
+/// Causes events of every kind.
+fn record_every_kind(skills: &Skills, file: &Path) {
     let proxy = recording(skills, file)
         .flag("--skills", skills.path().join("more"))
         .flag("--search", "on")
@@ -114,8 +115,8 @@ fn everything(skills: &Skills, file: &Path) {
         .flag("--tool-policy", "strict");
     skills.add("more/other", "Other.", "Other.");
     skills.add("more/old", "Old.", "Old.");
-    let (mut stage, connection) = connected(proxy);
-    let mut call = |tool: &str, arguments: Value| stage.call(&connection, tool, arguments);
+    let (mut fixture, connection) = connected(proxy);
+    let mut call = |tool: &str, arguments: Value| fixture.call(&connection, tool, arguments);
     call("activate_skill", json!({ "name": "review" }));
     call("activate_skill", json!({ "name": SECRET }));
     call("read_skill_file", json!({ "skill": "review", "path": "references/secret.md" }));
@@ -126,35 +127,36 @@ fn everything(skills: &Skills, file: &Path) {
     call("run_skill_script", json!({ "skill": "review", "script": SECRET }));
     call("search_skills", json!({ "query": "reviews SECRET" }));
     call("search_skills", json!({ "query": 1 }));
-    let blocks = stage.prompt("s", "/review SECRET");
+    let blocks = fixture.prompt("s", "/review SECRET");
     assert!(texts(&blocks).concat().contains("# Review"), "{blocks:?}");
-    ask(&mut stage, "mcp__acp-skills__read_skill_file");
-    // Nobody declares any tools, so this one is the user's, who is asked.
-    ask(&mut stage, "Bash");
-    stage
+    ask(&mut fixture, "mcp__acp-skills__read_skill_file");
+    // No skill declares `Bash`, so the proxy passes this request to the editor.
+    ask(&mut fixture, "Bash");
+    fixture
         .editor
         .wait_for("a request for permission", |message| message["method"] == "session/request_permission");
-    assert_eq!(stage.received().len(), 1, "the answer of the proxy");
+    assert_eq!(fixture.received().len(), 1, "the answer of the proxy");
     skills.add("more/new", "New.", "New.");
     skills.add("more/other", "Another.", "Other.");
-    fs::remove_dir_all(skills.dir("more/old")).expect("it is there");
+    fs::remove_dir_all(skills.dir("more/old")).expect("the entry exists");
     skills.write("more/broken/SKILL.md", "nothing");
-    skills_command(&mut stage, "s", "/skills reload");
+    skills_command(&mut fixture, "s", "/skills reload");
     let load = json!({ "sessionId": "t", "cwd": cwd(), "mcpServers": [] });
-    stage.exchange("session/load", load, json!({ "result": {} }));
-    stage.finish();
+    fixture.exchange("session/load", load, json!({ "result": {} }));
+    fixture.finish();
     // An agent that never connects.
-    let mut stage = Stage::over_http(recording(skills, file).flag("--mcp-wait", "0.01"));
-    stage.new_session("u");
-    stage.prompt("u", SECRET);
-    stage.finish();
+    let mut fixture = Fixture::over_http(recording(skills, file).flag("--mcp-wait", "0.01"));
+    fixture.new_session("u");
+    fixture.prompt("u", SECRET);
+    fixture.finish();
 }
 
-/// A table of the documentation: fields with their types and what is said of them.
+/// A table of the documentation: the type and the description of each field.
 type Fields = BTreeMap<String, (String, String)>;
 
 fn documented() -> (Fields, BTreeMap<String, Fields>) {
-    let (mut common, mut kinds) = (Fields::new(), BTreeMap::new());
+    let mut common = Fields::new();
+    let mut kinds = BTreeMap::new();
     let mut kind = None;
     for line in SCHEMA.lines() {
         if let Some(title) = line.strip_prefix("# ") {
@@ -168,20 +170,21 @@ fn documented() -> (Fields, BTreeMap<String, Fields>) {
         if let ["", field, of, text, ""] = cells[..]
             && let Some(field) = field.strip_prefix('`').and_then(|field| field.strip_suffix('`'))
         {
-            let fields = kind.as_ref().map_or(&mut common, |kind| kinds.get_mut(kind).expect("it is there"));
+            let fields =
+                kind.as_ref().map_or(&mut common, |kind| kinds.get_mut(kind).expect("the entry exists"));
             fields.insert(field.to_owned(), (of.to_owned(), text.to_owned()));
         }
     }
     (common, kinds)
 }
 
-/// Documentation and reality agree, in both directions.
-fn the_schema_is_what_is_written() {
+/// Documentation and event file agree, in both directions.
+fn events_match_the_documented_schema() {
     let skills = all_kinds();
     let file = skills.path().join("events.jsonl");
-    everything(&skills, &file);
+    record_every_kind(&skills, &file);
     let (common, kinds) = documented();
-    assert!(common.len() == 4 && kinds.len() == 10, "the documentation is read: {kinds:?}");
+    assert!(common.len() == 4 && kinds.len() == 10, "the documentation was not parsed: {kinds:?}");
     let written = events(&file);
     let mut seen: BTreeSet<(String, String)> = BTreeSet::new();
     for event in &written {
@@ -196,7 +199,7 @@ fn the_schema_is_what_is_written() {
                 "number" => value.is_number(),
                 "string" => value.is_string(),
                 "list" => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
-                other => panic!("what is {other}?"),
+                other => panic!("unknown type {other}"),
             };
             assert!(fits, "`{field}` should be {of}: {event}");
             if ["how", "by", "outcome", "decision", "rule", "reason"].contains(&field.as_str()) {
@@ -216,31 +219,35 @@ fn the_schema_is_what_is_written() {
         for field in fields.keys() {
             assert!(seen.contains(&(kind.clone(), field.clone())), "`{kind}` never has `{field}`");
         }
-        // A session of its own for everything that has one.
+        // Every kind of event that can have a session occurs with one.
         assert!(seen.contains(&(kind.clone(), "session".to_owned())), "`{kind}` never has a session");
     }
     let text = fs::read_to_string(&file).expect("a file");
     assert!(!text.contains(SECRET), "contents are in the record: {text}");
 }
 
-fn every_activation_has_its_author() {
+fn every_activation_names_its_cause() {
     let skills = Skills::review();
     let file = skills.path().join("events.jsonl");
-    let (mut stage, connection) = connected(recording(&skills, &file));
-    stage.call(&connection, "activate_skill", json!({ "name": "review" }));
-    stage.prompt("s", "/review");
-    stage.finish();
-    let mut stage =
-        Stage::over_http(recording(&skills, &file).flag("--activation", "prompt").flag("--mcp", "off"));
-    stage.new_session("t");
-    stage.prompt("t", "please review these patches");
-    assert!(skills_command(&mut stage, "t", "/skills").contains("active, because it matches a prompt"));
-    stage.finish();
+    let (mut fixture, connection) = connected(recording(&skills, &file));
+    fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
+    fixture.prompt("s", "/review");
+    fixture.finish();
+    let mut fixture =
+        Fixture::over_http(recording(&skills, &file).flag("--activation", "prompt").flag("--mcp", "off"));
+    fixture.new_session("t");
+    fixture.prompt("t", "please review these patches");
+    assert!(skills_command(&mut fixture, "t", "/skills").contains("active, because it matches a prompt"));
+    fixture.finish();
     let written = events(&file);
     let activations: Vec<_> = of_kind(&written, "skill_activated")
         .iter()
-        .map(|it| {
-            (it["session"].as_str().unwrap(), it["by"].as_str().unwrap(), it["skill"].as_str().unwrap())
+        .map(|event| {
+            (
+                event["session"].as_str().unwrap(),
+                event["by"].as_str().unwrap(),
+                event["skill"].as_str().unwrap(),
+            )
         })
         .collect();
     assert_eq!(activations, [("s", "model", "review"), ("s", "user", "review"), ("t", "prompt", "review")]);
@@ -256,31 +263,31 @@ fn every_activation_has_its_author() {
     assert_eq!(of_kind(&written, "session_started")[0]["agent"], "claude-agent-acp");
 }
 
-/// Whatever had happened when the agent went is there.
-fn written_when_the_agent_ends() {
+/// Everything that happened before the agent exited is in the file.
+fn events_are_written_when_the_agent_exits() {
     let skills = Skills::review();
     let file = skills.path().join("events.jsonl");
-    let (mut stage, connection) = connected(recording(&skills, &file));
+    let (mut fixture, connection) = connected(recording(&skills, &file));
     for _ in 0..20 {
-        stage.call(&connection, "activate_skill", json!({ "name": "review" }));
+        fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
     }
-    stage.editor.notify("_agent/exit", json!({ "code": 3 }));
-    assert_eq!(stage.editor.ended().code(), Some(3));
+    fixture.editor.notify("_agent/exit", json!({ "code": 3 }));
+    assert_eq!(fixture.editor.ended().code(), Some(3));
     assert_eq!(of_kind(&events(&file), "skill_activated").len(), 20);
 }
 
 #[cfg(unix)]
-fn written_at_a_signal() {
+fn events_are_written_at_a_signal() {
     use rustix::process::{Pid, Signal, kill_process};
     let skills = Skills::review();
     let file = skills.path().join("events.jsonl");
-    let (mut stage, connection) = connected(recording(&skills, &file));
+    let (mut fixture, connection) = connected(recording(&skills, &file));
     for _ in 0..20 {
-        stage.call(&connection, "activate_skill", json!({ "name": "review" }));
+        fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
     }
-    let id = Pid::from_raw(stage.editor.id().cast_signed()).expect("an id");
+    let id = Pid::from_raw(fixture.editor.id().cast_signed()).expect("an id");
     kill_process(id, Signal::TERM).expect("the proxy runs");
-    stage.editor.ended();
+    fixture.editor.ended();
     assert_eq!(of_kind(&events(&file), "skill_activated").len(), 20);
 }
 
@@ -289,12 +296,12 @@ fn several_proxies_share_a_file() {
     let file = skills.path().join("events.jsonl");
     let mut all: Vec<_> = (0..3).map(|_| connected(recording(&skills, &file))).collect();
     for _ in 0..30 {
-        for (stage, connection) in &mut all {
-            stage.call(connection, "activate_skill", json!({ "name": "review" }));
+        for (fixture, connection) in &mut all {
+            fixture.call(connection, "activate_skill", json!({ "name": "review" }));
         }
     }
-    for (stage, _) in all {
-        stage.finish();
+    for (fixture, _) in all {
+        fixture.finish();
     }
     let written = events(&file);
     assert_eq!(
@@ -303,31 +310,31 @@ fn several_proxies_share_a_file() {
     );
 }
 
-/// One warning, and everything else works.
+/// There is one warning, and record_every_kind else works.
 #[cfg(target_os = "linux")]
 fn a_full_disk() {
     let skills = Skills::review();
-    let (mut stage, connection) = connected(recording(&skills, Path::new("/dev/full")));
+    let (mut fixture, connection) = connected(recording(&skills, Path::new("/dev/full")));
     for _ in 0..20 {
-        let (text, failed) = stage.call(&connection, "activate_skill", json!({ "name": "review" }));
+        let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
         assert!(!failed && text.contains("# Review"));
     }
-    let ended = stage.finish();
+    let ended = fixture.finish();
     let warnings: Vec<_> = ended.log.iter().filter(|line| line.contains("events")).collect();
     assert!(warnings.len() == 1 && warnings[0].contains("/dev/full"), "{:#?}", ended.log);
 }
 
-/// A pipe that nobody empties: the relay goes on, what does not fit is counted, and the end does not wait for ever.
+/// A pipe without a reader: the relay goes on, events that don't fit are counted, and the exit is not delayed for good.
 #[cfg(unix)]
-fn a_reader_that_does_not_read() {
+fn a_pipe_that_is_not_read() {
     use std::io::Read;
     let skills = Skills::review();
     let file = skills.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo");
     assert!(made.success());
-    // Open for both, so that nobody waits for anybody.
+    // Open for reading and writing, so that opening the pipe blocks neither side.
     let mut pipe = fs::OpenOptions::new().read(true).write(true).open(&file).expect("a pipe");
-    let (mut stage, _) = connected(recording(&skills, &file));
+    let (mut fixture, _) = connected(recording(&skills, &file));
     let options = json!([{ "optionId": "yes", "name": "Yes", "kind": "allow_once" }]);
     let call = json!({ "toolCallId": "1", "name": "mcp__acp-skills__read_skill_file" });
     let params = json!({ "sessionId": "s", "toolCall": call, "options": options });
@@ -338,15 +345,16 @@ fn a_reader_that_does_not_read() {
     let asked = 20;
     let mut announced = 0;
     for _ in 0..asked {
-        stage.says_lines(&lines);
-        // Each is answered, and the order behind them is obeyed.
-        assert!(stage.received().len() <= lines.len());
-        // Each call is announced, once.
-        announced += stage.editor.unread().len();
+        fixture.agent_writes(&lines);
+        // Each request is answered, and so is the order after them.
+        assert!(fixture.received().len() <= lines.len());
+        // Each call is announced once.
+        announced += fixture.editor.unread().len();
     }
-    // Now somebody reads: all that was written, and the number of those that were not.
+    // Start to read: all events that were written, and the number of those that were dropped.
     let reader = std::thread::spawn(move || {
-        let (mut text, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
+        let mut text = Vec::new();
+        let mut buffer = vec![0; 64 * 1024];
         while !text.ends_with(b"}\n") || !String::from_utf8_lossy(&text).contains("\"events_dropped\"") {
             let count = pipe.read(&mut buffer).expect("the pipe is open");
             text.extend_from_slice(&buffer[..count]);
@@ -354,13 +362,15 @@ fn a_reader_that_does_not_read() {
         String::from_utf8(text).expect("text")
     });
     let text = reader.join().expect("the reader is done");
-    stage.received();
-    announced += stage.editor.unread().len();
+    fixture.received();
+    announced += fixture.editor.unread().len();
     assert_eq!(announced, 1, "the call is the same in all requests");
-    stage.finish();
+    fixture.finish();
     let written: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let dropped: u64 =
-        of_kind(&written, "events_dropped").iter().map(|it| it["count"].as_u64().expect("a number")).sum();
+    let dropped: u64 = of_kind(&written, "events_dropped")
+        .iter()
+        .map(|event| event["count"].as_u64().expect("a number"))
+        .sum();
     let permissions = of_kind(&written, "permission").len() as u64;
     assert_eq!(permissions + dropped, asked * lines.len() as u64);
     assert!(dropped > 0, "{permissions} were written");
@@ -379,45 +389,45 @@ fn a_file_that_cannot_be_opened() {
     }
 }
 
-fn what_was_active_is_known_again() {
+fn active_skills_are_restored() {
     let skills = Skills::review();
     let hidden = "---\nname: hidden\ndescription: Hidden.\ndisable-model-invocation: true\n---\nDo it.\n";
     skills.write("hidden/SKILL.md", hidden);
     let state = skills.path().join("state/of/proxy");
     let proxy =
         || recording(&skills, &skills.path().join("e")).skill(&skills.dir("hidden")).flag("--state", &state);
-    let (mut stage, connection) = connected(proxy());
-    stage.call(&connection, "activate_skill", json!({ "name": "review" }));
-    let refused = stage.call(&connection, "activate_skill", json!({ "name": "hidden" }));
+    let (mut fixture, connection) = connected(proxy());
+    fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
+    let refused = fixture.call(&connection, "activate_skill", json!({ "name": "hidden" }));
     assert!(refused.1, "{refused:?}");
-    stage.prompt("s", "/hidden");
-    stage.finish();
-    // Another run of the proxy, the same session.
-    let mut stage = Stage::over_http(proxy());
+    fixture.prompt("s", "/hidden");
+    fixture.finish();
+    // Another run of the proxy loads the same session.
+    let mut fixture = Fixture::over_http(proxy());
     let load = json!({ "sessionId": "s", "cwd": cwd(), "mcpServers": [] });
-    let (received, _) = stage.exchange("session/load", load.clone(), json!({ "result": {} }));
-    let overview = skills_command(&mut stage, "s", "/skills");
+    let (received, _) = fixture.exchange("session/load", load.clone(), json!({ "result": {} }));
+    let overview = skills_command(&mut fixture, "s", "/skills");
     assert!(overview.contains("`/review` (active, by the model)"), "{overview}");
     assert!(overview.contains("`/hidden` (active, by you"), "{overview}");
-    let connection = stage.connect(&entry(&received["params"]), MCP_2025);
-    let (text, failed) = stage.call(&connection, "activate_skill", json!({ "name": "hidden" }));
+    let connection = fixture.connect(&entry(&received["params"]), MCP_2025);
+    let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "hidden" }));
     assert!(!failed && text.contains("Do it."), "{text}");
-    // What is deleted is forgotten.
-    stage.exchange("session/delete", json!({ "sessionId": "s" }), json!({ "result": {} }));
-    stage.finish();
+    // A deleted session is forgotten.
+    fixture.exchange("session/delete", json!({ "sessionId": "s" }), json!({ "result": {} }));
+    fixture.finish();
     let left = fs::read_dir(&state).expect("a directory").map(|entry| entry.expect("an entry"));
     let files: Vec<_> = left.filter(|entry| entry.path().is_file()).collect();
     assert!(files.is_empty(), "{files:?}");
 }
 
-fn nothing_is_remembered_unless_asked() {
+fn nothing_is_stored_by_default() {
     let skills = Skills::review();
     let files = |path: &Path| fs::read_dir(path).expect("a directory").count();
     let before = files(skills.path());
-    let mut stage = Stage::over_http(skills.proxy());
-    let params = stage.new_session("s");
-    let connection = stage.connect(&entry(&params), MCP_2025);
-    stage.call(&connection, "activate_skill", json!({ "name": "review" }));
-    stage.finish();
+    let mut fixture = Fixture::over_http(skills.proxy());
+    let params = fixture.new_session("s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
+    fixture.finish();
     assert_eq!(files(skills.path()), before);
 }

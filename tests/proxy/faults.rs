@@ -1,5 +1,5 @@
-//! Too little of something: descriptors, processes, memory, disk, rights. What a user gets is a message and an end, or a proxy that
-//! does without; never a wait without an end, and never a panic.
+//! Scarce resources: descriptors, processes, memory, disk space, permissions. The proxy either exits with a message or
+//! works without the resource. It never hangs and never panics.
 
 use std::{
     fs,
@@ -12,8 +12,8 @@ use serde_json::json;
 
 use crate::{
     editor::{Ended, Proxy},
-    fixtures::Skills,
-    stage::{MCP_2025, Stage, cwd, entry},
+    fixture::{Fixture, MCP_2025, cwd, entry},
+    skills::Skills,
 };
 
 crate::trials!(
@@ -23,22 +23,22 @@ crate::trials!(
     commands_with_few_processes,
     little_memory,
     a_full_disk,
-    the_way_to_the_client_as_a_file,
-    a_way_to_the_client_that_is_full,
+    stdout_as_a_file,
+    a_full_stdout,
     a_client_that_cannot_be_read,
-    commands_where_the_directory_is_gone,
+    commands_in_a_removed_directory,
     files_that_may_not_grow,
-    a_skill_is_made_whole_or_not_at_all,
+    a_skill_is_created_completely_or_not_at_all,
     commands_whose_files_may_not_grow,
     commands_on_a_full_disk,
-    directories_without_rights,
-    directories_that_vanish,
+    directories_without_permissions,
+    directories_that_are_removed,
 );
 
-/// A user that nobody is.
-const NOBODY: &str = "54321";
+/// A user id that no other process uses.
+const USER_ID: &str = "54321";
 
-/// An agent that needs little.
+/// An agent that needs few resources.
 const AGENT: &str = r#"#!/bin/sh
 while read -r line; do
     case "$line" in
@@ -48,8 +48,8 @@ while read -r line; do
 done
 "#;
 
-/// Whether these programs are there.
-#[expect(clippy::print_stderr, reason = "a test that skips says so")]
+/// Returns true if these programs are installed.
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn has(programs: &[&str]) -> bool {
     let missing = programs.iter().find(|program| {
         let run = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -61,17 +61,17 @@ fn has(programs: &[&str]) -> bool {
     missing.is_none()
 }
 
-#[expect(clippy::print_stderr, reason = "a test that skips says so")]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        eprintln!("skipped: only root can become somebody else");
+        eprintln!("skipped: only root can switch to another user");
     }
     is_root
 }
 
-/// Skills that everybody may read, and the agent.
-fn stage() -> (Skills, PathBuf) {
+/// Creates skills that every user may read, and the agent.
+fn skills_and_agent() -> (Skills, PathBuf) {
     let skills = Skills::review();
     let agent = skills.write("agent.sh", AGENT);
     fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).expect("a file");
@@ -79,21 +79,21 @@ fn stage() -> (Skills, PathBuf) {
     (skills, agent)
 }
 
-/// The proxy within a limit.
+/// Returns the proxy under a `prlimit` limit.
 fn limited(limit: &str) -> Proxy {
     Proxy::of("prlimit").arg(limit).arg(env!("CARGO_BIN_EXE_acp-skills-proxy"))
 }
 
-/// The same for a user who is not root.
-fn limited_nobody(limit: &str) -> Proxy {
-    let nobody = Proxy::of("setpriv").flag("--reuid", NOBODY).flag("--regid", NOBODY).arg("--clear-groups");
-    nobody.arg("prlimit").arg(limit).arg(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+/// Returns the proxy under a limit, as a user who is not root.
+fn limited_user(limit: &str) -> Proxy {
+    let user = Proxy::of("setpriv").flag("--reuid", USER_ID).flag("--regid", USER_ID).arg("--clear-groups");
+    user.arg("prlimit").arg(limit).arg(env!("CARGO_BIN_EXE_acp-skills-proxy"))
 }
 
-/// Plays a short conversation: it works, or the proxy ends and says why.
-fn works_or_says_why(case: &str, skills: &Skills, agent: &Path, proxy: Proxy) {
+/// Runs a short conversation. Either it works, or the proxy exits and says why.
+fn works_or_reports_why(case: &str, skills: &Skills, agent: &Path, proxy: Proxy) {
     let ended = converse(proxy.skill(&skills.dir("review")), agent);
-    said_why(case, &ended);
+    assert_reports_why(case, &ended);
     if ended.code() == Some(0) {
         for id in [1, 2] {
             assert!(ended.answer(&json!(id)).get("result").is_some(), "{case}: {:?}", ended.messages);
@@ -101,7 +101,7 @@ fn works_or_says_why(case: &str, skills: &Skills, agent: &Path, proxy: Proxy) {
     }
 }
 
-/// A short conversation, whose end may come at any time.
+/// Runs a short conversation, which may end at any time.
 fn converse(proxy: Proxy, agent: &Path) -> Ended {
     let proxy = proxy.flag("--mcp-wait", "0").env("RUST_BACKTRACE", "0");
     let mut editor = proxy.arg("--").arg(agent).start();
@@ -111,30 +111,30 @@ fn converse(proxy: Proxy, agent: &Path) -> Ended {
         (2, "session/new", json!({ "cwd": cwd(), "mcpServers": [] })),
     ] {
         let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        // It may be gone already.
-        drop(std::io::Write::write_all(&mut stdin, format!("{line}\n").as_bytes()));
+        // The proxy may have exited already.
+        let _ = std::io::Write::write_all(&mut stdin, format!("{line}\n").as_bytes());
     }
     drop(stdin);
     editor.ended()
 }
 
-/// No panic, and an end that is not good has a reason.
-fn said_why(case: &str, ended: &Ended) {
+/// Asserts that the proxy did not panic, and that a failure has a reason in the log.
+fn assert_reports_why(case: &str, ended: &Ended) {
     let log = ended.log.join("\n");
     assert!(!log.contains("panicked"), "{case}: {log}");
-    let is_told = log.contains("error: ")
+    let is_reported = log.contains("error: ")
         || log.contains("error while loading")
         || log.contains("memory allocation of ");
-    assert!(ended.code() == Some(0) || is_told, "{case}: {:?} and {log:?}", ended.code());
+    assert!(ended.code() == Some(0) || is_reported, "{case}: {:?} and {log:?}", ended.code());
 }
 
 fn few_descriptors() {
     if !has(&["prlimit"]) {
         return;
     }
-    let (skills, agent) = stage();
+    let (skills, agent) = skills_and_agent();
     for limit in (4..40).step_by(2) {
-        works_or_says_why(
+        works_or_reports_why(
             &format!("{limit} descriptors"),
             &skills,
             &agent,
@@ -150,80 +150,81 @@ fn few_descriptors() {
     );
 }
 
-/// The agent takes them all with connections; the conversation goes on, and what fails says so.
+/// The agent uses up all descriptors with connections. The conversation goes on, and calls that fail say why.
 fn descriptors_that_run_out() {
     if !has(&["prlimit"]) {
         return;
     }
-    let (skills, _) = stage();
+    let (skills, _) = skills_and_agent();
     let proxy = Proxy::of("prlimit").arg("--nofile=64:1024").arg(env!("CARGO_BIN_EXE_acp-skills-proxy"));
     let this = std::env::current_exe().expect("this program has a path");
-    // The agent has its own.
+    // The agent gets its own limit.
     let proxy = proxy.skill(&skills.dir("review")).env(crate::agent::SCRIPT, "scripted");
     let editor = proxy.arg("--").arg("prlimit").arg("--nofile=1024:1024").arg(this).start();
-    let mut stage = Stage::of(editor);
+    let mut fixture = Fixture::of(editor);
     let capabilities = json!({ "mcpCapabilities": { "http": true } });
-    stage.exchange(
+    fixture.exchange(
         "initialize",
         json!({ "protocolVersion": 1, "clientCapabilities": {} }),
         json!({ "result": { "protocolVersion": 1, "agentCapabilities": capabilities } }),
     );
-    let params = stage.new_session("s");
-    let first = stage.connect(&entry(&params), MCP_2025);
+    let params = fixture.new_session("s");
+    let first = fixture.connect(&entry(&params), MCP_2025);
     let url = entry(&params)["url"].as_str().expect("an address").to_owned();
     let address = url.trim_start_matches("http://").split('/').next().expect("an address").to_owned();
-    let strangers: Vec<_> = (0..80).map_while(|_| std::net::TcpStream::connect(&address).ok()).collect();
-    assert!(strangers.len() > 40, "{}", strangers.len());
-    let (text, _) = stage.call(
+    let connections: Vec<_> = (0..80).map_while(|_| std::net::TcpStream::connect(&address).ok()).collect();
+    assert!(connections.len() > 40, "{}", connections.len());
+    let (text, _) = fixture.call(
         &first,
         "read_skill_file",
         json!({ "skill": "review", "path": "references/checklist.md" }),
     );
     assert!(text.contains("names") || text.contains("Too many open files"), "{text}");
-    // Everything that needs none goes on.
-    stage.new_session("t");
-    assert!(!stage.prompt("s", "hello").is_empty());
-    drop(strangers);
-    stage.finish();
+    // Messages that need no descriptor still pass.
+    fixture.new_session("t");
+    assert!(!fixture.prompt("s", "hello").is_empty());
+    drop(connections);
+    fixture.finish();
 }
 
 fn few_processes() {
     if !has(&["prlimit", "setpriv"]) || !is_root() {
         return;
     }
-    let (skills, agent) = stage();
+    let (skills, agent) = skills_and_agent();
     for limit in 1..18 {
-        works_or_says_why(
+        works_or_reports_why(
             &format!("{limit} processes"),
             &skills,
             &agent,
-            limited_nobody(&format!("--nproc={limit}")),
+            limited_user(&format!("--nproc={limit}")),
         );
     }
 }
 
-/// Commands start threads of their own: for the built-in agent, and to look at many skills.
+/// Some commands start threads: for the built-in agent, or to scan many skills.
 fn commands_with_few_processes() {
     if !has(&["prlimit", "setpriv"]) || !is_root() {
         return;
     }
-    let (skills, _) = stage();
+    let (skills, _) = skills_and_agent();
     for number in 0..100 {
         skills.add(&format!("skill-{number}"), "One of many.", "x");
     }
-    let (review, all) = (skills.dir("review"), skills.path().to_owned());
+    let review = skills.dir("review");
+    let all = skills.path().to_owned();
     let commands = [("try", "--skill", &review), ("doctor", "--skill", &review), ("list", "--skills", &all)];
     for limit in 1..12 {
         for (command, flag, path) in &commands {
-            let mut nobody = Command::new("setpriv");
-            nobody.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "prlimit"]);
-            nobody.arg(format!("--nproc={limit}")).arg(env!("CARGO_BIN_EXE_acp-skills-proxy"));
-            nobody.args([command, flag]).arg(path).env("RUST_BACKTRACE", "0").stdin(Stdio::null());
-            let output = nobody.output().expect("the program runs");
+            let mut limited = Command::new("setpriv");
+            limited.args(["--reuid", USER_ID, "--regid", USER_ID, "--clear-groups", "prlimit"]);
+            limited.arg(format!("--nproc={limit}")).arg(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+            limited.args([command, flag]).arg(path).env("RUST_BACKTRACE", "0").stdin(Stdio::null());
+            let output = limited.output().expect("the program runs");
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(!said.contains("panicked"), "{command} with {limit} processes: {said}");
-            let is_told = said.contains("error: ") || !output.stdout.is_empty();
-            assert!(is_told, "{command} with {limit} processes: {:?} {said}", output.status);
+            let is_reported = said.contains("error: ") || !output.stdout.is_empty();
+            assert!(is_reported, "{command} with {limit} processes: {:?} {said}", output.status);
         }
     }
 }
@@ -232,12 +233,12 @@ fn little_memory() {
     if !has(&["prlimit"]) {
         return;
     }
-    let (skills, agent) = stage();
+    let (skills, agent) = skills_and_agent();
     let mebibytes = |size: u64| format!("--as={}", size << 20);
     for limit in [100, 128, 160, 192] {
-        works_or_says_why(&format!("{limit} MiB"), &skills, &agent, limited(&mebibytes(limit)));
+        works_or_reports_why(&format!("{limit} MiB"), &skills, &agent, limited(&mebibytes(limit)));
     }
-    // A line that does not fit.
+    // A line that does not fit into memory.
     let mut editor = limited(&mebibytes(256)).arg("--").arg(&agent).start();
     let mut stdin = editor.take_stdin();
     let say = std::thread::spawn(move || {
@@ -247,12 +248,12 @@ fn little_memory() {
     let ended = editor.ended();
     say.join().expect("no panic");
     assert_ne!(ended.code(), Some(0));
-    said_why("a long line", &ended);
+    assert_reports_why("a long line", &ended);
 }
 
-/// The conversation does not need what is written beside it.
+/// The conversation does not depend on the event file or the log file.
 fn a_full_disk() {
-    let (skills, agent) = stage();
+    let (skills, agent) = skills_and_agent();
     for flag in ["--events", "--log-file"] {
         let proxy = Proxy::new().flag("--log", "debug").flag(flag, "/dev/full").skill(&skills.dir("review"));
         let mut editor = proxy.arg("--").arg(&agent).start();
@@ -261,48 +262,48 @@ fn a_full_disk() {
         editor.request("session/new", json!({ "cwd": cwd(), "mcpServers": [] }));
         let ended = editor.finish();
         assert_eq!(ended.code(), Some(0), "{flag}: {:?}", ended.log);
-        let told = ended.log.iter().filter(|line| line.contains("to /dev/full: No space left on device"));
-        assert_eq!(told.count(), 1, "{flag}: {:?}", ended.log);
+        let reported = ended.log.iter().filter(|line| line.contains("to /dev/full: No space left on device"));
+        assert_eq!(reported.count(), 1, "{flag}: {:?}", ended.log);
     }
 }
 
-/// There only messages of the protocol go.
-fn the_way_to_the_client_as_a_file() {
-    let (skills, agent) = stage();
+/// Stdout is reserved for messages of the protocol.
+fn stdout_as_a_file() {
+    let (skills, agent) = skills_and_agent();
     for flag in ["--events", "--log-file"] {
         for path in ["/dev/stdout", "/dev/fd/1"] {
             let proxy = Proxy::new().flag("--log", "trace").flag(flag, path).skill(&skills.dir("review"));
             let ended = proxy.arg("--").arg(&agent).start().ended();
             assert_eq!(ended.code(), Some(2), "{flag} {path}: {:?}", ended.log);
-            let told = ended.log.iter().any(|line| line.contains("the path leads to stdout"));
-            assert!(told, "{flag} {path}: {:?}", ended.log);
+            let reported = ended.log.iter().any(|line| line.contains("the path leads to stdout"));
+            assert!(reported, "{flag} {path}: {:?}", ended.log);
         }
     }
 }
 
-/// The proxy, started by a shell that does this before.
+/// Returns a proxy that a shell starts, after the shell has run `prepared`.
 fn after(prepared: &str) -> Proxy {
     let script = format!("{prepared} exec \"$@\"");
     Proxy::of("sh").flag("-c", script).arg("sh").arg(env!("CARGO_BIN_EXE_acp-skills-proxy"))
 }
 
-fn a_way_to_the_client_that_is_full() {
-    let (skills, agent) = stage();
+fn a_full_stdout() {
+    let (skills, agent) = skills_and_agent();
     let ended = converse(after("exec > /dev/full;").skill(&skills.dir("review")), &agent);
-    let told = |words: &str| ended.log.iter().filter(|line| line.contains(words)).count();
-    assert_eq!(told("cannot write to the client: No space left on device"), 1, "{:?}", ended.log);
-    assert_eq!(told("the agent"), 0, "it is no fault of the agent's: {:?}", ended.log);
+    let reported = |words: &str| ended.log.iter().filter(|line| line.contains(words)).count();
+    assert_eq!(reported("cannot write to the client: No space left on device"), 1, "{:?}", ended.log);
+    assert_eq!(reported("the agent"), 0, "the agent is not to blame: {:?}", ended.log);
 }
 
 fn a_client_that_cannot_be_read() {
-    let (skills, agent) = stage();
+    let (skills, agent) = skills_and_agent();
     let ended = converse(after("exec < /;").skill(&skills.dir("review")), &agent);
-    let told = ended.log.iter().any(|line| line.contains("cannot read from the client: Is a directory"));
-    assert!(told, "{:?}", ended.log);
+    let reported = ended.log.iter().any(|line| line.contains("cannot read from the client: Is a directory"));
+    assert!(reported, "{:?}", ended.log);
 }
 
-fn commands_where_the_directory_is_gone() {
-    let (skills, agent) = stage();
+fn commands_in_a_removed_directory() {
+    let (skills, agent) = skills_and_agent();
     let skill = skills.dir("review");
     for arguments in [
         vec!["doctor".into(), "--skill".into(), skill, "--".into(), agent],
@@ -327,18 +328,18 @@ fn files_that_may_not_grow() {
     if !has(&["prlimit"]) {
         return;
     }
-    let (skills, agent) = stage();
+    let (skills, agent) = skills_and_agent();
     for limit in [0, 100] {
         for flag in ["--events", "--log-file", "--state"] {
             let written = skills.path().join("written");
             let proxy = limited(&format!("--fsize={limit}")).flag("--log", "debug").flag(flag, &written);
-            works_or_says_why(&format!("{flag} of {limit} bytes"), &skills, &agent, proxy);
-            drop(fs::remove_file(&written));
+            works_or_reports_why(&format!("{flag} of {limit} bytes"), &skills, &agent, proxy);
+            let _ = fs::remove_file(&written);
         }
     }
 }
 
-fn a_skill_is_made_whole_or_not_at_all() {
+fn a_skill_is_created_completely_or_not_at_all() {
     if !has(&["prlimit"]) {
         return;
     }
@@ -348,23 +349,23 @@ fn a_skill_is_made_whole_or_not_at_all() {
         init.args([limit, env!("CARGO_BIN_EXE_acp-skills-proxy"), "init", "note-taking"]);
         init.current_dir(dir.path()).output().expect("the program runs")
     };
-    // Enough for the first file, and not for the others.
+    // The limit of 750 bytes is enough for the first file, but not for all of them.
     for limit in ["--fsize=0", "--fsize=750"] {
         let output = made(limit);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(125), "{limit}: {said}");
         assert!(said.contains("File too large") && said.contains("`ulimit -f`"), "{limit}: {said}");
-        assert!(!dir.path().join("note-taking").exists(), "{limit}: something is left");
+        assert!(!dir.path().join("note-taking").exists(), "{limit}: a partial skill is left");
     }
-    assert!(made("--fsize=unlimited").status.success(), "it is not in the way of the next try");
+    assert!(made("--fsize=unlimited").status.success(), "the next attempt succeeds");
 }
 
-/// The limit is told, with what to do about it, and what was there before stays.
+/// The error names the limit and how to raise it, and existing files stay unchanged.
 fn commands_whose_files_may_not_grow() {
     if !has(&["prlimit"]) {
         return;
     }
-    let (skills, _) = stage();
+    let (skills, _) = skills_and_agent();
     let configuration = "sources:\n  - github:acme/skills\n  - github:acme/others\n";
     let settings = "{ \"agent_servers\": { \"mine\": { \"command\": \"/opt/mine\" } } }\n";
     skills.write("skills.yaml", configuration);
@@ -372,7 +373,7 @@ fn commands_whose_files_may_not_grow() {
     skills.write(".config/zed/settings.json", settings);
     for (words, unwritten) in [
         (&["remove", "github:acme/skills", "--config", "skills.yaml"][..], None),
-        // Here it is git that may not write.
+        // In this case, git is the program that may not write.
         (&["add", "git+file:///nowhere", "--config", "skills.yaml", "--yes"], None),
         (&["setup", "zed", "--agent", "mine", "--yes"], Some(".local/state/acp-skills-proxy/setup/0001")),
         (&["check", "review", "--sarif", "check.sarif"], None),
@@ -406,7 +407,7 @@ fn commands_whose_files_may_not_grow() {
 }
 
 fn commands_on_a_full_disk() {
-    let (skills, agent) = stage();
+    let (skills, agent) = skills_and_agent();
     let review = skills.dir("review");
     let review = review.to_str().expect("text");
     let agent = agent.to_str().expect("text");
@@ -433,16 +434,16 @@ fn commands_on_a_full_disk() {
     }
 }
 
-fn directories_without_rights() {
+fn directories_without_permissions() {
     if !has(&["prlimit", "setpriv"]) || !is_root() {
         return;
     }
-    let (skills, agent) = stage();
+    let (skills, agent) = skills_and_agent();
     skills.add("closed", "Nobody may look.", "x");
     let closed = skills.dir("closed");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("a directory");
-    let start = |flag: &str, path: &Path| converse(limited_nobody("--core=0").flag(flag, path), &agent);
-    // Named: an error. Found: left out, and told.
+    let start = |flag: &str, path: &Path| converse(limited_user("--core=0").flag(flag, path), &agent);
+    // A named skill causes an error. A discovered one is skipped with a warning.
     let ended = start("--skill", &closed);
     assert_eq!(ended.code(), Some(2), "{:?}", ended.log);
     assert!(ended.log.join(" ").contains("Permission denied"), "{:?}", ended.log);
@@ -461,36 +462,36 @@ fn directories_without_rights() {
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).expect("a directory");
 }
 
-/// The directory of the session, of the skill, and of the proxy itself.
-fn directories_that_vanish() {
+/// Removes the working directory of the session, the skill's directory, and the proxy's own working directory.
+fn directories_that_are_removed() {
     let skills = Skills::review();
     skills.write("review/scripts/say.sh", "echo said");
     let work = tempfile::tempdir().expect("a directory");
-    let mut stage = Stage::over_http(skills.proxy().arg("--allow-scripts"));
+    let mut fixture = Fixture::over_http(skills.proxy().arg("--allow-scripts"));
     let params = json!({ "cwd": work.path(), "mcpServers": [] });
-    let (received, _) = stage.exchange("session/new", params, json!({ "result": { "sessionId": "s" } }));
-    let connection = stage.connect(&entry(&received["params"]), MCP_2025);
+    let (received, _) = fixture.exchange("session/new", params, json!({ "result": { "sessionId": "s" } }));
+    let connection = fixture.connect(&entry(&received["params"]), MCP_2025);
     let script = json!({ "skill": "review", "script": "scripts/say.sh" });
-    let (text, failed) = stage.call(&connection, "run_skill_script", script.clone());
+    let (text, failed) = fixture.call(&connection, "run_skill_script", script.clone());
     assert!(!failed, "{text}");
     work.close().expect("a directory");
-    let (text, failed) = stage.call(&connection, "run_skill_script", script);
+    let (text, failed) = fixture.call(&connection, "run_skill_script", script);
     assert!(failed && text.contains("does not exist"), "{text}");
     fs::remove_dir_all(skills.dir("review")).expect("a directory");
-    let (text, failed) = stage.call(
+    let (text, failed) = fixture.call(
         &connection,
         "read_skill_file",
         json!({ "skill": "review", "path": "references/checklist.md" }),
     );
     assert!(failed && !text.is_empty(), "{text}");
-    assert!(!stage.prompt("s", "hello").is_empty());
-    stage.finish();
+    assert!(!fixture.prompt("s", "hello").is_empty());
+    fixture.finish();
 
-    let (skills, agent) = self::stage();
+    let (skills, agent) = skills_and_agent();
     let gone = skills.path().join("gone");
     fs::create_dir(&gone).expect("a directory");
     let script = format!("cd {} && rmdir . 2>/dev/null || rmdir ../gone; exec \"$@\"", gone.display());
     let proxy = Proxy::of("sh").flag("-c", script).arg("sh").arg(env!("CARGO_BIN_EXE_acp-skills-proxy"));
     let ended = proxy.skill(&skills.dir("review")).arg("--").arg(&agent).start().finish();
-    said_why("a directory that is gone", &ended);
+    assert_reports_why("a directory that is gone", &ended);
 }

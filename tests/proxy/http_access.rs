@@ -1,4 +1,4 @@
-//! The listener on loopback: who may come in.
+//! Access control of the HTTP listener on the loopback interface.
 
 use std::{
     io::{Read, Write},
@@ -9,22 +9,22 @@ use serde_json::{Value, json};
 
 use crate::{
     editor::DEADLINE,
-    fixtures::Skills,
-    stage::{Stage, entry},
+    fixture::{Fixture, entry},
+    skills::Skills,
 };
 
 crate::trials!(
-    the_token_opens,
-    no_token_no_entry,
-    other_hosts_and_browsers_stay_out,
-    unknown_places,
+    the_token_grants_access,
+    a_wrong_token_is_refused,
+    other_hosts_and_browsers_are_refused,
+    unknown_paths,
     tokens_are_for_one_session,
     a_client_without_version_headers,
     a_stateless_client,
-    closed_with_the_session,
+    endpoints_close_with_their_session,
     a_bridge_without_its_environment,
     a_bridge_with_a_wrong_token,
-    strangers_do_not_keep_others_out,
+    idle_connections_do_not_block_clients,
 );
 
 /// An endpoint: `127.0.0.1:PORT`, `/PATH` and the token.
@@ -43,7 +43,7 @@ impl Endpoint {
         Self { address: address.to_owned(), path: format!("/{path}"), token: token.to_owned() }
     }
 
-    /// The headers of a well-behaved client.
+    /// Returns the headers that a well-behaved client sends.
     pub(crate) fn headers(&self) -> Vec<(&str, String)> {
         vec![
             ("Host", self.address.clone()),
@@ -53,7 +53,7 @@ impl Endpoint {
         ]
     }
 
-    /// Sends a request with these headers; returns status line and headers, and the body.
+    /// Sends a request with these headers. Returns the status code and the whole response.
     fn send(&self, line: &str, headers: &[(&str, String)], body: &str) -> (u16, String) {
         let mut stream = self.open(line, headers, body);
         let mut answer = Vec::new();
@@ -63,7 +63,7 @@ impl Endpoint {
         (status.unwrap_or_else(|| panic!("no HTTP: {answer}")), answer)
     }
 
-    /// Sends a request and leaves the answer to be read.
+    /// Sends a request and returns the connection, without reading the response.
     fn open(&self, line: &str, headers: &[(&str, String)], body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).expect("the proxy listens");
         stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
@@ -77,8 +77,8 @@ impl Endpoint {
         stream
     }
 
-    /// The same for a message.
-    pub(crate) fn post_and_leave(&self, headers: &[(&str, String)], body: &Value) -> TcpStream {
+    /// Posts a message and returns the connection, without reading the response.
+    pub(crate) fn post_without_reading(&self, headers: &[(&str, String)], body: &Value) -> TcpStream {
         self.open(&format!("POST {}", self.path), headers, &body.to_string())
     }
 
@@ -86,8 +86,8 @@ impl Endpoint {
         self.send(&format!("POST {}", self.path), headers, &body.to_string())
     }
 
-    /// `initialize` with these headers.
-    fn knock(&self, headers: &[(&str, String)]) -> u16 {
+    /// Sends `initialize` with these headers. Returns the status code.
+    fn initialize_status(&self, headers: &[(&str, String)]) -> u16 {
         self.post(headers, &initialize("2025-06-18")).0
     }
 }
@@ -98,14 +98,14 @@ pub(crate) fn initialize(revision: &str) -> Value {
         "params": { "protocolVersion": revision, "capabilities": {}, "clientInfo": info } })
 }
 
-/// A stage with one session and its endpoint.
-fn endpoint(skills: &Skills) -> (Stage, Endpoint) {
-    let mut stage = Stage::over_http(skills.proxy());
-    let params = stage.new_session("s");
-    (stage, Endpoint::of(&entry(&params)))
+/// Opens a session. Returns its endpoint.
+fn endpoint(skills: &Skills) -> (Fixture, Endpoint) {
+    let mut fixture = Fixture::over_http(skills.proxy());
+    let params = fixture.new_session("s");
+    (fixture, Endpoint::of(&entry(&params)))
 }
 
-/// `headers` with another value for one of them, or without it.
+/// Returns `headers` with another value for the header `name`, or without it if `value` is `None`.
 pub(crate) fn with<'h>(
     headers: &[(&'h str, String)],
     name: &'h str,
@@ -116,27 +116,31 @@ pub(crate) fn with<'h>(
     headers
 }
 
-fn the_token_opens() {
+fn the_token_grants_access() {
     let skills = Skills::review();
-    let (stage, access) = endpoint(&skills);
+    let (fixture, access) = endpoint(&skills);
     let headers = access.headers();
-    assert_eq!(access.knock(&headers), 200);
+    assert_eq!(access.initialize_status(&headers), 200);
     let bearer = format!("bearer {}", access.token);
-    assert_eq!(access.knock(&with(&headers, "Authorization", Some(&bearer))), 200, "the scheme has no case");
+    assert_eq!(
+        access.initialize_status(&with(&headers, "Authorization", Some(&bearer))),
+        200,
+        "the scheme is case-insensitive"
+    );
     let localhost = access.address.replace("127.0.0.1", "localhost");
-    assert_eq!(access.knock(&with(&headers, "Host", Some(&localhost))), 200);
+    assert_eq!(access.initialize_status(&with(&headers, "Host", Some(&localhost))), 200);
     assert!(
         access.token.len() >= 32 && access.path.len() >= 32,
-        "nobody guesses {} {}",
+        "path and token are too short to be secret: {} {}",
         access.path,
         access.token
     );
-    stage.finish();
+    fixture.finish();
 }
 
-fn no_token_no_entry() {
+fn a_wrong_token_is_refused() {
     let skills = Skills::review();
-    let (stage, access) = endpoint(&skills);
+    let (fixture, access) = endpoint(&skills);
     let headers = access.headers();
     let token = &access.token;
     let other = format!("Bearer {}", "0".repeat(token.len()));
@@ -161,34 +165,34 @@ fn no_token_no_entry() {
             assert_eq!(access.send(&format!("{method} {}", access.path), &headers, "").0, 401);
         }
     }
-    stage.finish();
+    fixture.finish();
 }
 
-fn other_hosts_and_browsers_stay_out() {
+fn other_hosts_and_browsers_are_refused() {
     let skills = Skills::review();
-    let (stage, access) = endpoint(&skills);
+    let (fixture, access) = endpoint(&skills);
     let headers = access.headers();
     for host in
         [Some("evil.example"), Some("evil.example:80"), Some("127.0.0.1.evil.example"), Some(""), None]
     {
-        let status = access.knock(&with(&headers, "Host", host));
-        // A request without Host is no HTTP/1.1 at all.
+        let status = access.initialize_status(&with(&headers, "Host", host));
+        // A request without `Host` is not valid HTTP/1.1.
         assert!(status == 403 || (host.is_none() && status == 400), "{host:?}: {status}");
     }
     let own = format!("http://{}", access.address);
     for origin in ["http://evil.example", "null", "http://localhost", own.as_str()] {
         let headers = with(&headers, "Origin", Some(origin));
-        assert_eq!(access.knock(&headers), 403, "{origin}");
-        // The bridge's place too, which no MCP library guards.
+        assert_eq!(access.initialize_status(&headers), 403, "{origin}");
+        // The bridge's endpoint checks the origin too. The MCP library does not guard that endpoint.
         let bridge = format!("GET {}/bridge", access.path.trim_end_matches("/mcp"));
         assert_eq!(access.send(&bridge, &headers, "").0, 403, "{origin}");
     }
-    stage.finish();
+    fixture.finish();
 }
 
-fn unknown_places() {
+fn unknown_paths() {
     let skills = Skills::review();
-    let (stage, access) = endpoint(&skills);
+    let (fixture, access) = endpoint(&skills);
     let headers = access.headers();
     let session = access.path.trim_end_matches("/mcp");
     let elsewhere = format!("/{}/mcp", "0".repeat(session.len() - 1));
@@ -197,25 +201,27 @@ fn unknown_places() {
     {
         assert_eq!(access.send(&format!("POST {path}"), &headers, "{}").0, 404, "{path}");
     }
-    assert_eq!(access.send(&format!("GET {session}/bridge"), &headers, "").0, 426, "not without an upgrade");
-    stage.finish();
+    assert_eq!(access.send(&format!("GET {session}/bridge"), &headers, "").0, 426, "an upgrade is required");
+    fixture.finish();
 }
 
 fn tokens_are_for_one_session() {
     let skills = Skills::review();
-    let mut stage = Stage::over_http(skills.proxy());
-    let (a, b) = (stage.new_session("a"), stage.new_session("b"));
-    let (a, b) = (Endpoint::of(&entry(&a)), Endpoint::of(&entry(&b)));
+    let mut fixture = Fixture::over_http(skills.proxy());
+    let params_a = fixture.new_session("a");
+    let params_b = fixture.new_session("b");
+    let a = Endpoint::of(&entry(&params_a));
+    let b = Endpoint::of(&entry(&params_b));
     assert!(a.address == b.address && a.path != b.path && a.token != b.token);
-    assert_eq!((a.knock(&a.headers()), b.knock(&b.headers())), (200, 200));
-    assert_eq!((a.knock(&b.headers()), b.knock(&a.headers())), (401, 401));
-    stage.finish();
+    assert_eq!((a.initialize_status(&a.headers()), b.initialize_status(&b.headers())), (200, 200));
+    assert_eq!((a.initialize_status(&b.headers()), b.initialize_status(&a.headers())), (401, 401));
+    fixture.finish();
 }
 
-/// Gemini speaks so: no `MCP-Protocol-Version` after `initialize`, only the session's id.
+/// Gemini behaves like this: it sends no `MCP-Protocol-Version` after `initialize`, only the session's id.
 fn a_client_without_version_headers() {
     let skills = Skills::review();
-    let (stage, access) = endpoint(&skills);
+    let (fixture, access) = endpoint(&skills);
     for revision in ["2024-11-05", "2025-06-18", "2025-11-25"] {
         let (status, answer) = access.post(&access.headers(), &initialize(revision));
         assert_eq!(status, 200, "{answer}");
@@ -231,12 +237,12 @@ fn a_client_without_version_headers() {
         assert!(status == 200 && answer.contains("activate_skill"), "{revision}: {answer}");
         assert!((200..300).contains(&access.send(&format!("DELETE {}", access.path), &headers, "").0));
     }
-    stage.finish();
+    fixture.finish();
 }
 
 fn a_stateless_client() {
     let skills = Skills::review();
-    let (stage, access) = endpoint(&skills);
+    let (fixture, access) = endpoint(&skills);
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "raw", "version": "1" },
@@ -261,20 +267,20 @@ fn a_stateless_client() {
         assert!(status == 200 && answer.contains(words), "{method}: {answer}");
         assert!(!answer.to_lowercase().contains("mcp-session-id"), "{answer}");
     }
-    stage.finish();
+    fixture.finish();
 }
 
-fn closed_with_the_session() {
+fn endpoints_close_with_their_session() {
     let skills = Skills::review();
-    let mut stage = Stage::over_http(skills.proxy());
-    let endpoints = ["a", "b"].map(|id| Endpoint::of(&entry(&stage.new_session(id))));
+    let mut fixture = Fixture::over_http(skills.proxy());
+    let endpoints = ["a", "b"].map(|id| Endpoint::of(&entry(&fixture.new_session(id))));
     for (method, access) in ["session/close", "session/delete"].into_iter().zip(&endpoints) {
-        assert_eq!(access.knock(&access.headers()), 200);
+        assert_eq!(access.initialize_status(&access.headers()), 200);
         let session = if method == "session/close" { "a" } else { "b" };
-        stage.exchange(method, json!({ "sessionId": session }), json!({ "result": {} }));
-        assert_eq!(access.knock(&access.headers()), 404, "after {method}");
+        fixture.exchange(method, json!({ "sessionId": session }), json!({ "result": {} }));
+        assert_eq!(access.initialize_status(&access.headers()), 404, "after {method}");
     }
-    stage.finish();
+    fixture.finish();
 }
 
 fn a_bridge_without_its_environment() {
@@ -285,34 +291,33 @@ fn a_bridge_without_its_environment() {
 
 fn a_bridge_with_a_wrong_token() {
     let skills = Skills::review();
-    let mut stage = Stage::over_http(skills.proxy().flag("--mcp", "stdio"));
-    let ours = entry(&stage.new_session("s"));
+    let mut fixture = Fixture::over_http(skills.proxy().flag("--mcp", "stdio"));
+    let ours = entry(&fixture.new_session("s"));
     let mut bridge = crate::editor::Proxy::new().arg("mcp-bridge");
     for pair in ours["env"].as_array().expect("a list") {
-        let (name, value) = (pair["name"].as_str().expect("text"), pair["value"].as_str().expect("text"));
+        let name = pair["name"].as_str().expect("text");
+        let value = pair["value"].as_str().expect("text");
         let wrong = "0".repeat(value.len());
         bridge = bridge.env(name, if name.ends_with("TOKEN") { &wrong } else { value });
     }
     let ended = bridge.start().ended();
     assert_eq!(ended.code(), Some(125));
     assert!(ended.log.join("\n").contains("401"), "{:?}", ended.log);
-    stage.finish();
+    fixture.finish();
 }
 
-/// However many connect and say nothing, those with the token are served.
-fn strangers_do_not_keep_others_out() {
+/// Clients with the token are served, even if many other clients connect and send nothing.
+fn idle_connections_do_not_block_clients() {
     let skills = Skills::review();
-    let (stage, access) = endpoint(&skills);
-    let strangers: Vec<_> =
-        (0..300).map(|_| TcpStream::connect(&access.address).expect("a connection")).collect();
-    assert_eq!(access.knock(&access.headers()), 200);
-    // Those that came first were closed, and others may stay a while.
-    let mut first = &strangers[0];
+    let (fixture, access) = endpoint(&skills);
+    let idle: Vec<_> = (0..300).map(|_| TcpStream::connect(&access.address).expect("a connection")).collect();
+    assert_eq!(access.initialize_status(&access.headers()), 200);
+    // The oldest idle connections were closed. Newer ones may stay open for a while.
+    let mut first = &idle[0];
     first.set_read_timeout(Some(DEADLINE)).expect("a deadline");
     let end = first.read(&mut [0]);
     assert!(
         matches!(end, Ok(0)) || end.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset)
     );
-    let ended = stage.finish();
-    drop(ended);
+    fixture.finish();
 }

@@ -1,5 +1,4 @@
-//! A proxy that is killed at any instant, and what it had just started. Each process holds a pipe whose end shows that nobody
-//! is left.
+//! A proxy that is killed while it starts processes. Each process holds a pipe, whose end shows that no process is left.
 
 use std::{
     io::Read,
@@ -10,29 +9,33 @@ use std::{
 
 use crate::{
     editor::{DEADLINE, Editor, KILLED, Proxy},
-    fixtures::Skills,
-    scripts::{bridge, kit, patient, request},
-    stage::Stage,
+    fixture::Fixture,
+    scripts::{bridge, kit, request, with_long_timeout},
+    skills::Skills,
 };
 
-crate::trials!(while_it_starts_its_agent, while_it_starts_scripts, by_what_it_starts);
+crate::trials!(
+    a_proxy_killed_while_it_starts_its_agent,
+    a_proxy_killed_while_it_starts_scripts,
+    a_proxy_killed_by_its_own_scripts
+);
 
-/// As many as run at once.
+/// As many scripts as may run at once.
 const SCRIPTS: u64 = 4;
 
-/// A proxy that is about to run scripts, its client, and the pipe that everybody holds.
-struct Victim {
-    stage: Stage,
+/// A proxy that is about to run scripts, its MCP client, and the pipe that all processes hold.
+struct Target {
+    fixture: Fixture,
     client: Editor,
     held: Box<dyn Read + Send>,
 }
 
-impl Victim {
+impl Target {
     fn new(skills: &Skills) -> Self {
-        let (proxy, held) = patient(skills).flag("--mcp", "stdio").witnessed();
-        let mut stage = Stage::over_http(proxy);
-        let client = bridge(&mut stage);
-        Self { stage, client, held: Box::new(held) }
+        let (proxy, held) = with_long_timeout(skills).flag("--mcp", "stdio").with_inherited_pipe();
+        let mut fixture = Fixture::over_http(proxy);
+        let client = bridge(&mut fixture);
+        Self { fixture, client, held: Box::new(held) }
     }
 
     fn run(&mut self, script: &str, args: &[&str]) {
@@ -40,9 +43,9 @@ impl Victim {
         self.client.write(calls.collect::<String>().as_bytes());
     }
 
-    /// Waits until all that the proxy has started is gone.
+    /// Waits until all processes that the proxy has started are gone.
     fn gone(self, round: u32, code: Option<i32>) {
-        assert_eq!(self.stage.editor.ended().code(), code, "round {round}: it was killed");
+        assert_eq!(self.fixture.editor.ended().code(), code, "round {round}: it was killed");
         drop(self.client);
         let (sender, ended) = channel();
         let mut held = self.held;
@@ -52,8 +55,8 @@ impl Victim {
     }
 }
 
-/// The agent takes no notice of its stdin. However early the proxy is killed, the agent must not be left: it holds stderr.
-fn while_it_starts_its_agent() {
+/// The agent ignores its stdin. It must not survive the proxy, however early that is killed: the agent holds stderr.
+fn a_proxy_killed_while_it_starts_its_agent() {
     let editors: Vec<_> = (0..40)
         .map(|number| {
             let mut editor = Proxy::new().agent("deaf and dumb");
@@ -67,39 +70,39 @@ fn while_it_starts_its_agent() {
         .collect();
     for editor in editors {
         let ended = editor.ended();
-        // Those that lived long enough have said that they have no skills.
-        let unexpected = ended.log.iter().filter(|line| !line.contains("no skills are named")).count();
+        // A proxy that lived long enough has logged that it has no skills.
+        let unexpected = ended.log.iter().filter(|line| !line.contains("no skills are selected")).count();
         assert_eq!((ended.code(), unexpected), (KILLED, 0), "{:#?}", ended.log);
     }
 }
 
-fn while_it_starts_scripts() {
+fn a_proxy_killed_while_it_starts_scripts() {
     let skills = kit();
-    let victims: Vec<_> = (0..24)
+    let targets: Vec<_> = (0..24)
         .map(|round| {
-            let mut victim = Victim::new(&skills);
-            victim.run("slow", &[]);
+            let mut target = Target::new(&skills);
+            target.run("slow", &[]);
             let instant = Instant::now() + Duration::from_micros(400) * round;
             while Instant::now() < instant {
                 thread::yield_now();
             }
-            victim.stage.editor.kill();
-            (victim, round)
+            target.fixture.editor.kill();
+            (target, round)
         })
         .collect();
-    for (victim, round) in victims {
-        victim.gone(round, KILLED);
+    for (target, round) in targets {
+        target.gone(round, KILLED);
     }
 }
 
-/// The first of them runs while the others are started.
-fn by_what_it_starts() {
+/// The first of the scripts runs while the others are being started.
+fn a_proxy_killed_by_its_own_scripts() {
     let skills = kit();
     for round in 0..24 {
-        let mut victim = Victim::new(&skills);
-        let proxy = victim.stage.editor.id().to_string();
-        victim.run("kill", &[&proxy]);
-        // Wine's `taskkill` has another exit code for whom it ends.
-        victim.gone(round, if crate::is_wine() { Some(0) } else { KILLED });
+        let mut target = Target::new(&skills);
+        let proxy = target.fixture.editor.id().to_string();
+        target.run("kill", &[&proxy]);
+        // Under Wine, `taskkill` ends a process with another exit code.
+        target.gone(round, if crate::is_wine() { Some(0) } else { KILLED });
     }
 }

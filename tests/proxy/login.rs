@@ -1,4 +1,4 @@
-//! A client that lets its user log in: it runs our command again, on a terminal, with arguments for the agent.
+//! A client that lets its user log in by running our command again on a terminal, with extra arguments for the agent.
 
 use std::{
     fs::{File, OpenOptions},
@@ -9,22 +9,22 @@ use std::{
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::fixtures::Skills;
+use crate::skills::Skills;
 
-crate::trials!(the_terminal_is_the_agents, an_agent_from_the_configuration);
+crate::trials!(the_agent_gets_the_terminal, an_agent_from_the_configuration);
 
-/// An agent that tells whether it has a terminal, what it was given, and what it hears.
+/// An agent that prints its terminal state, its arguments, and a line of its input.
 const AGENT: &str = "test -t 0 && test -t 1 && echo on a terminal; echo \"with: $*\"; read word; echo \"heard: $word\"; exit 7";
 
-/// What is seen on a terminal on which the proxy runs with these arguments and somebody types `secret`.
+/// Runs the proxy with these arguments on a terminal and types `secret`. Returns the terminal's output and the exit code.
 fn on_a_terminal(arguments: &[&str]) -> (String, Option<i32>) {
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-    grantpt(&ours).expect("a terminal");
-    unlockpt(&ours).expect("a terminal");
-    let name = ptsname(&ours, Vec::new()).expect("a terminal has a name");
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&terminal).expect("a terminal");
+    unlockpt(&terminal).expect("a terminal");
+    let name = ptsname(&terminal, Vec::new()).expect("a terminal has a name");
     let path = std::ffi::OsStr::from_bytes(name.as_bytes());
-    let theirs = OpenOptions::new().read(true).write(true).open(path).expect("the other end");
-    let end = || Stdio::from(theirs.try_clone().expect("a descriptor"));
+    let other_end = OpenOptions::new().read(true).write(true).open(path).expect("the other end");
+    let end = || Stdio::from(other_end.try_clone().expect("a descriptor"));
     let mut child = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
         .args(arguments)
         .stdin(end())
@@ -32,16 +32,16 @@ fn on_a_terminal(arguments: &[&str]) -> (String, Option<i32>) {
         .stderr(end())
         .spawn()
         .expect("the proxy starts");
-    let mut ours = File::from(ours);
-    std::io::Write::write_all(&mut ours, b"secret\n").expect("typing");
-    drop(theirs);
+    let mut terminal = File::from(terminal);
+    std::io::Write::write_all(&mut terminal, b"secret\n").expect("typing");
+    drop(other_end);
     let mut seen = Vec::new();
     let mut buffer = [0; 1024];
-    // A terminal whose other end is closed fails instead of ending.
-    while let Ok(read @ 1..) = ours.read(&mut buffer) {
+    // Reading from a terminal whose other end is closed fails instead of returning end of file.
+    while let Ok(read @ 1..) = terminal.read(&mut buffer) {
         seen.extend_from_slice(&buffer[..read]);
     }
-    let code = child.wait().expect("it ends").code();
+    let code = child.wait().expect("the program exits").code();
     (String::from_utf8_lossy(&seen).replace('\r', ""), code)
 }
 
@@ -52,14 +52,14 @@ fn assert_logged_in((seen, code): (String, Option<i32>), with: &str) {
     assert_eq!(code, Some(7), "{seen}");
 }
 
-fn the_terminal_is_the_agents() {
+fn the_agent_gets_the_terminal() {
     let skills = Skills::review();
     let skill = skills.dir("review");
     let arguments = ["--skill", skill.to_str().unwrap(), "--", "sh", "-c", AGENT, "sh", "--cli", "login"];
     assert_logged_in(on_a_terminal(&arguments), "--cli login");
 }
 
-/// Without `--` there is nothing that says whose the arguments are.
+/// Without `--`, the arguments do not show whether they are for the proxy or for the agent.
 fn an_agent_from_the_configuration() {
     let skills = Skills::review();
     let config = serde_json::json!({ "agent": ["sh", "-c", AGENT, "sh"], "skills": ["review"] });

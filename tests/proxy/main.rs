@@ -1,14 +1,14 @@
-//! The proxy as a black box: its binary between a scripted editor and a scripted agent, over real pipes.
+//! Black-box tests of the proxy: its binary runs between a scripted editor and a scripted agent, over real pipes.
 //!
-//! | file | owns |
+//! | file | contents |
 //! |---|---|
-//! | `editor` | the editor's end: starts the proxy, writes lines, reads lines, and fails on any that is no JSON-RPC |
-//! | `agent` | the agent's end: what this binary does when the proxy starts it as its agent |
-//! | `stage` | both ends in one hand, so that a test reads as a conversation |
-//! | `fixtures` | the skills of the tests |
-//! | `repositories` | git repositories, and users with a home of their own |
+//! | `editor` | the scripted editor: starts the proxy, writes and reads lines, and fails on a line that isn't JSON-RPC |
+//! | `agent` | the scripted agent: what this binary does if the proxy starts it as its agent |
+//! | `fixture` | both ends behind one interface, so that a test reads as a conversation |
+//! | `skills` | the skills that the tests use |
+//! | `repositories` | git repositories, and users with their own home directory |
 //!
-//! The others are the tests, by topic. Nothing sleeps: everything waits for an event, with a deadline far away.
+//! The other files are the tests, by topic. Tests don't sleep: they wait for an event, with a generous deadline.
 
 #![expect(clippy::disallowed_methods, reason = "the scripted agent of these tests writes to its own stdout")]
 
@@ -23,7 +23,7 @@ mod editor;
 mod events;
 #[cfg(target_os = "linux")]
 mod faults;
-mod fixtures;
+mod fixture;
 mod flow;
 mod git;
 mod http_access;
@@ -36,11 +36,11 @@ mod repositories;
 mod sandboxed;
 mod scripts;
 mod sessions;
+mod skills;
 #[cfg(target_os = "linux")]
 #[path = "../soak/soak.rs"]
 mod soak;
 mod source;
-mod stage;
 mod start;
 mod supervision;
 mod switches;
@@ -57,7 +57,7 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// The tests of a file, under its name.
+/// Lists the tests of a file, under the file's name.
 macro_rules! trials {
     ($($(#[$meta:meta])* $name:ident),* $(,)?) => {
         pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
@@ -75,13 +75,13 @@ fn trial(file: &str, name: &str, test: fn()) -> Trial {
     })
 }
 
-/// Whether Windows is played by Wine, which lacks a little of it. Each test that asks says what.
+/// Returns true if the tests run under Wine, which lacks some features of Windows. Each test that asks says which one.
 fn is_wine() -> bool {
     cfg!(windows) && std::env::var_os("WINEHOMEDIR").is_some()
 }
 
 fn main() -> ExitCode {
-    // Started by the proxy and not by a person.
+    // The proxy started this binary as its agent.
     if let Ok(script) = std::env::var(agent::SCRIPT) {
         return agent::run(&script);
     }

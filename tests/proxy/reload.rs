@@ -1,6 +1,7 @@
-//! Skills that come, change and go while the agent runs.
+//! Skills that are added, changed and removed while the agent runs.
 //!
-//! What a change brings is waited for; where nothing is to be seen, something that comes after it is.
+//! Tests wait for the effect of a change. To check that a change has no effect, they wait for the effect of a later
+//! change.
 
 use std::{fs, path::Path};
 
@@ -9,45 +10,45 @@ use serde_json::{Value, json};
 use crate::{
     commands::names,
     editor::Proxy,
-    fixtures::Skills,
-    stage::{MCP_2025, Stage, entry, texts},
+    fixture::{Fixture, MCP_2025, entry, texts},
+    skills::Skills,
 };
 
 crate::trials!(
-    agents_hear_of_changes,
-    agents_hear_of_changes_over_acp,
-    a_line_before_the_next_prompt,
-    a_storm,
-    a_directory_that_vanishes_and_comes_back,
-    a_rename,
+    agents_are_notified_of_changes,
+    agents_are_notified_of_changes_over_acp,
+    the_next_prompt_announces_changes,
+    a_thousand_changes_at_once,
+    a_directory_that_is_removed_and_restored,
+    a_renamed_directory,
     an_editor_that_saves_through_another_file,
-    a_broken_save,
-    a_project_that_gets_its_first_skill,
-    named_skills,
+    an_invalid_skill_file_is_ignored,
+    the_first_skill_of_a_project,
+    skills_named_by_flag_are_watched,
     #[cfg(unix)]
-    links,
-    without_watching,
+    symbolic_links_are_followed,
+    watching_can_be_switched_off,
 );
 
-/// A session over the skills below a directory, and its first menu.
-fn watched(skills: &Skills) -> Stage {
+/// Opens a session over the skills in a directory, and reads its first menu.
+fn watched(skills: &Skills) -> Fixture {
     let proxy = Proxy::new().flag("--skills", skills.path());
-    let mut stage = Stage::initialized(proxy, &json!({}));
-    stage.new_session("s");
-    stage.editor.menu();
-    stage
+    let mut fixture = Fixture::initialized(proxy, &json!({}));
+    fixture.new_session("s");
+    fixture.editor.menu();
+    fixture
 }
 
-impl Stage {
-    /// Waits for a menu with exactly these commands. Returns how many others came before.
-    fn menu_of(&mut self, expected: &[&str]) -> usize {
-        let mut others = 0;
+impl Fixture {
+    /// Waits for a menu with exactly these commands. Returns the number of other menus that came before.
+    fn wait_for_menu(&mut self, expected: &[&str]) -> usize {
+        let mut skipped = 0;
         loop {
             let menu = self.editor.menu();
             if names(&menu)[1..] == *expected {
-                return others;
+                return skipped;
             }
-            others += 1;
+            skipped += 1;
         }
     }
 }
@@ -58,37 +59,37 @@ fn write(dir: &Path, name: &str, description: &str) {
     fs::write(dir.join("SKILL.md"), text).expect("a file");
 }
 
-fn agents_hear_of_changes() {
+fn agents_are_notified_of_changes() {
     for (transport, revision) in
         [("http", MCP_2025), ("http", "2026-07-28"), ("stdio", "2024-11-05"), ("stdio", "2026-07-28")]
     {
         let skills = Skills::review();
         let proxy = Proxy::new().flag("--skills", skills.path()).flag("--mcp", transport);
-        let mut stage = Stage::over_http(proxy);
-        let params = stage.new_session("s");
-        let connection = stage.connect(&entry(&params), revision);
+        let mut fixture = Fixture::over_http(proxy);
+        let params = fixture.new_session("s");
+        let connection = fixture.connect(&entry(&params), revision);
         assert_eq!(connection.server["capabilities"]["tools"]["listChanged"], true, "{}", connection.server);
         skills.add("greet", "Greets.", "Hello.");
-        let heard: Vec<_> = (0..3).map(|_| stage.heard(&connection)).collect();
+        let heard: Vec<_> = (0..3).map(|_| fixture.list_changed(&connection)).collect();
         assert_eq!(heard, ["tools", "prompts", "resources"], "{transport} {revision}");
-        assert_eq!(stage.names(&connection), json!(["greet", "review"]));
-        // Whoever asks for it hears of it as well.
+        assert_eq!(fixture.skill_names(&connection), json!(["greet", "review"]));
+        // A manual reload notifies the agent as well.
         skills.remove("greet");
         let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills reload" }] });
-        let id = stage.editor.request("session/prompt", prompt);
-        stage.editor.answer(&id);
-        stage.editor.unread();
-        assert_eq!(stage.heard(&connection), "tools", "{transport} {revision}");
-        assert_eq!(stage.names(&connection), json!(["review"]));
-        stage.finish();
+        let id = fixture.editor.request("session/prompt", prompt);
+        fixture.editor.answer(&id);
+        fixture.editor.unread();
+        assert_eq!(fixture.list_changed(&connection), "tools", "{transport} {revision}");
+        assert_eq!(fixture.skill_names(&connection), json!(["review"]));
+        fixture.finish();
     }
 }
 
-fn agents_hear_of_changes_over_acp() {
+fn agents_are_notified_of_changes_over_acp() {
     let skills = Skills::review();
     let proxy = Proxy::new().flag("--skills", skills.path());
-    let mut stage = Stage::initialized(proxy, &json!({ "mcpCapabilities": { "acp": {} } }));
-    let params = stage.new_session("s");
+    let mut fixture = Fixture::initialized(proxy, &json!({ "mcpCapabilities": { "acp": {} } }));
+    let params = fixture.new_session("s");
     let server = entry(&params)["serverId"].clone();
     let wishes = json!({ "toolsListChanged": true, "resourcesListChanged": true });
     let inner = json!({ "notifications": wishes, "_meta": {
@@ -99,51 +100,52 @@ fn agents_hear_of_changes_over_acp() {
     let request = json!({
         "serverId": server, "requestId": "mine", "method": "subscriptions/listen", "params": inner,
     });
-    stage.says(&json!({ "jsonrpc": "2.0", "id": 1, "method": "mcp/message", "params": request }));
-    let next = |stage: &mut Stage| {
-        let message = stage.takes();
-        let (outer, meta) = (&message["params"], &message["params"]["params"]["_meta"]);
+    fixture.agent_sends(&json!({ "jsonrpc": "2.0", "id": 1, "method": "mcp/message", "params": request }));
+    let next = |fixture: &mut Fixture| {
+        let message = fixture.agent_receives();
+        let outer = &message["params"];
+        let meta = &message["params"]["params"]["_meta"];
         assert_eq!(message["method"], "mcp/message", "{message}");
         assert!(message.get("id").is_none(), "{message}");
         assert_eq!((&outer["serverId"], &outer["requestId"]), (&server, &json!("mine")), "{message}");
         assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], "mine", "{message}");
         outer["method"].as_str().expect("a method").to_owned()
     };
-    assert_eq!(next(&mut stage), "notifications/subscriptions/acknowledged");
+    assert_eq!(next(&mut fixture), "notifications/subscriptions/acknowledged");
     skills.add("greet", "Greets.", "Hello.");
-    assert_eq!(next(&mut stage), "notifications/tools/list_changed");
-    assert_eq!(next(&mut stage), "notifications/resources/list_changed");
+    assert_eq!(next(&mut fixture), "notifications/tools/list_changed");
+    assert_eq!(next(&mut fixture), "notifications/resources/list_changed");
     // The subscription ends with its session.
-    stage.exchange("session/close", json!({ "sessionId": "s" }), json!({ "result": {} }));
-    let end = stage.takes();
+    fixture.exchange("session/close", json!({ "sessionId": "s" }), json!({ "result": {} }));
+    let end = fixture.agent_receives();
     assert_eq!(end["id"], 1, "{end}");
-    stage.finish();
+    fixture.finish();
 }
 
-fn a_line_before_the_next_prompt() {
+fn the_next_prompt_announces_changes() {
     let skills = Skills::review();
-    let mut stage = watched(&skills);
-    assert!(texts(&stage.prompt("s", "hello"))[0].contains("<name>review</name>"));
+    let mut fixture = watched(&skills);
+    assert!(texts(&fixture.prompt("s", "hello"))[0].contains("<name>review</name>"));
     skills.add("greet", "Greets.", "Hello.");
-    stage.menu_of(&["greet", "review"]);
-    let blocks = stage.prompt("s", "go on");
+    fixture.wait_for_menu(&["greet", "review"]);
+    let blocks = fixture.prompt("s", "go on");
     let [line, "go on"] = texts(&blocks)[..] else { panic!("{blocks:?}") };
     // This agent has not connected to the server, so the model is told which file to read.
     assert!(line.contains("New: `greet` (Greets.; ") && line.contains("SKILL.md)."), "{line}");
-    // It came, and goes before anybody speaks: the model never hears of it.
+    // This skill is added and removed between two prompts, so the model is never told about it.
     skills.add("short", "Is short.", "x");
-    stage.menu_of(&["greet", "review", "short"]);
+    fixture.wait_for_menu(&["greet", "review", "short"]);
     skills.remove("short");
-    stage.menu_of(&["greet", "review"]);
-    let blocks = stage.prompt("s", "go on");
+    fixture.wait_for_menu(&["greet", "review"]);
+    let blocks = fixture.prompt("s", "go on");
     assert_eq!(texts(&blocks), ["go on"]);
-    stage.finish();
+    fixture.finish();
 }
 
-/// A thousand changes at once: new skills, changed ones, others that go.
-fn a_storm() {
+/// A thousand changes at once: skills that are added, changed and removed.
+fn a_thousand_changes_at_once() {
     let skills = Skills::review();
-    let mut stage = watched(&skills);
+    let mut fixture = watched(&skills);
     for number in 0..250 {
         let name = format!("s-{:02}", number % 25);
         let dir = skills.dir(&name);
@@ -155,22 +157,22 @@ fn a_storm() {
         }
     }
     write(&skills.dir("z-last"), "z-last", "Comes last.");
-    // Of each name the last round counts.
+    // For each name, the last change counts.
     let kept: Vec<_> =
         (225..250).filter(|number| number % 2 == 1).map(|number| format!("s-{:02}", number % 25)).collect();
     let mut expected: Vec<_> = kept.iter().map(String::as_str).collect();
     expected.sort_unstable();
     expected.insert(0, "review");
     expected.push("z-last");
-    let before = stage.menu_of(&expected);
+    let before = fixture.wait_for_menu(&expected);
     assert!(before < 30, "{before} menus for one storm");
-    stage.finish();
+    fixture.finish();
 }
 
-fn a_directory_that_vanishes_and_comes_back() {
+fn a_directory_that_is_removed_and_restored() {
     let skills = Skills::review();
-    let mut stage = watched(&skills);
-    stage.prompt("s", "hello");
+    let mut fixture = watched(&skills);
+    fixture.prompt("s", "hello");
     let aside = tempfile::tempdir().expect("a directory");
     for way in ["moved", "deleted"] {
         if way == "moved" {
@@ -178,161 +180,163 @@ fn a_directory_that_vanishes_and_comes_back() {
         } else {
             skills.remove("review");
         }
-        stage.menu_of(&[]);
+        fixture.wait_for_menu(&[]);
         if way == "moved" {
             fs::rename(aside.path().join("review"), skills.dir("review")).expect("it can be moved");
-            stage.menu_of(&["review"]);
-            assert_eq!(texts(&stage.prompt("s", "go on")), ["go on"], "all is as it was");
+            fixture.wait_for_menu(&["review"]);
+            assert_eq!(texts(&fixture.prompt("s", "go on")), ["go on"], "the skill is unchanged");
         }
     }
-    // With everything above it.
+    // Its parent directory is removed as well.
     skills.remove("");
     write(&skills.dir("review"), "review", "Reviews again.");
-    stage.menu_of(&["review"]);
-    let blocks = stage.prompt("s", "go on");
+    fixture.wait_for_menu(&["review"]);
+    let blocks = fixture.prompt("s", "go on");
     assert!(texts(&blocks)[0].contains("Changed: `review` (Reviews again."), "{blocks:?}");
-    // And it is watched as before.
+    // The new directory is watched too.
     write(&skills.dir("review"), "review", "Reviews once more.");
-    stage.menu_of(&["review"]);
-    stage.finish();
+    fixture.wait_for_menu(&["review"]);
+    fixture.finish();
 }
 
-fn a_rename() {
+fn a_renamed_directory() {
     let skills = Skills::review();
-    let mut stage = watched(&skills);
-    stage.prompt("s", "hello");
-    // The skill is known by its name, not by that of its directory.
+    let mut fixture = watched(&skills);
+    fixture.prompt("s", "hello");
+    // A skill is identified by its own name, not by that of its directory.
     fs::rename(skills.dir("review"), skills.dir("other")).expect("it can be renamed");
     write(&skills.dir("new"), "new", "Is new.");
-    stage.menu_of(&["new", "review"]);
-    let blocks = stage.prompt("s", "go on");
+    fixture.wait_for_menu(&["new", "review"]);
+    let blocks = fixture.prompt("s", "go on");
     let line = texts(&blocks)[0].to_owned();
     assert!(
         line.contains("New: `new`") && line.contains("Changed: `review`") && line.contains("other"),
         "{line}"
     );
     if crate::is_wine() {
-        // It goes on to report what happens in a directory under the name that this had at first.
-        stage.finish();
+        // Wine keeps reporting events under the directory's old name.
+        fixture.finish();
         return;
     }
-    // What is in the directory under its new name counts.
+    // Changes in the renamed directory are noticed.
     write(&skills.dir("other"), "renamed", "Is renamed.");
-    stage.menu_of(&["new", "renamed"]);
-    stage.finish();
+    fixture.wait_for_menu(&["new", "renamed"]);
+    fixture.finish();
 }
 
 fn an_editor_that_saves_through_another_file() {
     let skills = Skills::review();
-    let mut stage = watched(&skills);
+    let mut fixture = watched(&skills);
     let file = skills.dir("review").join("SKILL.md");
     for round in 0..3 {
-        let (backup, new) = (file.with_extension("md~"), file.with_extension("tmp"));
+        let backup = file.with_extension("md~");
+        let new = file.with_extension("tmp");
         fs::write(&new, format!("---\nname: review\ndescription: Round {round}.\n---\nx\n")).expect("a file");
         if round == 1 {
-            // As Vim does with `backupcopy=no`.
+            // Vim does this with `backupcopy=no`.
             fs::rename(&file, &backup).expect("it can be moved");
         }
         fs::rename(&new, &file).expect("it can be moved");
-        let menu = stage.editor.menu();
+        let menu = fixture.editor.menu();
         let entries = menu["params"]["update"]["availableCommands"].as_array().expect("a list");
         assert_eq!(entries[1]["description"], format!("Round {round}."), "{menu}");
     }
-    stage.finish();
+    fixture.finish();
 }
 
-fn a_broken_save() {
+fn an_invalid_skill_file_is_ignored() {
     let skills = Skills::review();
-    let mut stage = watched(&skills);
-    stage.prompt("s", "hello");
+    let mut fixture = watched(&skills);
+    fixture.prompt("s", "hello");
     for text in ["", "---\nname: review\ndescri", "---\nname: review\ndescription: [\n---\n"] {
         fs::write(skills.dir("review").join("SKILL.md"), text).expect("a file");
-        stage.editor.logged("the skill `review` cannot be loaded again and stays as it was");
-        // The next thing to be seen is the other skill.
+        fixture.editor.wait_for_log("the skill `review` cannot be loaded again and stays as it was");
+        // The next visible change is the other skill.
         skills.add("greet", "Greets.", "Hello.");
-        stage.menu_of(&["greet", "review"]);
+        fixture.wait_for_menu(&["greet", "review"]);
         skills.remove("greet");
-        stage.menu_of(&["review"]);
+        fixture.wait_for_menu(&["review"]);
         skills.add(
             "review",
             "Reviews code. Use for <diffs> & \"patches\".",
             "# Review\n\nRead references/checklist.md.",
         );
         skills.add("greet", "Greets.", "Hello.");
-        stage.menu_of(&["greet", "review"]);
+        fixture.wait_for_menu(&["greet", "review"]);
         skills.remove("greet");
-        stage.menu_of(&["review"]);
+        fixture.wait_for_menu(&["review"]);
     }
-    assert_eq!(texts(&stage.prompt("s", "go on")), ["go on"]);
-    let ended = stage.finish();
+    assert_eq!(texts(&fixture.prompt("s", "go on")), ["go on"]);
+    let ended = fixture.finish();
     let warnings = ended.log.iter().filter(|line| line.contains("stays as it was")).count();
-    assert_eq!(warnings, 3, "one for each that was new: {:#?}", ended.log);
+    assert_eq!(warnings, 3, "one for each broken version: {:#?}", ended.log);
 }
 
-fn a_project_that_gets_its_first_skill() {
+fn the_first_skill_of_a_project() {
     let project = Skills::new();
     let proxy = Proxy::new().flag("--discover", "project").flag("--trust", "project");
-    let mut stage = Stage::initialized(proxy, &json!({}));
+    let mut fixture = Fixture::initialized(proxy, &json!({}));
     let cwd = project.path().to_str().expect("text");
     let params = json!({ "cwd": cwd, "mcpServers": [] });
-    stage.exchange("session/new", params, json!({ "result": { "sessionId": "s" } }));
+    fixture.exchange("session/new", params, json!({ "result": { "sessionId": "s" } }));
     write(&project.path().join(".agents/skills/first"), "first", "Is the first.");
-    stage.menu_of(&["first"]);
-    let blocks = stage.prompt("s", "hello");
+    fixture.wait_for_menu(&["first"]);
+    let blocks = fixture.prompt("s", "hello");
     assert!(texts(&blocks)[0].contains("<name>first</name>"), "{blocks:?}");
     write(&project.path().join(".skills/nearer"), "nearer", "Is nearer.");
-    stage.menu_of(&["nearer", "first"]);
-    stage.finish();
+    fixture.wait_for_menu(&["nearer", "first"]);
+    fixture.finish();
 }
 
-fn named_skills() {
+fn skills_named_by_flag_are_watched() {
     let skills = Skills::review();
     skills.add("greet", "Greets.", "Hello.");
     let proxy = skills.proxy().skill(&skills.dir("greet"));
-    let mut stage = Stage::initialized(proxy, &json!({}));
-    stage.new_session("s");
-    stage.editor.menu();
+    let mut fixture = Fixture::initialized(proxy, &json!({}));
+    fixture.new_session("s");
+    fixture.editor.menu();
     skills.add("review", "Reviews anew.", "x");
-    stage.menu_of(&["review", "greet"]);
+    fixture.wait_for_menu(&["review", "greet"]);
     skills.remove("review");
-    stage.menu_of(&["greet"]);
+    fixture.wait_for_menu(&["greet"]);
     skills.add("review", "Is back.", "x");
-    stage.menu_of(&["review", "greet"]);
+    fixture.wait_for_menu(&["review", "greet"]);
     skills.add("review", "Is still watched.", "x");
-    stage.menu_of(&["review", "greet"]);
-    stage.finish();
+    fixture.wait_for_menu(&["review", "greet"]);
+    fixture.finish();
 }
 
 #[cfg(unix)]
-fn links() {
+fn symbolic_links_are_followed() {
     use std::os::unix::fs::symlink;
-    let (skills, elsewhere) = (Skills::review(), Skills::new());
+    let skills = Skills::review();
+    let elsewhere = Skills::new();
     elsewhere.add("linked", "Is elsewhere.", "x");
     elsewhere.add("other", "Is another.", "x");
     symlink(elsewhere.dir("linked"), skills.dir("linked")).expect("a link");
     let root = elsewhere.path().join("root");
     symlink(skills.path(), &root).expect("a link");
-    let mut stage = Stage::initialized(Proxy::new().flag("--skills", &root), &json!({}));
-    stage.new_session("s");
-    stage.editor.menu();
+    let mut fixture = Fixture::initialized(Proxy::new().flag("--skills", &root), &json!({}));
+    fixture.new_session("s");
+    fixture.editor.menu();
     elsewhere.add("linked", "Has changed.", "x");
-    let menu = stage.editor.menu();
+    let menu = fixture.editor.menu();
     assert!(menu.to_string().contains("Has changed."), "{menu}");
-    // The link leads elsewhere now, and then the root does.
-    fs::remove_file(skills.dir("linked")).expect("it was there");
+    // First the skill's link gets another target, and then the root's link.
+    fs::remove_file(skills.dir("linked")).expect("the path exists");
     symlink(elsewhere.dir("other"), skills.dir("linked")).expect("a link");
-    stage.menu_of(&["other", "review"]);
+    fixture.wait_for_menu(&["other", "review"]);
     let others = Skills::new();
     others.add("far", "Is far away.", "x");
-    fs::remove_file(&root).expect("it was there");
+    fs::remove_file(&root).expect("the path exists");
     symlink(others.path(), &root).expect("a link");
-    stage.menu_of(&["far"]);
+    fixture.wait_for_menu(&["far"]);
     others.add("near", "Is watched, too.", "x");
-    stage.menu_of(&["far", "near"]);
-    stage.finish();
+    fixture.wait_for_menu(&["far", "near"]);
+    fixture.finish();
 }
 
-fn without_watching() {
+fn watching_can_be_switched_off() {
     let skills = Skills::review();
     let virtual_only = skills.write(
         "only.yaml",
@@ -350,18 +354,18 @@ fn without_watching() {
         (Proxy::new().flag("--config", &off), false),
         (Proxy::new().flag("--config", &off).arg("--watch"), true),
     ] {
-        let mut stage = Stage::initialized(proxy.flag("--log", "debug"), &json!({}));
-        stage.new_session("s");
+        let mut fixture = Fixture::initialized(proxy.flag("--log", "debug"), &json!({}));
+        fixture.new_session("s");
         let mut seen = false;
         if watches {
-            stage.editor.logged("watching");
+            fixture.editor.wait_for_log("watching");
             seen = true;
         }
         let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills reload" }] });
-        let id = stage.editor.request("session/prompt", prompt);
-        assert_eq!(stage.editor.answer(&id)["result"]["stopReason"], "end_turn");
-        stage.editor.unread();
-        let ended = stage.finish();
+        let id = fixture.editor.request("session/prompt", prompt);
+        assert_eq!(fixture.editor.answer(&id)["result"]["stopReason"], "end_turn");
+        fixture.editor.unread();
+        let ended = fixture.finish();
         let watching = seen || ended.log.iter().any(|line| line.contains("watching"));
         assert_eq!(watching, watches, "{:#?}", ended.log);
         assert_eq!(ended.messages, Vec::<Value>::new());

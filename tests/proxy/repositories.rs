@@ -1,4 +1,4 @@
-//! Repositories and caches of the tests about sources: what a team has, and what a user has.
+//! Git repositories, and users with their own cache and configuration, for the tests of sources.
 
 use std::{
     fs,
@@ -11,11 +11,11 @@ use tempfile::TempDir;
 
 use crate::editor::Proxy;
 
-/// A git repository, made with `git`.
+/// A git repository, created with `git`.
 pub(crate) struct Repository(TempDir);
 
 impl Repository {
-    /// One with the skill `review`, committed.
+    /// Creates a repository with one commit, which contains the skill `review`.
     pub(crate) fn review() -> Self {
         let repository = Self(tempfile::tempdir().expect("a directory"));
         repository.git(&["init", "--quiet", "--initial-branch=main"]);
@@ -53,25 +53,25 @@ impl Repository {
         self.write(&format!("{name}/SKILL.md"), &text);
     }
 
-    /// Commits everything. Returns the commit.
+    /// Commits all changes. Returns the commit's hash.
     pub(crate) fn commit(&self) -> String {
         self.git(&["add", "--all"]);
         self.git(&["commit", "--quiet", "--message=m"]);
         self.git(&["rev-parse", "HEAD"])
     }
 
-    /// Its address as a source.
+    /// Returns the repository's address as a source. `fragment` is appended.
     pub(crate) fn source(&self, fragment: &str) -> String {
         let path = self.path().to_str().expect("text").replace('\\', "/");
         format!("git+file://{}{path}{fragment}", if path.starts_with('/') { "" } else { "/" })
     }
 
-    /// It is gone, with all that it had.
+    /// Deletes the repository. Returns its address as a source.
     pub(crate) fn delete(self) -> String {
         let source = self.source("");
-        // Wine cannot remove what is read-only, as git's objects are.
+        // Wine cannot remove read-only files such as git's objects, so the directory is moved away.
         let elsewhere = tempfile::tempdir().expect("a directory");
-        fs::rename(self.path(), elsewhere.path().join("repository")).expect("it was there");
+        fs::rename(self.path(), elsewhere.path().join("repository")).expect("the path exists");
         source
     }
 }
@@ -88,17 +88,17 @@ impl Home {
         self.0.path().join(below)
     }
 
-    /// The lock of whoever has no configuration file.
+    /// Returns the lock file that is used without a configuration file.
     pub(crate) fn lock(&self) -> PathBuf {
         self.path("state/acp-skills-proxy/skills.lock")
     }
 
-    /// The configuration that is found.
+    /// Returns the path where the configuration is found by default.
     pub(crate) fn config(&self) -> PathBuf {
         self.path("config/acp-skills-proxy/skills.yaml")
     }
 
-    #[expect(clippy::unused_self, reason = "whose file it is can be read where it is called")]
+    #[expect(clippy::unused_self, reason = "callers show whose file it is")]
     pub(crate) fn write(&self, path: &Path, text: &str) {
         fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
         fs::write(path, text).expect("a file");
@@ -114,43 +114,43 @@ impl Home {
         ]
     }
 
-    /// A proxy of this user.
+    /// Returns a proxy that runs as this user.
     pub(crate) fn proxy(&self) -> Proxy {
         self.variables().into_iter().fold(Proxy::new(), |proxy, (name, value)| proxy.env(name, value))
     }
 
-    /// Runs a command of this user, with `answer` on its stdin.
+    /// Runs a command as this user, with an empty stdin.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
         command.args(arguments).envs(self.variables()).env_remove("ACP_SKILLS_LOG").env_remove("COLUMNS");
-        command.stdin(Stdio::null()).current_dir(self.0.path()).output().expect("it runs")
+        command.stdin(Stdio::null()).current_dir(self.0.path()).output().expect("the program runs")
     }
 
-    /// What a command prints that succeeds.
+    /// Runs a command that must succeed. Returns its stdout.
     pub(crate) fn printed(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        let (text, errors) =
-            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {text}\n{errors}");
         text.into_owned()
     }
 
-    /// The same as JSON.
+    /// Runs a command that must succeed. Returns its stdout, parsed as JSON.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         serde_json::from_str(&self.printed(arguments)).expect("JSON")
     }
 
-    /// What a command says on stderr that fails with this code.
+    /// Runs a command that must exit with `code`. Returns its stderr.
     pub(crate) fn fails(&self, arguments: &[&str], code: i32) -> String {
         let output = self.run(arguments);
-        let (text, errors) =
-            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}\n{errors}");
         errors.into_owned()
     }
 
-    /// The commit that a source is pinned to.
-    #[expect(clippy::unused_self, reason = "whose file it is can be read where it is called")]
+    /// Returns the commit that a source is pinned to.
+    #[expect(clippy::unused_self, reason = "callers show whose lock it is")]
     pub(crate) fn pinned(&self, lock: &Path, source: &str) -> Option<String> {
         let lock: Value = serde_json::from_slice(&fs::read(lock).ok()?).expect("JSON");
         Some(lock["sources"][source]["commit"].as_str()?.to_owned())

@@ -1,5 +1,6 @@
-//! Scripts in the sandbox (Linux), ended at the worst instant: process 1 of the sandbox runs, has not yet started the script,
-//! and its parent is gone, so that nobody tells it. A `bwrap` that waits there makes the instant as long as a test needs.
+//! Sandboxed scripts (Linux) that are ended at the worst moment: process 1 of the sandbox runs but has not started the
+//! script yet, and its parent, which would stop it, is gone. A `bwrap` that blocks at this point holds the moment open
+//! for as long as a test needs.
 
 use std::{
     env,
@@ -19,34 +20,34 @@ use skills_core::exec::Sandbox;
 
 use crate::{
     editor::{DEADLINE, Editor},
-    fixtures::Skills,
-    scripts::{bridge, cancelled, kit, patient, request},
-    stage::Stage,
+    fixture::Fixture,
+    scripts::{bridge, cancelled, kit, request, with_long_timeout},
+    skills::Skills,
 };
 
-crate::trials!(with_a_proxy_that_is_killed, when_it_is_cancelled);
+crate::trials!(a_proxy_killed_while_a_sandbox_starts, a_call_cancelled_while_a_sandbox_starts);
 
-/// The files beside that `bwrap`.
+/// Files in the directory of that `bwrap`.
 const GATE: &str = "gate";
-const WITNESS: &str = "witness";
+const ALIVE: &str = "alive";
 const MONITOR: &str = "monitor";
 const BEGUN: &str = "begun";
 
 /// A script that is about to run.
-struct Victim {
+struct Target {
     skills: Skills,
-    stage: Stage,
+    fixture: Fixture,
     client: Editor,
     gate: File,
-    /// Ends when the sandbox and its script are gone.
-    witness: File,
-    /// The parent of the sandbox's process 1.
+    /// Returns end of file when the sandbox and its script are gone.
+    alive: File,
+    /// The `stat` file of the parent of the sandbox's process 1.
     monitor: PathBuf,
 }
 
-impl Victim {
-    /// `None` where there is no sandbox.
-    #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+impl Target {
+    /// Returns `None` if sandboxing is not available.
+    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     fn new() -> Option<Self> {
         if let Err(error) = Sandbox::bwrap(false) {
             eprintln!("skipped: {error}");
@@ -54,47 +55,50 @@ impl Victim {
         }
         let skills = kit();
         let at = |name: &str| skills.dir(name);
-        assert!(Command::new("mkfifo").args([GATE, WITNESS].map(at)).status().expect("mkfifo").success());
-        // For both ways, so that nobody waits for anybody.
+        assert!(Command::new("mkfifo").args([GATE, ALIVE].map(at)).status().expect("mkfifo").success());
+        // Open for reading and writing, so that opening the FIFO blocks neither side.
         let gate = File::options().read(true).write(true).open(at(GATE)).expect("a FIFO");
         let path = env::var_os("PATH").expect("a PATH");
         let path = env::join_paths(iter::once(slow_bwrap(&skills, &path)).chain(env::split_paths(&path)));
-        let proxy = patient(&skills).flag("--sandbox", "bwrap").flag("--script-cwd", "skill");
+        let proxy = with_long_timeout(&skills).flag("--sandbox", "bwrap").flag("--script-cwd", "skill");
         let proxy = proxy.flag("--mcp", "stdio").env("PATH", path.expect("a PATH"));
-        let mut stage = Stage::over_http(proxy);
-        let mut client = bridge(&mut stage);
-        // It says nothing: nobody listens.
+        let mut fixture = Fixture::over_http(proxy);
+        let mut client = bridge(&mut fixture);
+        // The script never prints anything, because the `bwrap` does not let it start.
         client.send(&request(7, "until", &["/never"], None));
         wait_until("process 1", || at(BEGUN).exists());
-        let witness = File::open(at(WITNESS)).expect("process 1 holds it");
+        let alive = File::open(at(ALIVE)).expect("process 1 holds it");
         let monitor = fs::read_to_string(at(MONITOR)).expect("a number");
         let monitor = Path::new("/proc").join(monitor.trim()).join("stat");
-        Some(Self { skills, stage, client, gate, witness, monitor })
+        Some(Self { skills, fixture, client, gate, alive, monitor })
     }
 
-    /// Once the parent of process 1 is gone, lets that go on, and waits until nobody is left.
+    /// Waits until the parent of process 1 is gone, lets process 1 continue, and waits until no process is left.
     fn gone(mut self) {
-        // Who has ended may wait for a parent, as a zombie, and an init may be in no hurry.
+        // The parent may remain as a zombie until it is reaped, which can take a while.
         wait_until("the parent's end", || {
             fs::read_to_string(&self.monitor).map_or(true, |stat| stat.contains(") Z "))
         });
         self.gate.write_all(b"!").expect("a FIFO takes a byte");
         let (sender, ended) = channel();
-        thread::spawn(move || sender.send(self.witness.read_to_end(&mut Vec::new())));
+        thread::spawn(move || sender.send(self.alive.read_to_end(&mut Vec::new())));
         assert!(ended.recv_timeout(DEADLINE).is_ok(), "the sandbox and its script are left");
         drop(self.skills);
     }
 }
 
-/// A directory with a `bwrap` whose process 1, when it is there for a script, waits until something is in the gate.
+/// Returns a directory with a `bwrap` whose process 1 waits for a byte in the gate before it starts a script.
 fn slow_bwrap(skills: &Skills, path: &OsStr) -> PathBuf {
-    let real = env::split_paths(path).map(|dir| dir.join("bwrap")).find(|it| it.is_file()).expect("it works");
+    let real = env::split_paths(path)
+        .map(|dir| dir.join("bwrap"))
+        .find(|file| file.is_file())
+        .expect("bwrap exists");
     let text = format!(
         "#!/bin/bash\n\
          real='{}' room='{}'\n\
          case $* in *scripts/until*) ;; *) exec \"$real\" \"$@\" ;; esac\n\
          echo $$ >\"$room/{MONITOR}\"\n\
-         exec 200<>\"$room/{WITNESS}\" 201<\"$room/{GATE}\"\n\
+         exec 200<>\"$room/{ALIVE}\" 201<\"$room/{GATE}\"\n\
          exec \"$real\" --sync-fd 200 --block-fd 201 --bind \"$room\" \"$room\" --dir \"$room/{BEGUN}\" \"$@\"\n",
         real.display(),
         skills.path().display(),
@@ -112,14 +116,14 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-fn with_a_proxy_that_is_killed() {
-    let Some(mut victim) = Victim::new() else { return };
-    victim.stage.editor.kill();
-    victim.gone();
+fn a_proxy_killed_while_a_sandbox_starts() {
+    let Some(mut target) = Target::new() else { return };
+    target.fixture.editor.kill();
+    target.gone();
 }
 
-fn when_it_is_cancelled() {
-    let Some(mut victim) = Victim::new() else { return };
-    victim.client.send(&cancelled(7));
-    victim.gone();
+fn a_call_cancelled_while_a_sandbox_starts() {
+    let Some(mut target) = Target::new() else { return };
+    target.client.send(&cancelled(7));
+    target.gone();
 }

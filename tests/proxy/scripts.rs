@@ -1,5 +1,5 @@
-//! Scripts of skills: off unless allowed, and then within what the flags say; told of while they run, gone when they are
-//! cancelled. The clients here write the lines of MCP themselves, over the bridge and over HTTP.
+//! Scripts of skills: disabled by default, limited by flags, with progress while they run, and ended when they are
+//! cancelled. The clients of these tests write MCP messages themselves, over the bridge and over HTTP.
 
 use std::{
     fs,
@@ -15,35 +15,35 @@ use serde_json::{Value, json};
 use crate::{
     agent::{SCRIPT, scripts},
     editor::{DEADLINE, Editor, KILLED, Proxy},
-    fixtures::Skills,
+    fixture::{Fixture, MCP_2025, cwd, entry},
     http_access::{Endpoint, initialize, with},
-    stage::{MCP_2025, Stage, cwd, entry},
+    skills::Skills,
 };
 
 crate::trials!(
-    off_unless_allowed,
-    allowed,
+    scripts_are_off_by_default,
+    scripts_run_if_allowed,
     failures_are_typed,
-    where_and_with_what,
-    within_limits,
-    a_sandbox_that_is_not_there,
+    the_directory_and_environment_of_a_script,
+    scripts_have_limits,
+    a_missing_sandbox,
     #[cfg(target_os = "linux")]
     a_sandbox_that_is_too_old,
     #[cfg(target_os = "linux")]
-    a_directory_that_is_too_much_for_the_sandbox,
+    a_working_directory_that_the_sandbox_refuses,
     progress_over_the_bridge,
     progress_over_http,
     cancelled_over_the_bridge,
     cancelled_over_http,
-    ended_with_a_proxy_that_is_killed,
-    left_by_a_stateless_client,
+    processes_end_with_a_killed_proxy,
+    a_stateless_client_hangs_up,
     many_calls_at_once,
 );
 
 /// The scripts of the skill `kit`.
 const SCRIPTS: &[&str] = &["say", "where", "slow", "kill", "much", "until", "hold", "stubborn", "count"];
 
-/// A skill `kit` with scripts.
+/// Creates a skill `kit` with scripts.
 pub(crate) fn kit() -> Skills {
     let skills = Skills::new();
     skills.add("kit", "Does things.", "# Kit");
@@ -53,7 +53,7 @@ pub(crate) fn kit() -> Skills {
     skills
 }
 
-/// The path of a script in its skill.
+/// Returns the path of a script in its skill.
 fn path(name: &str) -> String {
     format!("scripts/{name}.{}", scripts::file(name).0)
 }
@@ -66,21 +66,21 @@ fn allowing(skills: &Skills) -> Proxy {
     proxy(skills).arg("--allow-scripts")
 }
 
-/// The same with a time limit beyond our deadline: what ends before has been ended by somebody else.
-pub(crate) fn patient(skills: &Skills) -> Proxy {
+/// Allows scripts with a timeout above our deadline, so a script that ends earlier was not ended by the timeout.
+pub(crate) fn with_long_timeout(skills: &Skills) -> Proxy {
     allowing(skills).flag("--script-timeout", "600")
 }
 
-/// What running a script gives.
-fn run(stage: &mut Stage, script: &str, more: Value) -> Value {
+/// Runs a script in a new session. Returns the structured result.
+fn run(fixture: &mut Fixture, script: &str, more: Value) -> Value {
     let connection = {
-        let params = stage.new_session("s");
-        stage.connect(&entry(&params), MCP_2025)
+        let params = fixture.new_session("s");
+        fixture.connect(&entry(&params), MCP_2025)
     };
     let mut arguments = json!({ "skill": "kit", "script": path(script) });
     arguments.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
     let call = json!({ "connection": connection.number, "tool": "run_skill_script", "arguments": arguments });
-    let mut result = stage.order("call", call).expect("a result");
+    let mut result = fixture.order("call", call).expect("a result");
     let structured = result["structuredContent"].take();
     let text = result["content"][0]["text"].as_str().expect("text");
     assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), structured, "the same as text");
@@ -88,63 +88,64 @@ fn run(stage: &mut Stage, script: &str, more: Value) -> Value {
     structured
 }
 
-fn off_unless_allowed() {
+fn scripts_are_off_by_default() {
     let skills = kit();
-    let mut stage = Stage::over_http(proxy(&skills));
-    let params = stage.new_session("s");
-    let connection = stage.connect(&entry(&params), MCP_2025);
+    let mut fixture = Fixture::over_http(proxy(&skills));
+    let params = fixture.new_session("s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
     assert!(connection.tools.iter().all(|tool| tool["name"] != "run_skill_script"), "{:?}", connection.tools);
     let arguments = json!({ "skill": "kit", "script": path("say") });
-    let (text, failed) = stage.call(&connection, "run_skill_script", arguments);
+    let (text, failed) = fixture.call(&connection, "run_skill_script", arguments);
     assert!(failed && text.starts_with("UnknownTool: "), "{text}");
-    let (text, _) = stage.call(&connection, "activate_skill", json!({ "name": "kit" }));
+    let (text, _) = fixture.call(&connection, "activate_skill", json!({ "name": "kit" }));
     assert!(text.contains(&path("say")) && !text.contains("run_skill_script"), "{text}");
-    stage.finish();
+    fixture.finish();
 }
 
-fn allowed() {
+fn scripts_run_if_allowed() {
     let skills = kit();
     let config = skills.write("skills.yaml", "skills: [kit]\nallow_scripts: true\n");
     for proxy in [allowing(&skills), Proxy::new().flag("--config", config)] {
-        let mut stage = Stage::over_http(proxy);
-        let params = stage.new_session("s");
-        let connection = stage.connect(&entry(&params), MCP_2025);
+        let mut fixture = Fixture::over_http(proxy);
+        let params = fixture.new_session("s");
+        let connection = fixture.connect(&entry(&params), MCP_2025);
         let tool = connection.tools.iter().find(|tool| tool["name"] == "run_skill_script").expect("listed");
         assert_eq!(tool["annotations"]["readOnlyHint"], false);
-        let (text, _) = stage.call(&connection, "activate_skill", json!({ "name": "kit" }));
+        let (text, _) = fixture.call(&connection, "activate_skill", json!({ "name": "kit" }));
         assert!(text.contains("`run_skill_script`"), "{text}");
-        let mut result = run(&mut stage, "say", json!({ "args": ["a", "$HOME; b"], "stdin": "in " }));
+        let mut result = run(&mut fixture, "say", json!({ "args": ["a", "$HOME; b"], "stdin": "in " }));
         assert!(result["durationMs"].take().is_u64());
         assert_eq!(
             result,
             json!({ "success": true, "exitCode": 0, "stdout": "in a $HOME; b\n", "stderr": "no\n", "durationMs": null })
         );
-        stage.finish();
+        fixture.finish();
     }
 }
 
 fn failures_are_typed() {
     let skills = kit();
     skills.write(&format!("secret.{}", scripts::file("").0), "echo secret");
-    let mut stage = Stage::over_http(allowing(&skills));
+    let mut fixture = Fixture::over_http(allowing(&skills));
     for (script, error, words) in [
         ("say", "ExecutionFailed", "failed with exit code"),
         ("sya", "ScriptNotFound", &*format!("did you mean `{}`", path("say"))),
         ("../../secret", "ScriptNotAllowed", "outside"),
     ] {
-        let result = run(&mut stage, script, json!({}));
+        let result = run(&mut fixture, script, json!({}));
         assert_eq!((&result["error"], &result["success"]), (&json!(error), &json!(false)), "{result}");
         assert!(result["message"].as_str().expect("text").contains(words), "{result}");
     }
-    let result = run(&mut stage, "say", json!({ "skill": "kti" }));
+    let result = run(&mut fixture, "say", json!({ "skill": "kti" }));
     assert_eq!(result["error"], "SkillNotFound", "{result}");
-    stage.finish();
+    fixture.finish();
 }
 
-fn where_and_with_what() {
+fn the_directory_and_environment_of_a_script() {
     let skills = kit();
     let real = |path: PathBuf| dunce::canonicalize(path).expect("a directory").display().to_string();
-    let (session, skill) = (real(cwd().into()), real(skills.dir("kit")));
+    let session = real(cwd().into());
+    let skill = real(skills.dir("kit"));
     for (flags, dir, ours) in [
         (&[] as &[_], &session, "inherited"),
         (&["--script-cwd", "skill"], &skill, "inherited"),
@@ -152,28 +153,28 @@ fn where_and_with_what() {
         (&["--script-env", "inherit", "--script-cwd", "session"], &session, "inherited"),
     ] {
         let proxy = flags.iter().fold(allowing(&skills), Proxy::arg);
-        let mut stage = Stage::over_http(proxy);
-        let result = run(&mut stage, "where", json!({}));
+        let mut fixture = Fixture::over_http(proxy);
+        let result = run(&mut fixture, "where", json!({}));
         assert_eq!(result["stdout"], format!("{dir}\nkit\n{ours}\n"), "{flags:?}: {result}");
-        stage.finish();
+        fixture.finish();
     }
 }
 
-fn within_limits() {
+fn scripts_have_limits() {
     let skills = kit();
-    // To start a program takes long on Windows.
+    // Starting a program is slow on Windows.
     let limit = if cfg!(windows) { "10" } else { "0.5" };
     let limits = allowing(&skills).flag("--script-timeout", limit).flag("--max-output", "10");
-    let mut stage = Stage::over_http(limits);
-    let result = run(&mut stage, "slow", json!({}));
+    let mut fixture = Fixture::over_http(limits);
+    let result = run(&mut fixture, "slow", json!({}));
     assert_eq!((&result["error"], &result["stdout"]), (&json!("ExecutionTimeout"), &json!("begun\n")));
     assert!(result["message"].as_str().expect("text").contains(&format!("timeout of {limit} s")), "{result}");
-    let result = run(&mut stage, "much", json!({}));
+    let result = run(&mut fixture, "much", json!({}));
     assert_eq!(result["stdout"], "日本語\n[output truncated]", "nine bytes of ten, between two characters");
-    stage.finish();
+    fixture.finish();
 }
 
-fn a_sandbox_that_is_not_there() {
+fn a_missing_sandbox() {
     let skills = kit();
     let empty = tempfile::tempdir().expect("a directory");
     let editor = allowing(&skills).flag("--sandbox", "bwrap").env("PATH", empty.path()).agent("no-part");
@@ -187,7 +188,7 @@ fn a_sandbox_that_is_not_there() {
     assert!(!log.contains("no-part"), "the agent was started: {log}");
 }
 
-/// What Debian 11 and RHEL 9 have.
+/// Debian 11 and RHEL 9 have such an old version.
 #[cfg(target_os = "linux")]
 fn a_sandbox_that_is_too_old() {
     use std::os::unix::fs::PermissionsExt;
@@ -204,10 +205,10 @@ fn a_sandbox_that_is_too_old() {
     assert!(ended.log[0].ends_with(expected), "{:?}", ended.log);
 }
 
-/// The person is told when the session begins, and not only the model when a script fails.
+/// The user is warned when the session starts. Otherwise only the model would learn of it, when a script fails.
 #[cfg(target_os = "linux")]
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn a_directory_that_is_too_much_for_the_sandbox() {
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn a_working_directory_that_the_sandbox_refuses() {
     let skills = kit();
     if let Err(error) = skills_core::exec::Sandbox::bwrap(false) {
         eprintln!("skipped: {error}");
@@ -219,26 +220,26 @@ fn a_directory_that_is_too_much_for_the_sandbox() {
         (&*home, &[] as &[_], Some("change all files in your home directory")),
         ("/".as_ref(), &[], Some("sandboxed scripts may not use the working directory /: ")),
         (&*skills.dir("kit"), &[], None),
-        // They do not work there.
+        // Scripts do not run in this directory.
         ("/".as_ref(), &["--script-cwd", "skill"], None),
     ] {
         let proxy =
             flags.iter().fold(allowing(&skills).flag("--sandbox", "bwrap").env("HOME", &home), Proxy::arg);
-        let mut stage = Stage::over_http(proxy);
+        let mut fixture = Fixture::over_http(proxy);
         let params = json!({ "cwd": cwd, "mcpServers": [] });
-        // Twice; once is enough.
+        // The second session causes no further warning.
         for id in ["s", "t"] {
-            stage.exchange("session/new", params.clone(), json!({ "result": { "sessionId": id } }));
+            fixture.exchange("session/new", params.clone(), json!({ "result": { "sessionId": id } }));
         }
-        let log = stage.finish().log;
-        let told = log.iter().filter(|line| line.contains(expected.unwrap_or("sandbox"))).count();
-        assert_eq!(told, usize::from(expected.is_some()), "{}: {log:#?}", cwd.display());
+        let log = fixture.finish().log;
+        let warnings = log.iter().filter(|line| line.contains(expected.unwrap_or("sandbox"))).count();
+        assert_eq!(warnings, usize::from(expected.is_some()), "{}: {log:#?}", cwd.display());
     }
 }
 
-/// A client of the bridge that writes its own lines.
-pub(crate) fn bridge(stage: &mut Stage) -> Editor {
-    let ours = entry(&stage.new_session("s"));
+/// Starts a client of the bridge that writes its own MCP messages.
+pub(crate) fn bridge(fixture: &mut Fixture) -> Editor {
+    let ours = entry(&fixture.new_session("s"));
     let args = ours["args"].as_array().expect("a list").iter();
     let mut bridge = args.fold(Proxy::new(), |bridge, arg| bridge.arg(arg.as_str().expect("text")));
     for pair in ours["env"].as_array().expect("a list") {
@@ -252,7 +253,7 @@ pub(crate) fn bridge(stage: &mut Stage) -> Editor {
     bridge
 }
 
-/// The request to run a script, with `token` for its progress.
+/// Returns the request to run a script. `token` is its progress token.
 pub(crate) fn request(id: u64, script: &str, args: &[&str], token: Option<&str>) -> Value {
     let arguments = json!({ "skill": "kit", "script": path(script), "args": args });
     let mut params = json!({ "name": "run_skill_script", "arguments": arguments });
@@ -279,19 +280,19 @@ fn assert_is_progress(message: &Value, token: &str) {
 
 fn progress_over_the_bridge() {
     let skills = kit();
-    let mut stage = Stage::over_http(allowing(&skills).flag("--mcp", "stdio"));
-    let mut client = bridge(&mut stage);
+    let mut fixture = Fixture::over_http(allowing(&skills).flag("--mcp", "stdio"));
+    let mut client = bridge(&mut fixture);
     let file = skills.path().join("go");
     let args = [file.to_str().expect("text")];
     client.send(&request(7, "until", &args, Some("t")));
-    // One that nobody wants to hear of, for as long.
+    // A call of the same length without a progress token.
     client.send(&request(8, "until", &args, None));
     let mut last = 0.0;
     for _ in 0..2 {
         let message = client.wait_for("progress", |message| message.get("method").is_some());
         assert_is_progress(&message, "t");
         let progress = message["params"]["progress"].as_f64().expect("a number");
-        assert!(progress > last, "it must increase: {last}, {progress}");
+        assert!(progress > last, "progress must increase: {last}, {progress}");
         last = progress;
     }
     fs::write(&file, "").expect("a file");
@@ -301,11 +302,12 @@ fn progress_over_the_bridge() {
     for message in client.finish().messages {
         assert_is_progress(&message, "t");
     }
-    stage.finish();
+    fixture.finish();
 }
 
-/// An address, and what is seen there: a line when both processes of a script hold it, and the end when neither does any more.
-fn witness() -> (String, Receiver<String>) {
+/// Returns an address, and a receiver that yields a line once both processes of a script hold a connection to the
+/// address, and `gone` once both connections have ended.
+fn listen_for_processes() -> (String, Receiver<String>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("an address");
     let address = listener.local_addr().expect("an address").to_string();
     let (sender, receiver) = channel();
@@ -316,44 +318,44 @@ fn witness() -> (String, Receiver<String>) {
             connection.read_line(&mut line).expect("a line");
             line
         });
-        drop(sender.send(lines.concat()));
+        let _ = sender.send(lines.concat());
         for connection in &mut connections {
-            // Whoever is killed on Windows resets his connections.
-            drop(connection.read_to_end(&mut Vec::new()));
+            // On Windows, the connection of a killed process is reset.
+            let _ = connection.read_to_end(&mut Vec::new());
         }
-        drop(sender.send("gone".to_owned()));
+        let _ = sender.send("gone".to_owned());
     });
     (address, receiver)
 }
 
 const HELD: &str = "held\nheld\n";
 
-fn expect(seen: &Receiver<String>, what: &str) {
-    assert_eq!(seen.recv_timeout(DEADLINE).as_deref(), Ok(what));
+fn expect(seen: &Receiver<String>, line: &str) {
+    assert_eq!(seen.recv_timeout(DEADLINE).as_deref(), Ok(line));
 }
 
 fn cancelled_over_the_bridge() {
     let skills = kit();
-    let mut stage = Stage::over_http(patient(&skills).flag("--mcp", "stdio"));
-    let mut client = bridge(&mut stage);
-    let (address, seen) = witness();
+    let mut fixture = Fixture::over_http(with_long_timeout(&skills).flag("--mcp", "stdio"));
+    let mut client = bridge(&mut fixture);
+    let (address, seen) = listen_for_processes();
     client.send(&request(7, "hold", &[&address], None));
     expect(&seen, HELD);
     client.send(&cancelled(7));
     expect(&seen, "gone");
-    // The connection goes on.
+    // The connection still works.
     client.send(&request(8, "much", &[], None));
     assert_eq!(client.answer(&json!(8))["result"]["structuredContent"]["success"], true);
     client.finish();
-    stage.finish();
+    fixture.finish();
 }
 
-/// Also tools that are programs; and nobody has time to say goodbye.
-fn ended_with_a_proxy_that_is_killed() {
+/// Covers command tools as well. The processes ignore SIGTERM, and the killed proxy cannot end them itself.
+fn processes_end_with_a_killed_proxy() {
     let skills = kit();
     let this = std::env::current_exe().expect("this program has a path");
     for name in ["run_skill_script", "call_skill_tool"] {
-        let (address, seen) = witness();
+        let (address, seen) = listen_for_processes();
         let mut environment = serde_json::Map::new();
         environment.insert(SCRIPT.to_owned(), format!("{}stubborn", scripts::PREFIX).into());
         let tool =
@@ -361,8 +363,8 @@ fn ended_with_a_proxy_that_is_killed() {
         let virtual_skill = json!({ "name": "held", "description": "Holds.", "body": "x", "tools": [tool] });
         let config = skills.write("skills.yaml", &json!({ "skills": ["kit", virtual_skill] }).to_string());
         let proxy = Proxy::new().flag("--config", config).arg("--allow-scripts");
-        let mut stage = Stage::over_http(proxy.flag("--script-timeout", "600").flag("--mcp", "stdio"));
-        let mut client = bridge(&mut stage);
+        let mut fixture = Fixture::over_http(proxy.flag("--script-timeout", "600").flag("--mcp", "stdio"));
+        let mut client = bridge(&mut fixture);
         if name == "run_skill_script" {
             client.send(&request(7, "stubborn", &[&address], None));
         } else {
@@ -370,21 +372,24 @@ fn ended_with_a_proxy_that_is_killed() {
             client.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params }));
         }
         expect(&seen, HELD);
-        // The script may be faster than the proxy, which tells the watchdog of it as soon as the system has started it.
+        // The script may connect before the proxy has registered it with the watchdog. The proxy does that right after
+        // the start, before it answers this request.
         client.send(&json!({ "jsonrpc": "2.0", "id": 8, "method": "ping" }));
         client.answer(&json!(8));
-        stage.editor.kill();
+        fixture.editor.kill();
         expect(&seen, "gone");
-        assert_eq!(stage.editor.ended().code(), KILLED, "it was killed");
+        assert_eq!(fixture.editor.ended().code(), KILLED, "the proxy was killed");
     }
 }
 
-/// A session over HTTP: the endpoint and the headers of its requests.
-fn http_session(stage: &mut Stage) -> (Endpoint, Vec<(&'static str, String)>) {
-    let endpoint = Endpoint::of(&entry(&stage.new_session("s")));
+/// Opens an MCP session over HTTP. Returns the endpoint and the headers of its requests.
+fn http_session(fixture: &mut Fixture) -> (Endpoint, Vec<(&'static str, String)>) {
+    let endpoint = Endpoint::of(&entry(&fixture.new_session("s")));
     let plain: Vec<_> = ["Host", "Authorization", "Content-Type", "Accept"]
         .into_iter()
-        .map(|name| (name, endpoint.headers().into_iter().find(|it| it.0 == name).expect("a header").1))
+        .map(|name| {
+            (name, endpoint.headers().into_iter().find(|header| header.0 == name).expect("a header").1)
+        })
         .collect();
     let (status, answer) = endpoint.post(&plain, &initialize(MCP_2025));
     assert_eq!(status, 200, "{answer}");
@@ -399,11 +404,11 @@ fn http_session(stage: &mut Stage) -> (Endpoint, Vec<(&'static str, String)>) {
 
 fn progress_over_http() {
     let skills = kit();
-    let mut stage = Stage::over_http(allowing(&skills));
-    let (endpoint, headers) = http_session(&mut stage);
+    let mut fixture = Fixture::over_http(allowing(&skills));
+    let (endpoint, headers) = http_session(&mut fixture);
     let file = skills.path().join("go");
     let call = request(7, "until", &[file.to_str().expect("text")], Some("t"));
-    let mut events = BufReader::new(endpoint.post_and_leave(&headers, &call)).lines();
+    let mut events = BufReader::new(endpoint.post_without_reading(&headers, &call)).lines();
     let mut message = |method: bool| loop {
         let line = events.next().expect("more").expect("text");
         let Some(data) = line.strip_prefix("data: ").filter(|data| data.starts_with('{')) else { continue };
@@ -415,50 +420,50 @@ fn progress_over_http() {
     assert_is_progress(&message(true), "t");
     fs::write(&file, "").expect("a file");
     assert_eq!(message(false)["result"]["structuredContent"]["stdout"], "over\n");
-    stage.finish();
+    fixture.finish();
 }
 
 fn cancelled_over_http() {
     let skills = kit();
-    let mut stage = Stage::over_http(patient(&skills));
-    let (endpoint, headers) = http_session(&mut stage);
-    let (address, seen) = witness();
-    let call = endpoint.post_and_leave(&headers, &request(7, "hold", &[&address], None));
+    let mut fixture = Fixture::over_http(with_long_timeout(&skills));
+    let (endpoint, headers) = http_session(&mut fixture);
+    let (address, seen) = listen_for_processes();
+    let call = endpoint.post_without_reading(&headers, &request(7, "hold", &[&address], None));
     expect(&seen, HELD);
     assert_eq!(endpoint.post(&headers, &cancelled(7)).0, 202);
     expect(&seen, "gone");
     drop(call);
-    stage.finish();
+    fixture.finish();
 }
 
-/// In the stateless revision, to hang up is to cancel.
-fn left_by_a_stateless_client() {
+/// In the stateless revision of MCP, closing the connection cancels the call.
+fn a_stateless_client_hangs_up() {
     let skills = kit();
-    let mut stage = Stage::over_http(patient(&skills));
-    let endpoint = Endpoint::of(&entry(&stage.new_session("s")));
+    let mut fixture = Fixture::over_http(with_long_timeout(&skills));
+    let endpoint = Endpoint::of(&entry(&fixture.new_session("s")));
     let headers = with(&endpoint.headers(), "MCP-Protocol-Version", Some("2026-07-28"));
     let headers = with(&headers, "Mcp-Method", Some("tools/call"));
     let headers = with(&headers, "Mcp-Name", Some("run_skill_script"));
-    let (address, seen) = witness();
+    let (address, seen) = listen_for_processes();
     let mut call = request(7, "hold", &[&address], None);
     call["params"]["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "raw", "version": "1" },
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let call = endpoint.post_and_leave(&headers, &call);
+    let call = endpoint.post_without_reading(&headers, &call);
     expect(&seen, HELD);
     drop(call);
     expect(&seen, "gone");
-    stage.finish();
+    fixture.finish();
 }
 
 fn many_calls_at_once() {
-    // To start a program takes long there.
+    // Starting a program is slow on Windows.
     const CALLS: u64 = if cfg!(windows) { 100 } else { 1_000 };
     let skills = kit();
-    let mut stage = Stage::over_http(allowing(&skills).flag("--mcp", "stdio"));
-    let mut client = bridge(&mut stage);
+    let mut fixture = Fixture::over_http(allowing(&skills).flag("--mcp", "stdio"));
+    let mut client = bridge(&mut fixture);
     let dir = tempfile::tempdir().expect("a directory");
     let args = [dir.path().to_str().expect("text")];
     for id in 0..CALLS {
@@ -473,5 +478,5 @@ fn many_calls_at_once() {
     let most = counts.max().expect("numbers");
     assert!((2..=4).contains(&most), "{most} at once");
     client.finish();
-    stage.finish();
+    fixture.finish();
 }

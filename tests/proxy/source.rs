@@ -1,4 +1,4 @@
-//! Skills of a web site: `--source`, up to the model.
+//! Skills of a web site: `--source`, all the way to the model.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -11,21 +11,21 @@ use serde_json::{Value, json};
 
 use crate::{
     editor::{DEADLINE, Proxy},
-    fixtures::Skills,
+    fixture::{Fixture, MCP_2025, entry, texts},
     repositories::Home,
-    stage::{MCP_2025, Stage, entry, texts},
+    skills::Skills,
 };
 
 crate::trials!(
-    from_the_flag_to_the_model,
-    from_the_configuration,
-    a_site_that_is_not_there,
+    a_site_named_by_flag,
+    a_site_in_the_configuration,
+    an_unavailable_site,
     a_slow_site,
     a_site_that_changes,
-    list_says_where
+    list_shows_the_address
 );
 
-/// A site with two skills, one of which cannot be had, until the tests end.
+/// Starts a site with two skills that can be loaded and one that can't. It runs until the tests end.
 fn site() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -51,106 +51,111 @@ fn site() -> SocketAddr {
             };
             let head =
                 format!("HTTP/1.1 {status} S\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
-            // Nobody has to read it.
+            // The client may have closed the connection.
             let _ = stream.write_all((head + &body).as_bytes());
         }
     });
     address
 }
 
-/// The skills of the site reach the model, behind those that are here.
+/// Asserts that the model gets the site's skills, after the local ones.
 fn use_skills(proxy: Proxy) {
-    let mut stage = Stage::over_http(proxy);
-    let params = stage.new_session("s");
-    // It comes while the session is there already.
-    stage.menu_has("pdf");
-    let connection = stage.connect(&entry(&params), MCP_2025);
-    let blocks = stage.prompt("s", "Hello");
+    let mut fixture = Fixture::over_http(proxy);
+    let params = fixture.new_session("s");
+    // The site's skills arrive after the session is open.
+    fixture.wait_for_command("pdf");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    let blocks = fixture.prompt("s", "Hello");
     let catalog = texts(&blocks)[0];
     assert!(catalog.contains("Fills in forms.") && !catalog.contains("from afar"), "{catalog}");
-    let (text, failed) = stage.call(&connection, "activate_skill", json!({ "name": "pdf" }));
+    let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "pdf" }));
     assert!(!failed && text.contains("# Forms") && text.contains("<file>forms.md</file>"), "{text}");
     let read = |path: &str| json!({ "skill": "pdf", "path": path });
-    let text = stage.call(&connection, "read_skill_file", read("forms.md"));
+    let text = fixture.call(&connection, "read_skill_file", read("forms.md"));
     assert_eq!(text, ("One form.\n".to_owned(), false));
-    let (text, failed) = stage.call(&connection, "read_skill_file", read("../index.json"));
+    let (text, failed) = fixture.call(&connection, "read_skill_file", read("../index.json"));
     assert!(failed && text.starts_with("FileNotAllowed: "), "{text}");
-    stage.finish();
+    fixture.finish();
 }
 
-fn from_the_flag_to_the_model() {
-    let (skills, home) = (Skills::review(), Home::new());
+fn a_site_named_by_flag() {
+    let skills = Skills::review();
+    let home = Home::new();
     use_skills(home.proxy().skill(&skills.dir("review")).flag("--source", format!("http://{}", site())));
 }
 
-fn from_the_configuration() {
+fn a_site_in_the_configuration() {
     let skills = Skills::review();
     let config =
         json!({ "skills": ["review"], "sources": [format!("http://{}/.well-known/skills/", site())] });
     use_skills(Home::new().proxy().flag("--config", skills.write("skills.yaml", &config.to_string())));
 }
 
-/// A site that does not answer, or has nothing, is a warning, and the agent has all else.
-fn a_site_that_is_not_there() {
-    let dead = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("an address");
+/// A site that does not answer, or has no index, causes a warning. Everything else works.
+fn an_unavailable_site() {
+    let dead =
+        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
     for (url, words) in [
         (format!("http://{dead}/"), "cannot fetch http://"),
         (format!("http://{}/elsewhere", site()), "no index of skills found at "),
     ] {
-        let (skills, home) = (Skills::review(), Home::new());
+        let skills = Skills::review();
+        let home = Home::new();
         let proxy = home.proxy().skill(&skills.dir("review")).flag("--source", &url);
-        let mut stage = Stage::over_http(proxy);
-        let params = stage.new_session("s");
-        let connection = stage.connect(&entry(&params), MCP_2025);
-        assert_eq!(stage.names(&connection), json!(["review"]));
-        let log = stage.editor.logged(words);
+        let mut fixture = Fixture::over_http(proxy);
+        let params = fixture.new_session("s");
+        let connection = fixture.connect(&entry(&params), MCP_2025);
+        assert_eq!(fixture.skill_names(&connection), json!(["review"]));
+        let log = fixture.editor.wait_for_log(words);
         assert!(log.contains(&format!("`{url}`")) && log.contains("; "), "{log}");
-        stage.finish();
+        fixture.finish();
     }
 }
 
-/// A site that takes its time holds up neither `initialize` nor a session, nor the next start.
+/// A slow site delays neither `initialize` nor a session, nor the next start.
 fn a_slow_site() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/index.json", listener.local_addr().expect("an address"));
-    let (skills, home) = (Skills::review(), Home::new());
+    let skills = Skills::review();
+    let home = Home::new();
     let proxy = || home.proxy().skill(&skills.dir("review")).flag("--source", &url);
-    let mut stage = Stage::over_http(proxy());
-    stage.new_session("s");
-    stage.menu_has("review");
-    // All of that happened before it says a word.
+    let mut fixture = Fixture::over_http(proxy());
+    fixture.new_session("s");
+    fixture.wait_for_command("review");
+    // All of this happened before the site answered.
     let (mut stream, _) = listener.accept().expect("a connection");
     let mut lines = BufReader::new(&stream).lines();
     while lines.next().and_then(Result::ok).is_some_and(|line| !line.is_empty()) {}
     let body =
         json!({ "skills": [{ "name": "pdf", "description": "d", "files": ["SKILL.md"] }] }).to_string();
     let head = format!("HTTP/1.1 200 S\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
-    stream.write_all((head + &body).as_bytes()).expect("somebody reads");
-    stage.menu_has("pdf");
-    stage.finish();
-    // Nobody asks it again.
-    let mut stage = Stage::over_http(proxy());
-    stage.new_session("s");
-    stage.menu_has("pdf");
-    stage.finish();
+    stream.write_all((head + &body).as_bytes()).expect("the client reads");
+    fixture.wait_for_command("pdf");
+    fixture.finish();
+    // The next run uses the cache and does not ask the site again.
+    let mut fixture = Fixture::over_http(proxy());
+    fixture.new_session("s");
+    fixture.wait_for_command("pdf");
+    fixture.finish();
     listener.set_nonblocking(true).expect("a socket");
     assert!(listener.accept().is_err(), "it was asked again");
 }
 
-/// A site that can be changed: its index, once or twice redirected, with an `ETag`.
-struct Changing {
+/// A site whose index can be changed. It redirects to the index, which has an `ETag`.
+struct ChangingSite {
     address: SocketAddr,
     description: Arc<Mutex<String>>,
-    /// How it answered.
+    /// The status codes of its answers, in order.
     statuses: Arc<Mutex<Vec<u16>>>,
 }
 
-impl Changing {
+impl ChangingSite {
     fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let site = Self { address, description: Arc::default(), statuses: Arc::default() };
-        let (description, statuses) = (Arc::clone(&site.description), Arc::clone(&site.statuses));
+        let description = Arc::clone(&site.description);
+        let statuses = Arc::clone(&site.statuses);
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.expect("a connection");
@@ -182,19 +187,20 @@ impl Changing {
         site
     }
 
-    fn says(&self, description: &str) {
+    fn set_description(&self, description: &str) {
         description.clone_into(&mut self.description.lock().expect("no panic"));
     }
 }
 
-/// What was approved of a site is served until something else is.
+/// The approved version of a site is served until another one is approved.
 fn a_site_that_changes() {
-    let (site, home) = (Changing::new(), Home::new());
+    let site = ChangingSite::new();
+    let home = Home::new();
     let url = format!("http://{}/skills/index.json", site.address);
     let description = || home.json(&["list", "--json", "--source", &url])["skills"][0]["description"].clone();
-    site.says("Fills in forms.");
+    site.set_description("Fills in forms.");
     assert_eq!(description(), "Fills in forms.");
-    site.says("Obeys somebody else.");
+    site.set_description("Obeys somebody else.");
     assert_eq!(description(), "Fills in forms.");
     let output = home.run(&["update", "--locked", &url]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -203,22 +209,23 @@ fn a_site_that_changes() {
     assert_eq!(description(), "Fills in forms.");
     home.printed(&["update", "--yes", &url]);
     assert_eq!(description(), "Obeys somebody else.");
-    // What has not changed is not sent again.
+    // An unchanged index is not sent again.
     site.statuses.lock().expect("no panic").clear();
-    assert!(home.printed(&["update", &url]).contains("nothing has changed"));
+    assert!(home.printed(&["update", &url]).contains("no changes"));
     assert_eq!(*site.statuses.lock().expect("no panic"), [302, 304]);
-    // A cache that was removed has what was approved, or nothing.
-    std::fs::remove_dir_all(home.path("cache")).expect("it was there");
+    // If the cache is removed, the site must still have the approved version.
+    std::fs::remove_dir_all(home.path("cache")).expect("the path exists");
     assert_eq!(description(), "Obeys somebody else.");
-    std::fs::remove_dir_all(home.path("cache")).expect("it was there");
-    site.says("Something else again.");
+    std::fs::remove_dir_all(home.path("cache")).expect("the path exists");
+    site.set_description("Something else again.");
     let list = home.json(&["list", "--json", "--source", &url]);
     let why = list["skipped"][0]["diagnostics"][0]["message"].as_str().expect("text");
     assert!(list["skills"] == json!([]) && why.contains("have changed since they were approved"), "{list}");
 }
 
-fn list_says_where() {
-    let (skills, home) = (Skills::review(), Home::new());
+fn list_shows_the_address() {
+    let skills = Skills::review();
+    let home = Home::new();
     let address = site();
     let skill = skills.dir("review");
     let skill = skill.to_str().expect("text");

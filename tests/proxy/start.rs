@@ -1,4 +1,4 @@
-//! How the proxy starts, or refuses to.
+//! The start of the proxy, and the reasons to refuse it.
 
 use acp_skills::intercept::NOT_STARTED;
 use serde_json::json;
@@ -6,24 +6,24 @@ use serde_json::json;
 use crate::{
     agent,
     editor::{Editor, Ended, Proxy},
-    fixtures::Skills,
-    stage::Stage,
+    fixture::Fixture,
+    skills::Skills,
 };
 
 crate::trials!(
-    an_agent_that_is_not_there,
-    an_agent_that_is_no_program,
-    nothing_to_run,
-    nobody_to_tell,
-    an_agent_that_ends_before_it_answers,
+    an_agent_that_is_not_installed,
+    an_agent_that_is_not_executable,
+    no_agent_is_given,
+    a_client_that_does_not_speak_acp,
+    an_agent_that_exits_before_it_answers,
     a_broken_skill,
-    a_skill_that_is_not_there,
+    a_skill_that_does_not_exist,
     a_broken_configuration,
     an_agent_from_the_configuration,
     arguments_reach_the_agent_verbatim,
 );
 
-/// Runs a proxy that ends by itself. It tells the client why, as it tells people.
+/// Runs a proxy that exits by itself, and asserts that the client gets the same reason as the log.
 fn refused(mut editor: Editor, code: i32) -> Ended {
     editor.notify("_hello", json!({}));
     let id = editor.request("initialize", json!({ "protocolVersion": 1 }));
@@ -46,29 +46,29 @@ fn assert_says(ended: &Ended, words: &[&str]) {
     }
 }
 
-fn an_agent_that_is_not_there() {
+fn an_agent_that_is_not_installed() {
     let ended = refused(Proxy::new().arg("--").arg("no-such-agent-anywhere").start(), 127);
     assert_says(&ended, &["error: ", "`no-such-agent-anywhere`", "hint: "]);
 }
 
-fn an_agent_that_is_no_program() {
+fn an_agent_that_is_not_executable() {
     let skills = Skills::new();
     let file = skills.write("agent.txt", "no program");
     let ended = refused(Proxy::new().arg("--").arg(&file).start(), if cfg!(unix) { 126 } else { 125 });
     assert_says(&ended, &["error: ", "agent.txt"]);
 }
 
-fn nothing_to_run() {
+fn no_agent_is_given() {
     let mut editor = Proxy::new().start();
     editor.close();
     let ended = editor.ended();
     assert_eq!((ended.code(), ended.messages.len()), (Some(2), 0), "{:#?}", ended.log);
-    assert_says(&ended, &["error: ", "there is no agent", "hint: ", "-- "]);
+    assert_says(&ended, &["error: ", "no agent to run", "hint: ", "-- "]);
     refused(Proxy::new().arg("--no-such-flag").start(), 2);
 }
 
-/// Whoever does not speak ACP is neither answered nor waited for.
-fn nobody_to_tell() {
+/// A client that does not speak ACP gets no answer, and the proxy does not wait for it.
+fn a_client_that_does_not_speak_acp() {
     let skills = Skills::new();
     for said in ["", "hello\n", "{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n"] {
         let mut editor = Proxy::new().skill(&skills.dir("nowhere")).start();
@@ -79,12 +79,12 @@ fn nobody_to_tell() {
     }
 }
 
-fn an_agent_that_ends_before_it_answers() {
+fn an_agent_that_exits_before_it_answers() {
     for is_first in [true, false] {
         let skills = Skills::review();
         let mut editor = skills.proxy().agent("no-part-has-this-name");
         if !is_first {
-            editor.logged("no part is called");
+            editor.wait_for_log("no role is called");
         }
         let id = editor.request("initialize", json!({ "protocolVersion": 1 }));
         let ended = editor.ended();
@@ -99,12 +99,12 @@ fn an_agent_that_ends_before_it_answers() {
     }
 }
 
-/// An agent that would be seen if it were started.
+/// Starts the proxy with an agent that would leave a trace in the log if it ran.
 fn with_agent(proxy: Proxy) -> Editor {
     proxy.agent("no-part-has-this-name")
 }
 
-/// File, line, rule and remedy; and the agent has not been started.
+/// The error names the file, the line, the rule and the remedy, and the agent does not start.
 fn a_broken_skill() {
     let skills = Skills::new();
     for (name, front, flag, place, words) in [
@@ -131,7 +131,7 @@ fn a_broken_skill() {
     }
 }
 
-fn a_skill_that_is_not_there() {
+fn a_skill_that_does_not_exist() {
     let skills = Skills::review();
     let ended = refused(with_agent(skills.proxy().skill(&skills.dir("nowhere"))), 2);
     assert_says(&ended, &["error: ", "nowhere"]);
@@ -159,9 +159,9 @@ fn an_agent_from_the_configuration() {
     let config = json!({ "agent": [this], "skills": ["review"] });
     let file = skills.write("skills.yaml", &config.to_string());
     let editor = Proxy::new().flag("--config", file).env(agent::SCRIPT, "scripted").start();
-    let mut stage = Stage::of(editor);
-    assert_eq!(stage.received().len(), 0);
-    stage.finish();
+    let mut fixture = Fixture::of(editor);
+    assert_eq!(fixture.received().len(), 0);
+    fixture.finish();
 }
 
 fn arguments_reach_the_agent_verbatim() {

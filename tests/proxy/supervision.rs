@@ -1,6 +1,6 @@
-//! How the proxy ends, and that nobody is left when it has ended.
+//! How the proxy exits, and that no process is left afterwards.
 //!
-//! Each test reads stderr to its end, and every process that the agent starts holds it: an orphan fails the test.
+//! Each test reads stderr to its end, and every process that the agent starts holds it, so an orphan fails the test.
 
 #[cfg(unix)]
 use std::time::{Duration, Instant};
@@ -13,21 +13,21 @@ use serde_json::{Value, json};
 use crate::editor::Editor;
 use crate::{
     editor::{KILLED, Proxy},
-    fixtures::Skills,
-    stage::{MCP_2025, Stage, entry},
+    fixture::{Fixture, MCP_2025, entry},
+    skills::Skills,
 };
 
 crate::trials!(
-    the_agents_code_is_ours,
+    the_proxy_exits_with_the_agents_code,
     open_requests_are_answered,
     #[cfg(unix)]
-    a_signal_ends_the_agent,
-    what_the_agent_said_last_arrives,
-    the_editor_leaves,
+    an_agent_that_is_killed_by_a_signal,
+    the_last_messages_of_an_agent_arrive,
+    the_editor_closes_its_end,
     #[cfg(unix)]
-    an_agent_that_does_not_end,
-    an_agent_that_is_slow_to_leave,
-    prompts_that_wait_when_the_editor_leaves,
+    an_agent_that_ignores_the_end_of_its_stdin,
+    an_agent_that_is_slow_to_exit,
+    waiting_prompts_when_the_editor_closes_its_end,
     #[cfg(unix)]
     signals_are_forwarded,
     #[cfg(unix)]
@@ -35,20 +35,20 @@ crate::trials!(
     #[cfg(unix)]
     a_child_that_holds_stdout,
     #[cfg(unix)]
-    an_agent_that_closes_its_stdout_and_lives_on,
+    an_agent_that_closes_its_stdout_and_keeps_running,
     #[cfg(unix)]
-    a_child_of_an_agent_whose_editor_left,
+    children_of_the_agent_end_with_it,
     a_proxy_that_is_killed,
     #[cfg(target_os = "linux")]
     an_agent_that_leaves_its_group,
     #[cfg(unix)]
-    a_fifo_for_what_is_written,
+    a_fifo_as_event_or_log_file,
     #[cfg(unix)]
-    only_the_owner_may_read_what_is_written,
+    written_files_are_private,
     the_bridges_end_with_the_proxy,
-    an_editor_that_reads_nothing_more,
-    an_agent_that_reads_nothing_of_an_editor_that_left,
-    a_line_that_is_cut_off,
+    an_editor_that_closes_its_stdout,
+    an_agent_that_does_not_read_when_the_editor_closes_its_end,
+    an_incomplete_last_line,
 );
 
 #[cfg(unix)]
@@ -57,34 +57,35 @@ fn kill(editor: &Editor, signal: Signal) {
     kill_process(id, signal).expect("the proxy runs");
 }
 
-fn the_agents_code_is_ours() {
+fn the_proxy_exits_with_the_agents_code() {
     for code in [0, 1, 3, 77, 255] {
-        let mut stage = Stage::new(Proxy::new());
-        stage.editor.notify("_agent/exit", json!({ "code": code }));
-        let ended = stage.editor.ended();
+        let mut fixture = Fixture::new(Proxy::new());
+        fixture.editor.notify("_agent/exit", json!({ "code": code }));
+        let ended = fixture.editor.ended();
         assert_eq!((ended.code(), ended.messages.len()), (Some(code), 0), "{:#?}", ended.log);
     }
 }
 
 fn open_requests_are_answered() {
     let skills = Skills::review();
-    let mut stage = Stage::over_http(skills.proxy());
-    stage.new_session("s");
-    // One that the agent has, one that waits for its tools, ids of all kinds, one that is answered.
-    let answered = stage.editor.request("_done", json!({}));
-    let request = stage.takes();
-    stage.replies(&request, json!({ "result": 1 }));
-    assert_eq!(stage.editor.answer(&answered)["result"], 1);
+    let mut fixture = Fixture::over_http(skills.proxy());
+    fixture.new_session("s");
+    // One request was answered; the agent has received four others, with ids of different kinds; and a prompt waits for
+    // the tools.
+    let answered = fixture.editor.request("_done", json!({}));
+    let request = fixture.agent_receives();
+    fixture.agent_replies(&request, json!({ "result": 1 }));
+    assert_eq!(fixture.editor.answer(&answered)["result"], 1);
     let ids = [json!("text \u{e9} \"x\""), json!(-7), json!(u64::MAX), json!("")];
     for id in &ids {
-        stage.editor.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "_open", "params": {} }));
+        fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "_open", "params": {} }));
     }
-    let prompt = stage.editor.request(
+    let prompt = fixture.editor.request(
         "session/prompt",
         json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "hello" }] }),
     );
-    stage.editor.notify("_agent/exit", json!({ "code": 3 }));
-    let ended = stage.editor.ended();
+    fixture.editor.notify("_agent/exit", json!({ "code": 3 }));
+    let ended = fixture.editor.ended();
     assert_eq!(ended.code(), Some(3));
     assert_eq!(ended.messages.len(), ids.len() + 1, "{:?}", ended.messages);
     for (id, method) in ids.iter().map(|id| (id, "_open")).chain([(&prompt, "session/prompt")]) {
@@ -96,25 +97,25 @@ fn open_requests_are_answered() {
 }
 
 #[cfg(unix)]
-fn a_signal_ends_the_agent() {
-    let mut stage = Stage::new(Proxy::new());
-    let open = stage.editor.request("_open", json!({}));
-    stage.editor.notify("_agent/abort", json!({}));
-    let ended = stage.editor.ended();
+fn an_agent_that_is_killed_by_a_signal() {
+    let mut fixture = Fixture::new(Proxy::new());
+    let open = fixture.editor.request("_open", json!({}));
+    fixture.editor.notify("_agent/abort", json!({}));
+    let ended = fixture.editor.ended();
     assert_eq!(ended.code(), Some(128 + 6), "{:#?}", ended.log);
     let text = &ended.answer(&open)["error"]["message"];
     assert!(text.as_str().is_some_and(|text| text.contains("killed by signal 6 (SIGABRT)")), "{text}");
 }
 
-/// A crash does not swallow what was said before it, and the errors come behind.
-fn what_the_agent_said_last_arrives() {
-    let mut stage = Stage::new(Proxy::new());
-    let open = stage.editor.request("_open", json!({}));
+/// A crash does not lose the messages before it, and the errors for open requests come after them.
+fn the_last_messages_of_an_agent_arrive() {
+    let mut fixture = Fixture::new(Proxy::new());
+    let open = fixture.editor.request("_open", json!({}));
     let update = json!({ "jsonrpc": "2.0", "method": "_last", "params": "x".repeat(1000) }).to_string();
     let lines = vec![update.as_str(); 5000];
-    let id = stage.editor.request("_agent/say", json!({ "lines": lines }));
-    stage.editor.notify("_agent/exit", json!({ "code": 9 }));
-    let ended = stage.editor.ended();
+    let id = fixture.editor.request("_agent/say", json!({ "lines": lines }));
+    fixture.editor.notify("_agent/exit", json!({ "code": 9 }));
+    let ended = fixture.editor.ended();
     assert_eq!(ended.code(), Some(9));
     let is_update = |message: &Value| message["method"] == "_last";
     assert_eq!(ended.messages.iter().filter(|message| is_update(message)).count(), lines.len());
@@ -122,35 +123,32 @@ fn what_the_agent_said_last_arrives() {
     assert_eq!(ended.messages.last().map(|message| &message["id"]), Some(&open), "errors come last");
 }
 
-fn the_editor_leaves() {
-    let mut stage = Stage::new(Proxy::new());
-    let open = stage.editor.request("_open", json!({}));
-    // The agent ends with its stdin, as agents should.
-    let ended = stage.editor.finish();
+fn the_editor_closes_its_end() {
+    let mut fixture = Fixture::new(Proxy::new());
+    let open = fixture.editor.request("_open", json!({}));
+    // The agent exits when its stdin ends, as agents should.
+    let ended = fixture.editor.finish();
     assert_eq!(ended.code(), Some(0));
     let text = &ended.answer(&open)["error"]["message"];
     assert!(text.as_str().is_some_and(|text| text.contains("exited with code 0")), "{text}");
 }
 
 #[cfg(unix)]
-fn an_agent_that_does_not_end() {
+fn an_agent_that_ignores_the_end_of_its_stdin() {
     let mut editor = Proxy::new().agent("stubborn");
-    editor.logged("agent: ready");
+    editor.wait_for_log("agent: ready");
     let start = Instant::now();
     editor.close();
-    editor.logged("agent: SIGTERM");
-    assert!(
-        start.elapsed() >= Duration::from_secs(3),
-        "it had the time that others need to end by themselves"
-    );
+    editor.wait_for_log("agent: SIGTERM");
+    assert!(start.elapsed() >= Duration::from_secs(3), "the agent had 3 seconds to exit by itself");
     let ended = editor.ended();
     assert_eq!(ended.code(), Some(128 + 9), "{:#?}", ended.log);
-    assert!(start.elapsed() >= Duration::from_secs(5), "and two seconds more");
+    assert!(start.elapsed() >= Duration::from_secs(5), "the agent had 2 more seconds after SIGTERM");
 }
 
-/// Some agents need a second or two, and end well.
-fn an_agent_that_is_slow_to_leave() {
-    // Who is not let go is asked, or on Windows ended.
+/// Some agents need a second or two to exit cleanly.
+fn an_agent_that_is_slow_to_exit() {
+    // Without a grace period, the agent gets SIGTERM or, on Windows, is terminated.
     let asked = if cfg!(windows) { 1 } else { 128 + 15 };
     for (wait, code) in [(None, 0), (Some("100000"), 0), (Some("0"), asked)] {
         let mut proxy = Proxy::new();
@@ -163,15 +161,15 @@ fn an_agent_that_is_slow_to_leave() {
     }
 }
 
-/// What the user wrote reaches the agent, also when the editor does not wait.
-fn prompts_that_wait_when_the_editor_leaves() {
+/// The user's text reaches the agent even if the editor does not wait for the answer.
+fn waiting_prompts_when_the_editor_closes_its_end() {
     let skills = Skills::review();
-    let mut stage = Stage::over_http(skills.proxy().flag("--mcp-wait", "100000"));
-    stage.new_session("s");
+    let mut fixture = Fixture::over_http(skills.proxy().flag("--mcp-wait", "100000"));
+    fixture.new_session("s");
     let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "last words" }] });
-    let id = stage.editor.request("session/prompt", prompt);
-    assert_eq!(stage.received(), Vec::<Value>::new(), "it waits");
-    let ended = stage.editor.finish();
+    let id = fixture.editor.request("session/prompt", prompt);
+    assert_eq!(fixture.received(), Vec::<Value>::new(), "the prompt waits");
+    let ended = fixture.editor.finish();
     let left: Vec<_> = ended.log.iter().filter(|line| line.starts_with("agent: not taken: ")).collect();
     assert!(left.len() == 1 && left[0].contains("last words") && left[0].contains("SKILL.md"), "{left:?}");
     assert!(ended.answer(&id).get("error").is_some());
@@ -182,45 +180,46 @@ fn prompts_that_wait_when_the_editor_leaves() {
 fn signals_are_forwarded() {
     for (signal, code) in [(Signal::TERM, 41), (Signal::HUP, 42)] {
         let mut editor = Proxy::new().agent("signals");
-        editor.logged("agent: ready");
+        editor.wait_for_log("agent: ready");
         kill(&editor, signal);
         let ended = editor.ended();
         assert_eq!(ended.code(), Some(code), "{:#?}", ended.log);
     }
     let mut editor = Proxy::new().agent("stubborn");
-    editor.logged("agent: ready");
+    editor.wait_for_log("agent: ready");
     kill(&editor, Signal::TERM);
-    editor.logged("agent: SIGTERM");
-    assert_eq!(editor.ended().code(), Some(128 + 9), "an agent that does not end is ended");
+    editor.wait_for_log("agent: SIGTERM");
+    assert_eq!(editor.ended().code(), Some(128 + 9), "an agent that ignores SIGTERM is killed");
 }
 
 #[cfg(unix)]
 fn an_interrupt_does_not_end_the_agent() {
     let mut editor = Proxy::new().agent("signals");
-    editor.logged("agent: ready");
+    editor.wait_for_log("agent: ready");
     kill(&editor, Signal::INT);
-    editor.logged("agent: SIGINT");
+    editor.wait_for_log("agent: SIGINT");
     kill(&editor, Signal::TERM);
     assert_eq!(editor.ended().code(), Some(41));
 }
 
 #[cfg(unix)]
-/// The agent crashes and leaves a child that holds its stdout and ignores being asked to end.
+/// The agent crashes and leaves a child that holds its stdout and ignores SIGTERM.
 fn a_child_that_holds_stdout() {
-    let mut stage = Stage::new(Proxy::new());
-    stage.order("spawn", json!({ "script": "stubborn" })).expect("a child");
-    stage.editor.logged("agent: ready");
-    let open = stage.editor.request("_open", json!({}));
-    stage.editor.notify("_agent/exit", json!({ "code": 5 }));
-    stage.editor.logged("agent: SIGTERM");
-    let ended = stage.editor.ended();
+    let mut fixture = Fixture::new(Proxy::new());
+    fixture.order("spawn", json!({ "script": "stubborn" })).expect("a child");
+    fixture.editor.wait_for_log("agent: ready");
+    let open = fixture.editor.request("_open", json!({}));
+    fixture.editor.notify("_agent/exit", json!({ "code": 5 }));
+    fixture.editor.wait_for_log("agent: SIGTERM");
+    let ended = fixture.editor.ended();
     assert_eq!(ended.code(), Some(5), "{:#?}", ended.log);
     assert!(ended.answer(&open).get("error").is_some());
 }
 
-/// Nobody will answer what it was asked. One that ends with its stdin has its own end; another is told to.
+/// Such an agent cannot answer open requests any more. If it exits when its stdin ends, its exit code counts; otherwise
+/// it is terminated.
 #[cfg(unix)]
-fn an_agent_that_closes_its_stdout_and_lives_on() {
+fn an_agent_that_closes_its_stdout_and_keeps_running() {
     for (then, code, why) in [
         ("cat > /dev/null; exit 7", 7, "exited with code 7"),
         ("exec sleep 600", 128 + 15, "closed its stdout"),
@@ -237,46 +236,46 @@ fn an_agent_that_closes_its_stdout_and_lives_on() {
 }
 
 #[cfg(unix)]
-fn a_child_of_an_agent_whose_editor_left() {
-    let mut stage = Stage::new(Proxy::new());
-    stage.order("spawn", json!({ "script": "signals" })).expect("a child");
-    stage.order("spawn", json!({ "script": "stubborn" })).expect("another");
+fn children_of_the_agent_end_with_it() {
+    let mut fixture = Fixture::new(Proxy::new());
+    fixture.order("spawn", json!({ "script": "signals" })).expect("a child");
+    fixture.order("spawn", json!({ "script": "stubborn" })).expect("another");
     for _ in 0..2 {
-        stage.editor.logged("agent: ready");
+        fixture.editor.wait_for_log("agent: ready");
     }
-    stage.finish();
+    fixture.finish();
 }
 
-/// Also when the proxy has no time to say goodbye, and an agent that is killed cannot.
+/// The bridges end even if the proxy is killed, and an agent is killed with it.
 fn the_bridges_end_with_the_proxy() {
     let skills = Skills::review();
-    let mut stage = Stage::over_http(skills.proxy().flag("--mcp", "stdio"));
-    let params = stage.new_session("s");
-    stage.connect(&entry(&params), MCP_2025);
-    stage.editor.kill();
-    let ended = stage.editor.ended();
-    assert_eq!(ended.code(), KILLED, "it was killed");
+    let mut fixture = Fixture::over_http(skills.proxy().flag("--mcp", "stdio"));
+    let params = fixture.new_session("s");
+    fixture.connect(&entry(&params), MCP_2025);
+    fixture.editor.kill();
+    let ended = fixture.editor.ended();
+    assert_eq!(ended.code(), KILLED, "the proxy was killed");
 }
 
-/// The editor's stdout pipe is gone: the proxy does not stay for its stdin alone.
-fn an_editor_that_reads_nothing_more() {
+/// The editor has closed its end of stdout, so the proxy exits although its stdin is still open.
+fn an_editor_that_closes_its_stdout() {
     let mut editor = Proxy::new().agent("flood");
-    editor.logged("agent: flooding");
+    editor.wait_for_log("agent: flooding");
     editor.stop_reading();
     let ended = editor.ended();
     assert!(ended.code().is_some(), "{:#?}", ended.log);
 }
 
-/// More than a pipe holds: the proxy cannot get rid of it, and still has to notice that the editor is gone.
-fn an_agent_that_reads_nothing_of_an_editor_that_left() {
+/// The data exceeds the pipe's capacity. The proxy cannot deliver it, and still has to notice that the editor is gone.
+fn an_agent_that_does_not_read_when_the_editor_closes_its_end() {
     let mut editor = Proxy::new().agent("stubborn");
-    editor.logged("agent: ready");
+    editor.wait_for_log("agent: ready");
     let mut stdin = editor.take_stdin();
     std::thread::spawn(move || {
         let line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"_x\",\"params\":\"{}\"}}\n", "x".repeat(1000));
-        // Fits into the two pipes and the buffer between them, so that the editor can leave.
+        // This much fits into the two pipes and the buffer between them, so that the editor can close its end.
         for _ in 0..90 {
-            drop(std::io::Write::write_all(&mut stdin, line.as_bytes()));
+            let _ = std::io::Write::write_all(&mut stdin, line.as_bytes());
         }
     });
     let ended = editor.ended();
@@ -284,15 +283,15 @@ fn an_agent_that_reads_nothing_of_an_editor_that_left() {
     assert!(cfg!(windows) || ended.log.iter().any(|line| line.contains("SIGTERM")), "{:#?}", ended.log);
 }
 
-/// What the agent did not finish must not swallow the answers that follow.
-fn a_line_that_is_cut_off() {
+/// An incomplete last line of the agent must not swallow the answers that follow.
+fn an_incomplete_last_line() {
     let skills = Skills::new();
     let says = skills.write(
         "says",
         "{\"jsonrpc\":\"2.0\",\"method\":\"_whole\"}\n{\"jsonrpc\":\"2.0\",\"method\":\"_last\"}",
     );
     let hears = skills.path().join("hears");
-    let proxy = Proxy::new().env(crate::agent::SAYS, &says).env(crate::agent::HEARS, &hears);
+    let proxy = Proxy::new().env(crate::agent::OUTPUT_FILE, &says).env(crate::agent::INPUT_FILE, &hears);
     let mut editor = proxy.agent("tape");
     let open = editor.request("_open", json!({}));
     editor.wait_for("the first line", |message| message["method"] == "_whole");
@@ -303,20 +302,20 @@ fn a_line_that_is_cut_off() {
     assert!(ended.answer(&open)["error"]["message"].as_str().unwrap().contains("exited with code 0"));
 }
 
-/// Killed without warning, by an agent and its child that take no notice of anything.
+/// The proxy is killed while the agent's child ignores SIGTERM.
 fn a_proxy_that_is_killed() {
-    let mut stage = Stage::new(Proxy::new());
-    stage.order("spawn", json!({ "script": "stubborn" })).expect("a child");
-    stage.editor.logged("agent: ready");
-    stage.editor.kill();
+    let mut fixture = Fixture::new(Proxy::new());
+    fixture.order("spawn", json!({ "script": "stubborn" })).expect("a child");
+    fixture.editor.wait_for_log("agent: ready");
+    fixture.editor.kill();
     if cfg!(unix) {
-        stage.editor.logged("agent: SIGTERM");
+        fixture.editor.wait_for_log("agent: SIGTERM");
     }
-    assert_eq!(stage.editor.ended().code(), KILLED, "it was killed");
+    assert_eq!(fixture.editor.ended().code(), KILLED, "the proxy was killed");
 }
 
-/// An agent may make a group or a session of its own; nobody knows better where it is than its number says.
-/// Only here is there a program `setsid`.
+/// An agent may move to its own process group or session, so it can be found only by its process id. This test needs the
+/// program `setsid`, which only Linux has.
 #[cfg(target_os = "linux")]
 fn an_agent_that_leaves_its_group() {
     let agent = || {
@@ -328,18 +327,18 @@ fn an_agent_that_leaves_its_group() {
             .arg("trap '' TERM; echo here >&2; sleep 600 & wait")
     };
     let mut editor = agent().start();
-    editor.logged("here");
+    editor.wait_for_log("here");
     editor.close();
-    assert_eq!(editor.ended().code(), Some(128 + 9), "it was ended");
+    assert_eq!(editor.ended().code(), Some(128 + 9), "the agent was killed");
     let mut editor = agent().start();
-    editor.logged("here");
+    editor.wait_for_log("here");
     kill(&editor, Signal::KILL);
     assert_eq!(editor.ended().code(), None, "the proxy was killed");
 }
 
 #[cfg(unix)]
-/// Nobody reads it, and the start must not wait for somebody who does.
-fn a_fifo_for_what_is_written() {
+/// Opening a FIFO without a reader would block the start.
+fn a_fifo_as_event_or_log_file() {
     let skills = Skills::review();
     let fifo = skills.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
@@ -351,16 +350,16 @@ fn a_fifo_for_what_is_written() {
 }
 
 #[cfg(unix)]
-fn only_the_owner_may_read_what_is_written() {
+fn written_files_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let skills = Skills::review();
     let path = |name: &str| skills.path().join(name);
     let proxy = skills.proxy().flag("--events", path("events")).flag("--log-file", path("log"));
-    let mut stage = Stage::over_http(proxy.flag("--state", path("state")).flag("--log", "debug"));
-    stage.new_session("s");
-    stage.finish();
+    let mut fixture = Fixture::over_http(proxy.flag("--state", path("state")).flag("--log", "debug"));
+    fixture.new_session("s");
+    fixture.finish();
     for (name, expected) in [("events", 0o600), ("log", 0o600), ("state", 0o700)] {
-        let mode = std::fs::metadata(path(name)).expect("it was written").permissions().mode();
+        let mode = std::fs::metadata(path(name)).expect("the file exists").permissions().mode();
         assert_eq!(mode & 0o777, expected, "{name}: {mode:o}");
     }
 }

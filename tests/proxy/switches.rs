@@ -1,4 +1,5 @@
-//! `/skills off NAME` and `/skills on NAME`: catalog, menu, tools, the next prompt, and what is kept for a directory.
+//! `/skills off NAME` and `/skills on NAME`: their effect on catalog, menu, tools and the next prompt, and what is stored
+//! per directory.
 
 use std::fs;
 
@@ -7,14 +8,14 @@ use serde_json::{Value, json};
 use crate::{
     commands::names,
     editor::Proxy,
-    fixtures::Skills,
-    stage::{MCP_2025, Stage, entry, texts},
+    fixture::{Fixture, MCP_2025, entry, texts},
+    skills::Skills,
 };
 
 crate::trials!(
-    everything_follows,
-    here_is_for_a_directory,
-    without_a_place_to_remember,
+    catalog_menu_and_tools_follow,
+    here_applies_to_new_sessions_of_the_directory,
+    here_needs_a_state_directory,
     open_sessions_of_the_directory_follow,
     an_editor_that_shows_switches,
 );
@@ -25,120 +26,122 @@ fn two_skills() -> Skills {
     skills
 }
 
-fn everything_follows() {
+fn catalog_menu_and_tools_follow() {
     let skills = two_skills();
-    let mut stage = Stage::over_http(Proxy::new().flag("--skills", skills.path()));
-    let request = stage.new_session("s");
-    let connection = stage.connect(&entry(&request), MCP_2025);
-    assert_eq!(names(&stage.editor.menu()), ["skills", "greet", "review"]);
-    let first = stage.prompt("s", "hello");
+    let mut fixture = Fixture::over_http(Proxy::new().flag("--skills", skills.path()));
+    let request = fixture.new_session("s");
+    let connection = fixture.connect(&entry(&request), MCP_2025);
+    assert_eq!(names(&fixture.editor.menu()), ["skills", "greet", "review"]);
+    let first = fixture.prompt("s", "hello");
     assert!(texts(&first)[0].contains("<name>greet</name>"), "{first:?}");
-    assert_eq!(stage.names(&connection), json!(["greet", "review"]));
-    let said = stage.ask("/skills off greet");
+    assert_eq!(fixture.skill_names(&connection), json!(["greet", "review"]));
+    let said = fixture.ask("/skills off greet");
     assert_eq!(said, "`greet` is off in this session. `/skills on greet` turns it on again.");
-    stage.heard(&connection);
-    let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "greet" }));
+    fixture.list_changed(&connection);
+    let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "greet" }));
     assert!(is_error && text.starts_with("SkillNotFound"), "{text}");
-    let next = stage.prompt("s", "go on");
+    let next = fixture.prompt("s", "go on");
     assert!(texts(&next)[0].contains("The skills have changed. Removed: `greet`."), "{next:?}");
-    let said = stage.ask("/skills");
+    let said = fixture.ask("/skills");
     assert!(said.contains("**Off**\n\n- `greet`: Greets. _(`"), "{said}");
-    stage.ask("/skills on greet");
-    let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "greet" }));
+    fixture.ask("/skills on greet");
+    let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "greet" }));
     assert!(!is_error && text.contains("Hello."), "{text}");
-    stage.finish();
+    fixture.finish();
 }
 
-fn here_is_for_a_directory() {
+fn here_applies_to_new_sessions_of_the_directory() {
     let skills = two_skills();
     let state = tempfile::tempdir().expect("a directory");
     let places = [tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory")];
     let run = |place: usize| {
         let proxy = Proxy::new().flag("--skills", skills.path()).flag("--state", state.path());
-        let mut stage = Stage::initialized(proxy, &json!({}));
+        let mut fixture = Fixture::initialized(proxy, &json!({}));
         let params = json!({ "cwd": places[place].path(), "mcpServers": [] });
-        stage.exchange("session/new", params, json!({ "result": { "sessionId": "s" } }));
-        let menu: Vec<String> = names(&stage.editor.menu()).into_iter().map(str::to_owned).collect();
-        (stage, menu)
+        fixture.exchange("session/new", params, json!({ "result": { "sessionId": "s" } }));
+        let menu: Vec<String> = names(&fixture.editor.menu()).into_iter().map(str::to_owned).collect();
+        (fixture, menu)
     };
-    let (mut stage, menu) = run(0);
+    let (mut fixture, menu) = run(0);
     assert_eq!(menu, ["skills", "greet", "review"]);
-    let said = stage.ask("/skills off greet --here");
+    let said = fixture.ask("/skills off greet --here");
     assert!(said.starts_with("`greet` is off in this session and in new ones of this directory."), "{said}");
-    stage.finish();
-    let (mut stage, menu) = run(0);
+    fixture.finish();
+    let (mut fixture, menu) = run(0);
     assert_eq!(menu, ["skills", "review"]);
-    assert!(stage.ask("/skills").contains("- `greet` (in this directory)"));
+    assert!(fixture.ask("/skills").contains("- `greet` (in this directory)"));
     let (other, menu) = run(1);
     assert_eq!(menu, ["skills", "greet", "review"]);
     other.finish();
-    // Names only, and where they belong is not said.
+    // The file has only names of skills, and does not contain the directory.
     let kept: Vec<_> = fs::read_dir(state.path().join("off")).expect("a directory").flatten().collect();
     let text = |entry: &fs::DirEntry| fs::read_to_string(entry.path()).expect("a file");
     let texts: Vec<_> = kept.iter().map(text).filter(|text| !text.is_empty()).collect();
     assert_eq!(texts, [r#"{"v":1,"off":["greet"]}"#]);
-    stage.ask("/skills on greet --here");
-    stage.finish();
-    let (stage, menu) = run(0);
+    fixture.ask("/skills on greet --here");
+    fixture.finish();
+    let (fixture, menu) = run(0);
     assert_eq!(menu, ["skills", "greet", "review"]);
-    stage.finish();
+    fixture.finish();
 }
 
-fn without_a_place_to_remember() {
+fn here_needs_a_state_directory() {
     let skills = two_skills();
-    let mut stage = Stage::initialized(Proxy::new().flag("--skills", skills.path()), &json!({}));
-    stage.new_session("s");
-    let said = stage.ask("/skills off greet --here");
+    let mut fixture = Fixture::initialized(Proxy::new().flag("--skills", skills.path()), &json!({}));
+    fixture.new_session("s");
+    let said = fixture.ask("/skills off greet --here");
     assert!(
         said.contains("was not saved for new sessions: the proxy was started without `--state DIR`."),
         "{said}"
     );
-    assert_eq!(stage.received(), Vec::<Value>::new());
-    stage.finish();
+    assert_eq!(fixture.received(), Vec::<Value>::new());
+    fixture.finish();
 }
 
 fn open_sessions_of_the_directory_follow() {
-    let (skills, state) = (two_skills(), tempfile::tempdir().expect("a directory"));
+    let skills = two_skills();
+    let state = tempfile::tempdir().expect("a directory");
     let elsewhere = tempfile::tempdir().expect("a directory");
     let proxy = Proxy::new().flag("--skills", skills.path()).flag("--state", state.path());
-    let mut stage = Stage::over_http(proxy);
-    stage.new_session("s");
-    let there = stage.new_session("t");
+    let mut fixture = Fixture::over_http(proxy);
+    fixture.new_session("s");
+    let there = fixture.new_session("t");
     let params = json!({ "cwd": elsewhere.path(), "mcpServers": [] });
-    let (far, _) = stage.exchange("session/new", params, json!({ "result": { "sessionId": "u" } }));
-    let (there, far) =
-        (stage.connect(&entry(&there), MCP_2025), stage.connect(&entry(&far["params"]), MCP_2025));
-    let catalog = stage.prompt("t", "hello");
+    let (far, _) = fixture.exchange("session/new", params, json!({ "result": { "sessionId": "u" } }));
+    let there = fixture.connect(&entry(&there), MCP_2025);
+    let far = fixture.connect(&entry(&far["params"]), MCP_2025);
+    let catalog = fixture.prompt("t", "hello");
     assert!(texts(&catalog)[0].contains("greet"), "{catalog:?}");
-    stage.ask("/skills off greet --here");
-    stage.heard(&there);
-    assert_eq!(stage.names(&there), json!(["review"]));
-    let next = stage.prompt("t", "go on");
+    fixture.ask("/skills off greet --here");
+    fixture.list_changed(&there);
+    assert_eq!(fixture.skill_names(&there), json!(["review"]));
+    let next = fixture.prompt("t", "go on");
     assert!(texts(&next)[0].contains("Removed: `greet`."), "{next:?}");
-    // Without the word it is about one session, and elsewhere it is about nobody.
-    assert_eq!(stage.names(&far), json!(["greet", "review"]));
-    stage.ask("/skills on greet --here");
-    stage.ask("/skills off review");
-    assert_eq!(stage.names(&there), json!(["greet", "review"]));
-    drop(stage.editor.finish());
+    // Without `--here`, a switch affects only its own session. With it, other directories are not affected.
+    assert_eq!(fixture.skill_names(&far), json!(["greet", "review"]));
+    fixture.ask("/skills on greet --here");
+    fixture.ask("/skills off review");
+    assert_eq!(fixture.skill_names(&there), json!(["greet", "review"]));
+    fixture.editor.finish();
 }
 
 fn an_editor_that_shows_switches() {
     let skills = two_skills();
-    let mut stage = Stage::new(Proxy::new().flag("--skills", skills.path()).arg("--toggles"));
+    let mut fixture = Fixture::new(Proxy::new().flag("--skills", skills.path()).arg("--toggles"));
     let capabilities = json!({ "session": { "configOptions": { "boolean": {} } } });
-    stage.exchange(
+    fixture.exchange(
         "initialize",
         json!({ "protocolVersion": 1, "clientCapabilities": capabilities }),
         json!({ "result": { "protocolVersion": 1, "agentCapabilities": {} } }),
     );
     let mode = json!({ "id": "mode", "name": "Mode", "type": "select", "currentValue": "a", "options": [] });
-    let params = json!({ "cwd": crate::stage::cwd(), "mcpServers": [] });
+    let params = json!({ "cwd": crate::fixture::cwd(), "mcpServers": [] });
     let result = json!({ "result": { "sessionId": "s", "configOptions": [mode] } });
-    let (_, answer) = stage.exchange("session/new", params, result);
+    let (_, answer) = fixture.exchange("session/new", params, result);
     let states = |list: &Value| -> Vec<(String, Value)> {
         let list = list.as_array().expect("options").iter();
-        list.map(|it| (it["id"].as_str().expect("an id").to_owned(), it["currentValue"].clone())).collect()
+        list.map(|option| (option["id"].as_str().expect("an id").to_owned(), option["currentValue"].clone()))
+            .collect()
     };
     let expected = |greet: bool| {
         vec![
@@ -148,17 +151,17 @@ fn an_editor_that_shows_switches() {
         ]
     };
     assert_eq!(states(&answer["result"]["configOptions"]), expected(true));
-    stage.editor.menu();
+    fixture.editor.menu();
     let params =
         json!({ "sessionId": "s", "configId": "acp-skills:greet", "type": "boolean", "value": false });
-    let id = stage.editor.request("session/set_config_option", params);
-    let answer = stage.editor.answer(&id);
+    let id = fixture.editor.request("session/set_config_option", params);
+    let answer = fixture.editor.answer(&id);
     assert_eq!(states(&answer["result"]["configOptions"]), expected(false));
-    // The agent has heard of nothing, and the model gets the other skill alone.
-    assert_eq!(stage.received(), Vec::<Value>::new());
-    let blocks = stage.prompt("s", "hello");
+    // The agent received nothing, and the model gets only the other skill.
+    assert_eq!(fixture.received(), Vec::<Value>::new());
+    let blocks = fixture.prompt("s", "hello");
     let catalog = texts(&blocks)[0];
     assert!(catalog.contains("<name>review</name>") && !catalog.contains("greet"), "{catalog}");
-    stage.ask("/skills on greet");
-    stage.finish();
+    fixture.ask("/skills on greet");
+    fixture.finish();
 }

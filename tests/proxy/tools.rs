@@ -1,11 +1,11 @@
-//! The three tools, over each transport, for clients of each revision of MCP; and what they refuse.
+//! The three tools, over each transport and for clients of each revision of MCP, and the calls that they refuse.
 
 use serde_json::{Map, Value, json};
 
 use crate::{
     editor::Proxy,
-    fixtures::Skills,
-    stage::{self, Connection, MCP_2025, Stage, entry, texts},
+    fixture::{self, Connection, Fixture, MCP_2025, entry, texts},
+    skills::Skills,
 };
 
 crate::trials!(
@@ -14,29 +14,29 @@ crate::trials!(
     over_acp,
     every_revision_over_http,
     every_revision_over_the_bridge,
-    several_connections_of_one_session,
+    several_connections_in_one_session,
     any_json_reaches_a_command,
     errors_list_what_is_valid,
-    no_path_leads_out,
-    tools_see_what_changes,
-    what_it_costs,
+    paths_outside_of_a_skill_are_refused,
+    tools_return_changed_files,
+    the_catalog_and_tools_stay_within_budget,
     the_log_follows_a_session,
 );
 
-/// A proxy with a stored and a virtual skill.
+/// Returns a proxy with a stored and a virtual skill.
 fn proxy(skills: &Skills) -> Proxy {
     Proxy::new().flag("--config", skills.config())
 }
 
-/// A session whose agent is connected over HTTP.
-fn connected(skills: &Skills) -> (Stage, Connection) {
-    let mut stage = Stage::over_http(proxy(skills));
-    let params = stage.new_session("s");
-    let connection = stage.connect(&entry(&params), MCP_2025);
-    (stage, connection)
+/// Opens a session whose agent is connected over HTTP.
+fn connected(skills: &Skills) -> (Fixture, Connection) {
+    let mut fixture = Fixture::over_http(proxy(skills));
+    let params = fixture.new_session("s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    (fixture, connection)
 }
 
-/// What every way to the tools has to give.
+/// Asserts that the tools work, for any transport.
 fn uses_the_tools(mut call: impl FnMut(&str, Value) -> (String, bool)) {
     let mut expect = |tool: &str, arguments: Value, words: &[&str]| {
         let (text, failed) = call(tool, arguments);
@@ -62,34 +62,34 @@ fn uses_the_tools(mut call: impl FnMut(&str, Value) -> (String, bool)) {
 
 fn over_http() {
     let skills = Skills::review();
-    let mut stage = Stage::over_http(proxy(&skills));
-    let params = stage.new_session("s");
+    let mut fixture = Fixture::over_http(proxy(&skills));
+    let params = fixture.new_session("s");
     let ours = entry(&params);
     assert_eq!(ours["type"], "http");
     assert!(ours["url"].as_str().expect("text").starts_with("http://127.0.0.1:"), "{ours}");
-    let connection = stage.connect(&ours, MCP_2025);
+    let connection = fixture.connect(&ours, MCP_2025);
     check_tools(&connection.tools);
-    uses_the_tools(|tool, arguments| stage.call(&connection, tool, arguments));
-    stage.finish();
+    uses_the_tools(|tool, arguments| fixture.call(&connection, tool, arguments));
+    fixture.finish();
 }
 
 fn over_the_bridge() {
     let skills = Skills::review();
-    // What every agent has to support, and so what an agent gets that advertises nothing.
-    let mut stage = Stage::initialized(proxy(&skills), &json!({}));
-    let params = stage.new_session("s");
+    // All agents have to support the bridge, so an agent that advertises nothing gets it.
+    let mut fixture = Fixture::initialized(proxy(&skills), &json!({}));
+    let params = fixture.new_session("s");
     let ours = entry(&params);
-    assert!(ours.get("type").is_none(), "version 1 knows a stdio entry by its having no type: {ours}");
+    assert!(ours.get("type").is_none(), "in version 1, a stdio entry has no type: {ours}");
     let command = ours["command"].as_str().expect("text");
     assert!(std::path::Path::new(command).is_absolute() && ours["args"].is_array() && ours["env"].is_array());
-    assert!(!ours["args"].to_string().contains("oken"), "arguments can be read by everybody: {ours}");
-    let connection = stage.connect(&ours, MCP_2025);
+    assert!(!ours["args"].to_string().contains("oken"), "other users can read arguments: {ours}");
+    let connection = fixture.connect(&ours, MCP_2025);
     check_tools(&connection.tools);
-    uses_the_tools(|tool, arguments| stage.call(&connection, tool, arguments));
-    stage.finish();
+    uses_the_tools(|tool, arguments| fixture.call(&connection, tool, arguments));
+    fixture.finish();
 }
 
-/// The tools in the order and with the marks that agents need.
+/// Asserts the order of the tools and the annotations that agents need.
 fn check_tools(tools: &[Value]) {
     let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
     assert_eq!(names, ["activate_skill", "call_skill_tool", "read_skill_file"]);
@@ -103,13 +103,13 @@ fn check_tools(tools: &[Value]) {
 
 fn over_acp() {
     let skills = Skills::review();
-    let mut stage =
-        Stage::initialized(proxy(&skills), &json!({ "mcpCapabilities": { "acp": {}, "http": true } }));
-    let params = stage.new_session("s");
+    let mut fixture =
+        Fixture::initialized(proxy(&skills), &json!({ "mcpCapabilities": { "acp": {}, "http": true } }));
+    let params = fixture.new_session("s");
     let ours = entry(&params);
     assert_eq!(ours["type"], "acp");
     let mut number = 0;
-    let mut ask = |stage: &mut Stage, method: &str, mut params: Value| {
+    let mut ask = |fixture: &mut Fixture, method: &str, mut params: Value| {
         number += 1;
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -118,63 +118,65 @@ fn over_acp() {
         });
         let inner =
             json!({ "serverId": ours["serverId"], "requestId": "r", "method": method, "params": params });
-        stage.says(&json!({ "jsonrpc": "2.0", "id": number, "method": "mcp/message", "params": inner }));
-        let mut answer = stage.takes();
+        fixture.agent_sends(
+            &json!({ "jsonrpc": "2.0", "id": number, "method": "mcp/message", "params": inner }),
+        );
+        let mut answer = fixture.agent_receives();
         assert_eq!(answer["id"], number, "{answer}");
         answer["result"].take()
     };
-    let listed = ask(&mut stage, "tools/list", json!({}));
+    let listed = ask(&mut fixture, "tools/list", json!({}));
     check_tools(listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("no tools in {listed}")));
     uses_the_tools(|tool, arguments| {
-        let answer = ask(&mut stage, "tools/call", json!({ "name": tool, "arguments": arguments }));
-        stage::outcome(&answer["result"])
+        let answer = ask(&mut fixture, "tools/call", json!({ "name": tool, "arguments": arguments }));
+        fixture::outcome(&answer["result"])
     });
-    let refused = ask(&mut stage, "no/such/method", json!({}));
+    let refused = ask(&mut fixture, "no/such/method", json!({}));
     assert!(refused["error"]["code"].is_i64(), "an error inside is a result outside: {refused}");
-    // Nothing of this was the editor's business.
-    stage.finish();
+    // The editor did not receive any of these messages.
+    fixture.finish();
 }
 
 const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 
-fn every_revision(mut stage: Stage) {
-    let params = stage.new_session("s");
+fn every_revision(mut fixture: Fixture) {
+    let params = fixture.new_session("s");
     for revision in REVISIONS {
-        let connection = stage.connect(&entry(&params), revision);
+        let connection = fixture.connect(&entry(&params), revision);
         assert_eq!(connection.server["protocolVersion"], revision, "{}", connection.server);
         check_tools(&connection.tools);
-        uses_the_tools(|tool, arguments| stage.call(&connection, tool, arguments));
+        uses_the_tools(|tool, arguments| fixture.call(&connection, tool, arguments));
     }
-    stage.finish();
+    fixture.finish();
 }
 
 fn every_revision_over_http() {
     let skills = Skills::review();
-    every_revision(Stage::over_http(proxy(&skills)));
+    every_revision(Fixture::over_http(proxy(&skills)));
 }
 
 fn every_revision_over_the_bridge() {
     let skills = Skills::review();
-    every_revision(Stage::over_http(proxy(&skills).flag("--mcp", "stdio")));
+    every_revision(Fixture::over_http(proxy(&skills).flag("--mcp", "stdio")));
 }
 
-fn several_connections_of_one_session() {
+fn several_connections_in_one_session() {
     let skills = Skills::review();
     for transport in ["http", "stdio"] {
-        let mut stage = Stage::over_http(proxy(&skills).flag("--mcp", transport));
-        let params = stage.new_session("s");
-        let first = stage.connect(&entry(&params), MCP_2025);
-        let second = stage.connect(&entry(&params), "2026-07-28");
-        uses_the_tools(|tool, arguments| stage.call(&second, tool, arguments));
-        stage.order("disconnect", json!({ "connection": second.number })).expect("it was open");
-        uses_the_tools(|tool, arguments| stage.call(&first, tool, arguments));
-        stage.finish();
+        let mut fixture = Fixture::over_http(proxy(&skills).flag("--mcp", transport));
+        let params = fixture.new_session("s");
+        let first = fixture.connect(&entry(&params), MCP_2025);
+        let second = fixture.connect(&entry(&params), "2026-07-28");
+        uses_the_tools(|tool, arguments| fixture.call(&second, tool, arguments));
+        fixture.order("disconnect", json!({ "connection": second.number })).expect("it was open");
+        uses_the_tools(|tool, arguments| fixture.call(&first, tool, arguments));
+        fixture.finish();
     }
 }
 
 fn any_json_reaches_a_command() {
     let skills = Skills::review();
-    let (mut stage, connection) = connected(&skills);
+    let (mut fixture, connection) = connected(&skills);
     for (input, seen) in [
         (Some(json!(null)), "null"),
         (Some(json!({})), "{}"),
@@ -190,15 +192,15 @@ fn any_json_reaches_a_command() {
         if let Some(input) = &input {
             arguments["input"] = input.clone();
         }
-        let (text, failed) = stage.call(&connection, "call_skill_tool", arguments);
+        let (text, failed) = fixture.call(&connection, "call_skill_tool", arguments);
         assert_eq!((text.as_str(), failed), (format!("input: {seen}").as_str(), false), "{input:?}");
     }
-    stage.finish();
+    fixture.finish();
 }
 
 fn errors_list_what_is_valid() {
     let skills = Skills::review();
-    let (mut stage, connection) = connected(&skills);
+    let (mut fixture, connection) = connected(&skills);
     for (tool, arguments, words) in [
         ("activate_skill", json!({ "name": "reviews" }), &["SkillNotFound", "review", "counter"] as &[_]),
         ("activate_skill", json!({}), &["InvalidArguments", "`name`"]),
@@ -218,7 +220,7 @@ fn errors_list_what_is_valid() {
         ),
         ("read_skill_file", json!({ "skill": "review", "path": "references" }), &["NotAFile"]),
     ] {
-        let (text, failed) = stage.call(&connection, tool, arguments.clone());
+        let (text, failed) = fixture.call(&connection, tool, arguments.clone());
         assert!(failed, "{tool} {arguments} succeeds: {text}");
         for words in words {
             assert!(text.contains(words), "{words:?} is not in the answer to {tool} {arguments}: {text}");
@@ -226,13 +228,13 @@ fn errors_list_what_is_valid() {
     }
     for (path, words) in [("assets/empty.txt", "empty"), ("assets/blob.bin", "binary")] {
         let (text, _) =
-            stage.call(&connection, "read_skill_file", json!({ "skill": "review", "path": path }));
+            fixture.call(&connection, "read_skill_file", json!({ "skill": "review", "path": path }));
         assert!(text.contains(words), "{path}: {text}");
     }
-    stage.finish();
+    fixture.finish();
 }
 
-fn no_path_leads_out() {
+fn paths_outside_of_a_skill_are_refused() {
     let skills = Skills::review();
     let secret = skills.path().join("secret.txt");
     let mut paths: Vec<String> = [
@@ -269,74 +271,74 @@ fn no_path_leads_out() {
             paths.push(path.to_owned());
         }
     }
-    let (mut stage, connection) = connected(&skills);
+    let (mut fixture, connection) = connected(&skills);
     for path in paths {
         let arguments = json!({ "skill": "review", "path": path });
-        let (text, failed) = stage.call(&connection, "read_skill_file", arguments);
+        let (text, failed) = fixture.call(&connection, "read_skill_file", arguments);
         assert!(failed && !text.contains("nobody may read") && !text.contains("root:"), "{path:?}: {text}");
     }
     #[cfg(unix)]
     {
         let arguments = json!({ "skill": "review", "path": "references/inside.md" });
-        let (text, failed) = stage.call(&connection, "read_skill_file", arguments);
+        let (text, failed) = fixture.call(&connection, "read_skill_file", arguments);
         assert!(!failed && text.contains("- [ ] names"), "a link that stays inside: {text}");
     }
-    stage.finish();
+    fixture.finish();
 }
 
-fn tools_see_what_changes() {
+fn tools_return_changed_files() {
     let skills = Skills::review();
-    let (mut stage, connection) = connected(&skills);
+    let (mut fixture, connection) = connected(&skills);
     skills.add("review", "Reviews code.", "# Changed\nAltogether.");
     skills.write("review/references/new.md", "new");
-    let (text, _) = stage.call(&connection, "activate_skill", json!({ "name": "review" }));
+    let (text, _) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
     assert!(text.contains("# Changed") && text.contains("references/new.md"), "{text}");
     let arguments: Map<_, _> = [("skill", "review"), ("path", "references/new.md")]
         .map(|(k, v)| (k.to_owned(), v.into()))
         .into_iter()
         .collect();
-    let (text, failed) = stage.call(&connection, "read_skill_file", arguments.into());
+    let (text, failed) = fixture.call(&connection, "read_skill_file", arguments.into());
     assert_eq!((text.trim(), failed), ("new", false));
-    stage.finish();
+    fixture.finish();
 }
 
-/// What a model may be given before it activates anything, with one stored skill: all that is put in front of the first
-/// prompt, and every byte of the list of tools.
-fn what_it_costs() {
+/// Measures the text that a model gets before it activates a skill, with one stored skill: the text before the first
+/// prompt, and the definitions of the tools.
+fn the_catalog_and_tools_stay_within_budget() {
     let skills = Skills::new();
     let description = "Reviews code changes for bugs, security holes, missing tests and unclear names.";
     let dir = skills.add("code-review", description, "# Review");
-    let mut stage = Stage::initialized(
+    let mut fixture = Fixture::initialized(
         Proxy::new().skill(&dir),
         &json!({ "mcpCapabilities": { "http": true }, "loadSession": true }),
     );
-    let params = stage.new_session("s");
-    let connection = stage.connect(&entry(&params), MCP_2025);
+    let params = fixture.new_session("s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
     let names: Vec<_> = connection.tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
     assert_eq!(names, ["activate_skill", "read_skill_file"]);
-    let blocks = stage.prompt("s", "hello");
-    // Where the files are is one sentence more for agents of which nobody knows whether their models get the tools.
-    let told = texts(&blocks)[0].split(" The tools are those of").next().expect("a text");
-    let told = told.chars().count();
+    let blocks = fixture.prompt("s", "hello");
+    // The text has one more sentence for agents that may not pass the tools to their models. It doesn't count.
+    let catalog = texts(&blocks)[0].split(" The tools are those of").next().expect("a text");
+    let catalog = catalog.chars().count();
     let tools: usize = connection.tools.iter().map(|tool| tool.to_string().chars().count()).sum();
-    assert!(told + tools <= 1_300, "{told} + {tools} characters");
-    stage.finish();
+    assert!(catalog + tools <= 1_300, "{catalog} + {tools} characters");
+    fixture.finish();
 }
 
 /// With `--log debug`, each line about a session names the session, and the turn and the tool call if there is one.
 fn the_log_follows_a_session() {
     let skills = Skills::review();
-    let mut stage = Stage::over_http(proxy(&skills).flag("--log", "debug"));
-    stage.new_session("other");
-    let params = stage.new_session("s");
-    let connection = stage.connect(&entry(&params), MCP_2025);
+    let mut fixture = Fixture::over_http(proxy(&skills).flag("--log", "debug"));
+    fixture.new_session("other");
+    let params = fixture.new_session("s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
     let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/review" }] });
-    let id = stage.editor.request("session/prompt", prompt);
-    let received = stage.takes();
-    stage.call(&connection, "activate_skill", json!({ "name": "review" }));
-    stage.replies(&received, json!({ "result": { "stopReason": "end_turn" } }));
-    stage.editor.answer(&id);
-    let log = stage.finish().log.join("\n");
+    let id = fixture.editor.request("session/prompt", prompt);
+    let received = fixture.agent_receives();
+    fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
+    fixture.agent_replies(&received, json!({ "result": { "stopReason": "end_turn" } }));
+    fixture.editor.answer(&id);
+    let log = fixture.finish().log.join("\n");
     let session = "session{key=2 id=\"s\"}";
     let turn = format!("{session}:turn{{request={id}}}");
     let call = format!("{turn}:tool_call{{tool=\"activate_skill\" skill=\"review\"}}");

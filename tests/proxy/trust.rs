@@ -1,5 +1,5 @@
-//! Skills of a project, which wait until their user trusts them: what is served before and after, by command and by the
-//! question that an editor puts, and what a hostile project tries.
+//! Skills of a project, which are not served until the user trusts them. Tests what is served before and after, trust by
+//! command and by a form in the editor, and the tricks of a hostile project.
 
 use std::{fs, time::Instant};
 
@@ -8,42 +8,42 @@ use serde_json::{Value, json};
 use crate::{
     commands::names,
     editor::{DEADLINE, Proxy},
-    fixtures::Skills,
+    fixture::{Fixture, MCP_2025, entry, texts},
     repositories::Home,
-    stage::{MCP_2025, Stage, entry, texts},
+    skills::Skills,
 };
 
 crate::trials!(
-    nothing_is_served_before,
-    what_changes_waits_again,
-    what_changes_while_it_is_read,
+    untrusted_skills_are_not_served,
+    changed_skills_need_trust_again,
+    changes_are_noticed_when_files_are_read,
     an_editor_that_asks,
     an_editor_whose_user_says_no,
-    two_proxies,
-    whoever_wants_it_as_it_comes,
-    what_the_user_named_needs_none,
-    commands_say_what_waits,
-    under_a_conductor,
+    trust_is_shared_between_proxies,
+    projects_can_be_trusted_in_advance,
+    skills_named_by_flag_need_no_trust,
+    commands_list_untrusted_skills,
+    the_question_under_a_conductor,
 );
 
-/// A project with the skill `deploy`, beside the user's own `review`.
+/// A project with the skill `deploy`. The user's own skill is `review`.
 struct Project {
     skills: Skills,
-    theirs: Skills,
+    checkout: Skills,
     home: Home,
 }
 
 impl Project {
     fn new() -> Self {
-        let this = Self { skills: Skills::review(), theirs: Skills::new(), home: Home::new() };
+        let this = Self { skills: Skills::review(), checkout: Skills::new(), home: Home::new() };
         this.write("Deploys. ZQ-description", "# ZQ-body");
-        this.theirs.write(".skills/deploy/references/hosts.md", "ZQ-hosts\n");
+        this.checkout.write(".skills/deploy/references/hosts.md", "ZQ-hosts\n");
         this
     }
 
     fn write(&self, description: &str, body: &str) {
-        self.theirs.add(".skills/deploy", description, body);
-        let file = self.theirs.dir(".skills/deploy").join("SKILL.md");
+        self.checkout.add(".skills/deploy", description, body);
+        let file = self.checkout.dir(".skills/deploy").join("SKILL.md");
         let text = fs::read_to_string(&file).expect("a file").replace("name: .skills/deploy", "name: deploy");
         fs::write(file, text).expect("a file");
     }
@@ -52,231 +52,239 @@ impl Project {
         self.home.proxy().flag("--skills", self.skills.path()).flag("--discover", "project")
     }
 
-    /// A session in the project. Returns what the agent was asked for.
-    fn open(&self, stage: &mut Stage, id: &str) -> Value {
-        let params = json!({ "cwd": self.theirs.path(), "mcpServers": [] });
-        let (received, _) = stage.exchange("session/new", params, json!({ "result": { "sessionId": id } }));
+    /// Opens a session in the project. Returns the params that the agent received.
+    fn open(&self, fixture: &mut Fixture, id: &str) -> Value {
+        let params = json!({ "cwd": self.checkout.path(), "mcpServers": [] });
+        let (received, _) = fixture.exchange("session/new", params, json!({ "result": { "sessionId": id } }));
         received["params"].clone()
     }
 
-    fn start(&self) -> (Stage, Value) {
-        let mut stage = Stage::over_http(self.proxy());
-        let params = self.open(&mut stage, "s");
-        (stage, params)
+    fn start(&self) -> (Fixture, Value) {
+        let mut fixture = Fixture::over_http(self.proxy());
+        let params = self.open(&mut fixture, "s");
+        (fixture, params)
     }
 }
 
-/// All that the model can see of skills over MCP.
-fn everything(stage: &mut Stage, connection: &crate::stage::Connection) -> String {
-    stage.order("look", json!({ "connection": connection.number })).expect("the server is there").to_string()
+/// Returns visible_skills that the model can see of skills over MCP.
+fn visible_skills(fixture: &mut Fixture, connection: &crate::fixture::Connection) -> String {
+    fixture
+        .order("look", json!({ "connection": connection.number }))
+        .expect("the server is running")
+        .to_string()
 }
 
-fn nothing_is_served_before() {
+fn untrusted_skills_are_not_served() {
     let project = Project::new();
-    let (mut stage, params) = project.start();
-    stage.editor.logged("the project's skill `deploy`");
-    let connection = stage.connect(&entry(&params), MCP_2025);
-    assert_eq!(names(&stage.editor.menu()), ["skills", "review"]);
-    assert!(!everything(&mut stage, &connection).contains("deploy"));
+    let (mut fixture, params) = project.start();
+    fixture.editor.wait_for_log("the project's skill `deploy`");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    assert_eq!(names(&fixture.editor.menu()), ["skills", "review"]);
+    assert!(!visible_skills(&mut fixture, &connection).contains("deploy"));
     for (tool, arguments) in [
         ("activate_skill", json!({ "name": "deploy" })),
         ("read_skill_file", json!({ "skill": "deploy", "path": "references/hosts.md" })),
     ] {
-        let (text, is_error) = stage.call(&connection, tool, arguments);
+        let (text, is_error) = fixture.call(&connection, tool, arguments);
         assert!(is_error && !text.contains("ZQ"), "{text}");
     }
-    let blocks = stage.prompt("s", "hello");
+    let blocks = fixture.prompt("s", "hello");
     assert!(!texts(&blocks)[0].contains("deploy"), "{blocks:?}");
-    // A command that is none of ours is the agent's.
-    assert_eq!(texts(&stage.prompt("s", "/deploy now")), ["/deploy now"]);
-    let said = stage.ask("/skills");
+    // An unknown command is passed to the agent.
+    assert_eq!(texts(&fixture.prompt("s", "/deploy now")), ["/deploy now"]);
+    let said = fixture.ask("/skills");
     assert!(said.contains("**Waiting for your trust**\n\n- `deploy`: Deploys. ZQ-description _(`"), "{said}");
-    // Trusted, and everything follows.
-    assert!(stage.ask("/skills trust deploy").starts_with("`deploy` is trusted"));
-    stage.menu_has("deploy");
-    stage.heard(&connection);
-    let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "deploy" }));
+    // Once the skill is trusted, menu, tools and catalog follow.
+    assert!(fixture.ask("/skills trust deploy").starts_with("`deploy` is trusted"));
+    fixture.wait_for_command("deploy");
+    fixture.list_changed(&connection);
+    let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(!is_error && text.contains("ZQ-body"), "{text}");
-    let blocks = stage.prompt("s", "go on");
+    let blocks = fixture.prompt("s", "go on");
     assert!(texts(&blocks)[0].contains("ZQ-description"), "{blocks:?}");
-    stage.finish();
-    // It is remembered: hashes by place, for nobody else to read.
-    let (mut stage, _) = project.start();
-    stage.menu_has("deploy");
-    assert!(!stage.ask("/skills").contains("Waiting"));
-    stage.finish();
+    fixture.finish();
+    // The decision is stored as hashes by path, without the text of the skill.
+    let (mut fixture, _) = project.start();
+    fixture.wait_for_command("deploy");
+    assert!(!fixture.ask("/skills").contains("Waiting"));
+    fixture.finish();
     let dir = project.home.path("state/acp-skills-proxy/trust");
-    let files: Vec<_> = fs::read_dir(&dir).expect("a directory").flatten().map(|it| it.path()).collect();
-    let files: Vec<_> = files.iter().filter(|it| it.extension().is_some_and(|it| it == "json")).collect();
+    let files: Vec<_> = fs::read_dir(&dir).expect("a directory").flatten().map(|file| file.path()).collect();
+    let files: Vec<_> =
+        files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "json")).collect();
     let text = fs::read_to_string(files[0]).expect("a file");
     assert!(files.len() == 1 && text.contains(".skills/deploy") && !text.contains("ZQ"), "{text}");
     // Another checkout is another project.
     let other = Project::new();
-    let mut stage = Stage::over_http(project.proxy());
-    other.open(&mut stage, "s");
-    assert!(stage.ask("/skills").contains("Waiting for your trust"));
-    stage.finish();
+    let mut fixture = Fixture::over_http(project.proxy());
+    other.open(&mut fixture, "s");
+    assert!(fixture.ask("/skills").contains("Waiting for your trust"));
+    fixture.finish();
 }
 
-fn what_changes_waits_again() {
+fn changed_skills_need_trust_again() {
     let project = Project::new();
-    let (mut stage, params) = project.start();
-    let connection = stage.connect(&entry(&params), MCP_2025);
-    stage.ask("/skills trust");
-    stage.menu_has("deploy");
+    let (mut fixture, params) = project.start();
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    fixture.ask("/skills trust");
+    fixture.wait_for_command("deploy");
     project.write("Deploys. ZQ-description", "# Obey the project");
-    // The menu without it says that it was noticed.
-    while names(&stage.editor.menu()) != ["skills", "review"] {}
-    let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "deploy" }));
+    // A menu without the skill shows that the change was noticed.
+    while names(&fixture.editor.menu()) != ["skills", "review"] {}
+    let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error && !text.contains("Obey") && !text.contains("ZQ-body"), "{text}");
-    // A look that was under way when it was written leaves it out, and the next one knows more.
+    // A scan that was running during the write leaves the skill out. The next scan sees the change.
     let deadline = Instant::now() + DEADLINE;
     loop {
-        let said = stage.ask("/skills");
+        let said = fixture.ask("/skills");
         if said.contains("- `deploy` (it has changed since you trusted it): ") {
             break;
         }
         assert!(said.contains("changed while we were reading it") && Instant::now() < deadline, "{said}");
     }
-    // As it was is as it was trusted.
+    // The trusted version is trusted again.
     project.write("Deploys. ZQ-description", "# ZQ-body");
-    stage.menu_has("deploy");
-    stage.finish();
+    fixture.wait_for_command("deploy");
+    fixture.finish();
 }
 
-/// Nothing has been noticed yet, or nobody watches: what is read is compared.
-fn what_changes_while_it_is_read() {
+/// Every read is checked, even if the change was not noticed yet or watching is off.
+fn changes_are_noticed_when_files_are_read() {
     let project = Project::new();
-    let mut stage = Stage::over_http(project.proxy().arg("--no-watch"));
-    let params = project.open(&mut stage, "s");
-    let connection = stage.connect(&entry(&params), MCP_2025);
-    stage.ask("/skills trust");
-    let read = |stage: &mut Stage, path: &str| {
-        stage.call(&connection, "read_skill_file", json!({ "skill": "deploy", "path": path }))
+    let mut fixture = Fixture::over_http(project.proxy().arg("--no-watch"));
+    let params = project.open(&mut fixture, "s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    fixture.ask("/skills trust");
+    let read = |fixture: &mut Fixture, path: &str| {
+        fixture.call(&connection, "read_skill_file", json!({ "skill": "deploy", "path": path }))
     };
-    assert!(read(&mut stage, "references/hosts.md").0.contains("ZQ-hosts"));
-    project.theirs.write(".skills/deploy/references/hosts.md", "evil\n");
-    project.theirs.write(".skills/deploy/references/more.md", "evil\n");
+    assert!(read(&mut fixture, "references/hosts.md").0.contains("ZQ-hosts"));
+    project.checkout.write(".skills/deploy/references/hosts.md", "evil\n");
+    project.checkout.write(".skills/deploy/references/more.md", "evil\n");
     project.write("Deploys.", "# evil");
     for path in ["references/hosts.md", "references/more.md"] {
-        let (text, is_error) = read(&mut stage, path);
-        assert!(is_error && text.contains("has changed since the user approved the skill") && !text.contains("evil"), "{text}");
+        let (text, is_error) = read(&mut fixture, path);
+        assert!(
+            is_error && text.contains("has changed since the user approved") && !text.contains("evil"),
+            "{text}"
+        );
     }
-    let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "deploy" }));
+    let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error && !text.contains("evil"), "{text}");
-    // Not by command either.
-    let said = stage.ask("/deploy");
-    assert!(said.contains("has changed since the user approved the skill") && !said.contains("evil"), "{said}");
-    assert!(stage.ask("/skills reload").contains("Removed: `deploy`."));
-    stage.finish();
+    // The command is refused as well.
+    let said = fixture.ask("/deploy");
+    assert!(said.contains("has changed since the user approved") && !said.contains("evil"), "{said}");
+    assert!(fixture.ask("/skills reload").contains("Removed: `deploy`."));
+    fixture.finish();
 }
 
-/// A stage whose editor asks its user with forms.
-fn with_forms(proxy: Proxy) -> Stage {
-    let mut stage = Stage::new(proxy);
-    stage.exchange(
+/// Starts a conversation with an editor that shows forms to its user.
+fn with_forms(proxy: Proxy) -> Fixture {
+    let mut fixture = Fixture::new(proxy);
+    fixture.exchange(
         "initialize",
         json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } } }),
         json!({ "result": { "protocolVersion": 1, "agentCapabilities": { "mcpCapabilities": { "http": true } } } }),
     );
-    stage
+    fixture
 }
 
-fn question(stage: &mut Stage) -> Value {
-    stage.editor.wait_for("a question", |message| message["method"] == "elicitation/create")
+fn question(fixture: &mut Fixture) -> Value {
+    fixture.editor.wait_for("a question", |message| message["method"] == "elicitation/create")
 }
 
 fn an_editor_that_asks() {
     let project = Project::new();
-    let mut stage = with_forms(project.proxy());
-    let params = project.open(&mut stage, "s");
-    let asked = question(&mut stage);
+    let mut fixture = with_forms(project.proxy());
+    let params = project.open(&mut fixture, "s");
+    let asked = question(&mut fixture);
     let message = asked["params"]["message"].as_str().expect("text");
     assert!(message.contains("- deploy (") && message.contains("ZQ-description"), "{message}");
-    let connection = stage.connect(&entry(&params), MCP_2025);
+    let connection = fixture.connect(&entry(&params), MCP_2025);
     let answer = json!({ "action": "accept", "content": { "trust": true } });
-    stage.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
-    stage.menu_has("deploy");
-    let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "deploy" }));
+    fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
+    fixture.wait_for_command("deploy");
+    let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(!is_error && text.contains("ZQ-body"), "{text}");
-    assert_eq!(stage.received(), Vec::<Value>::new(), "the agent hears of neither question nor answer");
-    // What has changed is asked for again.
+    assert_eq!(fixture.received(), Vec::<Value>::new(), "the agent hears of neither question nor answer");
+    // A changed skill is asked about again.
     project.write("Deploys. ZQ-description", "# Something else");
-    let asked = question(&mut stage);
+    let asked = question(&mut fixture);
     assert!(
         asked["params"]["message"].as_str().expect("text").contains("changed since you trusted it"),
         "{asked}"
     );
-    // What was shown is what is trusted, and not what lies there when the user has read it.
-    project.theirs.write(".skills/deploy/references/hosts.md", "evil\n");
+    // The answer trusts the version that was shown, not a version that was written meanwhile.
+    project.checkout.write(".skills/deploy/references/hosts.md", "evil\n");
     let answer = json!({ "action": "accept", "content": { "trust": true } });
-    stage.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
-    stage.editor.logged("`deploy` is not trusted: it has just changed");
-    stage.editor.unread();
-    let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "deploy" }));
+    fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
+    fixture.editor.wait_for_log("`deploy` is not trusted: it has just changed");
+    fixture.editor.unread();
+    let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error, "{text}");
-    drop(stage.editor.finish());
+    fixture.editor.finish();
 }
 
 fn an_editor_whose_user_says_no() {
     let project = Project::new();
-    let mut stage = with_forms(project.proxy());
-    project.open(&mut stage, "s");
-    let asked = question(&mut stage);
-    stage.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "decline" } }));
-    assert!(stage.ask("/skills").contains("Waiting for your trust"));
-    stage.finish();
-    // Nobody asks twice, also not in another run.
-    let mut stage = with_forms(project.proxy());
-    project.open(&mut stage, "s");
-    assert!(stage.ask("/skills").contains("Waiting for your trust"));
-    assert!(stage.ask("/skills trust").starts_with("`deploy` is trusted"));
-    stage.finish();
+    let mut fixture = with_forms(project.proxy());
+    project.open(&mut fixture, "s");
+    let asked = question(&mut fixture);
+    fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "decline" } }));
+    assert!(fixture.ask("/skills").contains("Waiting for your trust"));
+    fixture.finish();
+    // The question is not repeated, not even in another run.
+    let mut fixture = with_forms(project.proxy());
+    project.open(&mut fixture, "s");
+    assert!(fixture.ask("/skills").contains("Waiting for your trust"));
+    assert!(fixture.ask("/skills trust").starts_with("`deploy` is trusted"));
+    fixture.finish();
 }
 
-/// What is said in one is so in the other, whose session is open.
-fn two_proxies() {
+/// A decision in one proxy applies to the open session of another.
+fn trust_is_shared_between_proxies() {
     let project = Project::new();
-    let ((mut one, _), (mut other, _)) = (project.start(), project.start());
+    let (mut one, _) = project.start();
+    let (mut other, _) = project.start();
     assert_eq!(names(&other.editor.menu()), ["skills", "review"]);
-    // The other watches what does not exist yet.
+    // The other proxy watches a path that does not exist yet.
     one.ask("/skills trust deploy");
-    other.menu_has("deploy");
+    other.wait_for_command("deploy");
     one.finish();
     other.finish();
 }
 
-fn whoever_wants_it_as_it_comes() {
+fn projects_can_be_trusted_in_advance() {
     let project = Project::new();
-    let config = json!({ "projects": [{ "path": project.theirs.path(), "discover": ["project"], "trust": ["project"] }] });
+    let config = json!({ "projects": [{ "path": project.checkout.path(), "discover": ["project"], "trust": ["project"] }] });
     project.home.write(&project.home.config(), &config.to_string());
     for proxy in [project.proxy().flag("--trust", "project"), project.home.proxy()] {
-        let mut stage = Stage::over_http(proxy);
-        project.open(&mut stage, "s");
-        stage.menu_has("deploy");
-        stage.finish();
+        let mut fixture = Fixture::over_http(proxy);
+        project.open(&mut fixture, "s");
+        fixture.wait_for_command("deploy");
+        fixture.finish();
     }
     assert!(!project.home.path("state/acp-skills-proxy/trust").exists(), "nothing was decided");
 }
 
-fn what_the_user_named_needs_none() {
+fn skills_named_by_flag_need_no_trust() {
     let project = Project::new();
-    let dir = project.theirs.dir(".skills/deploy");
-    for (flag, path) in [("--skill", dir.clone()), ("--skills", project.theirs.dir(".skills"))] {
-        let mut stage = Stage::over_http(project.proxy().flag(flag, path));
-        project.open(&mut stage, "s");
-        stage.menu_has("deploy");
-        assert!(!stage.ask("/skills").contains("Waiting"));
-        stage.finish();
+    let dir = project.checkout.dir(".skills/deploy");
+    for (flag, path) in [("--skill", dir.clone()), ("--skills", project.checkout.dir(".skills"))] {
+        let mut fixture = Fixture::over_http(project.proxy().flag(flag, path));
+        project.open(&mut fixture, "s");
+        fixture.wait_for_command("deploy");
+        assert!(!fixture.ask("/skills").contains("Waiting"));
+        fixture.finish();
     }
 }
 
-fn commands_say_what_waits() {
+fn commands_list_untrusted_skills() {
     let project = Project::new();
     let run = |arguments: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
-        command.args(arguments).current_dir(project.theirs.path()).envs(project.home.variables());
-        let output = command.env_remove("ACP_SKILLS_LOG").output().expect("it runs");
+        command.args(arguments).current_dir(project.checkout.path()).envs(project.home.variables());
+        let output = command.env_remove("ACP_SKILLS_LOG").output().expect("the program runs");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
@@ -295,7 +303,7 @@ fn commands_say_what_waits() {
     let (_, text, _) = run(&["list", "--discover", "project", "--trust", "project", "--json"]);
     let report: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!((&report["skills"][0]["name"], &report["waiting"]), (&json!("deploy"), &json!([])));
-    // One that stays for a moment does not ask either.
+    // A command that runs only briefly does not ask either.
     let (code, text, errors) = run(&["try", "--discover", "project", "--prompt", "deploy"]);
     assert!(!text.contains("ZQ-body") && errors.contains("--trust project"), "{code:?} {text} {errors}");
     let (code, text, errors) =
@@ -303,8 +311,8 @@ fn commands_say_what_waits() {
     assert!(code == Some(0) && text.contains("deploy"), "{text} {errors}");
 }
 
-/// The answer to our own question is ours, also where one connection carries both sides.
-fn under_a_conductor() {
+/// The proxy's own question gets its answer, even if both sides share a connection.
+fn the_question_under_a_conductor() {
     let project = Project::new();
     let mut conductor = project.proxy().flag("--mcp-wait", "0").start();
     let params = json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } } });
@@ -312,9 +320,9 @@ fn under_a_conductor() {
     let inner = conductor.message();
     conductor.send(&json!({ "jsonrpc": "2.0", "id": inner["id"], "result": { "protocolVersion": 1, "agentCapabilities": {} } }));
     conductor.answer(&id);
-    let params = json!({ "cwd": project.theirs.path(), "mcpServers": [] });
+    let params = json!({ "cwd": project.checkout.path(), "mcpServers": [] });
     let id = conductor.request("session/new", params);
-    let inner = conductor.wait_for("the request", |it| it["params"]["method"] == "session/new");
+    let inner = conductor.wait_for("the request", |message| message["params"]["method"] == "session/new");
     conductor.send(&json!({ "jsonrpc": "2.0", "id": inner["id"], "result": { "sessionId": "s" } }));
     conductor.answer(&id);
     let asked = conductor.wait_for("a question", |message| message["method"] == "elicitation/create");
@@ -326,5 +334,5 @@ fn under_a_conductor() {
             break;
         }
     }
-    assert_eq!(conductor.finish().messages, Vec::<Value>::new(), "nobody else got the answer");
+    assert_eq!(conductor.finish().messages, Vec::<Value>::new(), "the successor did not get the answer");
 }

@@ -1,20 +1,21 @@
-//! Version 2 of the protocol: a whole conversation, with the menu in responses, echoes, and turns that the state ends.
+//! Version 2 of the protocol: a whole conversation, with the menu in responses, with echoes, and with turns that end by a
+//! state update.
 
 use serde_json::{Value, json};
 
 use crate::{
-    fixtures::Skills,
-    stage::{MCP_2025, Stage, cwd, entry, texts},
+    fixture::{Fixture, MCP_2025, cwd, entry, texts},
+    skills::Skills,
 };
 
-crate::trials!(a_conversation, over_the_bridge, a_prompt_that_waits_is_cancelled);
+crate::trials!(a_conversation_in_version_2, over_the_bridge, a_waiting_prompt_is_cancelled);
 
-/// A stage whose agent settles on version 2 and takes MCP servers over `transport`.
-fn stage(proxy: crate::editor::Proxy, transport: &str) -> Stage {
-    let mut stage = Stage::new(proxy);
+/// Starts an agent that settles on version 2 and accepts MCP servers over `transport`.
+fn version_2(proxy: crate::editor::Proxy, transport: &str) -> Fixture {
+    let mut fixture = Fixture::new(proxy);
     let mut mcp = json!({});
     mcp[transport] = json!({});
-    let (received, answer) = stage.exchange(
+    let (received, answer) = fixture.exchange(
         "initialize",
         json!({ "protocolVersion": 2, "info": { "name": "editor", "version": "1" }, "capabilities": {} }),
         json!({ "result": {
@@ -23,41 +24,43 @@ fn stage(proxy: crate::editor::Proxy, transport: &str) -> Stage {
             "capabilities": { "session": { "mcp": mcp } },
         } }),
     );
-    // Nobody but the two sides negotiates.
+    // The proxy does not interfere with the negotiated version.
     assert_eq!(
         (&received["params"]["protocolVersion"], &answer["result"]["protocolVersion"]),
         (&json!(2), &json!(2))
     );
-    stage
+    fixture
 }
 
 /// Opens a session. Returns the params that the agent received and the commands that the editor got.
-fn new_session(stage: &mut Stage) -> (Value, Vec<String>) {
+fn new_session(fixture: &mut Fixture) -> (Value, Vec<String>) {
     let theirs = json!([{ "type": "command", "name": "web", "description": "Looks it up." }]);
     let outcome = json!({ "result": { "sessionId": "s", "availableCommands": theirs } });
-    let (mut received, answer) = stage.exchange("session/new", json!({ "cwd": cwd() }), outcome);
+    let (mut received, answer) = fixture.exchange("session/new", json!({ "cwd": cwd() }), outcome);
     let list = answer["result"]["availableCommands"].as_array().expect("a list").iter();
-    let names = list.map(|it| format!("{} {}", it["type"].as_str().unwrap(), it["name"].as_str().unwrap()));
+    let names = list.map(|command| {
+        format!("{} {}", command["type"].as_str().unwrap(), command["name"].as_str().unwrap())
+    });
     (received["params"].take(), names.collect())
 }
 
-fn update(stage: &mut Stage, update: &Value) {
+fn update(fixture: &mut Fixture, update: &Value) {
     let params = json!({ "sessionId": "s", "update": update });
-    stage.says(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }));
+    fixture.agent_sends(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }));
 }
 
-/// Sends a prompt of one text, has the agent echo it and work, and checks what the editor sees. Returns what the agent
-/// received.
-fn turn(stage: &mut Stage, text: &str) -> Vec<Value> {
+/// Sends a prompt with a single text, which the agent echoes and works on, and checks the editor's messages. Returns the
+/// blocks that the agent received.
+fn turn(fixture: &mut Fixture, text: &str) -> Vec<Value> {
     let params = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": text }] });
-    let id = stage.editor.request("session/prompt", params);
-    let received = stage.takes();
+    let id = fixture.editor.request("session/prompt", params);
+    let received = fixture.agent_receives();
     let blocks = received["params"]["prompt"].as_array().expect("blocks").clone();
-    update(stage, &json!({ "sessionUpdate": "user_message", "messageId": "m", "content": blocks }));
-    stage.replies(&received, json!({ "result": { "messageId": "m" } }));
-    update(stage, &json!({ "sessionUpdate": "state_update", "state": "running" }));
-    update(stage, &json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn" }));
-    let [echo, accepted, running, idle] = [(); 4].map(|()| said(stage));
+    update(fixture, &json!({ "sessionUpdate": "user_message", "messageId": "m", "content": blocks }));
+    fixture.agent_replies(&received, json!({ "result": { "messageId": "m" } }));
+    update(fixture, &json!({ "sessionUpdate": "state_update", "state": "running" }));
+    update(fixture, &json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn" }));
+    let [echo, accepted, running, idle] = [(); 4].map(|()| said(fixture));
     assert_eq!(echo["params"]["update"]["content"], json!([{ "type": "text", "text": text }]));
     assert_eq!((&accepted["id"], &accepted["result"]), (&id, &json!({ "messageId": "m" })));
     assert_eq!(running["params"]["update"]["state"], "running");
@@ -65,33 +68,33 @@ fn turn(stage: &mut Stage, text: &str) -> Vec<Value> {
     blocks
 }
 
-/// The next message for the editor that is no answer to an order.
-fn said(stage: &mut Stage) -> Value {
-    stage.editor.wait_for("what the agent says", |message| {
+/// Returns the next message for the editor that is not the answer to an order.
+fn said(fixture: &mut Fixture) -> Value {
+    fixture.editor.wait_for("a message of the agent", |message| {
         message["method"] == "session/update" || message["id"].is_number()
     })
 }
 
-fn a_conversation() {
+fn a_conversation_in_version_2() {
     let skills = Skills::review();
-    let mut stage = stage(skills.proxy(), "http");
-    let (params, menu) = new_session(&mut stage);
+    let mut fixture = version_2(skills.proxy(), "http");
+    let (params, menu) = new_session(&mut fixture);
     assert_eq!(entry(&params)["type"], "http");
     assert_eq!(menu, ["command skills", "command review", "command web"]);
-    let connection = stage.connect(&entry(&params), MCP_2025);
-    let blocks = turn(&mut stage, "hello");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    let blocks = turn(&mut fixture, "hello");
     let [catalog, "hello"] = texts(&blocks)[..] else { panic!("{blocks:?}") };
     assert!(catalog.contains("<name>review</name>"), "{catalog}");
-    let (body, failed) = stage.call(&connection, "activate_skill", json!({ "name": "review" }));
+    let (body, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
     assert!(body.contains("# Review") && !failed, "{body}");
-    // A command goes out as two blocks and comes back as one.
-    let blocks = turn(&mut stage, "/review src/main.rs");
+    // A command is sent as two blocks and comes back as one.
+    let blocks = turn(&mut fixture, "/review src/main.rs");
     let [ours, "src/main.rs"] = texts(&blocks)[..] else { panic!("{blocks:?}") };
     assert!(ours.contains("# Review"), "{ours}");
-    // What the proxy answers by itself looks like a turn of the agent's.
+    // An answer of the proxy looks like a turn of the agent.
     let params = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills" }] });
-    let id = stage.editor.request("session/prompt", params);
-    let [echo, accepted, running, message, idle] = [(); 5].map(|()| said(&mut stage));
+    let id = fixture.editor.request("session/prompt", params);
+    let [echo, accepted, running, message, idle] = [(); 5].map(|()| said(&mut fixture));
     assert_eq!(echo["params"]["update"]["content"][0]["text"], "/skills");
     assert_eq!(
         (&accepted["id"], &accepted["result"]["messageId"]),
@@ -101,32 +104,32 @@ fn a_conversation() {
     let text = message["params"]["update"]["content"][0]["text"].as_str().expect("a text");
     assert!(text.contains("`/review`") && text.contains("active, by you"), "{text}");
     assert_eq!(idle["params"]["update"]["state"], "idle");
-    stage.finish();
+    fixture.finish();
 }
 
 fn over_the_bridge() {
     let skills = Skills::review();
-    let mut stage = stage(skills.proxy(), "stdio");
-    let (params, _) = new_session(&mut stage);
+    let mut fixture = version_2(skills.proxy(), "stdio");
+    let (params, _) = new_session(&mut fixture);
     let ours = entry(&params);
     assert_eq!(ours["type"], "stdio");
-    let connection = stage.connect(&ours, MCP_2025);
-    let (body, failed) = stage.call(&connection, "activate_skill", json!({ "name": "review" }));
+    let connection = fixture.connect(&ours, MCP_2025);
+    let (body, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
     assert!(body.contains("# Review") && !failed, "{body}");
-    stage.order("disconnect", json!({ "connection": connection.number })).expect("it is connected");
-    stage.finish();
+    fixture.order("disconnect", json!({ "connection": connection.number })).expect("the connection is open");
+    fixture.finish();
 }
 
-fn a_prompt_that_waits_is_cancelled() {
+fn a_waiting_prompt_is_cancelled() {
     let skills = Skills::review();
-    let mut stage = stage(skills.proxy().flag("--mcp-wait", "100000"), "http");
-    new_session(&mut stage);
+    let mut fixture = version_2(skills.proxy().flag("--mcp-wait", "100000"), "http");
+    new_session(&mut fixture);
     let params = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "hello" }] });
-    let id = stage.editor.request("session/prompt", params);
-    stage
+    let id = fixture.editor.request("session/prompt", params);
+    fixture
         .editor
         .send(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } }));
-    assert_eq!(stage.editor.answer(&id)["error"]["code"], -32800);
-    assert_eq!(stage.received(), Vec::<Value>::new());
-    stage.finish();
+    assert_eq!(fixture.editor.answer(&id)["error"]["code"], -32800);
+    assert_eq!(fixture.received(), Vec::<Value>::new());
+    fixture.finish();
 }

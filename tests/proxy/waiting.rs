@@ -1,133 +1,137 @@
-//! The first prompt waits for the tools; what happens when they never come, and when they come late.
+//! The first prompt waits until the agent has connected to the tools. Also agents that connect late or never.
 
 use serde_json::{Value, json};
 
 use crate::{
-    fixtures::Skills,
-    stage::{MCP_2025, Stage, entry, texts},
+    fixture::{Fixture, MCP_2025, entry, texts},
+    skills::Skills,
 };
 
 crate::trials!(
     the_first_prompt_waits_for_the_tools,
-    nobody_else_waits,
-    cancelling_a_prompt_that_waits,
-    cancelling_a_request_that_waits,
-    cancelling_what_the_agent_has,
+    only_prompts_of_the_session_wait,
+    cancelling_a_waiting_prompt,
+    cancelling_a_waiting_request,
+    cancelling_a_prompt_that_the_agent_has,
     an_agent_that_never_connects,
-    who_never_connects_is_not_waited_for_again,
-    nor_in_another_run,
+    a_second_session_does_not_wait_again,
+    another_run_does_not_wait_again,
     an_agent_that_connects_late,
-    over_acp_nothing_waits,
+    prompts_do_not_wait_over_acp,
 );
 
 /// Longer than any test takes.
 const FOREVER: &str = "100000";
 
-/// A session `s` whose agent has not connected; prompts wait for `seconds`. Returns the server's entry too.
-fn unconnected(skills: &Skills, seconds: &str) -> (Stage, Value) {
-    let mut stage = Stage::over_http(skills.proxy().flag("--mcp-wait", seconds));
-    let params = stage.new_session("s");
-    (stage, entry(&params))
+/// Opens a session `s` whose agent has not connected. Prompts wait for at most `seconds`. Also returns our server's
+/// entry.
+fn unconnected(skills: &Skills, seconds: &str) -> (Fixture, Value) {
+    let mut fixture = Fixture::over_http(skills.proxy().flag("--mcp-wait", seconds));
+    let params = fixture.new_session("s");
+    (fixture, entry(&params))
 }
 
 /// Sends a prompt. Returns its id.
-fn ask(stage: &mut Stage, session: &str, text: &str) -> Value {
+fn ask(fixture: &mut Fixture, session: &str, text: &str) -> Value {
     let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
-    stage.editor.request("session/prompt", params)
+    fixture.editor.request("session/prompt", params)
 }
 
-/// Ends the turn of the next prompt that the agent receives; returns its blocks.
-fn turn(stage: &mut Stage, id: &Value) -> Vec<Value> {
-    let received = stage.takes();
+/// Ends the turn of the next prompt that the agent receives. Returns its blocks.
+fn turn(fixture: &mut Fixture, id: &Value) -> Vec<Value> {
+    let received = fixture.agent_receives();
     assert_eq!((&received["method"], &received["id"]), (&json!("session/prompt"), id));
-    stage.replies(&received, json!({ "result": { "stopReason": "end_turn" } }));
-    stage.editor.answer(id);
+    fixture.agent_replies(&received, json!({ "result": { "stopReason": "end_turn" } }));
+    fixture.editor.answer(id);
     received["params"]["prompt"].as_array().expect("blocks").clone()
 }
 
 fn the_first_prompt_waits_for_the_tools() {
     let skills = Skills::review();
-    let (mut stage, entry) = unconnected(&skills, FOREVER);
-    let (first, second) = (ask(&mut stage, "s", "one"), ask(&mut stage, "s", "two"));
-    // The agent's orders take the same way: had the prompts passed, they would be there.
-    assert_eq!(stage.received(), Vec::<Value>::new());
-    stage.connect(&entry, MCP_2025);
-    let blocks = turn(&mut stage, &first);
+    let (mut fixture, entry) = unconnected(&skills, FOREVER);
+    let first = ask(&mut fixture, "s", "one");
+    let second = ask(&mut fixture, "s", "two");
+    // Orders for the agent take the same path, so prompts that had passed would have arrived.
+    assert_eq!(fixture.received(), Vec::<Value>::new());
+    fixture.connect(&entry, MCP_2025);
+    let blocks = turn(&mut fixture, &first);
     assert!(blocks.len() == 2 && texts(&blocks)[0].contains("`activate_skill`"), "{blocks:?}");
-    assert_eq!(texts(&turn(&mut stage, &second)), ["two"], "in order, and the catalog once");
-    stage.finish();
+    assert_eq!(texts(&turn(&mut fixture, &second)), ["two"], "in order, and the catalog once");
+    fixture.finish();
 }
 
-fn nobody_else_waits() {
+fn only_prompts_of_the_session_wait() {
     let skills = Skills::review();
-    let (mut stage, _) = unconnected(&skills, FOREVER);
-    let waiting = ask(&mut stage, "s", "one");
-    let other = entry(&stage.new_session("other"));
-    stage.connect(&other, MCP_2025);
-    assert_eq!(stage.prompt("other", "hello").len(), 2);
-    stage.exchange("session/set_mode", json!({ "sessionId": "s", "modeId": "m" }), json!({ "result": {} }));
-    stage.editor.notify("session/cancel", json!({ "sessionId": "s" }));
-    stage.editor.answer(&waiting);
-    stage.finish();
+    let (mut fixture, _) = unconnected(&skills, FOREVER);
+    let waiting = ask(&mut fixture, "s", "one");
+    let other = entry(&fixture.new_session("other"));
+    fixture.connect(&other, MCP_2025);
+    assert_eq!(fixture.prompt("other", "hello").len(), 2);
+    fixture.exchange("session/set_mode", json!({ "sessionId": "s", "modeId": "m" }), json!({ "result": {} }));
+    fixture.editor.notify("session/cancel", json!({ "sessionId": "s" }));
+    fixture.editor.answer(&waiting);
+    fixture.finish();
 }
 
-fn cancelling_a_prompt_that_waits() {
+fn cancelling_a_waiting_prompt() {
     let skills = Skills::review();
-    let (mut stage, entry) = unconnected(&skills, FOREVER);
-    let (first, second) = (ask(&mut stage, "s", "one"), ask(&mut stage, "s", "two"));
-    stage.editor.notify("session/cancel", json!({ "sessionId": "s" }));
+    let (mut fixture, entry) = unconnected(&skills, FOREVER);
+    let first = ask(&mut fixture, "s", "one");
+    let second = ask(&mut fixture, "s", "two");
+    fixture.editor.notify("session/cancel", json!({ "sessionId": "s" }));
     for id in [&first, &second] {
-        assert_eq!(stage.editor.answer(id)["result"], json!({ "stopReason": "cancelled" }));
+        assert_eq!(fixture.editor.answer(id)["result"], json!({ "stopReason": "cancelled" }));
     }
-    assert_eq!(stage.received(), Vec::<Value>::new(), "the agent has never heard of them");
-    stage.connect(&entry, MCP_2025);
-    assert_eq!(stage.prompt("s", "three").len(), 2, "the catalog comes with the next one");
-    stage.finish();
+    assert_eq!(fixture.received(), Vec::<Value>::new(), "the agent did not receive them");
+    fixture.connect(&entry, MCP_2025);
+    assert_eq!(fixture.prompt("s", "three").len(), 2, "the next prompt contains the catalog");
+    fixture.finish();
 }
 
-fn cancelling_a_request_that_waits() {
+fn cancelling_a_waiting_request() {
     let skills = Skills::review();
-    let (mut stage, entry) = unconnected(&skills, FOREVER);
-    let (first, second) = (ask(&mut stage, "s", "one"), ask(&mut stage, "s", "two"));
-    stage.editor.notify("$/cancel_request", json!({ "requestId": first }));
-    assert_eq!(stage.editor.answer(&first)["error"]["code"], -32800);
-    stage.connect(&entry, MCP_2025);
-    assert_eq!(texts(&turn(&mut stage, &second))[1], "two");
-    stage.finish();
+    let (mut fixture, entry) = unconnected(&skills, FOREVER);
+    let first = ask(&mut fixture, "s", "one");
+    let second = ask(&mut fixture, "s", "two");
+    fixture.editor.notify("$/cancel_request", json!({ "requestId": first }));
+    assert_eq!(fixture.editor.answer(&first)["error"]["code"], -32800);
+    fixture.connect(&entry, MCP_2025);
+    assert_eq!(texts(&turn(&mut fixture, &second))[1], "two");
+    fixture.finish();
 }
 
-fn cancelling_what_the_agent_has() {
+fn cancelling_a_prompt_that_the_agent_has() {
     let skills = Skills::review();
-    let (mut stage, entry) = unconnected(&skills, FOREVER);
-    stage.connect(&entry, MCP_2025);
-    let id = ask(&mut stage, "s", "one");
-    let prompt = stage.takes();
+    let (mut fixture, entry) = unconnected(&skills, FOREVER);
+    fixture.connect(&entry, MCP_2025);
+    let id = ask(&mut fixture, "s", "one");
+    let prompt = fixture.agent_receives();
     for (method, params) in
         [("session/cancel", json!({ "sessionId": "s" })), ("$/cancel_request", json!({ "requestId": id }))]
     {
-        stage.editor.notify(method, params.clone());
-        let received = stage.takes();
+        fixture.editor.notify(method, params.clone());
+        let received = fixture.agent_receives();
         assert_eq!((&received["method"], &received["params"]), (&json!(method), &params));
     }
-    stage.replies(&prompt, json!({ "result": { "stopReason": "cancelled" } }));
-    assert_eq!(stage.editor.answer(&id)["result"]["stopReason"], "cancelled");
-    stage.finish();
+    fixture.agent_replies(&prompt, json!({ "result": { "stopReason": "cancelled" } }));
+    assert_eq!(fixture.editor.answer(&id)["result"]["stopReason"], "cancelled");
+    fixture.finish();
 }
 
-/// Without a flag: a moment in the first session, nothing in the next.
-fn who_never_connects_is_not_waited_for_again() {
+/// By default, a prompt waits briefly in the first session and not at all in the next.
+fn a_second_session_does_not_wait_again() {
     let skills = Skills::review();
     let file = skills.path().join("events.jsonl");
-    let mut stage = Stage::over_http(skills.proxy().flag("--events", &file));
+    let mut fixture = Fixture::over_http(skills.proxy().flag("--events", &file));
     for session in ["a", "b"] {
-        stage.new_session(session);
-        assert!(texts(&stage.prompt(session, "hello"))[0].contains("own file tools"));
+        fixture.new_session(session);
+        assert!(texts(&fixture.prompt(session, "hello"))[0].contains("own file tools"));
     }
-    stage.finish();
+    fixture.finish();
     assert_eq!(waited(&file), [300.0, 0.0]);
 }
 
-/// How long prompts waited for nothing, by the record.
+/// Returns the waiting times, in milliseconds, that ended without a connection, according to the event file.
 fn waited(file: &std::path::Path) -> Vec<f64> {
     let events = std::fs::read_to_string(file).expect("a record");
     events
@@ -138,20 +142,22 @@ fn waited(file: &std::path::Path) -> Vec<f64> {
         .collect()
 }
 
-/// With `--state` the next run knows it of the same version, until the agent connects after all.
-fn nor_in_another_run() {
+/// With `--state`, the next run remembers the result for this version of the agent, until the agent does connect.
+fn another_run_does_not_wait_again() {
     let skills = Skills::review();
-    let (file, state) = (skills.path().join("events.jsonl"), skills.path().join("state"));
+    let file = skills.path().join("events.jsonl");
+    let state = skills.path().join("state");
     let run = |version: &str, connects: bool| {
         let proxy = skills.proxy().flag("--events", &file).flag("--state", &state);
         let info = json!({ "name": "agent", "version": version });
-        let mut stage = Stage::introduced(proxy, &json!({ "mcpCapabilities": { "http": true } }), &info);
-        let entry = entry(&stage.new_session("s"));
+        let mut fixture =
+            Fixture::with_agent_info(proxy, &json!({ "mcpCapabilities": { "http": true } }), &info);
+        let entry = entry(&fixture.new_session("s"));
         if connects {
-            stage.connect(&entry, MCP_2025);
+            fixture.connect(&entry, MCP_2025);
         }
-        stage.prompt("s", "hello");
-        stage.finish();
+        fixture.prompt("s", "hello");
+        fixture.finish();
     };
     run("1.0", false);
     assert_eq!(waited(&file), [300.0]);
@@ -170,40 +176,40 @@ fn an_agent_that_never_connects() {
     let config = skills.config();
     let proxy =
         crate::editor::Proxy::new().flag("--config", config).flag("--mcp-wait", "0.05").flag("--log", "info");
-    let mut stage = Stage::over_http(proxy);
-    stage.new_session("s");
-    let blocks = stage.prompt("s", "hello");
+    let mut fixture = Fixture::over_http(proxy);
+    fixture.new_session("s");
+    let blocks = fixture.prompt("s", "hello");
     let text = texts(&blocks)[0];
     let file = skills.dir("review").join("SKILL.md");
     assert!(file.is_absolute() && text.contains(file.to_str().expect("text")), "{text}");
     assert!(text.contains("own file tools") && text.contains("after all"), "{text}");
     assert!(!text.contains("counter"), "a virtual skill has nothing to read: {text}");
-    assert_eq!(texts(&stage.prompt("s", "again")), ["again"]);
-    let log = stage.finish().log;
-    let told = log.iter().filter(|line| line.contains("did not connect")).count();
-    assert_eq!(told, 1, "{log:?}");
+    assert_eq!(texts(&fixture.prompt("s", "again")), ["again"]);
+    let log = fixture.finish().log;
+    let warnings = log.iter().filter(|line| line.contains("did not connect")).count();
+    assert_eq!(warnings, 1, "{log:?}");
 }
 
 fn an_agent_that_connects_late() {
     let skills = Skills::review();
-    let (mut stage, entry) = unconnected(&skills, "0.05");
-    assert_eq!(stage.prompt("s", "hello").len(), 2);
-    let connection = stage.connect(&entry, MCP_2025);
-    let blocks = stage.prompt("s", "again");
+    let (mut fixture, entry) = unconnected(&skills, "0.05");
+    assert_eq!(fixture.prompt("s", "hello").len(), 2);
+    let connection = fixture.connect(&entry, MCP_2025);
+    let blocks = fixture.prompt("s", "again");
     let text = texts(&blocks)[0];
     assert!(text.contains("`activate_skill`") && !text.contains("<available_skills>"), "{text}");
-    assert_eq!(texts(&stage.prompt("s", "and again")), ["and again"], "told once");
-    let (_, failed) = stage.call(&connection, "activate_skill", json!({ "name": "review" }));
+    assert_eq!(texts(&fixture.prompt("s", "and again")), ["and again"], "warnings once");
+    let (_, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
     assert!(!failed);
-    stage.finish();
+    fixture.finish();
 }
 
-fn over_acp_nothing_waits() {
+fn prompts_do_not_wait_over_acp() {
     let skills = Skills::review();
     let proxy = skills.proxy().flag("--mcp-wait", FOREVER);
-    let mut stage = Stage::initialized(proxy, &json!({ "mcpCapabilities": { "acp": true } }));
-    stage.new_session("s");
-    let blocks = stage.prompt("s", "hello");
+    let mut fixture = Fixture::initialized(proxy, &json!({ "mcpCapabilities": { "acp": true } }));
+    fixture.new_session("s");
+    let blocks = fixture.prompt("s", "hello");
     assert!(blocks.len() == 2 && texts(&blocks)[0].contains("`activate_skill`"), "{blocks:?}");
-    stage.finish();
+    fixture.finish();
 }

@@ -1,5 +1,5 @@
-//! What only Windows has: batch files as agents, exit codes of 32 bits, an agent that nobody can ask to end, and programs that
-//! are not what their names say.
+//! Behaviour that is specific to Windows: batch files as agents, 32-bit exit codes, agents that cannot be asked to exit,
+//! and programs that are not what their names suggest.
 
 use std::path::{Path, PathBuf};
 
@@ -8,28 +8,29 @@ use serde_json::{Value, json};
 use crate::{
     agent::SCRIPT,
     editor::{Ended, Proxy},
-    fixtures::Skills,
-    stage::{MCP_2025, Stage, entry},
+    fixture::{Fixture, MCP_2025, entry},
+    skills::Skills,
 };
 
 crate::trials!(
     a_shim_is_found_as_a_shell_finds_it,
     no_argument_of_a_shim_is_a_command,
-    what_no_shim_can_be_given,
+    an_argument_that_a_shim_cannot_take,
     a_conversation_through_a_shim,
     a_shim_whose_proxy_is_killed,
     exit_codes_of_32_bits,
-    an_agent_that_does_not_end,
-    what_runs_a_script,
+    an_agent_that_ignores_the_end_of_its_stdin,
+    the_interpreter_of_a_script,
 );
 
-/// `agent.cmd`, which starts this binary as npm's shims start node, in a directory that is part of PATH.
+/// Writes `agent.cmd`, which starts this binary in the way npm's shims start node, into a directory that is part of
+/// `PATH`.
 fn shim(skills: &Skills) -> PathBuf {
     let this = std::env::current_exe().expect("this program has a path");
     skills.write("bin/agent.cmd", &format!("@ECHO off\r\n\"{}\" %*\r\n", this.display()))
 }
 
-/// A proxy of an agent that plays `script`, to be found as `agent`.
+/// Returns a proxy in whose `PATH` the program `agent` runs `script`.
 fn with_shim(skills: &Skills, script: &str) -> Proxy {
     let shim = shim(skills);
     let old = std::env::var_os("PATH").unwrap_or_default();
@@ -38,7 +39,7 @@ fn with_shim(skills: &Skills, script: &str) -> Proxy {
     Proxy::new().env(SCRIPT, script).env("PATH", &path)
 }
 
-/// Ends the proxy of an agent that says its arguments. Returns them.
+/// Runs a proxy whose agent reports its arguments. Returns them.
 fn arguments(proxy: Proxy) -> Vec<String> {
     let mut editor = proxy.start();
     let said = editor.wait_for("the arguments", |message| message["method"] == "_arguments");
@@ -57,7 +58,7 @@ fn a_shim_is_found_as_a_shell_finds_it() {
     }
 }
 
-/// `BatBadBut`, CVE-2024-24576.
+/// This is `BatBadBut`, CVE-2024-24576.
 fn no_argument_of_a_shim_is_a_command() {
     let skills = Skills::new();
     let made = skills.path().join("made");
@@ -78,7 +79,7 @@ fn no_argument_of_a_shim_is_a_command() {
         assert!(!made.exists(), "{argument} was run");
         assert_eq!(found, [argument]);
     }
-    // Wine's shell expands once more what it put in place of `%*`; that of Windows reads a line once.
+    // Wine's shell expands the text that replaces `%*` once more. Windows expands a line only once.
     if !crate::is_wine() {
         for argument in ["%PATH%", "100 %", "100 %%", "%1"] {
             let found = arguments(with_shim(&skills, "arguments").arg("--").arg("agent").arg(argument));
@@ -87,7 +88,7 @@ fn no_argument_of_a_shim_is_a_command() {
     }
 }
 
-fn what_no_shim_can_be_given() {
+fn an_argument_that_a_shim_cannot_take() {
     let skills = Skills::new();
     let editor = with_shim(&skills, "arguments").arg("--").arg("agent").arg("two\nlines").start();
     let ended = editor.finish();
@@ -98,52 +99,53 @@ fn what_no_shim_can_be_given() {
 
 fn a_conversation_through_a_shim() {
     let skills = Skills::review();
-    let mut stage =
-        Stage::of(with_shim(&skills, "scripted").skill(&skills.dir("review")).arg("--").arg("agent").start());
-    let open = stage.editor.request("_open", json!({}));
-    stage.takes();
-    stage.editor.notify("_agent/exit", json!({ "code": 7 }));
-    let ended = stage.editor.ended();
+    let mut fixture = Fixture::of(
+        with_shim(&skills, "scripted").skill(&skills.dir("review")).arg("--").arg("agent").start(),
+    );
+    let open = fixture.editor.request("_open", json!({}));
+    fixture.agent_receives();
+    fixture.editor.notify("_agent/exit", json!({ "code": 7 }));
+    let ended = fixture.editor.ended();
     assert_eq!(ended.code(), Some(7), "{:?}", ended.log);
     assert!(ended.answer(&open)["error"]["message"].to_string().contains("exited with code 7"));
-    // And one whose editor says nothing at all.
+    // The shim also works if the editor sends nothing.
     let ended = with_shim(&skills, "scripted").arg("--").arg("agent").start().finish();
     assert_eq!(ended.code(), Some(0), "{:?}", ended.log);
 }
 
-/// The shell of the shim, the agent behind it and a child of that: all hold stderr, whose end `ended` waits for.
+/// Three processes hold stderr, whose end `ended` waits for: the shell of the shim, the agent, and a child of the agent.
 fn a_shim_whose_proxy_is_killed() {
     let skills = Skills::new();
-    let mut stage = Stage::of(with_shim(&skills, "scripted").arg("--").arg("agent").start());
-    stage.order("spawn", json!({ "script": "stubborn" })).expect("a child");
-    stage.editor.logged("agent: ready");
-    stage.editor.kill();
-    assert_eq!(stage.editor.ended().code(), Some(1));
+    let mut fixture = Fixture::of(with_shim(&skills, "scripted").arg("--").arg("agent").start());
+    fixture.order("spawn", json!({ "script": "stubborn" })).expect("a child");
+    fixture.editor.wait_for_log("agent: ready");
+    fixture.editor.kill();
+    assert_eq!(fixture.editor.ended().code(), Some(1));
 }
 
 fn exit_codes_of_32_bits() {
     for code in [256, 0x1234_5678, -1, -1_073_741_819] {
-        let mut stage = Stage::new(Proxy::new());
-        stage.editor.notify("_agent/exit", json!({ "code": code }));
-        let ended: Ended = stage.editor.ended();
+        let mut fixture = Fixture::new(Proxy::new());
+        fixture.editor.notify("_agent/exit", json!({ "code": code }));
+        let ended: Ended = fixture.editor.ended();
         assert_eq!((ended.code(), ended.messages), (Some(code), Vec::<Value>::new()), "{:?}", ended.log);
     }
 }
 
-fn an_agent_that_does_not_end() {
-    let mut stage = Stage::new(Proxy::new());
-    stage.order("spawn", json!({ "script": "stubborn" })).expect("a child");
-    stage.editor.logged("agent: ready");
-    // The agent ends with its stdin; its child holds stdout and stderr and does not.
-    stage.finish();
+fn an_agent_that_ignores_the_end_of_its_stdin() {
+    let mut fixture = Fixture::new(Proxy::new());
+    fixture.order("spawn", json!({ "script": "stubborn" })).expect("a child");
+    fixture.editor.wait_for_log("agent: ready");
+    // The agent exits when its stdin ends. Its child holds stdout and stderr and does not exit.
+    fixture.finish();
     let mut editor = Proxy::new().agent("stubborn");
-    editor.logged("agent: ready");
+    editor.wait_for_log("agent: ready");
     editor.close();
-    assert_eq!(editor.ended().code(), Some(1), "it was ended");
+    assert_eq!(editor.ended().code(), Some(1), "the agent was terminated");
 }
 
-/// What is not what its name says is not used, what is missing is named, and what is there runs.
-fn what_runs_a_script() {
+/// Fake interpreters are not used, missing ones are named in the error, and real ones run.
+fn the_interpreter_of_a_script() {
     let skills = Skills::new();
     skills.add("kit", "Does things.", "# Kit");
     for name in ["a.py", "b.sh", "c.ps1"] {
@@ -154,7 +156,7 @@ fn what_runs_a_script() {
     let interpreter = |path: &str| {
         skills.write(path, &format!("@set {SCRIPT}=arguments\r\n@\"{}\" %*\r\n", this.display()))
     };
-    // The alias of the Store, and WSL's launcher.
+    // The alias of the Microsoft Store, and WSL's launcher.
     interpreter("Microsoft/WindowsApps/python.cmd");
     interpreter("Microsoft/WindowsApps/bash.cmd");
     interpreter("System32/bash.cmd");
@@ -167,15 +169,15 @@ fn what_runs_a_script() {
         for variable in ["VIRTUAL_ENV", "ProgramFiles", "ProgramFiles(x86)", "LOCALAPPDATA"] {
             proxy = proxy.env(variable, skills.dir("nothing"));
         }
-        let mut stage = Stage::over_http(proxy);
-        let params = stage.new_session("s");
-        let connection = stage.connect(&entry(&params), MCP_2025);
+        let mut fixture = Fixture::over_http(proxy);
+        let params = fixture.new_session("s");
+        let connection = fixture.connect(&entry(&params), MCP_2025);
         let arguments =
             json!({ "skill": "kit", "script": format!("scripts/{script}"), "args": ["one", "two words"] });
         let call =
             json!({ "connection": connection.number, "tool": "run_skill_script", "arguments": arguments });
-        let mut result = stage.order("call", call).expect("a result");
-        stage.finish();
+        let mut result = fixture.order("call", call).expect("a result");
+        fixture.finish();
         result["structuredContent"].take()
     };
     let impostors = ["Microsoft/WindowsApps", "System32"];
@@ -194,9 +196,14 @@ fn what_runs_a_script() {
     for (script, options) in [("a.py", &["-3"][..]), ("b.sh", &[]), ("c.ps1", &powershell)] {
         let result = run(&[&impostors[..], &["real"]].concat(), script);
         let said: Value = serde_json::from_str(result["stdout"].as_str().expect("text")).expect("JSON");
-        let said: Vec<&str> =
-            said["params"].as_array().expect("a list").iter().map(|it| it.as_str().expect("text")).collect();
-        let (path, rest) = (said[options.len()], &said[options.len() + 1..]);
+        let said: Vec<&str> = said["params"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|text| text.as_str().expect("text"))
+            .collect();
+        let path = said[options.len()];
+        let rest = &said[options.len() + 1..];
         assert_eq!((&said[..options.len()], rest), (options, &["one", "two words"][..]), "{said:?}");
         assert!(path.ends_with(&format!(r"\scripts\{script}")) && !path.contains('/'), "{path}");
     }

@@ -1,4 +1,4 @@
-//! Bytes: what nobody changes arrives as it was sent, in both directions.
+//! Messages that the proxy does not change pass byte for byte, in both directions.
 
 use std::{fs, io::Write, thread};
 
@@ -8,39 +8,41 @@ use serde_json::{Value, json};
 use crate::{
     agent,
     editor::Proxy,
-    fixtures::Skills,
-    stage::{Stage, cwd},
+    fixture::{Fixture, cwd},
+    skills::Skills,
 };
 
 crate::trials!(
-    odd_messages_pass,
-    random_lines_pass,
-    junk_of_the_agents_does_not,
-    a_last_line_without_line_break,
+    unusual_messages_pass_unchanged,
+    random_lines_pass_unchanged,
+    other_output_of_the_agent_is_dropped,
+    a_last_line_without_a_line_break,
     huge_lines,
     only_our_entry_is_added,
     only_the_catalog_is_added,
-    ids_of_every_kind,
-    ids_of_the_two_sides_are_apart,
+    ids_of_any_type,
+    both_sides_may_use_the_same_id,
 );
 
-/// What went through a proxy.
-pub(crate) struct Taped {
-    /// What the agent received.
-    pub(crate) heard: Vec<u8>,
-    /// What the editor received.
-    pub(crate) read: Vec<u8>,
+/// The bytes that passed through a proxy.
+pub(crate) struct Transcript {
+    /// The bytes that the agent received.
+    pub(crate) agent_received: Vec<u8>,
+    /// The bytes that the editor received.
+    pub(crate) editor_received: Vec<u8>,
     log: String,
 }
 
-/// Has the editor send `sent` and the agent `said`, both at once. `lines` is how many lines of the agent's the editor
-/// waits for before it leaves.
-pub(crate) fn tape(proxy: Proxy, sent: &[u8], said: &[u8], lines: usize) -> Taped {
+/// Makes the editor send `sent` and the agent send `said`, both at once. The editor waits for `lines` lines of the agent
+/// before it closes its end.
+pub(crate) fn relay(proxy: Proxy, sent: &[u8], said: &[u8], lines: usize) -> Transcript {
     let dir = tempfile::tempdir().expect("a directory");
-    let (says, hears) = (dir.path().join("says"), dir.path().join("hears"));
+    let says = dir.path().join("says");
+    let hears = dir.path().join("hears");
     fs::write(&says, said).expect("a file");
-    let mut editor = proxy.env(agent::SAYS, &says).env(agent::HEARS, &hears).agent("tape");
-    let (mut stdin, sent) = (editor.take_stdin(), sent.to_vec());
+    let mut editor = proxy.env(agent::OUTPUT_FILE, &says).env(agent::INPUT_FILE, &hears).agent("tape");
+    let mut stdin = editor.take_stdin();
+    let sent = sent.to_vec();
     let writer = thread::spawn(move || {
         stdin.write_all(&sent).expect("the proxy reads");
         stdin
@@ -55,17 +57,21 @@ pub(crate) fn tape(proxy: Proxy, sent: &[u8], said: &[u8], lines: usize) -> Tape
     }
     let ended = editor.ended();
     assert_eq!(ended.code(), Some(0), "{:#?}", ended.log);
-    Taped { heard: fs::read(hears).expect("the agent heard something"), read, log: ended.log.join("\n") }
+    Transcript {
+        agent_received: fs::read(hears).expect("the agent has written its input"),
+        editor_received: read,
+        log: ended.log.join("\n"),
+    }
 }
 
-/// Fails when `read` is more than `said` and answers of the proxy's own to requests that nobody answered.
+/// Fails unless `read` is `said`, followed only by the proxy's error responses to requests that the agent did not answer.
 pub(crate) fn assert_read(read: &[u8], said: &[u8]) {
     let same = read.len() >= said.len() && read[..said.len()] == *said;
     assert!(same, "said: {}\nread: {}", shown(said), shown(read));
     for line in read[said.len()..].split_inclusive(|&byte| byte == b'\n') {
         let message: Value = serde_json::from_slice(line).unwrap_or_default();
         let text = message["error"]["message"].as_str().unwrap_or_default();
-        assert!(text.starts_with("the agent exited"), "a line of nobody's: {}", shown(line));
+        assert!(text.starts_with("the agent exited"), "an unexpected line: {}", shown(line));
     }
 }
 
@@ -73,7 +79,7 @@ fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(2000)]).into_owned()
 }
 
-/// Messages that no schema knows, or that nobody should send.
+/// Messages that are in no schema, or that a peer should not send.
 const ODD: &[&[u8]] = &[
     b"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"Parse error\"}}\n",
     b"{\"jsonrpc\":\"2.0\",\"method\":\"_x/y\",\"params\":{\"n\":1.0000000000000000000000001,\"e\":1E+2,\"z\":-0}}\r\n",
@@ -95,20 +101,20 @@ const ODD: &[&[u8]] = &[
     b"{\"jsonrpc\":\"2.0\",\"id\":-1,\"method\":\"session/set_mode\",\"params\":{\"sessionId\":\"s\",\"modeId\":\"m\"},\"extra\":true}\n",
 ];
 
-fn odd_messages_pass() {
+fn unusual_messages_pass_unchanged() {
     let skills = Skills::review();
     let all = ODD.concat();
-    // Only the client may send what is no JSON at all: that is for the agent to judge.
+    // Only the client may send lines that are not JSON. The agent has to judge them.
     let sent = [&all[..], b"no JSON\n\n \r\n\"text\"\n{broken}\n\xff\n"].concat();
     for proxy in [Proxy::new(), skills.proxy()] {
-        let taped = tape(proxy, &sent, &all, ODD.len());
-        assert_eq!(shown(&taped.heard), shown(&sent));
-        assert!(taped.heard == sent, "other bytes");
-        assert_read(&taped.read, &all);
+        let transcript = relay(proxy, &sent, &all, ODD.len());
+        assert_eq!(shown(&transcript.agent_received), shown(&sent));
+        assert!(transcript.agent_received == sent, "other bytes");
+        assert_read(&transcript.editor_received, &all);
     }
 }
 
-/// JSON with the words of the protocol in all the wrong places.
+/// Generates JSON with the words of the protocol in all the wrong places.
 fn any_json() -> impl Strategy<Value = Value> {
     const WORDS: [&str; 18] = [
         "jsonrpc",
@@ -148,7 +154,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A line with an object in it.
+/// Generates a line that contains an object.
 fn any_line() -> impl Strategy<Value = String> {
     let space = prop::sample::select(&["", " ", "\t ", "   "][..]);
     let end = prop::sample::select(&["\n", "\r\n", " \n"][..]);
@@ -160,23 +166,24 @@ fn any_line() -> impl Strategy<Value = String> {
 }
 
 /// Without skills, relaying is byte-identical.
-fn random_lines_pass() {
+fn random_lines_pass_unchanged() {
     let lines = || prop::collection::vec(any_line(), 1..60);
     let mut runner =
         TestRunner::new(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() });
     let outcome = runner.run(&(lines(), lines()), |(sent, said)| {
         let count = said.len();
-        let (sent, said) = (sent.concat(), said.concat());
-        let taped = tape(Proxy::new(), sent.as_bytes(), said.as_bytes(), count);
-        prop_assert_eq!(shown(&taped.heard), shown(sent.as_bytes()));
-        prop_assert!(taped.heard == sent.as_bytes());
-        assert_read(&taped.read, said.as_bytes());
+        let sent = sent.concat();
+        let said = said.concat();
+        let transcript = relay(Proxy::new(), sent.as_bytes(), said.as_bytes(), count);
+        prop_assert_eq!(shown(&transcript.agent_received), shown(sent.as_bytes()));
+        prop_assert!(transcript.agent_received == sent.as_bytes());
+        assert_read(&transcript.editor_received, said.as_bytes());
         Ok(())
     });
     outcome.unwrap_or_else(|error| panic!("{error}"));
 }
 
-fn junk_of_the_agents_does_not() {
+fn other_output_of_the_agent_is_dropped() {
     let good = [ODD[0], ODD[1], ODD[3]];
     let junk: &[&[u8]] = &[
         b"Listening on port 3000\n",
@@ -192,25 +199,25 @@ fn junk_of_the_agents_does_not() {
     ];
     let said: Vec<&[u8]> =
         junk[..4].iter().chain(&good[..2]).chain(&junk[4..]).chain(&good[2..]).copied().collect();
-    let taped = tape(Proxy::new().flag("--log", "info"), b"", &said.concat(), good.len());
-    assert_read(&taped.read, &good.concat());
+    let transcript = relay(Proxy::new().flag("--log", "info"), b"", &said.concat(), good.len());
+    assert_read(&transcript.editor_received, &good.concat());
     for words in ["Listening on port 3000", "npx some-agent", "{junk}"] {
-        assert!(taped.log.contains(words), "{words} is not in {}", taped.log);
+        assert!(transcript.log.contains(words), "{words} is not in {}", transcript.log);
     }
     assert_eq!(
-        taped.log.matches("is not a message").count(),
+        transcript.log.matches("is not a message").count(),
         junk.len() - 2,
-        "empty lines are no news: {}",
-        taped.log
+        "empty lines are not logged: {}",
+        transcript.log
     );
 }
 
-fn a_last_line_without_line_break() {
+fn a_last_line_without_a_line_break() {
     let line = br#"{"jsonrpc":"2.0","method":"_last","params":{}}"#;
     let both = [ODD[1], line].concat();
-    let taped = tape(Proxy::new(), &both, &both, 1);
-    assert_eq!(shown(&taped.heard), shown(&both));
-    assert_eq!(shown(&taped.read), shown(&both));
+    let transcript = relay(Proxy::new(), &both, &both, 1);
+    assert_eq!(shown(&transcript.agent_received), shown(&both));
+    assert_eq!(shown(&transcript.editor_received), shown(&both));
 }
 
 fn huge_lines() {
@@ -221,14 +228,15 @@ fn huge_lines() {
     let other = r#"{"jsonrpc":"2.0","method":"_huge","params":{"a":{"b":""#;
     for front in [update, other] {
         let line = line(front);
-        let taped = tape(skills.proxy(), &line, &line, 1);
-        assert!(taped.heard == line && taped.read == line, "other bytes");
+        let transcript = relay(skills.proxy(), &line, &line, 1);
+        assert!(transcript.agent_received == line && transcript.editor_received == line, "other bytes");
     }
 }
 
-/// Fails unless `after` is `before` with one piece put in; returns the piece.
+/// Fails unless `after` is `before` with a single insertion. Returns the inserted text.
 fn inserted<'a>(before: &str, after: &'a str) -> &'a str {
-    let (from, to) = (before.as_bytes(), after.as_bytes());
+    let from = before.as_bytes();
+    let to = after.as_bytes();
     let front = from.iter().zip(to).take_while(|(a, b)| a == b).count();
     let back = from[front..].iter().rev().zip(to.iter().rev()).take_while(|(a, b)| a == b).count();
     assert_eq!(front + back, from.len(), "more than one insertion:\n{before}\n{after}");
@@ -237,7 +245,7 @@ fn inserted<'a>(before: &str, after: &'a str) -> &'a str {
 
 fn only_our_entry_is_added() {
     let skills = Skills::review();
-    let mut stage = Stage::over_http(skills.proxy());
+    let mut fixture = Fixture::over_http(skills.proxy());
     for (servers, comma) in [
         (
             r#"[ { "name" : "mine", "command":"\/bin\/true","args":[ ],"env":[] , "x":1.50 }, {"type":"http","name":"acp","url":"http://x","headers":[]}]"#,
@@ -250,35 +258,35 @@ fn only_our_entry_is_added() {
             "{{\"jsonrpc\": \"2.0\",\"id\":\"n\" , \"method\":\"session/new\",\"params\":{{ \"_meta\":{{\"k\":[1e3]}},\"cwd\":{:?},\"mcpServers\":{servers} , \"unknown\":null}}}}\r\n",
             cwd()
         );
-        stage.editor.write(line.as_bytes());
-        let received = stage.line();
+        fixture.editor.write(line.as_bytes());
+        let received = fixture.line();
         let piece = inserted(&line, &received);
         let entry: Value = serde_json::from_str(piece.trim_start_matches(',')).expect("an entry");
         assert_eq!((&entry["name"], piece.starts_with(',')), (&json!("acp-skills"), comma), "{piece}");
-        stage.says_lines(&[r#"{"jsonrpc":"2.0","id":"n","result":{"sessionId":"s","models":{"a":1}}}"#]);
-        assert_eq!(stage.editor.answer(&json!("n"))["result"]["models"], json!({ "a": 1 }));
+        fixture.agent_writes(&[r#"{"jsonrpc":"2.0","id":"n","result":{"sessionId":"s","models":{"a":1}}}"#]);
+        assert_eq!(fixture.editor.answer(&json!("n"))["result"]["models"], json!({ "a": 1 }));
     }
-    stage.finish();
+    fixture.finish();
 }
 
 fn only_the_catalog_is_added() {
     let skills = Skills::review();
-    let mut stage = Stage::over_http(skills.proxy().flag("--mcp", "off"));
-    stage.new_session("s");
+    let mut fixture = Fixture::over_http(skills.proxy().flag("--mcp", "off"));
+    fixture.new_session("s");
     let line = "{ \"id\":9,\"method\":\"session/prompt\",\"params\":{\"prompt\": [ {\"text\":\"h\\u0069\",\"type\":\"text\"} , {\"type\":\"image\",\"data\":\"AAAA\"}],\"sessionId\":\"s\",\"messageId\":null},\"jsonrpc\":\"2.0\"}\n";
-    stage.editor.write(line.as_bytes());
-    let received = stage.line();
+    fixture.editor.write(line.as_bytes());
+    let received = fixture.line();
     let piece = inserted(line, &received);
     let block: Value = serde_json::from_str(piece.trim().trim_end_matches(',')).expect("a block");
     assert!(block["text"].as_str().is_some_and(|text| text.contains("available_skills")), "{piece}");
-    stage.says_lines(&[r#"{"jsonrpc":"2.0","id":9,"result":{}}"#]);
-    stage.editor.answer(&json!(9));
-    stage.finish();
+    fixture.agent_writes(&[r#"{"jsonrpc":"2.0","id":9,"result":{}}"#]);
+    fixture.editor.answer(&json!(9));
+    fixture.finish();
 }
 
-fn ids_of_every_kind() {
+fn ids_of_any_type() {
     let skills = Skills::review();
-    let mut stage = Stage::over_http(skills.proxy().flag("--mcp", "off"));
+    let mut fixture = Fixture::over_http(skills.proxy().flag("--mcp", "off"));
     let ids = [
         r#""text""#,
         "-1",
@@ -292,38 +300,38 @@ fn ids_of_every_kind() {
     ];
     for (number, id) in ids.into_iter().enumerate() {
         let params = json!({ "cwd": "/", "mcpServers": [] });
-        stage.editor.write(
+        fixture.editor.write(
             format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/new\",\"params\":{params}}}\n")
                 .as_bytes(),
         );
-        assert!(stage.line().contains(&format!("\"id\":{id},")), "{id}");
+        assert!(fixture.line().contains(&format!("\"id\":{id},")), "{id}");
         let session = format!("s{number}");
         let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"sessionId":"{session}"}}}}"#);
-        stage.says_lines(&[&line]);
-        stage.editor.wait_for(id, |message| message["result"]["sessionId"] == session);
-        assert_eq!(stage.prompt(&session, "hello").len(), 2, "the answer to {id} was understood");
+        fixture.agent_writes(&[&line]);
+        fixture.editor.wait_for(id, |message| message["result"]["sessionId"] == session);
+        assert_eq!(fixture.prompt(&session, "hello").len(), 2, "the answer to {id} was understood");
     }
-    stage.finish();
+    fixture.finish();
 }
 
-fn ids_of_the_two_sides_are_apart() {
+fn both_sides_may_use_the_same_id() {
     let skills = Skills::review();
-    let mut stage = Stage::over_http(skills.proxy().flag("--mcp", "off"));
-    let id = stage.editor.request("session/new", json!({ "cwd": "/", "mcpServers": [] }));
-    let request = stage.takes();
-    // The agent asks something first, under the same id.
+    let mut fixture = Fixture::over_http(skills.proxy().flag("--mcp", "off"));
+    let id = fixture.editor.request("session/new", json!({ "cwd": "/", "mcpServers": [] }));
+    let request = fixture.agent_receives();
+    // The agent first sends a request with the same id.
     let question =
         json!({ "jsonrpc": "2.0", "id": id, "method": "fs/read_text_file", "params": { "path": "/x" } });
-    stage.says(&question);
+    fixture.agent_sends(&question);
     assert_eq!(
-        stage.editor.wait_for("the question", |message| message["method"] == question["method"]),
+        fixture.editor.wait_for("the question", |message| message["method"] == question["method"]),
         question
     );
     let refusal = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32603, "message": "no" } });
-    stage.editor.send(&refusal);
-    assert_eq!(stage.takes(), refusal);
-    stage.replies(&request, json!({ "result": { "sessionId": "s" } }));
-    assert_eq!(stage.editor.answer(&id)["result"]["sessionId"], "s");
-    assert_eq!(stage.prompt("s", "hello").len(), 2);
-    stage.finish();
+    fixture.editor.send(&refusal);
+    assert_eq!(fixture.agent_receives(), refusal);
+    fixture.agent_replies(&request, json!({ "result": { "sessionId": "s" } }));
+    assert_eq!(fixture.editor.answer(&id)["result"]["sessionId"], "s");
+    assert_eq!(fixture.prompt("s", "hello").len(), 2);
+    fixture.finish();
 }

@@ -1,7 +1,7 @@
-//! What clients send: `recordings/clients`, each named after its client.
+//! Replays `recordings/clients`, in which each file is named after its client.
 //!
-//! CodeCompanion sends a text for each file that is shared, and an empty prompt for an empty message; toad and acpx send what
-//! was typed and the files behind or before it; Emacs cuts what was typed where a file is mentioned.
+//! CodeCompanion sends a text block for each shared file, and an empty prompt for an empty message. toad and acpx send the user's
+//! text with the files after or before it. Emacs splits the user's text where it mentions a file.
 
 use acp_skills_intercept::{CatalogIn, McpMode};
 use expect_test::expect;
@@ -13,9 +13,9 @@ use super::{
     recording::{Recording, Side, recordings},
 };
 
-/// No command in them is one of ours, but for `/skills`, which the agent never hears of.
+/// The only command of ours in these recordings is `/skills`, which the proxy answers itself.
 #[test]
-fn clients_and_agents_see_the_same() {
+fn clients_and_agents_receive_the_same_bytes() {
     let recordings = recordings("clients");
     assert_eq!(recordings.len(), 4);
     for recording in &recordings {
@@ -27,10 +27,10 @@ fn clients_and_agents_see_the_same() {
     }
 }
 
-/// A recording without the turns that were asked for with `/skills`.
+/// Removes the turns of `/skills` from a recording.
 fn without_skills_command(recording: &Recording) -> Recording {
     let mut asked = None;
-    let is_others = move |(_, line): &&(Side, String)| {
+    let is_kept = move |(_, line): &&(Side, String)| {
         let message: Value = serde_json::from_str(line).unwrap();
         if message["params"]["prompt"][0]["text"] == "/skills" {
             asked = Some(message["id"].clone());
@@ -42,13 +42,13 @@ fn without_skills_command(recording: &Recording) -> Recording {
         }
         !is_ours
     };
-    let lines = recording.lines.iter().filter(is_others).cloned().collect();
+    let lines = recording.lines.iter().filter(is_kept).cloned().collect();
     Recording { name: recording.name.clone(), lines }
 }
 
-/// With a skill named `demo`: the command becomes a block of ours in its own place, and all other blocks stay as they are.
+/// With a skill named `demo`, the command is replaced with a block of ours, and all other blocks stay the same.
 #[test]
-fn a_command_is_found_where_clients_put_it() {
+fn a_command_is_found_in_the_blocks_of_each_client() {
     let mut shown = String::new();
     for recording in &recordings("clients") {
         let policy = policy(McpMode::Auto, CatalogIn::Off);
@@ -64,18 +64,19 @@ fn a_command_is_found_where_clients_put_it() {
                 continue;
             }
             let [sent] = &seen.to_agent[..] else {
-                // Answered by us.
+                // The proxy has answered the prompt.
                 let last: Value = serde_json::from_str(seen.to_client.last().unwrap()).unwrap();
                 assert_eq!(last["id"], message["id"]);
                 shown.extend(["  ", &blocks(&message), " -> answered\n"]);
                 continue;
             };
             let sent: Value = serde_json::from_str(sent).unwrap();
-            let (before, after) = (blocks(&message), blocks(&sent));
+            let before = blocks(&message);
+            let after = blocks(&sent);
             let after = if before == after { "the same".to_owned() } else { after };
             shown.extend(["  ", &before, " -> ", &after, "\n"]);
-            // Whatever is no text is as it was.
-            assert_eq!(others(&sent), others(&message));
+            // Blocks other than text stay the same.
+            assert_eq!(non_text_blocks(&sent), non_text_blocks(&message));
         }
     }
     expect![[r#"
@@ -119,12 +120,12 @@ fn prompt(message: &Value) -> &[Value] {
     message["params"]["prompt"].as_array().unwrap()
 }
 
-/// The blocks that hold no text.
-fn others(message: &Value) -> Vec<&Value> {
+/// Returns the blocks that aren't text.
+fn non_text_blocks(message: &Value) -> Vec<&Value> {
     prompt(message).iter().filter(|block| block["type"] != "text").collect()
 }
 
-/// The blocks of a prompt, for people.
+/// Formats the blocks of a prompt for the expectation.
 fn blocks(message: &Value) -> String {
     let blocks = prompt(message).iter().map(|block| match block["type"].as_str().unwrap() {
         "text" => match block["text"].as_str().unwrap() {

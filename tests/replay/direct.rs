@@ -1,5 +1,5 @@
-//! Conversations that were had without a proxy: with one in between, each side must see the same bytes, but for what the proxy
-//! declares to add.
+//! Replays conversations that were recorded without the proxy. With the proxy, both sides must receive the same bytes, except for
+//! the documented additions.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use super::{
 };
 
 #[test]
-fn each_side_sees_the_same_but_for_what_is_declared() {
+fn both_sides_receive_the_same_bytes_except_for_documented_additions() {
     let recordings = recordings("direct");
     assert!(recordings.len() >= 5, "{} recordings", recordings.len());
     for recording in &recordings {
@@ -27,9 +27,9 @@ fn each_side_sees_the_same_but_for_what_is_declared() {
 }
 
 #[test]
-fn of_every_message_that_there_is() {
+fn every_message_of_the_schema_is_forwarded_unchanged() {
     for counts in generated::counts() {
-        assert!(counts.iter().all(|&count| count > 0), "the schema is read wrongly: {counts:?}");
+        assert!(counts.iter().all(|&count| count > 0), "the schema has no messages of some kind: {counts:?}");
     }
     for conversation in generated::conversations(0..4) {
         for mcp in [McpMode::Auto, McpMode::Stdio, McpMode::Off] {
@@ -40,7 +40,7 @@ fn of_every_message_that_there_is() {
     }
 }
 
-/// Plays a recording and compares every line of both sides.
+/// Replays a recording and compares every line that both sides receive.
 pub(super) fn differential(recording: &Recording, policy: Policy) {
     let case = format!("{} {:?} {:?}", recording.name, policy.mcp, policy.catalog_in);
     let mut proxy = Proxy::new(&policy, "review");
@@ -59,7 +59,7 @@ pub(super) fn differential(recording: &Recording, policy: Policy) {
             Side::Agent => (seen.to_client, seen.to_agent),
         };
         assert!(other.is_empty(), "{case}: {other:?}");
-        // Behind the answer that opens a session comes the menu of an agent that listed its commands before it.
+        // If the agent lists its commands before the answer that opens the session, our menu follows that answer.
         let (same, menus): (Vec<_>, Vec<_>) =
             same.into_iter().partition(|same| same == line || !is_menu_of_ours(same, line));
         assert!(
@@ -70,47 +70,48 @@ pub(super) fn differential(recording: &Recording, policy: Policy) {
         let restored = match side {
             Side::Client => expected.without_ours(&message, same, &policy),
             Side::Agent => {
-                expected.hear(&message);
+                expected.observe(&message);
                 without_our_commands(line, same)
             }
         };
         added += usize::from(same != line);
         assert_eq!(&restored, line, "{case}");
     }
-    let nothing = policy.mcp == McpMode::Off && policy.catalog_in == CatalogIn::Off;
-    assert!(added > 0 || nothing, "{case}: nothing was added anywhere");
+    let adds_nothing = policy.mcp == McpMode::Off && policy.catalog_in == CatalogIn::Off;
+    assert!(added > 0 || adds_nothing, "{case}: the proxy added nothing");
 }
 
-/// What is to be added where, worked out from the conversation alone.
+/// The expected additions, derived from the conversation alone.
 #[derive(Default)]
 struct Expected {
     takes_system_prompt: bool,
-    /// Sessions whose model knows the catalog.
-    told: HashSet<String>,
-    /// Requests to fork a session whose model knows the catalog, by id.
+    /// Sessions whose model has received the catalog.
+    informed: HashSet<String>,
+    /// The ids of requests to fork a session whose model has received the catalog.
     forks: Vec<Value>,
 }
 
 impl Expected {
-    /// Learns from what the agent says.
-    fn hear(&mut self, message: &Value) {
-        // Where the two versions of the protocol have it.
+    /// Updates the state from a message of the agent.
+    fn observe(&mut self, message: &Value) {
+        // The two versions of the protocol have the capability at different paths.
         let v1 = "/result/agentCapabilities/sessionCapabilities/systemPrompt";
         let v2 = "/result/capabilities/session/systemPrompt";
         let marker = message.pointer(v1).or_else(|| message.pointer(v2));
         self.takes_system_prompt |= marker.is_some_and(Value::is_object);
         if self.forks.contains(&message["id"]) {
-            self.told.extend(message["result"]["sessionId"].as_str().map(str::to_owned));
+            self.informed.extend(message["result"]["sessionId"].as_str().map(str::to_owned));
         }
     }
 
-    /// `sent` without what the proxy is to add to `message`; fails when it is not there.
+    /// Removes the expected additions to `message` from `sent`. Panics if one is missing.
     fn without_ours(&mut self, message: &Value, sent: &str, policy: &Policy) -> String {
         let in_system = self.takes_system_prompt && policy.catalog_in == CatalogIn::Auto;
         match message["method"].as_str() {
             Some("session/new" | "session/load" | "session/resume" | "session/fork") => {
                 let parent = message["params"]["sessionId"].as_str();
-                if message["method"] == "session/fork" && parent.is_some_and(|id| self.told.contains(id)) {
+                if message["method"] == "session/fork" && parent.is_some_and(|id| self.informed.contains(id))
+                {
                     self.forks.push(message["id"].clone());
                 }
                 let mut sent = sent.to_owned();
@@ -120,7 +121,7 @@ impl Expected {
                     let theirs = message["params"].get("mcpServers").map(|theirs| theirs.as_array().unwrap());
                     assert_eq!(servers.len(), theirs.map_or(0, Vec::len) + 1);
                     let ours = servers.last().unwrap();
-                    // Hermes is given another name for each session.
+                    // Hermes gets a different name for each session.
                     let name = ours["name"].as_str().unwrap();
                     assert!(name == "acp-skills" || name.starts_with("acp-skills-"), "{name}");
                     sent = match theirs {
@@ -135,13 +136,13 @@ impl Expected {
                     assert_is_catalog(block);
                     sent = without(&sent, &format!("\"systemPrompt\":{ours}"), true);
                 }
-                // Claude's adapter is told that our reading tools need no permission.
+                // For Claude's adapter, we allow our read-only tools without asking for permission.
                 if message["params"].get("_meta").is_none()
                     && let Some(ours) = edited["params"].get("_meta")
                 {
                     let tools = &ours["claudeCode"]["options"]["allowedTools"];
-                    let ours_alone = json!({ "claudeCode": { "options": { "allowedTools": tools } } });
-                    assert_eq!(ours, &ours_alone);
+                    let only_ours = json!({ "claudeCode": { "options": { "allowedTools": tools } } });
+                    assert_eq!(ours, &only_ours);
                     let tools = tools.as_array().unwrap().iter();
                     assert!(tools.clone().count() == 3 && tools.clone().all(is_ours), "{ours}");
                     sent = without(&sent, &format!("\"_meta\":{ours}"), true);
@@ -154,13 +155,13 @@ impl Expected {
                 let mut texts = blocks.iter().filter_map(|block| block["text"].as_str());
                 let is_command = texts.any(|text| text.trim_start().starts_with(['/', '$']));
                 let is_due = policy.catalog_in != CatalogIn::Off && !in_system && !is_command;
-                if !is_due || !self.told.insert(session.to_owned()) {
+                if !is_due || !self.informed.insert(session.to_owned()) {
                     return sent.to_owned();
                 }
                 let edited: Value = serde_json::from_str(sent).unwrap();
                 let prompt = edited["params"]["prompt"].as_array().unwrap();
                 assert_eq!(prompt.len(), blocks.len() + 1);
-                // Behind the user's blocks, for agents that show a model how prompts begin.
+                // The catalog follows the user's blocks for agents that show a model the beginning of a prompt.
                 if !blocks.is_empty() && prompt[..blocks.len()] == blocks[..] {
                     assert_is_catalog(&prompt[blocks.len()]);
                     return without(sent, &prompt[blocks.len()].to_string(), true);

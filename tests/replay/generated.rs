@@ -1,8 +1,8 @@
-//! Conversations that nobody had: every message of the schema, made from the SDK's types by their JSON Schema, in both versions
-//! of the protocol.
+//! Generates conversations with every message of the schema, in both versions of the protocol, from the JSON Schema of the SDK's
+//! types.
 //!
-//! What is made is valid: it is read as the type that it was made from. Some of it is then tied together so that it is a
-//! conversation: ids, sessions, ends of turns.
+//! Each generated message is valid: the SDK can deserialize it. Some values, such as ids, sessions and stop reasons, are then
+//! replaced so that the messages form a conversation.
 
 use std::collections::BTreeSet;
 
@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 
 use super::recording::{Recording, Side};
 
-/// How deep the optional parts of a message go.
+/// The maximum depth of optional parts of a message.
 const MAX_DEPTH: usize = 5;
-/// How often each message comes in a conversation.
+/// The number of occurrences of each message in a conversation.
 const ROUNDS: usize = 3;
 const TEXTS: [&str; 8] = [
     "",
@@ -33,22 +33,22 @@ fn choose<'a, T>(numbers: &mut Rng, of: &'a [T]) -> &'a T {
     &of[numbers.usize(..of.len())]
 }
 
-/// All messages of one kind, for example all requests of a client's.
+/// All messages of one kind, for example all requests of clients.
 struct Family {
     schema: Value,
-    /// Whether a value is one of them, as the SDK reads it.
-    reads: fn(Value) -> Result<(), serde_json::Error>,
+    /// Deserializes a value as one of the messages with the SDK.
+    deserialize: fn(Value) -> Result<(), serde_json::Error>,
 }
 
 impl Family {
     fn of<T: JsonSchema + DeserializeOwned>() -> Self {
         Self {
             schema: schema_for!(T).to_value(),
-            reads: |value| serde_json::from_value::<T>(value).map(drop),
+            deserialize: |value| serde_json::from_value::<T>(value).map(|_| ()),
         }
     }
 
-    /// The methods, and the schema of each.
+    /// Returns the methods with their schemas.
     fn members(&self) -> Vec<(String, &Value)> {
         let variants = self.schema["anyOf"].as_array().expect("a choice").iter();
         let resolved = variants.filter_map(|variant| {
@@ -56,20 +56,20 @@ impl Family {
             let reference = all.unwrap_or(variant)["$ref"].as_str()?;
             self.schema.pointer(reference.strip_prefix('#')?)
         });
-        // Messages of extensions have no method of their own.
-        resolved.filter_map(|it| Some((it["x-method"].as_str()?.to_owned(), it))).collect()
+        // Extension messages have no fixed method.
+        resolved.filter_map(|schema| Some((schema["x-method"].as_str()?.to_owned(), schema))).collect()
     }
 
     fn make(&self, numbers: &mut Rng, method: &str) -> Value {
         let members = self.members();
         let schema = members.iter().find(|(name, _)| name == method);
-        let (_, schema) = schema.unwrap_or_else(|| panic!("nothing for {method}"));
+        let (_, schema) = schema.unwrap_or_else(|| panic!("no schema for {method}"));
         let value = self.value(numbers, schema, 0);
-        (self.reads)(value.clone()).unwrap_or_else(|error| panic!("{method}: {error} in {value}"));
+        (self.deserialize)(value.clone()).unwrap_or_else(|error| panic!("{method}: {error} in {value}"));
         value
     }
 
-    /// A value of a schema.
+    /// Generates a value of a schema.
     fn value(&self, numbers: &mut Rng, schema: &Value, depth: usize) -> Value {
         if let Some(value) = schema.get("const") {
             return value.clone();
@@ -85,8 +85,8 @@ impl Family {
         }
         for choice in ["anyOf", "oneOf"] {
             if let Some(options) = schema[choice].as_array() {
-                let nothing = options.iter().find(|it| it["type"] == "null" && depth >= MAX_DEPTH);
-                let option = nothing.unwrap_or_else(|| choose(numbers, options));
+                let null = options.iter().find(|option| option["type"] == "null" && depth >= MAX_DEPTH);
+                let option = null.unwrap_or_else(|| choose(numbers, options));
                 parts.push(self.value(numbers, option, depth));
             }
         }
@@ -104,14 +104,14 @@ impl Family {
         Value::Object(all.collect())
     }
 
-    /// A value of a schema that says its type.
+    /// Generates a value of a schema with a type.
     fn plain(&self, numbers: &mut Rng, schema: &Value, depth: usize) -> Value {
         let kind = match &schema["type"] {
             Value::Array(kinds) if depth >= MAX_DEPTH && kinds.contains(&json!("null")) => "null",
             Value::Array(kinds) => choose(numbers, kinds).as_str().expect("a type"),
             Value::String(kind) => kind,
             _ if schema.get("properties").is_some() => "object",
-            // Anything.
+            // The schema allows any value.
             _ => *choose(numbers, &["null", "boolean", "integer", "string"]),
         };
         match kind {
@@ -148,16 +148,16 @@ impl Family {
         }
         if depth < MAX_DEPTH
             && numbers.usize(..4) == 0
-            && schema.get("additionalProperties").is_none_or(|it| *it == true)
+            && schema.get("additionalProperties").is_none_or(|allowed| *allowed == true)
         {
-            // What the schema does not know is kept, too.
+            // Add a member that the schema doesn't define, because the proxy must keep such members.
             members.insert("_meta".to_owned(), json!({ "x": [1.50, { "y": null }] }));
         }
         Value::Object(members)
     }
 }
 
-/// The messages of one version.
+/// The messages of one version of the protocol.
 struct Schema {
     version: u64,
     client_requests: Family,
@@ -191,25 +191,25 @@ fn schemas() -> [Schema; 2] {
     ]
 }
 
-/// Conversations in both versions, with every message of each.
+/// Generates conversations with every message, one for each version and seed.
 pub(super) fn conversations(seeds: std::ops::Range<u64>) -> Vec<Recording> {
     let schemas = schemas();
-    let talks = schemas.iter().flat_map(|schema| seeds.clone().map(move |seed| (schema, seed)));
-    talks
+    let cases = schemas.iter().flat_map(|schema| seeds.clone().map(move |seed| (schema, seed)));
+    cases
         .map(|(schema, seed)| {
-            Talk { schema, numbers: Rng::with_seed(seed), lines: Vec::new(), next: 0 }.play(seed)
+            Conversation { schema, numbers: Rng::with_seed(seed), lines: Vec::new(), next: 0 }.play(seed)
         })
         .collect()
 }
 
-struct Talk<'s> {
+struct Conversation<'s> {
     schema: &'s Schema,
     numbers: Rng,
     lines: Vec<(Side, String)>,
     next: u64,
 }
 
-impl Talk<'_> {
+impl Conversation<'_> {
     fn play(mut self, seed: u64) -> Recording {
         let schema = self.schema;
         self.request("initialize");
@@ -217,36 +217,46 @@ impl Talk<'_> {
         let mut methods = Vec::new();
         for _ in 0..ROUNDS {
             methods.extend(
-                schema.client_requests.members().into_iter().map(|(method, _)| (Said::ClientRequest, method)),
+                schema.client_requests.members().into_iter().map(|(method, _)| (Kind::ClientRequest, method)),
             );
             methods.extend(
-                schema.client_notifications.members().into_iter().map(|it| (Said::ClientNotification, it.0)),
+                schema
+                    .client_notifications
+                    .members()
+                    .into_iter()
+                    .map(|(method, _)| (Kind::ClientNotification, method)),
             );
-            methods.extend(schema.agent_requests.members().into_iter().map(|it| (Said::AgentRequest, it.0)));
             methods.extend(
-                schema.agent_notifications.members().into_iter().map(|it| (Said::AgentNotification, it.0)),
+                schema.agent_requests.members().into_iter().map(|(method, _)| (Kind::AgentRequest, method)),
+            );
+            methods.extend(
+                schema
+                    .agent_notifications
+                    .members()
+                    .into_iter()
+                    .map(|(method, _)| (Kind::AgentNotification, method)),
             );
         }
         let updates = self.updates();
-        methods.extend(updates.iter().map(|kind| (Said::Update, kind.clone())));
+        methods.extend(updates.iter().map(|kind| (Kind::Update, kind.clone())));
         while !methods.is_empty() {
             let index = self.numbers.usize(..methods.len());
-            let (said, method) = methods.swap_remove(index);
-            match said {
-                // A conversation begins once, and what ends a session comes last.
-                Said::ClientRequest
+            let (kind, method) = methods.swap_remove(index);
+            match kind {
+                // A conversation has one `initialize`, and the requests that end a session come last.
+                Kind::ClientRequest
                     if matches!(&*method, "initialize" | "session/close" | "session/delete") => {}
-                Said::ClientRequest => self.request(&method),
-                Said::ClientNotification => {
+                Kind::ClientRequest => self.request(&method),
+                Kind::ClientNotification => {
                     let params = schema.client_notifications.make(&mut self.numbers, &method);
                     self.notify(Side::Client, &method, params);
                 }
-                Said::AgentRequest => self.ask(&method),
-                Said::AgentNotification => {
+                Kind::AgentRequest => self.ask(&method),
+                Kind::AgentNotification => {
                     let params = schema.agent_notifications.make(&mut self.numbers, &method);
                     self.notify(Side::Agent, &method, params);
                 }
-                Said::Update => self.update(&method),
+                Kind::Update => self.update(&method),
             }
         }
         for method in ["session/close", "session/delete"] {
@@ -257,17 +267,17 @@ impl Talk<'_> {
         Recording { name: format!("version {} seed {seed}", schema.version), lines: self.lines }
     }
 
-    /// A request of the client's, and its answer.
+    /// Adds a request of the client with its answer.
     fn request(&mut self, method: &str) {
         let schema = self.schema;
         let mut params = schema.client_requests.make(&mut self.numbers, method);
         let mut result = schema.agent_responses.make(&mut self.numbers, method);
-        Self::tie(&mut params);
+        Self::set_session(&mut params);
         match method {
             "initialize" => {
                 params["protocolVersion"] = json!(schema.version);
                 result["protocolVersion"] = json!(schema.version);
-                // Some agent can be reached in some way.
+                // The agent supports a transport for our server.
                 if schema.version == 2 {
                     result["capabilities"] = json!({ "session": { "mcp": { "stdio": {} } } });
                 }
@@ -277,48 +287,48 @@ impl Talk<'_> {
                 result["sessionId"] = if first { json!("s") } else { json!(format!("new {}", self.next)) };
             }
             "session/load" | "session/resume" => params["sessionId"] = json!(format!("old {}", self.next)),
-            // A turn that the agent may have forgotten has its own tests.
+            // After a cancelled or refused turn, the agent may drop the prompt from its history. Other tests cover that.
             "session/prompt" if result.get("stopReason").is_some() => {
                 result["stopReason"] = json!("end_turn");
             }
             _ => {}
         }
         if let Some(params) = params.as_object_mut() {
-            // That we append to what the client has there is tested elsewhere.
+            // Appending to the client's own system prompt is tested elsewhere.
             params.remove("systemPrompt");
         }
         let id = self.id();
-        self.says(Side::Client, json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-        self.says(Side::Agent, json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+        self.push(Side::Client, json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        self.push(Side::Agent, json!({ "jsonrpc": "2.0", "id": id, "result": result }));
     }
 
-    /// A request of the agent's, and its answer.
+    /// Adds a request of the agent with its answer.
     fn ask(&mut self, method: &str) {
         let mut params = self.schema.agent_requests.make(&mut self.numbers, method);
         let result = self.schema.client_responses.make(&mut self.numbers, method);
-        Self::tie(&mut params);
+        Self::set_session(&mut params);
         let id = self.id();
-        self.says(Side::Agent, json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-        self.says(Side::Client, json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+        self.push(Side::Agent, json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        self.push(Side::Client, json!({ "jsonrpc": "2.0", "id": id, "result": result }));
     }
 
     fn notify(&mut self, side: Side, method: &str, mut params: Value) {
-        Self::tie(&mut params);
-        // As above.
+        Self::set_session(&mut params);
+        // As above, let each turn end normally.
         if let Some(reason) = params.pointer_mut("/update/stopReason") {
             *reason = json!("end_turn");
         }
-        self.says(side, json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+        self.push(side, json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    /// The kinds of update.
+    /// Returns all kinds of session updates.
     fn updates(&self) -> BTreeSet<String> {
         let mut kinds = BTreeSet::new();
         constants(&self.schema.agent_notifications.schema, "sessionUpdate", &mut kinds);
         kinds
     }
 
-    /// An update of this kind: they are tried until there is one.
+    /// Adds an update of this kind. Updates are generated until one has it.
     fn update(&mut self, kind: &str) {
         for _ in 0..2_000 {
             let params = self.schema.agent_notifications.make(&mut self.numbers, "session/update");
@@ -326,11 +336,11 @@ impl Talk<'_> {
                 return self.notify(Side::Agent, "session/update", params);
             }
         }
-        panic!("no update {kind}");
+        panic!("no update of kind {kind} was generated");
     }
 
-    /// Everything happens in one session.
-    fn tie(params: &mut Value) {
+    /// Replaces the session id, so that all messages belong to one session.
+    fn set_session(params: &mut Value) {
         if let Some(session) = params.get_mut("sessionId").filter(|id| id.is_string()) {
             *session = json!("s");
         }
@@ -341,13 +351,13 @@ impl Talk<'_> {
         if self.numbers.usize(..3) == 0 { json!(format!("é \"{}\"", self.next)) } else { json!(self.next) }
     }
 
-    fn says(&mut self, side: Side, message: Value) {
+    fn push(&mut self, side: Side, message: Value) {
         self.lines.push((side, message.to_string()));
     }
 }
 
-/// What kind of message it is.
-enum Said {
+/// The kind of a message.
+enum Kind {
     ClientRequest,
     ClientNotification,
     AgentRequest,
@@ -355,20 +365,21 @@ enum Said {
     Update,
 }
 
-/// The constants that the property `name` may have, anywhere in a schema.
+/// Collects the constants of all properties with this name in a schema.
 fn constants(schema: &Value, name: &str, found: &mut BTreeSet<String>) {
     match schema {
         Value::Object(members) => {
-            let value = members.get("properties").and_then(|it| it.get(name)?.get("const")?.as_str());
+            let value =
+                members.get("properties").and_then(|properties| properties.get(name)?.get("const")?.as_str());
             found.extend(value.map(str::to_owned));
-            members.values().for_each(|it| constants(it, name, found));
+            members.values().for_each(|value| constants(value, name, found));
         }
-        Value::Array(values) => values.iter().for_each(|it| constants(it, name, found)),
+        Value::Array(values) => values.iter().for_each(|value| constants(value, name, found)),
         _ => {}
     }
 }
 
-/// How many messages the schema of each version has, so that none is left out unseen.
+/// Returns the number of messages of each kind in the schema of each version.
 pub(super) fn counts() -> Vec<[usize; 5]> {
     let count = |schema: &Schema| {
         let mut updates = BTreeSet::new();

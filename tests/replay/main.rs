@@ -1,18 +1,18 @@
-//! Conversations with real agents, played through the interceptor again.
+//! Replays recorded conversations with real agents through the interceptor.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `direct` | `recordings/direct`, which were had without a proxy: with one in between, each side sees the same |
-//! | `remembered` | `recordings/proxied`, in which agents remember text of ours: the client sees no word of it |
-//! | `titles` | the same: what people see of calls of our tools |
-//! | `clients` | `recordings/clients`: how clients put together what was typed and what goes with it |
-//! | `generated` | what agents and clients might say besides, made from the schema |
-//! | `play` | the interceptor that all of it is played through |
+//! | `direct` | `recordings/direct`, made without the proxy: with the proxy, both sides must see the same messages |
+//! | `remembered` | `recordings/proxied`, in which the agent's history holds text of ours: none of it may reach the client |
+//! | `titles` | the titles of calls of our tools in `recordings/proxied` |
+//! | `clients` | `recordings/clients`: the content blocks that clients send for commands and shared files |
+//! | `generated` | conversations with every message of the schema |
+//! | `play` | the interceptor through which all conversations are replayed |
 //! | `recording` | reading recordings |
-//! | `ours` | what in a line is ours, and the line without it |
+//! | `ours` | finding and removing text of ours in a line |
 //!
-//! A recording is a file of lines `{"dir":"client"|"agent","msg":…}`; every file that is there is played, and each
-//! `initialize` begins a new process. Names, paths and tokens in them were replaced, long texts shortened.
+//! A recording is a file with lines `{"dir":"client"|"agent","msg":…}`. All files in a directory are replayed, and each
+//! `initialize` starts a new proxy. Names, paths and tokens in recordings are replaced, and long texts are shortened.
 
 mod clients;
 mod direct;

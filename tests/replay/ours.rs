@@ -1,22 +1,22 @@
-//! What in a line is ours, and the line without it.
+//! Finds and removes the proxy's text in a line.
 
 use acp_skills_wire::Node;
 use serde_json::Value;
 
-/// Words that the client must never see.
+/// Texts that must never reach the client.
 pub(super) const OURS: [&str; 2] = ["acp-skills-proxy", "available_skills"];
 
 pub(super) fn is_ours(tool: &Value) -> bool {
     tool.as_str().is_some_and(|tool| tool.starts_with("mcp__acp-skills__"))
 }
 
-/// Whether a line is a list of commands that the agent did not send just now.
-pub(super) fn is_menu_of_ours(seen: &str, said: &str) -> bool {
+/// Returns true if the client's line `received` is a list of commands and the agent's line `sent` is not.
+pub(super) fn is_menu_of_ours(received: &str, sent: &str) -> bool {
     let is_menu = |line: &str| line.contains("\"available_commands_update\"");
-    is_menu(seen) && !is_menu(said)
+    is_menu(received) && !is_menu(sent)
 }
 
-/// Takes our texts, closed or cut off, out of all strings, and makes one line of each.
+/// Removes our marked texts from all strings, even if their end is cut off, and collapses white space to single spaces.
 pub(super) fn without_ours(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -27,7 +27,7 @@ pub(super) fn without_ours(value: &mut Value) {
                 rest = ours
                     .split_once("</acp-skills-proxy:")
                     .and_then(|(_, end)| end.split_once('>'))
-                    .map_or("", |it| it.1);
+                    .map_or("", |(_, after)| after);
             }
             clean += rest;
             *text = clean.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -38,35 +38,36 @@ pub(super) fn without_ours(value: &mut Value) {
     }
 }
 
-/// `text` without the only place where `piece` stands, and without the comma before it.
+/// Removes `piece` from `text`, with the comma before it if `comma` is true. Panics unless `piece` occurs exactly once.
 pub(super) fn without(text: &str, piece: &str, comma: bool) -> String {
     let piece = if comma { format!(",{piece}") } else { piece.to_owned() };
     assert_eq!(text.matches(&piece).count(), 1, "{piece} in {text}");
     text.replacen(&piece, "", 1)
 }
 
-/// A line for the client without the commands that the proxy adds in front of those of the agent.
-pub(super) fn without_our_commands(said: &str, seen: &str) -> String {
+/// Removes the commands that the proxy adds before those of the agent from the line `received`. `sent` is the
+/// agent's line.
+pub(super) fn without_our_commands(sent: &str, received: &str) -> String {
     let list = |line| {
         let message = Node::parse(line)?;
         let update = message.at(&["params", "update", "availableCommands"]);
         update.or_else(|| message.at(&["result", "availableCommands"]))
     };
-    let (theirs, all) = match (list(said.as_bytes()), list(seen.as_bytes())) {
+    let (theirs, all) = match (list(sent.as_bytes()), list(received.as_bytes())) {
         (Some(theirs), Some(all)) => (theirs, all),
-        // The agent has none, and says nothing of them.
+        // The agent sent no list, so remove the whole list.
         (None, Some(all)) => {
             let list = String::from_utf8_lossy(all.raw());
-            let result = Node::parse(said.as_bytes()).and_then(|message| message.get("result"));
+            let result = Node::parse(sent.as_bytes()).and_then(|message| message.get("result"));
             let comma = result.is_some_and(|result| result.members().next().is_some());
-            return without(seen, &format!("\"availableCommands\":{list}"), comma);
+            return without(received, &format!("\"availableCommands\":{list}"), comma);
         }
-        _ => return seen.to_owned(),
+        _ => return received.to_owned(),
     };
     let count = all.elements().count() - theirs.elements().count();
-    let Some(last) = all.elements().take(count).last() else { return seen.to_owned() };
-    assert!(all.elements().take(count).all(|ours| ours.str("name").is_some()), "{seen}");
-    // From the bracket to the comma behind the last of ours.
+    let Some(last) = all.elements().take(count).last() else { return received.to_owned() };
+    assert!(all.elements().take(count).all(|ours| ours.str("name").is_some()), "{received}");
+    // Remove everything from the bracket to the comma after our last command.
     let comma = usize::from(theirs.elements().next().is_some());
-    format!("{}{}", &seen[..=all.span().start], &seen[last.span().end + comma..])
+    format!("{}{}", &received[..=all.span().start], &received[last.span().end + comma..])
 }

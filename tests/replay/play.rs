@@ -1,4 +1,4 @@
-//! A proxy without a world around it: the interceptor, and a host that answers from memory.
+//! A proxy without I/O: the interceptor, and a host that answers its queries from memory.
 
 use std::path::Path;
 
@@ -10,37 +10,37 @@ use skills_core::{Skill, SkillName, SkillSet, Source, Stored};
 
 use super::recording::Side;
 
-/// The number of the run, of which the marks are made.
+/// The number of the run, from which the markers are derived.
 pub(super) const RUN: u64 = 1;
 
-/// The policy of one case.
+/// Returns a policy with these two settings and the defaults of all others.
 pub(super) fn policy(mcp: McpMode, catalog_in: CatalogIn) -> Policy {
     Policy { mcp, catalog_in, ..Policy::default() }
 }
 
-/// What the two sides get when one of them says a line.
+/// The lines that both sides receive after one of them has sent a line.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) to_client: Vec<String>,
     pub(super) to_agent: Vec<String>,
 }
 
-/// A proxy that runs.
+/// A running proxy.
 pub(super) struct Proxy {
     interceptor: Interceptor,
     skills: SkillSet,
 }
 
 impl Proxy {
-    /// A proxy that has begun, with a skill of this name.
+    /// Creates a proxy with one skill of this name.
     pub(super) fn new(policy: &Policy, skill: &str) -> Self {
-        // Stored, so that it can be used without our server, too; nothing reads it here.
+        // A stored skill can also be used without our server. These tests never read its file.
         let stored = Stored::new(Path::new("/skills").join(skill), "SKILL.md");
         let skill = Skill::new(SkillName::new(skill).unwrap(), "Does <things>.", Source::Stored(stored));
         Self { interceptor: Interceptor::new(policy.clone(), RUN), skills: [skill].into_iter().collect() }
     }
 
-    /// Passes on a line of `side`.
+    /// Handles a line from `side`. Returns the lines that both sides receive.
     pub(super) fn play(&mut self, side: Side, line: &str) -> Seen {
         let line = format!("{line}\n");
         let mut actions = Actions::default();
@@ -53,12 +53,12 @@ impl Proxy {
             Pass::Edited(line) => Some(line),
             Pass::Consumed => None,
         };
-        let way = match side {
+        let forwarded = match side {
             Side::Client => &mut actions.to_agent,
             Side::Agent => &mut actions.to_client,
         };
-        way.extend(own);
-        way.append(&mut actions.after);
+        forwarded.extend(own);
+        forwarded.append(&mut actions.after);
         while !actions.tasks.is_empty() {
             for task in std::mem::take(&mut actions.tasks) {
                 if let Task::Ask(query) = task {
@@ -69,7 +69,7 @@ impl Proxy {
         Seen { to_client: texts(actions.to_client), to_agent: texts(actions.to_agent) }
     }
 
-    /// Everything is there at once, and the agent connects at once, so that no prompt waits.
+    /// Answers a query immediately. The agent connects to our server immediately as well, so no prompt waits.
     fn answer(&mut self, query: Query, actions: &mut Actions) {
         match query {
             Query::SetUp { session, ticket, needs } => {
@@ -99,7 +99,7 @@ impl Proxy {
                 self.interceptor.handle(Input::Fetched { session, ticket, fetched }, actions);
             }
             query @ (Query::SaveSwitches { .. } | Query::Trust { .. }) => {
-                panic!("nobody asks for it here: {query:?}")
+                panic!("unexpected query: {query:?}")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Recorded conversations, read from their files.
+//! Reads recorded conversations from their files.
 
 use std::{
     fs,
@@ -7,7 +7,7 @@ use std::{
 
 use acp_skills_wire::Node;
 
-/// Who said a line.
+/// The author of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Client,
@@ -16,13 +16,13 @@ pub(super) enum Side {
 
 /// A conversation.
 pub(super) struct Recording {
-    /// The name of the agent.
+    /// The name of the agent or the client: the file name without its extension.
     pub(super) name: String,
-    /// Each line as its side wrote it.
+    /// The exact lines, each with its author.
     pub(super) lines: Vec<(Side, String)>,
 }
 
-/// All recordings of one kind.
+/// Reads all recordings in the directory `kind`.
 pub(super) fn recordings(kind: &str) -> Vec<Recording> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/recordings").join(kind);
     let mut files: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -35,12 +35,12 @@ pub(super) fn recordings(kind: &str) -> Vec<Recording> {
 }
 
 fn entry(line: &str) -> (Side, String) {
-    let entry = Node::parse(line.as_bytes()).unwrap_or_else(|| panic!("no JSON: {line}"));
+    let entry = Node::parse(line.as_bytes()).unwrap_or_else(|| panic!("not JSON: {line}"));
     let side = match entry.str("dir").as_deref() {
         Some("client") => Side::Client,
         Some("agent") => Side::Agent,
-        other => panic!("{other:?} is no side"),
+        other => panic!("unknown side {other:?}"),
     };
-    // The bytes themselves: a parsed message would not be what was said.
+    // Keep the exact bytes instead of a parsed message.
     (side, String::from_utf8(entry.get("msg").unwrap().raw().to_vec()).unwrap())
 }

@@ -1,4 +1,5 @@
-//! What agents said while they remembered text of ours: the client must see what its user typed, and no word of ours.
+//! Replays conversations in which the agent's history holds text of ours. The client must receive the user's text and nothing of
+//! ours.
 
 use acp_skills_intercept::{Approve, CatalogIn, McpMode, Policy, Titles};
 use serde_json::Value;
@@ -10,39 +11,40 @@ use super::{
 };
 
 #[test]
-fn what_agents_remember_comes_back_without_our_words() {
+fn replayed_history_has_no_text_of_ours() {
     let recordings = recordings("proxied");
-    let (mut chunks, mut titles) = (0, 0);
+    let mut chunks = 0;
+    let mut titles = 0;
     for recording in &recordings {
         for skill in ["demo", "other"] {
-            let found = Clean::default().play(recording, skill);
+            let found = Checker::default().play(recording, skill);
             chunks += found.chunks;
             titles += found.titles;
         }
     }
-    // The recordings are of agents that show what they remember.
+    // The test is meaningful only if agents replay text of ours.
     assert!(chunks > 0 && titles > 0, "{chunks} chunks and {titles} titles held text of ours");
 }
 
-/// Plays a recording of an agent that remembers text of ours.
+/// Replays a recording, and checks what the client receives.
 #[derive(Default)]
-struct Clean {
-    /// What the user typed and the agent was told, each prompt as one text.
+struct Checker {
+    /// The prompts of the user, each as one text.
     typed: Vec<String>,
-    /// The blocks of those prompts that are no commands.
+    /// The blocks of prompts that aren't commands.
     blocks: Vec<String>,
-    /// What the client has seen of the history since it asked for it.
+    /// The user's messages that the client has received since it began to load the session.
     history: String,
-    /// The agent showed something of the history; some show nothing.
+    /// True if the agent has replayed a message of the user. Some agents replay nothing.
     replays: bool,
     loading: Option<Value>,
     chunks: usize,
     titles: usize,
 }
 
-impl Clean {
+impl Checker {
     fn play(mut self, recording: &Recording, skill: &str) -> Self {
-        // The editor answered the agent's requests for permission itself when this was recorded.
+        // When this was recorded, the client answered permission requests itself.
         let policy = policy(McpMode::Auto, CatalogIn::Prompt);
         let policy = Policy { approve: Approve::None, titles: Titles::Agent, ..policy };
         let mut proxy = Proxy::new(&policy, skill);
@@ -53,14 +55,14 @@ impl Clean {
                 if message["method"] == "initialize" {
                     proxy = Proxy::new(&policy, skill);
                 }
-                // The history of a session is all there once the client says the next thing.
+                // The history is complete when the client sends its next message.
                 self.check_history(&case);
-                self.hear_client(&message);
+                self.observe_client(&message);
             }
             let seen = proxy.play(*side, line);
             if *side == Side::Agent {
                 if message["method"] == "session/request_permission" && !seen.to_agent.is_empty() {
-                    // For a tool of ours; the user is not asked.
+                    // The proxy answers permission requests for our own tools.
                     let params = &message["params"];
                     let call = params.get("toolCall").unwrap_or(&params["subject"]["toolCall"]);
                     assert!(is_ours(&call["name"]), "{case}: {line}");
@@ -75,13 +77,13 @@ impl Clean {
         self
     }
 
-    fn hear_client(&mut self, message: &Value) {
+    fn observe_client(&mut self, message: &Value) {
         match message["method"].as_str() {
             Some("session/prompt") => {
                 let blocks = message["params"]["prompt"].as_array().unwrap();
                 let texts = blocks.iter().filter_map(|block| block["text"].as_str()).map(str::to_owned);
                 let text: String = texts.clone().collect();
-                // Agents put what they like between two blocks.
+                // Check each block on its own, because agents put different separators between blocks.
                 if !text.starts_with('/') {
                     self.blocks.extend(texts);
                 }
@@ -96,9 +98,9 @@ impl Clean {
         }
     }
 
-    /// What the client sees of one line from the agent.
+    /// Checks the lines that the client receives for one line of the agent.
     fn check(&mut self, case: &str, line: &str, message: &Value, seen: &[String]) {
-        // What is refused shows nothing.
+        // If the agent refuses to load the session, there is no history to check.
         if message.get("error").is_some() && self.loading.as_ref() == Some(&message["id"]) {
             self.loading = None;
         }
@@ -111,7 +113,7 @@ impl Clean {
             }
         }
         if line.contains("\"MCP: acp-skills\"") || line.contains("\"name\":\"mcp__acp-skills__") {
-            // Commands that an agent made of our prompts give way to ours; its own stay.
+            // Our commands replace those that the agent derived from our MCP prompts. The agent's own commands stay.
             let list = |line: &str| {
                 let mut message: Value = serde_json::from_str(line).unwrap();
                 message["params"]["update"]["availableCommands"]
@@ -143,7 +145,7 @@ impl Clean {
             return;
         }
         if titles(&mut message.clone()).is_empty() {
-            // Notifications of an agent's own that repeat a prompt: what is not ours stays.
+            // An extension notification repeats a prompt. Everything that isn't ours stays.
             let mut expected = message.clone();
             without_ours(&mut expected);
             for line in seen {
@@ -156,7 +158,8 @@ impl Clean {
         self.titles += 1;
         for line in seen {
             let seen: Value = serde_json::from_str(line).unwrap();
-            let (mut before, mut after) = (message.clone(), seen.clone());
+            let mut before = message.clone();
+            let mut after = seen.clone();
             for title in titles(&mut after) {
                 let title = title.take();
                 let words = title.as_str().unwrap_or_else(|| panic!("{case}: {line}"));
@@ -166,26 +169,28 @@ impl Clean {
                 };
                 assert!(!words.is_empty() && self.typed.iter().any(is_typed), "{case}: title {words:?}");
             }
-            // A title goes or changes; everything else stays.
+            // A title may be removed or changed. Everything else stays.
             for message in [&mut before, &mut after] {
-                forget_titles(message);
-                // Previews and the like.
+                remove_titles(message);
+                // Other members, such as previews, may contain text of ours as well.
                 without_ours(message);
             }
             assert_eq!(after, before, "{case}");
         }
     }
 
-    /// The replay holds each prompt as it was typed, in order.
+    /// Checks that the replayed history contains all of the user's prompts in order.
     fn check_history(&mut self, case: &str) {
         if self.loading.take().is_none() || !self.replays {
             return;
         }
-        // Some agents make one line of everything.
+        // Some agents replace line breaks with spaces.
         let flat = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let (mut history, mut blocks) = (self.history.clone(), self.blocks.clone());
+        let mut history = self.history.clone();
+        let mut blocks = self.blocks.clone();
         if !blocks.iter().all(|typed| history.contains(typed)) {
-            (history, blocks) = (flat(&history), blocks.iter().map(flat).collect());
+            history = flat(&history);
+            blocks = blocks.iter().map(flat).collect();
         }
         let mut rest = history.as_str();
         for typed in &blocks {
@@ -196,7 +201,7 @@ impl Clean {
     }
 }
 
-/// What a message holds of what the user said.
+/// Returns the content blocks of the user's message in a session update, or an empty slice.
 fn user_blocks(message: &Value) -> &[Value] {
     let update = &message["params"]["update"];
     match update["sessionUpdate"].as_str() {
@@ -206,7 +211,7 @@ fn user_blocks(message: &Value) -> &[Value] {
     }
 }
 
-/// The titles of sessions in a message.
+/// Returns the session titles in a message.
 fn titles(message: &mut Value) -> Vec<&mut Value> {
     if message["params"]["update"].get("title").is_some() {
         return message["params"]["update"].get_mut("title").into_iter().collect();
@@ -215,7 +220,7 @@ fn titles(message: &mut Value) -> Vec<&mut Value> {
     sessions.into_iter().flatten().filter_map(|session| session.get_mut("title")).collect()
 }
 
-fn forget_titles(message: &mut Value) {
+fn remove_titles(message: &mut Value) {
     let update = message.pointer_mut("/params/update").and_then(Value::as_object_mut);
     let sessions = update.is_none().then(|| message.pointer_mut("/result/sessions")).flatten();
     if let Some(sessions) = sessions.and_then(Value::as_array_mut) {

@@ -1,4 +1,4 @@
-//! What people see of calls of our tools.
+//! Checks the titles of calls of our tools.
 
 use std::collections::HashSet;
 
@@ -11,33 +11,38 @@ use super::{
     recording::{Side, recordings},
 };
 
-/// Calls of our tools have titles for people, live and in what is replayed; whatever else the agent says is untouched.
+/// Calls of our tools have readable titles, both live and in a replayed history. All other messages stay the same.
 #[test]
-fn calls_of_ours_have_titles_for_people() {
+fn calls_of_our_tools_have_readable_titles() {
     let mut seen_titles = HashSet::new();
     for recording in &recordings("proxied") {
         let policy = policy(McpMode::Auto, CatalogIn::Off);
         let new = |titles| Proxy::new(&Policy { approve: Approve::None, titles, ..policy.clone() }, "demo");
-        let (mut people, mut agent) = (new(Titles::People), new(Titles::Agent));
+        let mut people = new(Titles::People);
+        let mut agent = new(Titles::Agent);
         for (side, line) in &recording.lines {
             if *side == Side::Client && line.contains("\"initialize\"") {
-                (people, agent) = (new(Titles::People), new(Titles::Agent));
+                people = new(Titles::People);
+                agent = new(Titles::Agent);
             }
-            let (seen, said) = (people.play(*side, line).to_client, agent.play(*side, line).to_client);
-            assert_eq!(seen.len(), said.len(), "{line}");
-            for (seen, said) in seen.iter().zip(&said).filter(|(seen, said)| seen != said) {
-                let (mut seen, mut said): (Value, Value) =
-                    (serde_json::from_str(seen).unwrap(), serde_json::from_str(said).unwrap());
+            let edited = people.play(*side, line).to_client;
+            let original = agent.play(*side, line).to_client;
+            assert_eq!(edited.len(), original.len(), "{line}");
+            for (edited, original) in
+                edited.iter().zip(&original).filter(|(edited, original)| edited != original)
+            {
+                let mut edited: Value = serde_json::from_str(edited).unwrap();
+                let mut original: Value = serde_json::from_str(original).unwrap();
                 let paths = ["/params/update", "/params/toolCall", "/params/subject/toolCall"];
                 let call = |message: &mut Value| {
                     let path = paths.iter().find(|path| message.pointer(path).is_some()).expect("a call");
                     let call = message.pointer_mut(path).unwrap().as_object_mut().unwrap();
                     (call.remove("title"), call.remove("kind"))
                 };
-                let (title, _) = call(&mut seen);
-                call(&mut said);
-                assert_eq!(seen, said, "{}", recording.name);
-                let title = title.expect("what changes has a title");
+                let (title, _) = call(&mut edited);
+                call(&mut original);
+                assert_eq!(edited, original, "{}", recording.name);
+                let title = title.expect("a changed call has a title");
                 seen_titles.insert(format!("{}: {}", recording.name, title.as_str().unwrap()));
             }
         }

@@ -1,8 +1,8 @@
-//! Runs real attacks in the sandbox, as root and as the user `nobody`.
+//! Runs real attacks in the sandbox, as root and as an unprivileged user.
 //!
 //! The attacking script is this program itself; see `sandbox/attacks.rs`. Each case in the other files of `sandbox/` runs in
 //! its own process, as the user at the beginning of its name, and with its own environment. The test prints a message if it
-//! skips cases, because bubblewrap doesn't work or because only root can switch to `nobody`.
+//! skips cases, because bubblewrap doesn't work or because only root can switch to another user.
 
 #[cfg(target_os = "linux")]
 #[path = "sandbox/attacks.rs"]

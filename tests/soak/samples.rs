@@ -1,4 +1,4 @@
-//! What a process holds, over time.
+//! Samples of the resources that a process uses.
 
 use std::{
     fmt::{self, Write as _},
@@ -6,15 +6,15 @@ use std::{
     time::Duration,
 };
 
-/// By how much the end may be above the second quarter: memory that comes and goes, in KiB and as a part.
+/// The maximum growth of memory from the second quarter to the last, in KiB, plus one part in [`MEMORY_SLACK_PART`].
 const MEMORY_SLACK_KIB: u64 = 2048;
 const MEMORY_SLACK_PART: u64 = 20;
-/// The same for descriptors, threads and children.
+/// The maximum growth of descriptors, threads and children.
 const COUNT_SLACK: u64 = 4;
-/// How many rows a table has.
+/// The number of rows in a table.
 const ROWS: usize = 20;
 
-/// What is sampled.
+/// The sampled resources.
 const COLUMNS: [&str; 4] = ["memory KiB", "descriptors", "threads", "children"];
 
 pub(super) struct Samples {
@@ -30,19 +30,19 @@ impl Samples {
 
     pub(super) fn take(&mut self, at: Duration) {
         let id = self.id;
-        let status = fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+        let status = fs::read_to_string(format!("/proc/{id}/status")).expect("the program runs");
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a field");
             let number = line.trim_start_matches(':').split_whitespace().next().expect("a number");
             number.parse().expect("a number")
         };
-        let descriptors = fs::read_dir(format!("/proc/{id}/fd")).expect("it runs").count() as u64;
+        let descriptors = fs::read_dir(format!("/proc/{id}/fd")).expect("the program runs").count() as u64;
         let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
         let children = children.split_whitespace().count() as u64;
         self.rows.push((at, [field("VmRSS"), descriptors, field("Threads"), children]));
     }
 
-    /// The last quarter is as the second one.
+    /// Asserts that the last quarter uses no more than the second one, except for some slack.
     pub(super) fn assert_flat(&self) {
         let quarter = self.rows.len() / 4;
         for (column, name) in COLUMNS.iter().enumerate() {
@@ -51,8 +51,8 @@ impl Samples {
                 values.sort_unstable();
                 values.get(values.len() / 2).copied().unwrap_or(0)
             };
-            let (before, after) =
-                (median(&self.rows[quarter..2 * quarter]), median(&self.rows[3 * quarter..]));
+            let before = median(&self.rows[quarter..2 * quarter]);
+            let after = median(&self.rows[3 * quarter..]);
             let slack = if column == 0 { MEMORY_SLACK_KIB + before / MEMORY_SLACK_PART } else { COUNT_SLACK };
             assert!(after <= before + slack, "{} grows: {name} {before}, then {after}", self.name);
         }
@@ -63,7 +63,7 @@ impl Samples {
     }
 }
 
-/// As a table.
+/// Prints the samples as a table.
 impl fmt::Display for Samples {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: seconds, {}", self.name, COLUMNS.join(", "))?;
@@ -75,14 +75,16 @@ impl fmt::Display for Samples {
     }
 }
 
-/// Everything, each with an axis of its own from nothing to its largest value.
+/// Draws a chart for each resource. Each has its own axis, from zero to its largest value.
 #[expect(clippy::cast_precision_loss, reason = "a picture has no more than a thousand pixels")]
 pub(super) fn chart(all: &[Samples]) -> String {
     const WIDTH: f64 = 900.0;
     const HEIGHT: f64 = 120.0;
     const GAP: f64 = 30.0;
-    let panels: Vec<_> =
-        all.iter().flat_map(|it| COLUMNS.iter().enumerate().map(move |(at, name)| (it, at, name))).collect();
+    let panels: Vec<_> = all
+        .iter()
+        .flat_map(|samples| COLUMNS.iter().enumerate().map(move |(column, name)| (samples, column, name)))
+        .collect();
     let total = (HEIGHT + GAP) * panels.len() as f64;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{total}\" font-family=\"sans-serif\" font-size=\"12\">\n"
@@ -92,8 +94,8 @@ pub(super) fn chart(all: &[Samples]) -> String {
         let end = samples.rows.last().map_or(1.0, |(at, _)| at.as_secs_f64());
         let largest = samples.largest(column).max(1) as f64;
         let point = |(at, row): &(Duration, [u64; 4])| {
-            let (x, y) =
-                (at.as_secs_f64() / end * WIDTH, top + HEIGHT - row[column] as f64 / largest * HEIGHT);
+            let x = at.as_secs_f64() / end * WIDTH;
+            let y = top + HEIGHT - row[column] as f64 / largest * HEIGHT;
             format!("{x:.1},{y:.1} ")
         };
         let points: String = samples.rows.iter().map(point).collect();

@@ -1,9 +1,9 @@
-//! Much of everything, for minutes: a proxy in front of an agent and one in a chain, with sessions, prompts, tool calls,
-//! scripts, and skills that change all the time. What they hold (memory, descriptors, threads, children) must not grow.
+//! Runs a proxy in front of an agent and another one in a chain for minutes, with sessions, prompts, tool calls, scripts,
+//! and skills that change all the time. Their memory, descriptors, threads and children must not grow.
 //!
 //!     SOAK_MINUTES=10 cargo test --release -p acp-skills-proxy --test proxy soak -- --nocapture
 //!
-//! The chart is `target/tmp/soak.svg`.
+//! The chart is written to `target/tmp/soak.svg`.
 
 mod samples;
 
@@ -17,41 +17,41 @@ use serde_json::{Value, json};
 
 use crate::{
     editor::{DEADLINE, Editor, Proxy},
-    fixtures::Skills,
-    stage::{MCP_2025, Stage, cwd, entry},
+    fixture::{Fixture, MCP_2025, cwd, entry},
+    skills::Skills,
 };
 use samples::Samples;
 
-crate::trials!(nothing_grows);
+crate::trials!(resources_do_not_grow);
 
-/// How long, in minutes.
+/// The environment variable for the duration in minutes.
 const MINUTES: &str = "SOAK_MINUTES";
-/// Updates of one turn.
+/// The number of updates in a turn.
 const UPDATES: usize = 300;
-/// Every so many sessions, skills are written anew.
+/// Skills are rewritten once per this number of sessions.
 const STORM_EVERY: u64 = 5;
 const STORM_WRITES: u64 = 40;
 
-#[expect(clippy::print_stderr, reason = "a test that skips says so, and one that measures tells what")]
-fn nothing_grows() {
+#[expect(clippy::print_stderr, reason = "a skipped test says so, and a measurement prints its results")]
+fn resources_do_not_grow() {
     let minutes = env::var(MINUTES).ok().map(|text| text.parse::<f64>().expect("SOAK_MINUTES is a number"));
     let Some(minutes) = minutes else {
-        eprintln!("skipped: it takes minutes; {MINUTES}=10 says how many");
+        eprintln!("skipped: this test takes minutes; set {MINUTES}=10 to run it for ten");
         return;
     };
     let skills = Skills::review();
     skills.write("review/scripts/say.sh", "echo said");
     let directory = skills.path();
     let proxy = Proxy::new().flag("--skills", directory).arg("--allow-scripts");
-    let mut stage = Stage::over_http(proxy);
+    let mut fixture = Fixture::over_http(proxy);
     let mut chain = Chain::begin(directory);
-    let mut samples = [("standalone", stage.editor.id()), ("chain", chain.conductor.id())].map(Samples::of);
+    let mut samples = [("standalone", fixture.editor.id()), ("chain", chain.conductor.id())].map(Samples::of);
     let start = Instant::now();
     let end = start + Duration::from_secs_f64(minutes * 60.0);
     let mut cycles = 0;
     while Instant::now() < end {
         cycles += 1;
-        session(&mut stage, cycles, &skills);
+        session(&mut fixture, cycles, &skills);
         chain.session(cycles);
         for samples in &mut samples {
             samples.take(start.elapsed());
@@ -63,62 +63,62 @@ fn nothing_grows() {
     for samples in &samples {
         eprintln!("{samples}");
     }
-    stage.finish();
+    fixture.finish();
     assert_eq!(chain.conductor.finish().code(), Some(0));
     samples.iter().for_each(Samples::assert_flat);
 }
 
-/// One session from its beginning to its end.
-fn session(stage: &mut Stage, number: u64, skills: &Skills) {
+/// Runs a session from start to end.
+fn session(fixture: &mut Fixture, number: u64, skills: &Skills) {
     let name = format!("s{number}");
-    let params = stage.new_session(&name);
-    let connection = stage.connect(&entry(&params), MCP_2025);
-    assert!(stage.prompt(&name, "hello").len() > 1, "the catalog");
+    let params = fixture.new_session(&name);
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    assert!(fixture.prompt(&name, "hello").len() > 1, "the catalog");
     for _ in 0..3 {
         for (tool, arguments) in [
             ("activate_skill", json!({ "name": "review" })),
             ("read_skill_file", json!({ "skill": "review", "path": "references/checklist.md" })),
             ("run_skill_script", json!({ "skill": "review", "script": "scripts/say.sh" })),
         ] {
-            let (text, failed) = stage.call(&connection, tool, arguments);
+            let (text, failed) = fixture.call(&connection, tool, arguments);
             assert!(!failed, "{tool}: {text}");
         }
         let line = update(&name, "agent_message_chunk", &"word ".repeat(20)).to_string();
-        stage.says_lines(&vec![line.as_str(); UPDATES]);
-        assert_eq!(stage.editor.unread().len(), UPDATES);
-        let blocks = stage.prompt(&name, "/review it");
+        fixture.agent_writes(&vec![line.as_str(); UPDATES]);
+        assert_eq!(fixture.editor.unread().len(), UPDATES);
+        let blocks = fixture.prompt(&name, "/review it");
         for block in &blocks {
-            // The agent remembers it, and tells.
-            stage.says(&update(&name, "user_message_chunk", block["text"].as_str().expect("text")));
+            // The agent sends the prompt back, as agents do that store it.
+            fixture.agent_sends(&update(&name, "user_message_chunk", block["text"].as_str().expect("text")));
         }
-        stage.editor.unread();
+        fixture.editor.unread();
     }
     if number.is_multiple_of(STORM_EVERY) {
         storm(skills, number);
-        // A storm ends with what is there last.
+        // The proxy has to notice the last change of a storm.
         let last = format!("storm-{number}");
         let deadline = Instant::now() + DEADLINE;
-        while !stage.names(&connection).as_array().is_some_and(|names| names.contains(&json!(last))) {
+        while !fixture.skill_names(&connection).as_array().is_some_and(|names| names.contains(&json!(last))) {
             assert!(Instant::now() < deadline, "{last} is not noticed");
         }
-        drop(fs::remove_dir_all(skills.dir(&last)));
+        let _ = fs::remove_dir_all(skills.dir(&last));
     }
-    stage.order("disconnect", json!({ "connection": connection.number })).expect("a connection");
+    fixture.order("disconnect", json!({ "connection": connection.number })).expect("a connection");
     let params = json!({ "sessionId": name });
-    stage.exchange("session/close", params, json!({ "result": {} }));
+    fixture.exchange("session/close", params, json!({ "result": {} }));
 }
 
-/// Skills that come, change and go.
+/// Adds, changes and removes skills.
 fn storm(skills: &Skills, number: u64) {
     for write in 0..STORM_WRITES {
         let name = format!("storm-{number}-{}", write % 5);
         skills.add(&name, &format!("Change {write}."), "Do it.");
         if write % 3 == 0 {
-            drop(fs::remove_dir_all(skills.dir(&name)));
+            let _ = fs::remove_dir_all(skills.dir(&name));
         }
     }
     for write in 0..5 {
-        drop(fs::remove_dir_all(skills.dir(&format!("storm-{number}-{write}"))));
+        let _ = fs::remove_dir_all(skills.dir(&format!("storm-{number}-{write}")));
     }
     skills.add(&format!("storm-{number}"), "The last one.", "Do it.");
 }
@@ -129,7 +129,7 @@ fn update(session: &str, kind: &str, text: &str) -> Value {
     json!({ "jsonrpc": "2.0", "method": "session/update", "params": params })
 }
 
-/// A proxy in a chain, whose conductor and successor are the test.
+/// A proxy in a chain. The test plays both its conductor and its successor.
 struct Chain {
     conductor: Editor,
 }
@@ -145,7 +145,7 @@ impl Chain {
         chain
     }
 
-    /// The successor answers the next request that it gets.
+    /// Answers the next request for the successor.
     fn reply(&mut self, result: Value) {
         let is_its = |message: &Value| message["method"] == "proxy/successor" && message.get("id").is_some();
         let asked = self.conductor.wait_for("a request for the successor", is_its);

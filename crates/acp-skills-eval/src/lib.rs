@@ -58,7 +58,6 @@ mod conversation;
 mod directory;
 mod end;
 mod error;
-#[expect(clippy::module_inception, reason = "the module is named after its main type")]
 mod evaluation;
 mod grade;
 mod grading;

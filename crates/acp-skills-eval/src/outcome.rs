@@ -86,7 +86,7 @@ pub enum Status {
     NotActivated,
     /// Some assertions could not be graded, and no other expectation was missed.
     Ungraded,
-    /// The agent failed, so the run says nothing about the skill.
+    /// The agent failed, so the run is not a result for the skill.
     Error,
 }
 

@@ -1,5 +1,5 @@
-//! Decides permission requests of a run. There is no user to ask, so everything that was not allowed beforehand is refused,
-//! and the transcript says so.
+//! Decides permission requests of a run. There is no user to ask, so all requests that were not allowed beforehand are refused
+//! and noted in the transcript.
 //!
 //! An edit outside of the run's directory is always refused, and so is an edit that doesn't name a file. This relies on the
 //! agent: it describes its own request, and an agent that doesn't ask is only held back by a sandbox.

@@ -112,13 +112,13 @@ impl Triggers {
         });
         let mut tallies = Vec::new();
         for (place, case) in evaluation.queries.iter().enumerate() {
-            let of_case = outcomes
-                .iter()
-                .map(|outcome| (&outcome.run, outcome))
-                .filter(|(run, _)| run.case == Case::Query(place) && run.configuration == configuration);
+            let is_of_case = |outcome: &&&Outcome| {
+                outcome.run.case == Case::Query(place) && outcome.run.configuration == configuration
+            };
+            let of_case = outcomes.iter().filter(is_of_case);
             let part = parts.as_ref().map(|parts| parts[place]);
             let mut tally = Tally::new(&case.query, case.should_trigger, part);
-            for (_, outcome) in of_case {
+            for outcome in of_case {
                 tally.add(outcome, skill.name.as_str());
             }
             tally.finish(evaluation.options.threshold);
@@ -180,7 +180,7 @@ impl Tally {
         }
         if outcome.status == Status::Error {
             result.errors += 1;
-            // If the agent failed, the skill could not be loaded. That says nothing about queries that should not load it.
+            // If the agent failed, the skill could not be loaded. We count this only for queries that should load it.
             if result.should_trigger {
                 self.confusion.add(true, false);
             }

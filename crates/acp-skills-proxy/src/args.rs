@@ -114,7 +114,7 @@ impl From<SkillArgs> for SessionArgs {
 impl SessionArgs {
     fn override_in(self, config: &mut Config) {
         self.skills.override_in(config);
-        // `--location` and `--mount` exclude each other, so the flag replaces the other setting of the file too.
+        // `--location` and `--mount` exclude each other. If the flag is set, it also replaces the `mount` of the file.
         if self.catalog.location.is_some() {
             config.mount = None;
         }
@@ -158,14 +158,14 @@ flags! {
     /// The catalog: names and descriptions of skills for the model.
     #[command(next_help_heading = "Catalog")]
     struct CatalogArgs {
-        /// Where to put the catalog: in the system prompt if the agent accepts one (`auto`, `system`), otherwise before the
+        /// The place of the catalog: in the system prompt if the agent accepts one (`auto`, `system`), otherwise before the
         /// first prompt (`prompt`), or nowhere (`off`) [default: auto].
         #[arg(long, value_name = "PLACE")]
         catalog_in: Option<CatalogIn>,
         /// The format of the catalog [default: xml].
         #[arg(long, value_name = "FORMAT")]
         catalog_format: Option<Format>,
-        /// How much to include of each skill [default: full].
+        /// The amount of detail for each skill [default: full].
         #[arg(long, value_name = "DETAIL")]
         catalog_detail: Option<Detail>,
         /// The maximum size of the catalog in characters. Descriptions are shortened first [default: 8000].
@@ -184,16 +184,16 @@ flags! {
     /// The tools and their transport.
     #[command(next_help_heading = "Tools")]
     struct ServerArgs {
-        /// How the agent connects to the MCP server of the skills. `auto` uses what the agent advertises. With `off`, the agent
-        /// reads the files with its own tools [default: auto].
+        /// The transport between the agent and the MCP server of the skills. `auto` uses a transport that the agent advertises. With
+        /// `off`, the agent reads the files with its own tools [default: auto].
         #[arg(long, value_name = "HOW")]
         mcp: Option<McpMode>,
-        /// How long the first prompt of a session waits for the agent to connect to the tools, in seconds
+        /// The maximum time that the first prompt of a session waits for the agent to connect to the tools, in seconds
         /// [default: 2, or 0.3 if the agent has failed to connect before].
         #[arg(long, value_name = "SECONDS", value_parser = seconds())]
         mcp_wait: Option<Duration>,
-        /// Who activates skills: the model (`model`), the proxy, which adds the matching skills before each prompt (`prompt`,
-        /// for agents without tools), or the proxy only if the model does not get the tools (`hybrid`) [default: model].
+        /// Let the model activate skills (`model`), or add the matching skills before each prompt (`prompt`, for agents without
+        /// tools), or do that only if the model does not get the tools (`hybrid`) [default: model].
         #[arg(long, value_name = "WHO")]
         activation: Option<Activation>,
         /// Give the model a search tool: only if the catalog is too small for all skills (`auto`), `on` or `off`
@@ -251,7 +251,7 @@ flags! {
         /// is granted once [default: own].
         #[arg(long, value_name = "WHICH")]
         approve: Option<Approve>,
-        /// How to apply the `allowed-tools` of active skills: log other tools (`permissive`), also grant the listed tools once if
+        /// Apply the `allowed-tools` of active skills: log other tools (`permissive`), also grant the listed tools once if
         /// you invoked the skill by a command (`approval`), or refuse other tools (`strict`). This is not a sandbox, because
         /// agents don't ask for permission for every call [default: permissive].
         #[arg(long, value_name = "POLICY")]

@@ -1,4 +1,4 @@
-//! The commands for people, one file each. They print with `output`.
+//! The commands of the program, one file each. They print with the functions in `output`.
 
 pub(crate) mod check;
 pub(crate) mod completions;

@@ -1,4 +1,4 @@
-//! Errors of the user's world: the exit codes that the program ends with, and what to do about them.
+//! Errors for the user: messages, hints and exit codes.
 
 mod agent;
 
@@ -16,69 +16,69 @@ use skills_core::{
     text::{shown, shown_path},
 };
 
-use crate::{output, system};
+use crate::{output, system, words::count};
 
-/// The agent was not found (as in GNU `env`).
+/// The exit code if the agent was not found, as in GNU `env`.
 pub(crate) const EXIT_NOT_FOUND: u8 = 127;
-/// The proxy itself failed (as in GNU `env`).
+/// The exit code if the proxy itself failed, as in GNU `env`.
 pub(crate) const EXIT_PROXY_FAILED: u8 = 125;
-/// The command line, the configuration or a skill named in it is wrong.
+/// The exit code if the command line, the configuration or a selected skill is invalid.
 pub(crate) const EXIT_USAGE: u8 = 2;
 
-/// An error of the user's world: it is told without ado, and ends the program with [`EXIT_USAGE`].
+/// An error that the user can fix. It ends the program with [`EXIT_USAGE`].
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct UsageError {
     message: String,
     hint: Option<String>,
-    /// What is behind it, which the message has told.
+    /// The cause. The message already contains its text.
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl UsageError {
-    /// What is wrong.
+    /// Creates an error with a message.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, source: None }
     }
 
-    /// What `error` says. Where a limit of the system is behind it, what to do about that is the hint.
+    /// Creates an error with the message of `error`. If a limit of the system is the cause, the hint explains how to raise it.
     pub(crate) fn of(error: impl Error + Send + Sync + 'static) -> Self {
         Self { message: error.to_string(), hint: None, source: Some(error.into()) }
     }
 
-    /// The same for an error that does not say what failed: `cannot write …`.
+    /// Creates an error from the failed operation, such as `cannot write FILE`, and its cause.
     pub(crate) fn failed(what: impl Display, error: impl Error + Send + Sync + 'static) -> Self {
         Self { message: format!("{what}: {error}"), ..Self::of(error) }
     }
 
-    /// The message and its remedy in one line.
+    /// Returns the message and the hint in one line.
     #[cfg(test)]
     pub(crate) fn to_string_with_hint(&self) -> String {
         self.hint.iter().fold(self.message.clone(), |line, hint| format!("{line}; {hint}"))
     }
 
-    /// The same with a remedy.
+    /// Adds a hint.
     #[must_use]
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 }
 
-/// Tells what went wrong. Returns the exit code for it.
+/// Prints an error and its hint. Returns the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     output::complain(&message(error), hint(error).as_deref());
     ExitCode::from(code(error))
 }
 
-/// The error and its causes, without what the one before has said already.
+/// Returns the message of an error and its causes. A cause is left out if an earlier message contains it.
 pub(crate) fn message(error: &anyhow::Error) -> String {
     if let Some(config) = error.downcast_ref::<ConfigError>() {
-        // It has its causes in its own words.
+        // This message already contains its causes.
         return config.to_string();
     }
     error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
         "" => cause,
-        said if said.contains(&cause) => text,
+        earlier if earlier.contains(&cause) => text,
         _ => format!("{text}: {cause}"),
     })
 }
@@ -96,11 +96,13 @@ fn code(error: &anyhow::Error) -> u8 {
     if is_usage && limit(error).is_none() { EXIT_USAGE } else { EXIT_PROXY_FAILED }
 }
 
-/// What to do about it, where that is known.
+/// Returns a hint that explains how to fix the error, if there is one.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     known_hint(error).or_else(|| {
         let is_gone = env::current_dir().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-        is_gone.then(|| "the directory that this was started in is gone: start it in another one".to_owned())
+        is_gone.then(|| {
+            "the working directory no longer exists; run the command in another directory".to_owned()
+        })
     })
 }
 
@@ -120,14 +122,14 @@ fn known_hint(error: &anyhow::Error) -> Option<String> {
     limit(error).or_else(|| match find(error)? {
         ConfigError::Skill { path, .. } => no_skill(path),
         ConfigError::NoSuchRoot(path) if path.is_file() => Some(
-            "it is a file; `--skills` takes a directory to look in, `--skill` that of one skill".to_owned(),
+            "the path is a file; `--skills` takes a directory to search, and `--skill` takes the directory of a skill".to_owned(),
         ),
         ConfigError::NoSuchRoot(path) => not_expanded(path),
         config => config.hint().map(str::to_owned),
     })
 }
 
-/// What to do about the limit of the system that is behind it, if one is. That is nobody's mistake.
+/// Returns a hint if a limit of the system is the cause. Such an error is not a mistake in the command line.
 fn limit(error: &anyhow::Error) -> Option<String> {
     if let Some(error) = find::<io::Error>(error) {
         return system::limit_hint(error);
@@ -136,20 +138,16 @@ fn limit(error: &anyhow::Error) -> Option<String> {
     codes.map(io::Error::from_raw_os_error).find_map(|error| system::limit_hint(&error))
 }
 
-/// What to do about a path that is not there because nobody expands what it begins with.
+/// Returns a hint for a missing path that starts with a variable or `~NAME`, because only a shell expands these.
 pub(crate) fn not_expanded(path: &Path) -> Option<String> {
     let first = path.components().next()?.as_os_str().to_str()?;
     let is_variable =
         first.starts_with(['~', '$']) || first.len() > 2 && first.starts_with('%') && first.ends_with('%');
-    is_variable.then(|| {
-        format!(
-            "of what a shell expands, only `~` and `$HOME` are: write out what `{}` stands for",
-            shown(first)
-        )
-    })
+    is_variable
+        .then(|| format!("only `~` and `$HOME` are expanded here; replace `{}` with its value", shown(first)))
 }
 
-/// What went wrong in the conversation with the agent, if that is what went wrong.
+/// Returns the error of the conversation with the agent, if it is the cause.
 fn client_error(error: &anyhow::Error) -> Option<&ClientError> {
     match find(error) {
         Some(OneShotError::Client(client)) => Some(client),
@@ -157,7 +155,7 @@ fn client_error(error: &anyhow::Error) -> Option<&ClientError> {
     }
 }
 
-/// Why the agent did not start, if that is what went wrong.
+/// Returns the error of starting the agent, if it is the cause.
 fn start_error(error: &anyhow::Error) -> Option<&StartError> {
     match (find(error), find(error)) {
         (Some(StandaloneError::Start(start)), _) | (_, Some(OneShotError::Start(start))) => Some(start),
@@ -165,12 +163,12 @@ fn start_error(error: &anyhow::Error) -> Option<&StartError> {
     }
 }
 
-/// The error of this type, wherever in the chain of causes it is.
+/// Returns the first error of type `E` in the chain of causes.
 fn find<E: Error + Send + Sync + 'static>(error: &anyhow::Error) -> Option<&E> {
     error.downcast_ref().or_else(|| error.chain().find_map(|cause| cause.downcast_ref()))
 }
 
-/// What may have been meant by a `--skill` that is none.
+/// Suggests a fix for a `--skill` without a skill.
 fn no_skill(path: &Path) -> Option<String> {
     let has_skill = |dir: &Path| SKILL_FILE_NAMES.iter().any(|name| dir.join(name).exists());
     if path.is_file() {
@@ -184,13 +182,14 @@ fn no_skill(path: &Path) -> Option<String> {
         let here = env::current_dir().ok();
         return not_expanded(here.as_deref().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path));
     }
-    // A skill that is broken is not to be looked for further down.
+    // A directory with an invalid SKILL.md is meant to be a skill, so don't search for others in it.
     let below = if has_skill(path) { return None } else { Discovery::new([Root::scanned(path)]).find() };
     let shown = shown_path(path);
     match below.len() {
         0 => None,
-        count => Some(format!(
-            "there are skills below it ({count}): `--skills {shown}` takes all of them, in a configuration `roots`"
+        found => Some(format!(
+            "the directory contains {}; use `--skills {shown}`, or `roots` in a configuration file, to use all of them",
+            count(found, "skill")
         )),
     }
 }
@@ -201,9 +200,9 @@ mod tests {
 
     use super::*;
 
-    /// A limit of the system is not the user's mistake; a file that quotes one is.
+    /// A limit of the system is a failure of the proxy. An invalid file that only quotes such an error is a mistake of the user.
     #[test]
-    fn limits() {
+    fn limits_have_a_hint_and_an_exit_code() {
         let too_many = || io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
         let skill = |finding: Diagnostic| ConfigError::Skill {
             path: "/skills/a".into(),

@@ -1,5 +1,5 @@
-//! How each API writes a request and an answer: Anthropic's Messages, OpenAI's Chat Completions and Responses, Gemini's
-//! `generateContent`; streamed where the agent asks for it.
+//! The formats of requests and answers of Anthropic's Messages, OpenAI's Chat Completions and Responses, and Gemini's
+//! `generateContent`. Answers are streamed if the agent asks for that.
 
 use std::fmt::Write as _;
 
@@ -32,8 +32,8 @@ fn api(path: &str) -> Option<Api> {
     })
 }
 
-/// What else agents want to know of a provider.
-pub(super) fn aside(path: &str) -> (&'static str, String) {
+/// Answers requests for metadata, such as the list of models or a count of tokens.
+pub(super) fn metadata(path: &str) -> (&'static str, String) {
     let answer = if path.contains("models") {
         let model = json!({
             "id": "scripted", "object": "model", "type": "model", "display_name": "Scripted", "created": 1,
@@ -58,13 +58,13 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The messages behind the last that the user wrote.
+/// Returns the messages after the last one for which `is_users` is true.
 fn after(messages: &[Value], is_users: impl Fn(&Value) -> bool) -> &[Value] {
     let start = messages.iter().rposition(is_users).map_or(0, |at| at + 1);
     &messages[start..]
 }
 
-/// What a request says; nothing when it is for no model.
+/// Reads a request. Returns `None` if its path isn't that of a model.
 pub(super) fn read(path: &str, asked: &Value) -> Option<Turn> {
     let api = api(path)?;
     let mut tools = Vec::new();
@@ -91,19 +91,20 @@ pub(super) fn read(path: &str, asked: &Value) -> Option<Turn> {
                 let reminds = |part: &Value| text(&part["text"]).starts_with("<system-reminder");
                 !parts(message, "tool_result").is_empty() || (!texts.is_empty() && texts.iter().all(reminds))
             };
-            let messages = after(list(&asked["messages"]), |it| it["role"] == "user" && !is_injected(it));
+            let messages =
+                after(list(&asked["messages"]), |message| message["role"] == "user" && !is_injected(message));
             let calls = messages.iter().flat_map(|message| parts(message, "tool_use"));
             calls.map(|call| (text(&call["name"]), call["input"].to_string())).collect()
         }
         Api::Chat => {
-            let messages = after(list(&asked["messages"]), |it| it["role"] == "user");
+            let messages = after(list(&asked["messages"]), |message| message["role"] == "user");
             let calls = messages.iter().flat_map(|message| list(&message["tool_calls"]));
             calls
                 .map(|call| (text(&call["function"]["name"]), text(&call["function"]["arguments"])))
                 .collect()
         }
         Api::Responses => {
-            let items = after(list(&asked["input"]), |it| it["role"] == "user");
+            let items = after(list(&asked["input"]), |message| message["role"] == "user");
             let calls = items.iter().filter(|item| item["type"] == "function_call");
             calls.map(|call| (text(&call["name"]), text(&call["arguments"]))).collect()
         }
@@ -111,8 +112,9 @@ pub(super) fn read(path: &str, asked: &Value) -> Option<Turn> {
             let has = |message: &Value, kind: &str| {
                 list(&message["parts"]).iter().any(|part| part.get(kind).is_some())
             };
-            let messages =
-                after(list(&asked["contents"]), |it| it["role"] == "user" && !has(it, "functionResponse"));
+            let messages = after(list(&asked["contents"]), |message| {
+                message["role"] == "user" && !has(message, "functionResponse")
+            });
             let calls =
                 messages.iter().flat_map(|message| list(&message["parts"])).map(|part| &part["functionCall"]);
             calls
@@ -124,7 +126,7 @@ pub(super) fn read(path: &str, asked: &Value) -> Option<Turn> {
     Some(Turn { tools, done })
 }
 
-/// The answer, as the API writes it.
+/// Writes an answer in the format of the API. Returns the content type and the body.
 pub(super) fn write(path: &str, asked: &Value, answer: Answer) -> (&'static str, String) {
     let streamed = asked["stream"] == true;
     match api(path) {
@@ -132,11 +134,11 @@ pub(super) fn write(path: &str, asked: &Value, answer: Answer) -> (&'static str,
         Some(Api::Chat) => chat(asked, answer, streamed),
         Some(Api::Responses) => responses(asked, answer, streamed),
         Some(Api::Gemini { streamed }) => gemini(asked, answer, streamed),
-        None => aside(path),
+        None => metadata(path),
     }
 }
 
-/// Events; a name is written where there is one.
+/// Writes a stream of events, each with its name if it has one.
 fn events<'e>(events: impl IntoIterator<Item = (Option<&'e str>, String)>) -> (&'static str, String) {
     let mut all = String::new();
     for (name, data) in events {
@@ -152,7 +154,7 @@ fn named(all: &[Value]) -> (&'static str, String) {
     events(all.iter().map(|event| (event["type"].as_str(), event.to_string())))
 }
 
-/// An id that no other answer has.
+/// Returns a unique id.
 fn id(prefix: &str) -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -230,7 +232,7 @@ fn chat(asked: &Value, answer: Answer, streamed: bool) -> (&'static str, String)
 }
 
 fn responses(asked: &Value, answer: Answer, streamed: bool) -> (&'static str, String) {
-    // Requests on the side that want JSON: who reviews a call, and who thinks of a title.
+    // Some agents expect JSON from separate requests that review a call or generate a title.
     let format = asked["text"]["format"].to_string();
     let aside = if format.contains("\"outcome\"") {
         let verdict = json!({
@@ -302,7 +304,7 @@ fn responses(asked: &Value, answer: Answer, streamed: bool) -> (&'static str, St
 
 fn gemini(asked: &Value, answer: Answer, streamed: bool) -> (&'static str, String) {
     let options = &asked["generationConfig"];
-    // Requests on the side: which model, and who speaks next.
+    // Some agents expect JSON from separate requests that choose a model or the next speaker.
     let wants_json = options["responseMimeType"] == JSON || options.get("responseJsonSchema").is_some();
     let part = match answer {
         _ if wants_json => {

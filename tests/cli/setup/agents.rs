@@ -218,12 +218,12 @@ fn agents_by_identifier() {
     machine.check(
         &["--skills", "home/.agents", "--", "claude-agent-acp"],
         expect![[r#"
-        error: cannot start the agent `claude-agent-acp`: No such file or directory (os error 2)
-        hint: it is not in PATH, which is …/bin
-              `--agent claude-acp` in place of `-- claude-agent-acp` runs its package with npx
-              (an editor may have another PATH than a terminal: give the program with its directory)
-        exit 127
-    "#]],
+            error: cannot start the agent `claude-agent-acp`: No such file or directory (os error 2)
+            hint: the program is not in PATH, which is …/bin
+                  use `--agent claude-acp` instead of `-- claude-agent-acp` to run its package with npx
+                  (the PATH of an editor may differ from that of a terminal; an absolute path works in both)
+            exit 127
+        "#]],
     );
     machine.check(
         &["--skills", "home/.agents", "claude"],

@@ -1,4 +1,4 @@
-//! The agent's side of MCP: rmcp's client, over whatever the entry in `mcpServers` says.
+//! The agent's MCP client: rmcp's, over the transport that the entry in `mcpServers` names.
 
 use rmcp::{
     ClientHandler, ClientLifecycleMode, RoleClient,
@@ -21,26 +21,26 @@ use tokio::{
     },
 };
 
-/// A connection to one server.
+/// A connection to a server.
 pub(super) struct Client {
-    running: RunningService<RoleClient, Ears>,
+    running: RunningService<RoleClient, Listener>,
     heard: Mutex<UnboundedReceiver<&'static str>>,
 }
 
-/// A client that hears that lists have changed.
-pub(super) struct Ears {
+/// A client handler that forwards notifications about changed lists.
+pub(super) struct Listener {
     config: ClientConfig,
     heard: UnboundedSender<&'static str>,
 }
 
-impl Ears {
+impl Listener {
     fn hear(&self, what: &'static str) {
-        // Nobody may want to know.
+        // The receiver may be dropped already.
         let _ = self.heard.send(what);
     }
 }
 
-impl ClientHandler for Ears {
+impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
         self.config.clone()
     }
@@ -75,7 +75,7 @@ pub(super) async fn connect(entry: &Value, revision: &str) -> Result<Client, Str
         list.into_iter().map(|pair| (text(&pair["name"]), text(&pair["value"])))
     };
     let (heard, hears) = unbounded_channel();
-    let ears = Ears { config, heard: heard.clone() };
+    let listener = Listener { config, heard: heard.clone() };
     let running = match entry["type"].as_str() {
         Some("http") => {
             let mut http = StreamableHttpClientTransportConfig::with_uri(text(&entry["url"]));
@@ -84,14 +84,14 @@ pub(super) async fn connect(entry: &Value, revision: &str) -> Result<Client, Str
                 http = http.auth_header(value.strip_prefix("Bearer ").expect("a Bearer token"));
             }
             let transport = StreamableHttpClientTransport::from_config(http);
-            ears.serve_with_lifecycle(transport, lifecycle).await.map_err(|e| e.to_string())?
+            listener.serve_with_lifecycle(transport, lifecycle).await.map_err(|e| e.to_string())?
         }
         None | Some("stdio") => {
             let args = entry["args"].as_array().expect("`args` is a list").iter().map(text);
             let mut command = Command::new(text(&entry["command"]));
             command.args(args).envs(pairs("env"));
             let transport = TokioChildProcess::new(command).map_err(|e| e.to_string())?;
-            ears.serve_with_lifecycle(transport, lifecycle).await.map_err(|e| e.to_string())?
+            listener.serve_with_lifecycle(transport, lifecycle).await.map_err(|e| e.to_string())?
         }
         Some(other) => return Err(format!("this agent does not speak MCP over {other}")),
     };
@@ -114,18 +114,18 @@ pub(super) async fn connect(entry: &Value, revision: &str) -> Result<Client, Str
     Ok(Client { running, heard: Mutex::new(hears) })
 }
 
-/// Waits until the server says that a list has changed. Returns which.
+/// Waits until the server reports a changed list. Returns its name.
 pub(super) async fn heard(client: &Client) -> Result<Value, String> {
     client.heard.lock().await.recv().await.map(Into::into).ok_or_else(|| "the server is gone".to_owned())
 }
 
-/// What the server says of itself, and its tools.
+/// Returns the server's `initialize` result and its tools.
 pub(super) async fn look(client: &Client) -> Result<Value, String> {
     let tools = client.running.list_all_tools().await.map_err(|error| error.to_string())?;
     Ok(json!({ "server": client.running.peer_info().map(|info| json!(*info)), "tools": tools }))
 }
 
-/// Calls a tool; `arguments` is an object, or nothing at all.
+/// Calls a tool. If `arguments` is not an object, the call has none.
 pub(super) async fn call(client: &Client, tool: &str, arguments: &Value) -> Result<Value, String> {
     let mut request = CallToolRequestParams::new(tool.to_owned());
     if let Some(arguments) = arguments.as_object() {

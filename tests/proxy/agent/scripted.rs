@@ -1,19 +1,19 @@
-//! An agent that does nothing by itself: the test moves it with requests `_agent/…`, which pass the proxy like any other.
+//! An agent that acts only on orders: requests named `_agent/…`, which pass through the proxy like any other request.
 //!
-//! | request | does |
+//! | order | effect |
 //! |---|---|
-//! | `take` | answers with the next line that the agent received, as soon as there is one |
-//! | `drain` | answers with all lines that the agent has received and nobody has taken |
+//! | `take` | answers with the next line that the agent receives, as soon as there is one |
+//! | `drain` | answers with all lines that the agent has received and that were not taken yet |
 //! | `say {lines}` | writes these lines |
-//! | `connect {entry, revision}` | connects to an MCP server; answers with its number, what it says of itself and its tools |
+//! | `connect {entry, revision}` | connects to an MCP server; answers with the connection's number, the server's `initialize` result and its tools |
 //! | `call {connection, tool, arguments}` | calls a tool |
-//! | `look {connection}` | asks again what the server says of itself and which tools it has |
-//! | `heard {connection}` | answers with `tools`, `prompts` or `resources` as soon as the server says that this list has changed |
+//! | `look {connection}` | reads the server's `initialize` result and its tools again |
+//! | `heard {connection}` | answers with `tools`, `prompts` or `resources` as soon as the server reports that this list has changed |
 //! | `disconnect {connection}` | closes a connection |
-//! | `spawn {script}` | starts a child that plays another part and has our stdout and stderr |
+//! | `spawn {script}` | starts a child with another role, which inherits the agent's stdout and stderr |
 //! | `exit {code}`, `abort` (notifications) | ends the agent |
 //!
-//! At the end of its stdin it reports the lines that nobody took, and ends.
+//! When its stdin ends, the agent reports the lines that were not taken, and exits.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -35,9 +35,9 @@ use super::{
 
 #[derive(Default)]
 struct ScriptedAgent {
-    /// What came and was not taken.
+    /// Lines that were received but not taken yet.
     received: VecDeque<String>,
-    /// Requests to take what comes.
+    /// Ids of `take` orders that wait for a line.
     takers: VecDeque<Value>,
     clients: Clients,
     connections: u64,
@@ -74,7 +74,8 @@ pub(super) fn run() -> ExitCode {
 
 impl ScriptedAgent {
     fn receive(&mut self, line: String) {
-        // The proxy takes its text out of whatever an agent says, so also out of reports of what it was told.
+        // The proxy removes its marked text from everything that an agent sends, so a report of a received line must not
+        // contain the mark itself.
         let line = line.replace(MARK, MARK_REPORTED);
         match self.takers.pop_front() {
             Some(taker) => answer(&taker, Ok(line.into())),
@@ -104,7 +105,8 @@ impl ScriptedAgent {
             }
             "connect" => {
                 self.connections += 1;
-                let (number, clients) = (self.connections, Arc::clone(&self.clients));
+                let number = self.connections;
+                let clients = Arc::clone(&self.clients);
                 tasks.spawn(async move {
                     let revision = params["revision"].as_str().expect("a revision");
                     answer(&id, connect(number, &clients, &params["entry"], revision).await);
@@ -126,12 +128,9 @@ impl ScriptedAgent {
                 tasks.spawn(async move { answer(&id, client::heard(&client).await) });
             }
             "disconnect" => {
-                drop(
-                    self.clients
-                        .lock()
-                        .expect("no panic")
-                        .remove(&params["connection"].as_u64().unwrap_or(0)),
-                );
+                let number = params["connection"].as_u64().unwrap_or(0);
+                let client = self.clients.lock().expect("no panic").remove(&number);
+                drop(client);
                 answer(&id, Ok(Value::Null));
             }
             other => panic!("no order is called {other}"),
@@ -162,5 +161,5 @@ fn answer(id: &Value, outcome: Result<Value, String>) {
 
 fn say(line: &str) {
     let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).expect("somebody listens");
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).expect("stdout is open");
 }

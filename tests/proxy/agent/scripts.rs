@@ -1,4 +1,5 @@
-//! Parts of scripts of skills: what a model would have run. Each is started by a file of its own, which any system can run.
+//! Roles for scripts of skills, that is, for what a model runs. A small file starts each role, in a form that the
+//! platform can run.
 
 use std::{
     env, fs,
@@ -10,15 +11,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{SCRIPT, parts::LIFE};
+use super::{SCRIPT, roles::LIFE};
 
-/// What the names of these parts begin with.
+/// The prefix of these roles' names.
 pub(crate) const PREFIX: &str = "script ";
 
-/// The second process of `hold`.
+/// The role of the second process of `hold`.
 const CHILD: &str = "child";
 
-/// The text of a file that plays the part `name`, and the ending that its name must have.
+/// Returns the extension and the text of a script file that runs the role `name`.
 pub(crate) fn file(name: &str) -> (&'static str, String) {
     let this = env::current_exe().expect("this program has a path");
     let this = this.to_str().expect("text");
@@ -29,7 +30,7 @@ pub(crate) fn file(name: &str) -> (&'static str, String) {
     }
 }
 
-/// Plays a part.
+/// Runs a role.
 pub(super) fn run(name: &str) -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
     let argument = || arguments.first().expect("an argument");
@@ -48,7 +49,7 @@ pub(super) fn run(name: &str) -> ExitCode {
             print("over\n");
         }
         "hold" => hold(argument()),
-        "stubborn" => super::parts::deaf_to_signals(|| hold(argument())),
+        "stubborn" => super::roles::ignoring_signals(|| hold(argument())),
         CHILD => held(argument()),
         "kill" => kill(argument()),
         "count" => count(Path::new(argument())),
@@ -58,28 +59,29 @@ pub(super) fn run(name: &str) -> ExitCode {
 }
 
 fn print(text: &str) {
-    io::stdout().write_all(text.as_bytes()).expect("somebody listens");
+    io::stdout().write_all(text.as_bytes()).expect("stdout is open");
 }
 
-/// Its input, its arguments, something on stderr, and an exit code that the first argument gives.
+/// Prints its input and its arguments, writes a line to stderr, and exits with a code that the first argument determines.
 fn say(arguments: &[String]) {
     io::copy(&mut io::stdin().lock(), &mut io::stdout()).expect("an input");
     print(&format!("{}\n", arguments.join(" ")));
-    io::stderr().write_all(b"no\n").expect("somebody listens");
+    io::stderr().write_all(b"no\n").expect("stdout is open");
     match arguments.first().map_or(0, String::len) {
         1 => {}
         other => std::process::exit(i32::try_from(other).expect("short") - 1),
     }
 }
 
-/// The working directory, and what the environment says.
+/// Prints the working directory and two environment variables.
 fn whereabouts() {
     let dir = dunce::canonicalize(env::current_dir().expect("a directory")).expect("a path");
     let ours = env::var("PROXY_TEST_OURS").unwrap_or_else(|_| "nothing".to_owned());
-    print(&format!("{}\n{}\n{ours}\n", dir.display(), env::var("SKILL_NAME").expect("it is set")));
+    print(&format!("{}\n{}\n{ours}\n", dir.display(), env::var("SKILL_NAME").expect("the variable is set")));
 }
 
-/// Two processes that do not end, each with a connection to the test, whose ends show that nobody is left.
+/// Starts two processes that don't end. Each holds a connection to the test, which sees from its end that the process is
+/// gone.
 fn hold(address: &str) {
     let this = env::current_exe().expect("this program has a path");
     let child = Command::new(this).env(SCRIPT, format!("{PREFIX}{CHILD}")).arg(address).spawn();
@@ -94,26 +96,27 @@ fn held(address: &str) {
     drop(connection);
 }
 
-/// Kills a process by its number.
+/// Kills the process with this id.
 fn kill(id: &str) {
     let mut command = if cfg!(windows) { Command::new("taskkill") } else { Command::new("kill") };
     command.args(if cfg!(windows) { ["/f", "/pid"].as_slice() } else { &["-9"] });
     command.arg(id);
     let end = Instant::now() + LIFE;
-    // Whoever is killed ends this script too. Several `taskkill` at once are seen to end nobody under Wine.
+    // Killing the proxy ends this script too. It retries because concurrent calls of `taskkill` have been seen to fail
+    // under Wine.
     while Instant::now() < end {
-        drop(command.status());
+        let _ = command.status();
         thread::sleep(Duration::from_secs(1));
     }
 }
 
-/// How many do this at once.
+/// Prints how many of these scripts are running at the same time.
 fn count(dir: &Path) {
     let mine = dir.join(std::process::id().to_string());
-    fs::create_dir(&mine).expect("nobody else has this number");
-    // Work, so that those that are started meanwhile are seen.
+    fs::create_dir(&mine).expect("the process id is unique");
+    // Takes some time, so that scripts that are started meanwhile are counted.
     thread::sleep(Duration::from_millis(if cfg!(windows) { 100 } else { 5 }));
     let count = fs::read_dir(dir).expect("a directory").count();
-    fs::remove_dir(&mine).expect("it is empty");
+    fs::remove_dir(&mine).expect("the directory is empty");
     print(&format!("{count}\n"));
 }

@@ -122,7 +122,7 @@ fn command_hint(command: &str, words: &[String], at: usize) -> Option<String> {
         // The word belongs to the prompt.
         "try" | "doctor" => {
             let (first, end) = match words[..at].iter().rposition(|word| word == "--prompt") {
-                // Without quotes, each word of the prompt is an argument.
+                // If there are no quotes, the shell passes each word of the prompt as an argument.
                 Some(flag) if words[flag + 1..=at].iter().all(|word| !word.starts_with('-')) => {
                     let more = words[at..].iter().take_while(|word| !word.starts_with('-')).count();
                     (flag, at + more)
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     fn check(line: &str, expected: Expect) {
-        // `_` stands for a space within a word.
+        // `_` represents a space within a word.
         let words: Vec<OsString> = line.split(' ').map(|word| word.replace('_', " ").into()).collect();
         let error = Cli::try_parse_from(&words).expect_err("an invalid command line");
         let explained = explain(&error, &words);

@@ -1,9 +1,10 @@
-//! `check`: every rule of the specification that a skill breaks, with the lines that break it.
+//! `check`: checks skills against the specification and prints the lines that violate it.
 //!
-//! Made for a pre-commit hook: it prints what is wrong and exits with 1 when something is. `--json` is a promise to
-//! scripts: `[{"path","ok","name","description","diagnostics":[{"code","severity","line","column","message","help"}]}]`,
-//! where `path` is the absolute path of the `SKILL.md`; more fields may be added. With `--security` what a scan of the whole
-//! directory finds is there as well, with `risk`, `file` and `excerpt`.
+//! The command is suitable for a pre-commit hook, because it exits with 1 if there are errors. Scripts can rely on the output of
+//! `--json`; later versions only add fields:
+//! `[{"path","ok","name","description","diagnostics":[{"code","severity","line","column","message","help"}]}]`.
+//! `path` is the absolute path of the `SKILL.md`. With `--security`, the list includes the findings of a scan of the whole directory,
+//! which also have `risk`, `file` and `excerpt`.
 
 mod excerpt;
 mod problem;
@@ -31,10 +32,10 @@ use skills_core::{
 use super::paths::{Candidate, find};
 use crate::{args::path, error::UsageError, output, progress::Progress, words::count};
 
-/// Something is wrong with a skill.
+/// The exit code if a skill has errors.
 const EXIT_FOUND: u8 = 1;
 
-/// Flags of `check`.
+/// The flags of `check`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -43,31 +44,31 @@ Examples:
   acp-skills-proxy check --reference skills/*/SKILL.md
   acp-skills-proxy check --security skills --sarif skills.sarif
 
-Exit codes: 0 nothing is wrong, 1 a rule is broken or a risk is high, 2 a wrong command line.")]
+Exit codes: 0 if there are no errors (warnings are allowed), 1 if there are errors, 2 if an argument is invalid.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct CheckArgs {
-    /// The directory of a skill, a SKILL.md, or a directory to look for skills in. Repeatable.
+    /// A skill's directory, a SKILL.md, or a directory to search for skills. Repeatable.
     #[arg(required_unless_present = "print_rules", value_name = "PATH", value_parser = path())]
     paths: Vec<PathBuf>,
-    /// Say what the reference validator `skills-ref` says: it refuses more than the specification does.
+    /// Apply the rules of the reference validator `skills-ref`, which rejects more than the specification does.
     #[arg(long)]
     reference: bool,
-    /// Also look in all files of the skills for what attacks are made of: hidden text, commands that fetch and run, reads of
-    /// keys, data that leaves, programs in disguise, links that lead out.
+    /// Also scan all files of the skills for signs of an attack: hidden text, commands that download and run programs, access to
+    /// keys, uploads of data, disguised programs, and links to files outside of the skill.
     ///
-    /// High risks are errors, others are warnings. Nothing is run and nothing is fetched. No finding does not mean that a
-    /// skill is good.
+    /// High risks are errors, and other risks are warnings. The scan doesn't run or fetch anything. A clean scan does not prove
+    /// that a skill is safe.
     #[arg(long)]
     security: bool,
-    /// Rules of your own for `--security`, in YAML; they add to the built-in ones, or change them.
+    /// Read rules for `--security` from a YAML file, in addition to the built-in rules. The file can also change built-in rules.
     ///
-    /// `--print-rules` shows how they are written.
+    /// `--print-rules` shows the format.
     #[arg(long, value_name = "FILE", requires = "security", value_parser = path())]
     rules: Option<PathBuf>,
-    /// Print the built-in rules of `--security`, and how rules are written.
+    /// Print the built-in rules of `--security`, with an explanation of their format.
     #[arg(long, exclusive = true)]
     print_rules: bool,
-    /// Also write what is found to a file, as SARIF 2.1.0, which code hosts and editors read.
+    /// Also write the results to a file in SARIF 2.1.0, a format that code hosts and editors can read.
     #[arg(long, value_name = "FILE", value_parser = path())]
     sarif: Option<PathBuf>,
     /// Print JSON.
@@ -75,10 +76,10 @@ pub(crate) struct CheckArgs {
     json: bool,
 }
 
-/// What was found out about one file.
+/// The results for one file.
 #[derive(Debug, Serialize)]
 struct Checked {
-    /// The absolute path of the `SKILL.md`, or of what could not be read.
+    /// The absolute path of the `SKILL.md`, or of the directory that can't be read.
     #[serde(serialize_with = "lossy")]
     path: PathBuf,
     ok: bool,
@@ -90,15 +91,15 @@ struct Checked {
     source: String,
 }
 
-/// A path that is not Unicode is shown as well as it can be.
+/// Serializes a path. Characters that are not Unicode are replaced.
 fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
 
-/// Checks the skills and prints what is wrong.
+/// Checks the skills and prints the problems.
 ///
 /// # Errors
-/// A path does not exist, or there is no skill in it; rules are none, or a file cannot be written.
+/// Returns an error if a path does not exist or contains no skill, if the rules are invalid, or if a file can't be written.
 pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
     if args.print_rules {
         output::print(BUILT_IN)?;
@@ -127,18 +128,18 @@ pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
     } else {
         output::print_colored(&text(&checked, output::has_colors()))?;
     }
-    let ok = checked.iter().all(|it| it.ok);
+    let ok = checked.iter().all(|skill| skill.ok);
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FOUND) })
 }
 
-/// What a scan looks for.
+/// Returns the rules for a scan: the built-in rules, extended by those in `file`.
 fn rules(file: Option<&Path>) -> Result<Rules, UsageError> {
     let Some(file) = file else { return Ok(Rules::built_in().clone()) };
     let cannot = |error: &dyn std::fmt::Display| {
         UsageError::new(format!("cannot use the rules in `{}`: {error}", shown_path(file)))
     };
     let text = fs::read_to_string(file).map_err(|error| cannot(&error))?;
-    let hint = "`acp-skills-proxy check --print-rules` shows how rules are written";
+    let hint = "run `acp-skills-proxy check --print-rules` to see how rules are written";
     Rules::built_in().extended(&text).map_err(|error| cannot(&error).hint(hint))
 }
 
@@ -158,7 +159,8 @@ fn check(candidate: Candidate, verdict: Verdict, rules: Option<&Rules>) -> Check
 }
 
 fn check_file(path: PathBuf, verdict: Verdict) -> Checked {
-    // A link that leads elsewhere is refused: what is in that file would be in the log of whoever checks somebody's skill.
+    // This rejects a link to a file outside of the skill. Otherwise a skill from another author could copy a private file into the
+    // output of the check.
     let file = match SkillMd::read(&path) {
         Ok(file) => file,
         Err(error) => return Checked::new(path, None, vec![error.to_diagnostic()], String::new()),
@@ -178,7 +180,7 @@ fn check_file(path: PathBuf, verdict: Verdict) -> Checked {
     Checked::new(path, parsed.frontmatter, diagnostics, source)
 }
 
-/// What is wrong with the name of the file: the reference also looks for `skill.md`.
+/// Checks the name of the file. The reference validator also accepts `skill.md`.
 fn file_name(name: &str, verdict: Verdict) -> Option<Diagnostic> {
     if name == "SKILL.md" || (verdict == Verdict::Reference && name == "skill.md") {
         return None;
@@ -198,35 +200,36 @@ impl Checked {
         source: String,
     ) -> Self {
         let ok = !diagnostics.iter().any(Diagnostic::is_error);
-        let (name, description) = frontmatter.map(|it| (it.name.to_string(), it.description)).unzip();
+        let (name, description) =
+            frontmatter.map(|fields| (fields.name.to_string(), fields.description)).unzip();
         let problems = diagnostics.into_iter().map(Problem::from).collect();
         Self { path, ok, name, description, problems, source }
     }
 }
 
-/// Everything for people.
+/// Renders the results as text.
 fn text(checked: &[Checked], colors: bool) -> String {
-    // Below the working directory a relative path is shorter, and can be clicked as well.
+    // Shorten paths below the working directory. A terminal can still open a relative path if the user clicks on it.
     let here = std::env::current_dir().ok();
     let short = |path: &Path| {
         let below = here.as_ref().and_then(|here| path.strip_prefix(here).ok());
         shown_path(below.filter(|below| !below.as_os_str().is_empty()).unwrap_or(path))
     };
     let mut text = String::new();
-    // A file of a skill within a skill is a file of both.
-    let mut said = HashSet::new();
+    // If one skill contains another, we scan the inner one twice. Print its findings only once.
+    let mut printed = HashSet::new();
     for skill in checked {
         for problem in &skill.problems {
             let path = short(&problem.file(&skill.path));
             let rendered = excerpt::render(problem, &path, &skill.source, colors);
-            if problem.found.is_none() || said.insert(rendered.clone()) {
+            if problem.found.is_none() || printed.insert(rendered.clone()) {
                 text.push_str(&rendered);
                 text.push_str("\n\n");
             }
         }
     }
-    let all = || checked.iter().flat_map(|it| &it.problems);
-    let errors = all().filter(|it| it.is_error()).count();
+    let all = || checked.iter().flat_map(|skill| &skill.problems);
+    let errors = all().filter(|problem| problem.is_error()).count();
     let warnings = all().count() - errors;
     let parts = [count(checked.len(), "skill"), count(errors, "error"), count(warnings, "warning")];
     text + &format!("{} checked: {}, {}\n", parts[0], parts[1], parts[2])

@@ -1,4 +1,4 @@
-//! `doctor`: starts the agent through the proxy and tells, step by step, whether skills would work with it.
+//! `doctor`: starts the agent through the proxy and tests step by step if skills work with it.
 
 mod conversation;
 mod steps;
@@ -21,26 +21,26 @@ use crate::{
 };
 use acp_skills::{config::Settings, intercept::McpMode, one_shot::OneShot};
 
-/// How long the agent may take to fetch our tools before that counts as never. Longer than a prompt would wait.
-const PATIENCE: Duration = Duration::from_secs(8);
+/// The timeout for the agent to fetch the list of our tools. It is longer than the time that a prompt waits for the tools.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Flags of `doctor`.
+/// The flags of `doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit code 0 when skills would work, 1 when not, or when only a prompt can tell.
-
 Examples:
   acp-skills-proxy doctor --skill ./code-review -- claude-agent-acp
   acp-skills-proxy doctor --skill ./code-review --prompt hello -- some-agent
-      Also sends a prompt, for agents that connect to MCP servers only then, or when they call a tool.")]
+      Also send a prompt, because some agents connect to MCP servers only then, or when they call a tool.
+
+Exit codes: 0 if skills work, 1 if they don't, or if that could not be determined.")]
 pub(crate) struct DoctorArgs {
-    /// Also send this prompt.
+    /// Also send a prompt.
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
-    /// Allow, once each, everything that the agent asks permission for; without this it is refused.
+    /// Grant each permission request of the agent once. Without this flag, all requests are refused.
     #[arg(long)]
     yes: bool,
-    /// How many seconds all of it may take.
+    /// The timeout for all steps together, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds(), default_value = "30")]
     timeout: Duration,
     /// Print JSON.
@@ -54,11 +54,11 @@ pub(crate) struct DoctorArgs {
     agent: AgentArgs,
 }
 
-/// Whether skills would work.
+/// The conclusion of all steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Works,
-    /// Some agents connect to a server only when they call one of its tools.
+    /// Unknown, because some agents connect to a server only when they call one of its tools.
     NotKnown,
     Fails,
 }
@@ -69,10 +69,11 @@ struct Report {
     steps: Vec<Step>,
 }
 
-/// Starts the agent, and tells whether skills would work with it.
+/// Starts the agent and prints each step, then the conclusion.
 ///
 /// # Errors
-/// As the proxy itself.
+/// Returns an error if an argument, the configuration or a skill is invalid, or if stdout can't be written. Errors of the agent are
+/// steps that failed.
 pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let DoctorArgs { prompt, yes, timeout, json, session, log, agent } = args;
     let config = ProxyArgs { session, log, agent, ..ProxyArgs::default() }.config()?;
@@ -82,17 +83,18 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let toolbox = settings.toolbox;
     let loaded = skills::load(settings.skills)?;
     if loaded.here.is_empty() {
-        return Err(loaded.none("look for").into());
+        return Err(loaded.none().into());
     }
-    let cwd = std::env::current_dir().context("cannot tell the current directory")?;
+    let cwd = std::env::current_dir().context("cannot determine the working directory")?;
     let stored = loaded.here.iter().filter(|skill| skill.dir().is_some()).count();
     let wants_tools = settings.policy.mcp != McpMode::Off;
     let (steps, tools) = Steps::start(!json);
     let steps = Arc::new(steps);
     let seen = Arc::clone(&steps);
     let has_prompt = prompt.is_some();
-    let patience = PATIENCE.min(timeout / 2);
-    let conversation = Conversation { steps: Arc::clone(&steps), tools, wants_tools, patience, prompt };
+    let connect_timeout = CONNECT_TIMEOUT.min(timeout / 2);
+    let conversation =
+        Conversation { steps: Arc::clone(&steps), tools, wants_tools, connect_timeout, prompt };
     let runtime = runtime::new()?;
     let talk = OneShot::with_library(loaded.library.into_library())
         .toolbox(toolbox)
@@ -112,11 +114,11 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
             steps.step("skills", verdict == Verdict::Works, detail);
             if verdict == Verdict::NotKnown {
                 hint = Some(if has_prompt {
-                    "`acp-skills-proxy try` with a task for a skill shows what the model does with the files"
+                    "run `acp-skills-proxy try --prompt TEXT` with a task for a skill to see if the model reads the files"
                         .to_owned()
                 } else {
-                    "some agents connect to a server only when they call one of its tools: `--prompt TEXT` with a task for a \
-                     skill shows whether this one does"
+                    "some agents connect to a server only when they call one of its tools; test this with `--prompt TEXT` and a \
+                     task for a skill"
                         .to_owned()
                 });
             }
@@ -128,9 +130,9 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
             Verdict::Fails
         }
         Err(_) => {
-            let (waited, waiting) = (timeout.as_secs_f64(), steps.waiting());
-            steps.step("failed", false, format!("not done after {waited} s: {waiting}"));
-            hint = Some("`--timeout SECONDS` waits longer".to_owned());
+            let seconds = timeout.as_secs_f64();
+            steps.step("failed", false, format!("timed out after {seconds} s while {}", steps.current()));
+            hint = Some("use `--timeout SECONDS` to wait longer".to_owned());
             Verdict::Fails
         }
     };
@@ -144,28 +146,32 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!works)))
 }
 
-/// Whether skills would work when the agent is `connected` to our tools, or not even after a prompt, and why.
+/// Decides if skills work, and explains why. `stored` is the number of skills on disk.
 fn judge(connected: bool, wants_tools: bool, stored: usize, had_prompt: bool) -> (Verdict, String) {
-    let files = format!("the files of {}", count(stored, "skill"));
-    let named =
-        format!("the model is told where {files} are; whether it can read them is the agent's affair");
+    let skills = count(stored, "skill");
+    let fallback =
+        format!("the model gets the paths of {skills} and may read them with the agent's own tools");
     match (connected, wants_tools, stored) {
         (true, ..) => (Verdict::Works, "the model has the tools".to_owned()),
         (false, false, 0) => {
-            (Verdict::Fails, "there are no tools, and none of the skills is a file".to_owned())
+            (Verdict::Fails, "the tools are turned off, and no skill has files on disk".to_owned())
         }
         (false, false, _) => {
-            (Verdict::Works, format!("the model reads {files} itself, as `--mcp off` wants"))
+            (Verdict::Works, format!("the model reads the files of {skills} itself, because of `--mcp off`"))
         }
         (false, true, _) if !had_prompt => (
             Verdict::NotKnown,
-            format!("the agent has not connected to the tools by itself; until it does, {named}"),
+            format!("the agent has not connected to the tools on its own; until it does, {fallback}"),
         ),
-        (false, true, 0) => (Verdict::Fails, "there is no fallback: none of the skills is a file".to_owned()),
-        // Whether it has read them is in its answer, which a program cannot judge.
+        (false, true, 0) => (
+            Verdict::Fails,
+            "the agent has not connected to the tools, and no skill has files on disk as a fallback"
+                .to_owned(),
+        ),
+        // The answer may show that the model has read the files, but a program cannot judge that.
         (false, true, _) => (
             Verdict::NotKnown,
-            format!("the agent has not connected to the tools, also with a prompt; {named}"),
+            format!("the agent has not connected to the tools, even after a prompt; {fallback}"),
         ),
     }
 }
@@ -174,12 +180,12 @@ fn conclusion(verdict: Verdict, is_built_in: bool, hint: Option<&str>) -> String
     let hint = hint.map_or_else(String::new, |hint| format!("hint: {hint}\n"));
     match (verdict, is_built_in) {
         (Verdict::Works, true) => format!(
-            "\nSkills work with the built-in agent. To look at yours, put its command after `--`:\n\
+            "\nSkills work with the built-in agent. To test your own agent, put its command after `--`:\n\
              acp-skills-proxy doctor … -- claude-agent-acp\n{hint}"
         ),
         (Verdict::Works, false) => format!("\nSkills work with this agent.\n{hint}"),
         (Verdict::NotKnown, _) => {
-            format!("\nWhether skills work with this agent is not known yet.\n{hint}")
+            format!("\nCould not determine if skills work with this agent.\n{hint}")
         }
         (Verdict::Fails, _) => format!("\nSkills do not work with this agent.\n{hint}"),
     }

@@ -1,4 +1,4 @@
-//! `init`: a new skill that breaks no rule, with cases to evaluate it by.
+//! `init`: creates a valid skill with evaluation cases.
 
 use std::{
     fs::{self, OpenOptions},
@@ -15,7 +15,7 @@ use skills_core::{
 
 use crate::error::UsageError;
 
-/// Flags of `init`.
+/// The flags of `init`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -23,47 +23,47 @@ Examples:
   acp-skills-proxy init code-review --in skills
   acp-skills-proxy init code-review --description 'Reviews code. Use before a commit.'")]
 pub(crate) struct InitArgs {
-    /// The name: lowercase letters, digits and single hyphens, at most 64.
+    /// The name of the skill: at most 64 lowercase letters, digits and single hyphens.
     name: String,
-    /// The directory in which the skill's own directory is made.
+    /// The parent of the skill's directory.
     #[arg(long = "in", value_name = "DIR", default_value = ".")]
     parent: PathBuf,
-    /// What it does and when to use it.
+    /// The description of the skill: its purpose, and when to use it.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
 }
 
-/// Makes the skill.
+/// Creates the skill.
 ///
 /// # Errors
-/// The name or the description breaks a rule, or there is such a directory.
+/// Returns an error if the name or the description is invalid, if the directory exists, or if a file can't be written.
 pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
     let InitArgs { name, parent, description } = args;
     let title = name.replace('-', " ");
     let description = description.unwrap_or_else(|| {
         format!("Does {title}, step by step. Use when the user asks for {title}, or names a file and wants {title} for it.")
     });
-    // JSON is YAML, and quotes what has to be quoted.
+    // A JSON string is also a valid YAML string, with all special characters quoted.
     let skill = SKILL
         .replace("{name}", &serde_json::to_string(&name)?)
         .replace("{description}", &serde_json::to_string(&description)?)
         .replace("{title}", &title);
     let broken = frontmatter::validate(&skill, &ParseContext::in_directory(&name), Verdict::Reference);
     if let Some(rule) = broken.iter().find(|rule| rule.severity == Severity::Error).or(broken.first()) {
-        let error = UsageError::new(format!("`{name}` cannot be a skill: {}", rule.message));
-        return Err(match rule.help.clone().or_else(|| meant(&name)) {
+        let error = UsageError::new(format!("cannot create the skill `{name}`: {}", rule.message));
+        return Err(match rule.help.clone().or_else(|| suggestion(&name)) {
             Some(help) => error.hint(help).into(),
             None => error.into(),
         });
     }
     let dir = parent.join(&name);
     let unwritable =
-        |error: io::Error| UsageError::failed(format_args!("cannot make {}", dir.display()), error);
+        |error: io::Error| UsageError::failed(format_args!("cannot create {}", dir.display()), error);
     fs::create_dir_all(&parent).map_err(unwritable)?;
-    // Not what is there already: it may be somebody's work.
+    // If the directory exists, leave it alone: we must not overwrite the user's files.
     fs::create_dir(&dir).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => UsageError::new(format!("there is a {} already", dir.display()))
-            .hint("nothing was changed; give the skill another name, or another place with `--in DIR`"),
+        io::ErrorKind::AlreadyExists => UsageError::new(format!("{} already exists", dir.display()))
+            .hint("nothing was changed; choose another name, or another directory with `--in DIR`"),
         _ => unwritable(error),
     })?;
     let written = [
@@ -75,20 +75,20 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
     .into_iter()
     .try_for_each(|(file, text)| write(&dir.join(file), text));
     if let Err(error) = written {
-        // Half a skill would be in the way of the next try. The directory is one that was made here.
-        drop(fs::remove_dir_all(&dir));
+        // Remove the incomplete skill, so that the user can try again with the same name. We just created this directory.
+        let _ = fs::remove_dir_all(&dir);
         return Err(unwritable(error).into());
     }
     crate::output::print(&format!(
-        "Made {0}: fill in SKILL.md, then the cases in evals/.\n\n  acp-skills-proxy try --skill {0}\n  \
+        "Created {0}: edit SKILL.md, then the cases in evals/.\n\n  acp-skills-proxy try --skill {0}\n  \
          acp-skills-proxy check --reference {0}\n  acp-skills-proxy eval {0} -- YOUR-AGENT\n",
         dir.display()
     ))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What somebody probably meant whose `name` cannot be one: a path, or words.
-fn meant(name: &str) -> Option<String> {
+/// Suggests a command for an invalid `name`, which may be a path or several words.
+fn suggestion(name: &str) -> Option<String> {
     let (parent, last) =
         name.rsplit_once(['/', '\\']).map_or((None, name), |(parent, last)| (Some(parent), last));
     let words = last.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -119,11 +119,11 @@ description: {description}
 
 # {title}
 
-1. Find out what the user wants, and which files it is about.
-2. Do it. Write down here what a model would not know by itself: your conventions, the order of steps, what to avoid.
-3. Check the result before you answer: what must be true of it?
+1. Find out what the user wants, and which files to use.
+2. Do the task. Add the knowledge that a model does not have: your conventions, the order of steps, and common mistakes.
+3. Check the result before you answer. List the conditions that it must meet.
 
-Long material goes into files in `references/` beside this one; name each here, and it is read when it is needed.
+Put long texts into files in `references/`. Mention each file here, so that the model reads it when it is needed.
 ";
 
 const QUERIES: &str = r#"[
@@ -141,7 +141,7 @@ const EVALS: &str = r#"{
       "id": 1,
       "name": "short-summary",
       "prompt": "Do {title} for notes.txt, and write the result to result.md.",
-      "expected_output": "A file result.md with what the notes say, ordered as the skill wants it.",
+      "expected_output": "A file result.md with the contents of the notes, in the order that the skill asks for.",
       "files": ["evals/files/notes.txt"],
       "assertions": [
         { "file_exists": "result.md" },
@@ -152,11 +152,11 @@ const EVALS: &str = r#"{
       "id": 2,
       "name": "no-input",
       "prompt": "Do {title} for missing.txt.",
-      "expected_output": "The agent says that there is no such file, and makes nothing up.",
+      "expected_output": "The agent reports that missing.txt does not exist, and invents no contents.",
       "files": [],
       "assertions": [
         { "answer_matches": "(?i)(not|no|cannot|can't|missing)" },
-        "The answer says that the file does not exist, and invents no contents"
+        "The answer says that missing.txt does not exist, and invents no contents"
       ]
     }
   ]

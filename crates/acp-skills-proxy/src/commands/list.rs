@@ -1,4 +1,4 @@
-//! `list`: which skills there are, where they come from, what they cost, and which were left out.
+//! `list`: lists the skills with their directories and sizes, and the skills that are not used.
 
 mod text;
 
@@ -35,7 +35,7 @@ use acp_skills::{
     intercept::{CatalogIn, McpMode, Policy},
 };
 
-/// Flags of `list`.
+/// The flags of `list`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -43,7 +43,7 @@ Examples:
   acp-skills-proxy list --discover user,project
   acp-skills-proxy list --config skills.yaml --json")]
 pub(crate) struct ListArgs {
-    /// The directory of a skill, a SKILL.md, or a directory to look for skills in; the same as --skills. Repeatable.
+    /// A skill's directory, a SKILL.md, or a directory to search for skills, in addition to --skill and --skills. Repeatable.
     #[arg(value_name = "PATH", value_parser = path())]
     paths: Vec<PathBuf>,
     /// Print JSON: `skills`, `shadowed`, `skipped`, `waiting`, `catalog`, `tools` and `fixedTokens`.
@@ -55,61 +55,61 @@ pub(crate) struct ListArgs {
     log: LogArgs,
 }
 
-/// What is printed, as JSON. A promise to scripts: fields may be added, not changed.
+/// The JSON output. Scripts can rely on it: later versions only add fields.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report<'a> {
     skills: Vec<Row<'a>>,
     shadowed: &'a [Shadowed],
     skipped: &'a [Skipped],
-    /// Skills of the project that are not used until somebody trusts them.
+    /// Skills of the project that are not used until the user trusts them.
     waiting: Vec<WaitingRow<'a>>,
     catalog: CatalogSize,
-    /// The tools of the skills server, in the order in which agents get them.
+    /// The tools of the MCP server, in the order in which agents get them.
     tools: Vec<ToolSize>,
-    /// What the model reads before it activates anything: the catalog, how to use it, and the tools.
+    /// The number of tokens that the model reads before it activates a skill: the catalog, its instructions, and the tools.
     fixed_tokens: usize,
 }
 
-/// One skill.
+/// A skill.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row<'a> {
     name: &'a str,
     description: &'a str,
     scope: Scope,
-    /// The absolute path of the `SKILL.md`; a virtual or remote skill has none.
+    /// The absolute path of the `SKILL.md`. `None` for a virtual or remote skill.
     path: Option<PathBuf>,
-    /// The address of the `SKILL.md` of a remote skill.
+    /// The URL of the `SKILL.md` of a remote skill.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<&'a str>,
-    /// What activation costs; unknown for a body that is behind a URL or cannot be read.
+    /// The size of the body in tokens. `None` if the body has a URL or can't be read.
     body_tokens: Option<usize>,
-    /// What the entry in the catalog costs; nothing for a skill that the model does not see there.
+    /// The size of the entry in the catalog in tokens. 0 for a skill that is not in the catalog.
     catalog_tokens: usize,
-    /// How many files come with it, beside the `SKILL.md`.
+    /// The number of files in addition to the `SKILL.md`.
     files: usize,
     diagnostics: &'a [Diagnostic],
 }
 
-/// A skill that waits.
+/// A skill that waits for the user's trust.
 #[derive(Debug, Serialize)]
 struct WaitingRow<'a> {
     name: &'a str,
     description: &'a str,
     path: Option<PathBuf>,
-    /// An earlier version was trusted.
+    /// True if the user has trusted an earlier version.
     changed: bool,
 }
 
-/// What a tool costs before anybody calls it.
+/// The size of a tool's definition.
 #[derive(Debug, Serialize)]
 struct ToolSize {
     name: String,
     tokens: usize,
 }
 
-/// The catalog.
+/// The size of the catalog.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CatalogSize {
@@ -121,15 +121,15 @@ struct CatalogSize {
 /// Lists the skills.
 ///
 /// # Errors
-/// The command line, the configuration or a named skill is wrong, or stdout cannot be written.
+/// Returns an error if an argument, the configuration or a selected skill is invalid, or if stdout can't be written.
 pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     let ListArgs { paths, json, mut session, log } = args;
     for path in &paths {
         session.skills.roots.push(match meaning(path, "list")? {
             Meaning::Skill(file) if !is_skill_file(&file) => {
-                let message = format!("`{}` is no SKILL.md", shown_path(path));
+                let message = format!("`{}` is not a SKILL.md", shown_path(path));
                 return Err(UsageError::new(message)
-                    .hint("name a directory to look in, or that of a skill")
+                    .hint("name a skill's directory, or a directory to search for skills")
                     .into());
             }
             Meaning::Skill(file) => file.parent().unwrap_or(Path::new("/")).to_owned(),
@@ -149,7 +149,7 @@ pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
         output::print_json(&report)?;
     } else if report.skills.is_empty() && report.skipped.is_empty() && report.waiting.is_empty() {
         let hints = loaded.why_none().into_iter().map(|sentence| format!("hint: {sentence}"));
-        let lines: Vec<_> = iter::once("There are no skills.".to_owned()).chain(hints).collect();
+        let lines: Vec<_> = iter::once("No skills found.".to_owned()).chain(hints).collect();
         output::print(&(lines.join("\n") + "\n"))?;
     } else {
         output::print(&text::of(&report, &loaded.library.missing(), table::terminal_width()))?;
@@ -158,7 +158,7 @@ pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn is_skill_file(file: &Path) -> bool {
-    file.file_name().is_some_and(|name| SKILL_FILE_NAMES.iter().any(|it| name == *it))
+    file.file_name().is_some_and(|name| SKILL_FILE_NAMES.iter().any(|known| name == *known))
 }
 
 impl<'a> Report<'a> {
@@ -166,7 +166,7 @@ impl<'a> Report<'a> {
         let options = &policy.catalog;
         let rendered = Catalog::render(set, options).filter(|_| policy.catalog_in != CatalogIn::Off);
         let guide = if policy.mcp == McpMode::Off { Guide::Files } else { Guide::Tools };
-        let told = rendered
+        let catalog_tokens = rendered
             .as_ref()
             .map_or(0, |catalog| estimate_tokens(&format!("{}\n\n{}", catalog.text, catalog::guide(guide))));
         let tool = |tool: &ToolDefinition| ToolSize {
@@ -174,7 +174,7 @@ impl<'a> Report<'a> {
             tokens: estimate_tokens(&tool.for_model()),
         };
         let tools: Vec<_> = tools.iter().map(tool).collect();
-        let fixed_tokens = told + tools.iter().map(|tool| tool.tokens).sum::<usize>();
+        let fixed_tokens = catalog_tokens + tools.iter().map(|tool| tool.tokens).sum::<usize>();
         let catalog = rendered.map(|catalog| CatalogSize {
             tokens: estimate_tokens(&catalog.text),
             shown: catalog.shown,
@@ -237,10 +237,10 @@ impl<'a> Row<'a> {
 }
 
 fn body_tokens(skill: &Skill) -> Option<usize> {
-    // A list fetches nothing.
+    // Listing skills doesn't use the network.
     match &skill.source {
         Source::Remote(_) => return None,
-        Source::Virtual(it) if matches!(it.instructions, Instructions::Url(_)) => return None,
+        Source::Virtual(skill) if matches!(skill.instructions, Instructions::Url(_)) => return None,
         _ => {}
     }
     BodyCache::default().body(skill).ok().map(|body| estimate_tokens(&body))

@@ -1,4 +1,4 @@
-//! What a path on the command line means: a skill, or a directory with skills.
+//! Resolves a path on the command line to a skill or to a directory that contains skills.
 
 use std::{
     env, fs, io,
@@ -17,16 +17,16 @@ use crate::{
     progress::Progress,
 };
 
-/// Something to say a verdict about.
+/// A path to check.
 pub(crate) enum Candidate {
     /// A `SKILL.md`.
     File(PathBuf),
-    /// What kept the search from looking into a path.
+    /// A directory that can't be searched, and the reason.
     Unread(PathBuf, Vec<Diagnostic>),
 }
 
 impl Candidate {
-    /// Where it is, from the root on.
+    /// Returns the absolute path.
     pub(crate) fn path(&self) -> &Path {
         match self {
             Self::File(path) | Self::Unread(path, _) => path,
@@ -34,10 +34,10 @@ impl Candidate {
     }
 }
 
-/// What a path means: the directory of a skill, a `SKILL.md`, or a directory to look for skills in.
+/// Returns the skills at a path: a skill's directory, a `SKILL.md`, or a directory to search for skills.
 ///
 /// # Errors
-/// It does not exist, or there is no skill in it.
+/// Returns an error if the path does not exist or contains no skill.
 pub(crate) fn find(path: &Path) -> Result<Vec<Candidate>, UsageError> {
     let shown = shown_path(path);
     let path = match meaning(path, "check")? {
@@ -52,35 +52,35 @@ pub(crate) fn find(path: &Path) -> Result<Vec<Candidate>, UsageError> {
         Source::Stored(stored) => Some(Candidate::File(stored.file())),
         _ => None,
     });
-    let shadowed = skills.shadowed().iter().filter_map(|it| it.path.clone()).map(Candidate::File);
-    let skipped = skills.skipped().iter().map(|it| {
-        if it.path.is_file() {
-            Candidate::File(it.path.clone())
+    let shadowed = skills.shadowed().iter().filter_map(|shadowed| shadowed.path.clone()).map(Candidate::File);
+    let skipped = skills.skipped().iter().map(|skipped| {
+        if skipped.path.is_file() {
+            Candidate::File(skipped.path.clone())
         } else {
-            Candidate::Unread(it.path.clone(), it.diagnostics.clone())
+            Candidate::Unread(skipped.path.clone(), skipped.diagnostics.clone())
         }
     });
     let mut found: Vec<Candidate> = stored.chain(shadowed).chain(skipped).collect();
     if found.is_empty() {
         let hint = "a skill is a directory with a file named SKILL.md";
-        return Err(UsageError::new(format!("there is no skill in `{shown}`")).hint(hint));
+        return Err(UsageError::new(format!("no skills found in `{shown}`")).hint(hint));
     }
     found.sort_by(|a, b| a.path().cmp(b.path()));
     Ok(found)
 }
 
-/// What a path can mean.
+/// The target of a path on the command line.
 pub(crate) enum Meaning {
-    /// This `SKILL.md`.
+    /// A `SKILL.md`.
     Skill(PathBuf),
-    /// A directory to look for skills in.
+    /// A directory to search for skills.
     Root(PathBuf),
 }
 
-/// What `path` means; the answer has it from the root on. `purpose` is what is to be done with it.
+/// Resolves `path`. The result is an absolute path. `purpose` is a verb for the error, such as `check`.
 ///
 /// # Errors
-/// It does not exist.
+/// Returns an error if the path does not exist.
 pub(crate) fn meaning(path: &Path, purpose: &str) -> Result<Meaning, UsageError> {
     let cannot = |error: io::Error| {
         let error = UsageError::failed(format_args!("cannot {purpose} `{}`", shown_path(path)), error);
@@ -97,24 +97,24 @@ pub(crate) fn meaning(path: &Path, purpose: &str) -> Result<Meaning, UsageError>
     Ok(skill_file(&path).map_or(Meaning::Root(path), Meaning::Skill))
 }
 
-/// `path` from the root on. Links stay, because a skill is known by the name of its link.
+/// Makes `path` absolute. Symbolic links are not resolved, because the name of the link is the name of the skill.
 fn absolute(path: &Path) -> io::Result<PathBuf> {
     let absolute = std::path::absolute(path)?;
-    // `..` would leave the skill's directory without a name.
-    if absolute.file_name().is_none() || absolute.components().any(|it| it == Component::ParentDir) {
+    // Resolve `..`, because otherwise the skill's directory would have no name.
+    if absolute.file_name().is_none() || absolute.components().any(|part| part == Component::ParentDir) {
         return dunce::canonicalize(absolute);
     }
     Ok(absolute)
 }
 
-/// The `SKILL.md` in `dir`, as the directory spells it.
+/// Returns the `SKILL.md` in `dir`, in the spelling of the directory entry.
 pub(crate) fn skill_file(dir: &Path) -> Option<PathBuf> {
     let entries: Vec<_> = fs::read_dir(dir).ok()?.flatten().map(|entry| entry.file_name()).collect();
     let name = SKILL_FILE_NAMES.into_iter().find(|name| entries.iter().any(|entry| entry == name))?;
     Some(dir.join(name)).filter(|path| path.is_file())
 }
 
-/// Where we are and where home is, for paths that people read.
+/// The working directory and the home directory, to shorten paths in output.
 pub(crate) struct Places {
     here: Option<PathBuf>,
     home: Option<PathBuf>,
@@ -127,7 +127,7 @@ impl Places {
         Self { here: env::current_dir().ok().map(real), home: home.map(real) }
     }
 
-    /// `path` as a person would write it: from the working directory on, or from `~`.
+    /// Shortens `path`: relative to the working directory, or to `~`.
     pub(crate) fn short(&self, path: &Path) -> String {
         let below = |dir: &Option<PathBuf>| Some(path.strip_prefix(dir.as_ref()?).ok()?.to_owned());
         let short = match below(&self.here) {

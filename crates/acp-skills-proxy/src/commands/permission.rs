@@ -1,21 +1,23 @@
-//! What the commands that play the editor answer when the agent asks for permission, and how they tell.
+//! Answers the agent's permission requests in commands that act as the client.
 
 use acp_skills::one_shot::{PermissionDecision, PermissionOption, PermissionRequest};
 
-/// Allows everything once (`--yes`), or nothing.
+/// Returns a function that grants each request once if `yes` is true, and refuses it otherwise.
 pub(super) fn decide(yes: bool) -> impl Fn(&PermissionRequest) -> PermissionDecision {
     move |_| if yes { PermissionDecision::AllowOnce } else { PermissionDecision::Refuse }
 }
 
-/// What was asked, and what was answered.
+/// Describes a request and its answer.
 pub(super) fn describe(request: &PermissionRequest, chosen: Option<&PermissionOption>) -> String {
-    let title = request.title.as_deref().unwrap_or("something without a title");
+    let title = request.title.as_deref().unwrap_or("a tool call without a title");
     let kind = request.kind.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
     let answer = match chosen {
         Some(option) if option.kind.starts_with("allow") => "allowed",
-        Some(_) if request.options.iter().any(|it| it.kind == "allow_once") => "refused; --yes allows it",
-        Some(_) => "refused: it offers no option to allow it once",
-        None => "cancelled: it offers no option to refuse",
+        Some(_) if request.options.iter().any(|option| option.kind == "allow_once") => {
+            "refused (use --yes to allow it)"
+        }
+        Some(_) => "refused, because the agent offers no option to allow it once",
+        None => "cancelled, because the agent offers no option to refuse",
     };
     format!("the agent asks permission for: {title}{kind}: {answer}")
 }

@@ -1,4 +1,4 @@
-//! No command: the proxy itself, in front of an agent or under a conductor.
+//! Runs the proxy itself, if the command line has no command: in front of an agent, or under a conductor.
 
 use std::{ffi::OsString, io, path::Path, process::ExitCode};
 
@@ -25,17 +25,19 @@ use acp_skills_runtime::{
     switch_store::SwitchStore,
 };
 
-/// Runs the agent behind the proxy; on a terminal, alone and with the words of `login`. The exit code is the agent's.
-/// Without an agent, runs as a proxy under a conductor.
+/// Runs the agent behind the proxy and returns the agent's exit code. Without an agent, runs as a proxy under a conductor. On a
+/// terminal, runs only the agent, with the additional arguments `login`.
 ///
-/// A start that fails is told on stderr, in the file of `--log-file`, and to a client that speaks ACP.
+/// If the start fails, the error is written to stderr and to the file of `--log-file`, and is sent to the client as the response to its
+/// first request.
 pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> ExitCode {
-    // Before they are taken.
+    // Duplicate stdin and stdout before the proxy takes them.
     let client = stdio::spare();
     let mut messages = Config::default();
     args.log.clone().override_in(&mut messages);
     let started = args.config().and_then(|config| {
-        (messages.log, messages.log_file) = (config.log, config.log_file.clone());
+        messages.log = config.log;
+        messages.log_file.clone_from(&config.log_file);
         start(config, login)
     });
     let error = match started {
@@ -43,51 +45,54 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> ExitCode {
         Err(error) => error,
     };
     let code = error::report(&error);
-    let (message, hint) = (error::message(&error), error::hint(&error));
+    let message = error::message(&error);
+    let hint = error::hint(&error);
     log::failure(&messages, &message, hint.as_deref());
-    if let Some(client) = client.filter(|_| !error.is::<NobodyToTell>()) {
+    if let Some(client) = client.filter(|_| !error.is::<AlreadyAnswered>()) {
         refusal::answer(client.reader, client.writer, &message, hint.as_deref());
     }
     code
 }
 
-/// What went wrong is an answer to what the client said, which has its answer already.
+/// An error that was already sent to the client as a response.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct NobodyToTell(#[source] UsageError);
+struct AlreadyAnswered(#[source] UsageError);
 
 fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     log::start(&config)?;
-    let (events, state, exit_wait) = (config.events.clone(), config.state.clone(), config.exit_wait);
+    let events = config.events.clone();
+    let state = config.state.clone();
+    let exit_wait = config.exit_wait;
     let mut settings = Settings::resolve(config)?;
-    // Without an agent the proxy is one of several under a conductor; nobody starts a conductor's components by hand.
+    // If there is no agent, we run under a conductor, which starts us with pipes. On a terminal, the user forgot the agent.
     if settings.agent.is_empty() && stdio::is_terminal() {
         return Err(no_agent().into());
     }
-    // A client runs the command on a terminal for one thing: to let its user log in to the agent.
+    // If a client runs our command on a terminal, it wants to let the user log in to the agent.
     if stdio::is_terminal() {
         settings.agent.extend(login);
         std::process::exit(agent::run_in_terminal(&settings.agent)?);
     }
     let program = std::env::current_exe()?;
     if !settings.agent.is_empty() {
-        // First, because it takes longer than all else until the agent starts.
+        // Start this first: it takes longer than everything else that we do before the agent starts.
         settings.processes.prepare_agent(&program);
     }
     let library = settings.skills.load()?;
-    let (events, memory) = keep(events.as_deref(), state.as_deref())?;
+    let (events, memory) = open_files(events.as_deref(), state.as_deref())?;
     let switches = state
         .as_deref()
         .map(SwitchStore::open)
         .transpose()
-        .map_err(|error| cannot_keep(state.as_deref(), error))?;
+        .map_err(|error| cannot_store(state.as_deref(), error))?;
     let agents = state
         .as_deref()
         .map(AgentStore::open)
         .transpose()
-        .map_err(|error| cannot_keep(state.as_deref(), error))?;
+        .map_err(|error| cannot_store(state.as_deref(), error))?;
     if library.is_empty() && !settings.agent.is_empty() {
-        tracing::warn!("no skills are named, so the agent gets none: {}", skills::WHERE);
+        tracing::warn!("no skills are selected, so the agent gets none; {}", skills::WHERE);
     }
     let client = stdio::take()?;
     let runtime = runtime::new()?;
@@ -101,16 +106,17 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
             .activation_store(memory.clone())
             .switch_store(switches)
             .agent_store(agents.clone());
-        let (command, policy) = (settings.agent, settings.policy);
+        let command = settings.agent;
+        let policy = settings.policy;
         if command.is_empty() {
             return match chain::run(policy, host, client).await? {
                 ChainEnd::Closed => Ok(0),
-                ChainEnd::NoConductor => Err(anyhow::Error::new(NobodyToTell(no_agent()))),
+                ChainEnd::NoConductor => Err(anyhow::Error::new(AlreadyAnswered(no_agent()))),
             };
         }
         Ok(Standalone::new(command, policy, host, client).exit_wait(exit_wait).run().await?)
     });
-    // Before we go: what is kept is to be whole.
+    // Write all events and the state before the process exits.
     drop(events);
     if let Some(memory) = memory {
         memory.finish();
@@ -118,29 +124,29 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if let Some(agents) = agents {
         agents.finish();
     }
-    // A thread may still be blocked in a read or a write that nobody will end.
+    // Exit without waiting for threads. If the client keeps its pipe open, a thread can block in a read forever.
     runtime.shutdown_background();
     std::process::exit(code?);
 }
 
 fn no_agent() -> UsageError {
-    UsageError::new("there is no agent to run").hint(
-        "the agent command goes after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or into \
-         `agent` of --config FILE; only an ACP conductor starts the proxy without one",
+    UsageError::new("no agent to run").hint(
+        "put the agent's command after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or set `agent` \
+         in the configuration file; only an ACP conductor can run the proxy without an agent",
     )
 }
 
-fn cannot_keep(dir: Option<&Path>, error: io::Error) -> UsageError {
+fn cannot_store(dir: Option<&Path>, error: io::Error) -> UsageError {
     let dir = dir.unwrap_or(Path::new("."));
-    UsageError::failed(format_args!("cannot keep state in {}", dir.display()), error)
+    UsageError::failed(format_args!("cannot store state in {}", dir.display()), error)
 }
 
-/// Opens what the record and the memory are kept in.
-fn keep(
+/// Opens the event file and the store for active skills.
+fn open_files(
     events: Option<&Path>,
     state: Option<&Path>,
 ) -> Result<(Option<EventFile>, Option<ActivationStore>), UsageError> {
     let events = events.map(record::open);
-    let memory = state.map(|dir| ActivationStore::open(dir).map_err(|error| cannot_keep(Some(dir), error)));
+    let memory = state.map(|dir| ActivationStore::open(dir).map_err(|error| cannot_store(Some(dir), error)));
     Ok((events.transpose()?, memory.transpose()?))
 }

@@ -1,4 +1,4 @@
-//! The record that the flags ask for.
+//! Opens the event file.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::error::UsageError;
 /// Opens the file of `--events`.
 ///
 /// # Errors
-/// It cannot be opened.
+/// Returns an error if the file can't be opened.
 pub(crate) fn open(path: &Path) -> Result<EventFile, UsageError> {
     EventFile::open(path).map_err(|error| {
         UsageError::failed(format_args!("cannot write events to {}", shown_path(path)), error)

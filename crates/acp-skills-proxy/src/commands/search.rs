@@ -1,4 +1,4 @@
-//! `search`: ranks the skills by what they do, as the model's `search_skills` does.
+//! `search`: ranks skills by how well they match a description, as the model's tool `search_skills` does.
 
 use std::{fmt::Write, process::ExitCode};
 
@@ -18,40 +18,41 @@ use crate::{
 };
 use acp_skills::config::Settings;
 
-/// Flags of `search`.
+/// The flags of `search`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit code 0 when a skill fits, 1 when none does.
+Examples:
+  acp-skills-proxy search --skills ~/skills fill in a form
+  acp-skills-proxy search --discover user --tag pdf --json merge files
 
-Example:
-  acp-skills-proxy search --skills ~/skills fill in a form")]
+Exit codes: 0 if a skill matches, 1 if none matches.")]
 pub(crate) struct SearchArgs {
-    /// What to look for.
+    /// Words that describe the task.
     #[arg(required = true, value_name = "WORDS")]
     words: Vec<String>,
-    /// Only skills with this tag. Repeatable: all of them.
+    /// Search only skills with a tag. Repeatable; skills must have all of the tags.
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// How many at most.
+    /// The maximum number of results.
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     limit: usize,
-    /// Print JSON: `[{"name","description","score","path"}]`, and "url" for remote ones.
+    /// Print JSON: `[{"name","description","score","path"}]`, with "url" for remote skills.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     skills: SkillArgs,
 }
 
-/// Prints the skills that fit, best first.
+/// Prints the skills that match, the best match first.
 ///
 /// # Errors
-/// The configuration or a skill is wrong, or there is no skill at all.
+/// Returns an error if the configuration or a skill is invalid, or if there are no skills.
 pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
     let SearchArgs { words, tags, limit, json, skills } = args;
     let settings = Settings::resolve(ProxyArgs { session: skills.into(), ..ProxyArgs::default() }.config()?)?;
     let loaded = skills::load(settings.skills)?;
     if loaded.here.is_empty() {
-        return Err(loaded.none("search").into());
+        return Err(loaded.none().into());
     }
     let text = words.join(" ");
     let found = loaded.here.search(&Query { text: text.clone(), tags, limit: Some(limit) });
@@ -67,13 +68,13 @@ pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
         });
         output::print_json(&hits.collect::<Vec<_>>())?;
     } else if found.hits.is_empty() {
-        output::note(&format!("none of {} fits `{text}`", count(loaded.here.len(), "skill")));
+        output::note(&format!("none of {} matches `{text}`", count(loaded.here.len(), "skill")));
     } else {
         let line = |hit: &Hit| format!("{}\n    {}\n", hit.skill.name, shown(&hit.skill.description));
         let mut text: String = found.hits.iter().map(line).collect();
         let left = found.total.saturating_sub(found.hits.len());
         if left > 0 {
-            let _ = writeln!(text, "… and {left} more (--limit)");
+            let _ = writeln!(text, "… and {left} more (use --limit to show them)");
         }
         output::print(&text)?;
     }

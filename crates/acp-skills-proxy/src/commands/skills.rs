@@ -1,4 +1,4 @@
-//! The skills that the flags of a command mean, and what to say when there are none.
+//! Loads the skills that the flags of a command select, and explains why there are none.
 
 use std::env;
 
@@ -11,26 +11,26 @@ use skills_core::{SkillSet, text::shown_path};
 use super::paths::Places;
 use crate::{error::UsageError, progress::Progress, words::count};
 
-/// How skills are named.
-pub(crate) const WHERE: &str = "name a skill with `--skill DIR`, a directory to look in with `--skills DIR`, or your own places \
-                                with `--discover user`";
+/// Explains how to select skills.
+pub(crate) const WHERE: &str = "use `--skill DIR` for one skill, `--skills DIR` for a directory of skills, or `--discover user` for \
+                                your own directories";
 
-/// Skills, as a session in the working directory has them.
+/// The skills of a session in the working directory.
 pub(crate) struct Loaded {
-    /// Where they come from.
+    /// The library that contains the skills.
     pub(crate) library: DirectoryLibrary,
-    /// What is there now.
+    /// The skills at the time of loading.
     pub(crate) here: SkillSet,
 }
 
-/// Finds the skills, and shows that it does when that takes long.
+/// Finds the skills. Shows progress if that takes long.
 ///
 /// # Errors
-/// A skill that was named cannot be loaded, or a directory to look in does not exist.
+/// Returns an error if a selected skill can't be loaded, or if a selected directory does not exist.
 pub(crate) fn load(sources: SkillSources) -> Result<Loaded, ConfigError> {
     let progress = Progress::spinner("looking for skills");
     let library = sources.load()?;
-    // A command does not stay until they come.
+    // Fetch remote skills now. The command would exit before a fetch in the background is done.
     let warnings = library.fetch();
     let here = library.at(env::current_dir().ok().as_deref());
     drop(progress);
@@ -41,20 +41,21 @@ pub(crate) fn load(sources: SkillSources) -> Result<Loaded, ConfigError> {
 }
 
 impl Loaded {
-    /// Why there are no skills, or what to do about it, in sentences.
+    /// Explains in one or more sentences why there are no skills, or how to select some.
     pub(crate) fn why_none(&self) -> Vec<String> {
         let mut sentences = self.library.missing();
         let skipped = self.here.skipped();
         if let [first, ..] = skipped {
             let path = shown_path(first.path.parent().unwrap_or(&first.path));
             let count = count(skipped.len(), "skill");
-            sentences.push(format!("{count} cannot be loaded: `acp-skills-proxy check {path}` says why"));
+            sentences
+                .push(format!("{count} cannot be loaded; run `acp-skills-proxy check {path}` to see why"));
         }
         let waiting: Vec<_> =
-            self.here.unapproved().iter().map(|it| format!("`{}`", it.skill.name)).collect();
+            self.here.unapproved().iter().map(|waiting| format!("`{}`", waiting.skill.name)).collect();
         if !waiting.is_empty() {
             sentences.push(format!(
-                "the project's own wait until you trust them ({}): `--trust project` uses them as they are",
+                "the project has skills that you don't trust yet ({}); use `--trust project` to trust all of them",
                 waiting.join(", ")
             ));
         }
@@ -67,16 +68,15 @@ impl Loaded {
             } else {
                 let looked = looked.join(", ");
                 format!(
-                    "there is none in {looked}: put one there, or name one with `--skill DIR`, or a directory to look in with \
-                     `--skills DIR`"
+                    "there are no skills in {looked}; add one there, or select others with `--skill DIR` or `--skills DIR`"
                 )
             });
         }
         sentences
     }
 
-    /// The error of a command that can do nothing without skills: `there is no skill to try`.
-    pub(crate) fn none(&self, purpose: &str) -> UsageError {
-        UsageError::new(format!("there is no skill to {purpose}")).hint(self.why_none().join("\n"))
+    /// Returns the error of a command that needs skills.
+    pub(crate) fn none(&self) -> UsageError {
+        UsageError::new("no skills found").hint(self.why_none().join("\n"))
     }
 }

@@ -1,11 +1,12 @@
-//! `add`, `update`, `remove` and `sources`: which skills come from elsewhere, and what of them is approved.
+//! `add`, `update`, `remove` and `sources`: manage the sources of skills and their approval.
 //!
-//! | file | owns |
+//! This file has what the commands share: the known sources, the configuration file, and the question for approval.
+//!
+//! | file | contents |
 //! |---|---|
-//! | `mod` | which sources there are, in which configuration, and asking |
 //! | `add`, `update`, `remove`, `list` | the command of that name; `list` is `sources` |
-//! | `findings` | what a scan finds in skills before they are approved |
-//! | `show` | what is shown before somebody approves |
+//! | `findings` | scans skills before they are approved |
+//! | `show` | shows skills and changes before they are approved |
 
 pub(crate) mod add;
 mod findings;
@@ -34,19 +35,19 @@ use crate::{
     log, output,
 };
 
-/// Flags that these commands share.
+/// The flags that the commands share.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct CommonArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
-    /// Print JSON. Nobody is asked: only what --yes approves is written.
+    /// Print JSON. The command doesn't ask for approval, so use --yes to approve.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) log: LogArgs,
 }
 
-/// A source, and where it is written what was approved of it.
+/// A source, and the lock file with its approved version.
 pub(super) struct Known {
     pub(super) address: Address,
     pub(super) lock: PathBuf,
@@ -54,21 +55,23 @@ pub(super) struct Known {
 
 /// The configuration file that the commands write to.
 pub(super) struct Target {
-    /// It need not exist.
+    /// The path of the file, which need not exist.
     pub(super) path: PathBuf,
+    /// The contents of the file. Empty if it does not exist.
     pub(super) text: String,
     pub(super) sources: Vec<SourceEntry>,
 }
 
 impl Target {
-    /// Reads it.
+    /// Reads the file.
     ///
     /// # Errors
-    /// There is no place for one, or it cannot be read.
+    /// Returns an error if the flags exclude a configuration file, if the platform has no default path for it, or if the file can't be
+    /// read or is invalid.
     pub(super) fn read(args: &CommonArgs) -> anyhow::Result<Self> {
         let path = args.config.path_to_write().ok_or_else(|| {
-            UsageError::new("there is no configuration file")
-                .hint("name one with `--config FILE`; it is made when there is none")
+            UsageError::new("no configuration file to change")
+                .hint("use `--config FILE`; the file is created if it does not exist")
         })?;
         if !path.exists() {
             return Ok(Self { path, text: String::new(), sources: Vec::new() });
@@ -78,8 +81,11 @@ impl Target {
         Ok(Self { path, text, sources: config.all_sources().cloned().collect() })
     }
 
-    /// Changes what it says now: since it was read, somebody may have written something else into it. Whole or not at all,
-    /// and one process at a time.
+    /// Reads the file again, applies `edit` and writes the result atomically. Another process may have changed the file in the
+    /// meantime. A file lock prevents concurrent changes by other processes of this program.
+    ///
+    /// # Errors
+    /// Returns an error if the file can't be locked, read or written, and the error of `edit`.
     pub(super) fn change(
         &self,
         updater: &Updater,
@@ -105,12 +111,16 @@ impl Target {
         write().map_err(|error| failed("write", error))
     }
 
+    /// Returns the path of the lock file in the directory of the configuration file.
     pub(super) fn lock(&self) -> PathBuf {
         lock_beside(&self.path)
     }
 }
 
-/// All sources that are known: those of the configuration, and those that flags have named before.
+/// Returns the sources of the configuration file, and the sources of earlier `--source` flags.
+///
+/// # Errors
+/// Returns an error if an address in the configuration is invalid, or if the user's lock file can't be read.
 pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
     let mut known = Vec::new();
     for entry in &target.sources {
@@ -121,7 +131,7 @@ pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
     }
     let lock = user_lock();
     for source in LockFile::read(&lock).map_err(lock_error)?.sources() {
-        // One that an older or newer version of this program has written.
+        // Skip addresses that another version of this program has written and that this version does not understand.
         if let Ok(address) = Address::parse(source) {
             known.push(Known { address, lock: lock.clone() });
         }
@@ -130,24 +140,27 @@ pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
     Ok(known)
 }
 
-/// Those that a user means by an address.
+/// Returns the known sources with the address `source` or the same target.
+///
+/// # Errors
+/// Returns an error if the address is invalid, or if no known source matches.
 pub(super) fn named(known: Vec<Known>, source: &str) -> anyhow::Result<Vec<Known>> {
     let address = Address::parse(source).map_err(acp_skills::config::ConfigError::from)?;
-    let is_meant = |it: &Known| it.address == address || it.address.place() == address.place();
-    let (meant, others): (Vec<_>, Vec<_>) = known.into_iter().partition(is_meant);
-    if meant.is_empty() {
-        let names: Vec<_> = others.iter().map(|it| format!("`{}`", it.address)).collect();
+    let matches = |known: &Known| known.address == address || known.address.place() == address.place();
+    let (matching, others): (Vec<_>, Vec<_>) = known.into_iter().partition(matches);
+    if matching.is_empty() {
+        let names: Vec<_> = others.iter().map(|known| format!("`{}`", known.address)).collect();
         let hint = if names.is_empty() {
-            format!("`acp-skills-proxy add {address}` adds it")
+            format!("add it with `acp-skills-proxy add {address}`")
         } else {
-            format!("there are {}", names.join(", "))
+            format!("your sources are {}", names.join(", "))
         };
-        return Err(UsageError::new(format!("`{address}` is not one of your sources")).hint(hint).into());
+        return Err(UsageError::new(format!("unknown source `{address}`")).hint(hint).into());
     }
-    Ok(meant)
+    Ok(matching)
 }
 
-/// What fetches, in processes that end with this one.
+/// Starts the log and returns the updater. Its child processes end when this process ends.
 pub(super) fn updater(args: &CommonArgs) -> anyhow::Result<Updater> {
     let mut config = Config::default();
     args.log.clone().override_in(&mut config);
@@ -157,10 +170,10 @@ pub(super) fn updater(args: &CommonArgs) -> anyhow::Result<Updater> {
     Updater::new(Some(Arc::new(processes))).map_err(source_error)
 }
 
-/// How long nobody has used what is removed by itself.
+/// The age after which unused versions are removed from the cache automatically.
 const LONG_UNUSED: Duration = Duration::from_hours(24 * 30);
 
-/// Keeps the cache from growing for ever.
+/// Removes versions from the cache that were not used for 30 days.
 pub(super) fn tidy(updater: &Updater) {
     for path in updater.prune(LONG_UNUSED) {
         tracing::info!("removed {} from the cache", shown_path(&path));
@@ -177,17 +190,17 @@ pub(super) fn lock_error(error: skills_sources::LockError) -> anyhow::Error {
     UsageError::of(error).hint(hint).into()
 }
 
-/// Asks on the terminal, unless it was said already.
+/// Asks a question on the terminal. Returns true without asking if `yes` is true.
 ///
 /// # Errors
-/// There is nobody to ask.
+/// Returns an error if stdin is not a terminal.
 pub(super) fn agreed(question: &str, yes: bool) -> anyhow::Result<bool> {
     if yes {
         return Ok(true);
     }
     if !io::stdin().is_terminal() {
-        let message = "nothing is approved: there is no terminal to ask on";
-        return Err(UsageError::new(message).hint("`--yes` approves what is shown").into());
+        let message = "cannot ask for approval, because stdin is not a terminal";
+        return Err(UsageError::new(message).hint("use `--yes` to approve the changes above").into());
     }
     Ok(output::ask(question))
 }

@@ -1,4 +1,4 @@
-//! [`Table`]: columns that line up, cut or wrapped so that they fit the terminal.
+//! [`Table`]: a table with aligned columns. Cells are cut or wrapped to fit the terminal.
 
 use std::borrow::Cow;
 
@@ -6,38 +6,38 @@ use skills_core::text::shown;
 use textwrap::{Options, WordSplitter};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Between two columns.
+/// The space between two columns.
 const GAP: &str = "  ";
 
-/// On a terminal a column that is not the last is never wider than this.
+/// The maximum width of a column on a terminal, except for the last column.
 const MAX_WIDTH: usize = 40;
 
-/// A column of words is never cut below this.
+/// The minimum width to which a column of text is cut.
 const MIN_WIDTH: usize = 16;
 
-/// How far a note is indented.
+/// The indentation of a note.
 const NOTE: &str = "    ";
 
-/// How wide the terminal is; `None` when stdout is none, and then nothing is cut. `COLUMNS` overrides.
+/// Returns the value of `COLUMNS`, or the width of the terminal. Returns `None` if stdout is not a terminal, so that cells are not cut.
 pub(crate) fn terminal_width() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     columns.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0.into()))
 }
 
-/// On which side of its column a text is, and where it may be cut.
+/// The alignment of a column, and how its cells are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
-    /// Words.
+    /// Text, aligned to the left and cut at the end.
     Left,
-    /// Numbers, which are never cut.
+    /// Numbers, aligned to the right and never cut.
     Right,
-    /// Like words, but it is their beginning that is cut.
+    /// Paths, aligned to the left and cut at the beginning.
     Path,
-    /// Words of the last column, which go on in the next line where there is no room.
+    /// Text in the last column, wrapped to several lines.
     Wrapped,
 }
 
-/// Rows of `N` texts, each in one line but for what is wrapped.
+/// A table with `N` columns. Each row is a single line, unless its last column is wrapped.
 #[derive(Debug)]
 pub(crate) struct Table<const N: usize> {
     align: [Align; N],
@@ -47,35 +47,35 @@ pub(crate) struct Table<const N: usize> {
 #[derive(Debug)]
 struct Row<const N: usize> {
     cells: [String; N],
-    /// What stands below it.
+    /// Text below the row.
     note: Option<String>,
 }
 
 impl<const N: usize> Table<N> {
-    /// A table with this header.
+    /// Creates a table with a header.
     pub(crate) fn new(header: [(&str, Align); N]) -> Self {
         let cells = header.map(|(title, _)| title.to_owned());
         Self { align: header.map(|(_, align)| align), rows: vec![Row { cells, note: None }] }
     }
 
-    /// Adds a row. What is not safe to show counts as what is shown of it.
+    /// Adds a row. Control characters are escaped, and the escapes count towards the width.
     pub(crate) fn row(&mut self, row: [String; N]) {
         self.rows.push(Row { cells: row.map(|text| shown(&text).into_owned()), note: None });
     }
 
-    /// Puts a sentence below the last row.
+    /// Sets the text below the last row.
     pub(crate) fn note(&mut self, text: &str) {
         if let Some(row) = self.rows.last_mut() {
             row.note = Some(shown(text).into_owned());
         }
     }
 
-    /// How wide it is when nothing is cut.
+    /// Returns the width of the table if no cell is cut.
     pub(crate) fn width(&self) -> usize {
         self.widths().iter().sum::<usize>() + GAP.len() * N.saturating_sub(1)
     }
 
-    /// The lines, no wider than `width` terminal columns if that is possible; `None` cuts nothing.
+    /// Renders the table in at most `width` terminal columns if possible. With `None`, no cell is cut or wrapped.
     pub(crate) fn render(&self, width: Option<usize>) -> String {
         let mut widths = self.widths();
         if let Some(width) = width {
@@ -101,7 +101,7 @@ impl<const N: usize> Table<N> {
         widths
     }
 
-    /// Makes columns narrower until all of them fit into `width`, always the widest of those that may be cut.
+    /// Reduces the widest column that may be cut, until all columns fit into `width`.
     fn fit(&self, widths: &mut [usize; N], width: usize) {
         let may_be_cut = |column: &usize| self.align[*column] != Align::Right;
         for column in (0..N).filter(may_be_cut) {
@@ -145,12 +145,12 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// `text` in lines of at most `width` terminal columns, as far as its words allow that: none is cut.
+/// Splits `text` into lines of at most `width` terminal columns. A longer word gets a line of its own and is not cut.
 fn wrap(text: &str, width: usize) -> Vec<Cow<'_, str>> {
     textwrap::wrap(text, Options::new(width).break_words(false).word_splitter(WordSplitter::NoHyphenation))
 }
 
-/// `text`, cut to `width` terminal columns.
+/// Cuts `text` to `width` terminal columns.
 fn cut(text: &str, width: usize, align: Align) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn widths() {
+    fn tables_fit_the_terminal() {
         check(
             None,
             expect![[r#"
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn wrapped() {
+    fn the_last_column_is_wrapped() {
         let mut table = Table::new([("NAME", Align::Left), ("TEXT", Align::Wrapped)]);
         table.row(["a", "words that go on below"].map(str::to_owned));
         table.note("A sentence about it, 代码 too.");

@@ -1,4 +1,4 @@
-//! `try`: one prompt through the proxy, and everything that happens on the way, for people to read.
+//! `try`: runs one prompt through the proxy and prints each step.
 
 use std::{
     fmt::Write,
@@ -26,29 +26,29 @@ use acp_skills::{
     one_shot::{OneShot, Trace},
 };
 
-/// The prompt when there is none.
+/// The default prompt.
 const PROMPT: &str = "Please use the skill that fits best.";
 
-/// How many lines of a tool's result are shown, unless everything is asked for.
+/// The maximum number of lines of a tool's result without `--full`.
 const SHOWN_LINES: usize = 24;
 
-/// Flags of `try`.
+/// The flags of `try`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   acp-skills-proxy try --skill ./code-review --prompt 'Review src/main.rs'
   acp-skills-proxy try --skill ./code-review --prompt 'Review src/main.rs' -- claude-agent-acp")]
 pub(crate) struct TryArgs {
-    /// What to ask the agent for.
+    /// The prompt for the agent.
     #[arg(long, value_name = "TEXT", default_value = PROMPT)]
     prompt: String,
-    /// Show results of tools in full.
+    /// Show the complete results of tools.
     #[arg(long)]
     full: bool,
-    /// Allow, once each, everything that the agent asks permission for; without this it is refused.
+    /// Grant each permission request of the agent once. Without this flag, all requests are refused.
     #[arg(long)]
     yes: bool,
-    /// Append what happens with the skills to this file, as the proxy does.
+    /// Append events about skills to a file, as the proxy does.
     #[arg(long, value_name = "FILE", value_parser = path())]
     events: Option<PathBuf>,
     #[command(flatten)]
@@ -61,10 +61,11 @@ pub(crate) struct TryArgs {
     agent: AgentArgs,
 }
 
-/// Runs the prompt and prints what happens.
+/// Runs the prompt and prints each step.
 ///
 /// # Errors
-/// As the proxy itself; also when the agent refuses.
+/// Returns an error if an argument, the configuration or a skill is invalid, if the agent can't be started, if it answers a request
+/// with an error, or if stdout can't be written.
 pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
     let TryArgs { prompt, full, yes, events, session, user, log, agent } = args;
     let record = RecordArgs { events, ..RecordArgs::default() };
@@ -76,15 +77,15 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
     let toolbox = settings.toolbox;
     let loaded = skills::load(settings.skills)?;
     if loaded.here.is_empty() {
-        return Err(loaded.none("try").into());
+        return Err(loaded.none().into());
     }
     let events = events.as_deref().map(record::open).transpose()?;
     let runtime = runtime::new()?;
-    let (end, nobody_reads) = oneshot::channel();
+    let (output_end, output_ended) = oneshot::channel();
     let show = Show {
         full,
         last: Mutex::new(Kind::Nothing),
-        end: Mutex::new(Some(end)),
+        output_end: Mutex::new(Some(output_end)),
         record: events.as_ref().map(activity::record_to),
     };
     let turn = OneShot::with_library(loaded.library.into_library())
@@ -100,12 +101,12 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
         tokio::select! {
             biased;
             answer = turn => answer.map(Some).map_err(anyhow::Error::from),
-            // Nobody pays for a turn that nobody sees; the agent ends with it.
-            Ok(end) = nobody_reads => end.map(|()| None).map_err(Into::into),
+            // End the turn, and with it the agent, if stdout is closed. The user should not pay for output that is discarded.
+            Ok(end) = output_ended => end.map(|()| None).map_err(Into::into),
         }
     });
     runtime.shutdown_background();
-    // What is recorded is to be whole before we go.
+    // Write all events before the process exits.
     drop(events);
     if let Some(answer) = answer? {
         output::print(&format!("\n\n── the turn ended: {}\n", answer.stop_reason))?;
@@ -113,12 +114,13 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Prints the steps of a turn.
 struct Show {
     full: bool,
     last: Mutex<Kind>,
-    /// Taken when nobody can be shown anything any more.
-    end: Mutex<Option<oneshot::Sender<io::Result<()>>>>,
-    /// Writes the record.
+    /// Sends the result of the first write to stdout that failed. `Ok` means that the reader has closed the pipe.
+    output_end: Mutex<Option<oneshot::Sender<io::Result<()>>>>,
+    /// Writes events to the file of `--events`.
     record: Option<Observer>,
 }
 
@@ -150,20 +152,20 @@ impl Show {
         }
     }
 
-    /// Prints, as long as somebody reads it.
+    /// Prints `text`. Ends the turn if stdout is closed.
     fn put(&self, text: &str) {
         let end = match output::print(text) {
             Ok(true) => return,
             Ok(false) => Ok(()),
             Err(error) => Err(error),
         };
-        if let Some(ends) = lock(&self.end).take() {
-            // The turn may be over.
-            drop(ends.send(end));
+        if let Some(ends) = lock(&self.output_end).take() {
+            // The turn may have ended, so that there is no receiver.
+            let _ = ends.send(end);
         }
     }
 
-    /// Begins a section, unless it goes on.
+    /// Starts a section, unless the current section has the same kind.
     fn section(&self, kind: Kind, title: &str) {
         let mut last = lock(&self.last);
         if *last != kind || matches!(kind, Kind::Call | Kind::Permission) {
@@ -218,7 +220,7 @@ impl Show {
                 Content::Image { media_type, data } => {
                     self.put(&format!("   ({media_type}, {} bytes)\n", data.len()));
                 }
-                _ => self.put("   (something that cannot be shown here)\n"),
+                _ => self.put("   (content that cannot be displayed)\n"),
             }
         }
     }
@@ -244,7 +246,8 @@ impl Show {
             let _ = writeln!(shown, "   {}", text::shown(line));
         }
         if all.len() > lines {
-            let _ = writeln!(shown, "   … {} (--full shows all)", count(all.len() - lines, "more line"));
+            let _ =
+                writeln!(shown, "   … {} (use --full to show all)", count(all.len() - lines, "more line"));
         }
         self.put(&shown);
     }

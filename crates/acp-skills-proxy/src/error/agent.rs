@@ -1,4 +1,4 @@
-//! What to do about an agent that does not start.
+//! Hints for an agent that can't be started.
 
 use std::{env, ffi::OsStr, io, path::Path};
 
@@ -7,17 +7,17 @@ use skills_core::text::shown_path;
 
 use crate::system;
 
-/// What to do about `error`, where that is known.
+/// Returns a hint that explains how to fix `error`, if there is one.
 pub(super) fn hint(error: &StartError) -> Option<String> {
     let program = Path::new(&error.program);
     match error.source.kind() {
-        _ if error.program.is_empty() => Some("the agent's command is an empty word".to_owned()),
+        _ if error.program.is_empty() => Some("the agent's command is empty".to_owned()),
         io::ErrorKind::NotFound => Some(not_found(program, env::var_os("PATH").as_deref())),
         io::ErrorKind::PermissionDenied => Some(not_executable(program)),
-        // What the standard library says on Windows.
+        // The message of the standard library on Windows.
         io::ErrorKind::InvalidInput if error.source.to_string().contains("batch file") => Some(
-            "no argument of a batch file may have a line break, because it could become a command; start the program \
-             that the batch file starts, such as `node …\\cli.js`, or put the text into a file"
+            "an argument of a batch file cannot contain a line break, because the next line could run as a command; start the \
+             program of the batch file directly, such as `node …\\cli.js`, or put the text into a file"
                 .to_owned(),
         ),
         _ => None,
@@ -27,27 +27,27 @@ pub(super) fn hint(error: &StartError) -> Option<String> {
 fn not_found(program: &Path, search: Option<&OsStr>) -> String {
     let shown = shown_path(program);
     let words: Vec<_> = shown.split_whitespace().map(str::to_owned).collect();
-    if words.len() > 1 && !program.exists() && !is_path_with_blanks(&words) {
+    if words.len() > 1 && !program.exists() && !is_path_with_spaces(&words) {
         let list: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
         return format!(
-            "these are {} words in one: write `-- {}`, in the settings of an editor {}",
-            words.len(),
+            "the command was passed as a single string; pass it as separate arguments: `-- {}`, or in the settings of an \
+             editor {}",
             words.join(" "),
             list.join(", ")
         );
     }
     if program.is_file() {
-        return "the file is there, but the interpreter that its first line names is not".to_owned();
+        return "the file exists, but the interpreter in its first line does not".to_owned();
     }
     if program.components().count() > 1 {
-        let from = match env::current_dir() {
-            Ok(dir) if program.is_relative() => format!(" from {} on", shown_path(&dir)),
+        let directory = match env::current_dir() {
+            Ok(dir) if program.is_relative() => format!(" in {}", shown_path(&dir)),
             _ => String::new(),
         };
-        return format!("there is no such file{from}");
+        return format!("the file does not exist{directory}");
     }
     let search = match search {
-        Some(path) => format!("it is not in PATH, which is {}", shown_path(Path::new(path))),
+        Some(path) => format!("the program is not in PATH, which is {}", shown_path(Path::new(path))),
         None => "PATH is not set".to_owned(),
     };
     let package = agents::find(&shown).ok().and_then(|agent| match (agent.npx, agent.uvx) {
@@ -56,26 +56,29 @@ fn not_found(program: &Path, search: Option<&OsStr>) -> String {
         (None, None) => None,
     });
     let by_name = package.map_or_else(String::new, |(agent, runner)| {
-        format!("\n`--agent {}` in place of `-- {shown}` runs its package with {runner}", agent.id)
+        format!("\nuse `--agent {}` instead of `-- {shown}` to run its package with {runner}", agent.id)
     });
     format!(
-        "{search}{by_name}\n(an editor may have another PATH than a terminal: give the program with its directory)"
+        "{search}{by_name}\n(the PATH of an editor may differ from that of a terminal; an absolute path works in both)"
     )
 }
 
-/// Whether words that stand in one are a path that has blanks: `C:\Program Files\agent.exe`, and not `/bin/node /opt/agent`.
-fn is_path_with_blanks(words: &[String]) -> bool {
+/// Returns true if the words are a path with spaces, such as `C:\Program Files\agent.exe`, and not a command such as `/bin/node
+/// /opt/agent`.
+fn is_path_with_spaces(words: &[String]) -> bool {
     let is_separator = |c: char| c == '/' || c == '\\';
-    let goes_on = |word: &String| {
+    let continues_path = |word: &String| {
         word.contains(is_separator) && !word.starts_with(is_separator) && !word.starts_with('-')
     };
-    words[0].contains(is_separator) && !Path::new(&words[0]).is_file() && words[1..].iter().any(goes_on)
+    words[0].contains(is_separator)
+        && !Path::new(&words[0]).is_file()
+        && words[1..].iter().any(continues_path)
 }
 
 fn not_executable(program: &Path) -> String {
     let shown = shown_path(program);
     if program.is_dir() {
-        return "it is a directory; the agent is a program".to_owned();
+        return "the path is a directory, but the agent must be a program".to_owned();
     }
     system::make_executable_hint(&shown)
 }
@@ -85,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_paths() {
+    fn a_command_line_is_not_a_path_with_spaces() {
         for (text, is_path) in [
             (r"C:\Program Files\agent.exe", true),
             ("/opt/my agent/bin/agent", true),
@@ -95,8 +98,8 @@ mod tests {
             ("gemini --acp", false),
         ] {
             let words: Vec<_> = text.split(' ').map(str::to_owned).collect();
-            assert_eq!(is_path_with_blanks(&words), is_path, "{text}");
-            assert_eq!(not_found(Path::new(text), None).contains("words in one"), !is_path, "{text}");
+            assert_eq!(is_path_with_spaces(&words), is_path, "{text}");
+            assert_eq!(not_found(Path::new(text), None).contains("single string"), !is_path, "{text}");
         }
     }
 }

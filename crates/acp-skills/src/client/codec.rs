@@ -1,8 +1,8 @@
 //! [`Codec`]: the messages of an ACP client, without I/O.
 //!
-//! [`Client`](super::Client) blocks on pipes and `acp-skills-eval` is asynchronous, so the protocol is kept apart from both.
-//! Everything that a client writes and reads goes through this file: the handshake, prompts, cancellation, permission
-//! requests and requests that we don't support.
+//! [`Client`](super::Client) blocks on pipes, but `acp-skills-eval` is asynchronous. To use the same protocol in both, this file
+//! builds and reads all messages: the handshake, prompts, cancellation, permission requests, and the answer to requests that we
+//! don't support.
 
 use std::path::Path;
 
@@ -70,7 +70,7 @@ pub enum Incoming {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PermissionCall {
-    /// What the agent asks for.
+    /// The tool call that the agent wants to make, and the options.
     pub request: PermissionRequest,
     id: Value,
 }

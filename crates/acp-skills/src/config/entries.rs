@@ -68,9 +68,12 @@ impl SourceEntry {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SourceFields {
+    /// The address of the source.
     source: String,
+    /// Globs: only skills with a matching name are used. If the list is empty, all skills are used.
     #[serde(default)]
     include: Vec<String>,
+    /// Globs: skills with a matching name are not used.
     #[serde(default)]
     exclude: Vec<String>,
 }

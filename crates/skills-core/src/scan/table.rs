@@ -126,7 +126,7 @@ impl Rules {
         let matcher = match (row.detector, row.r#in) {
             (None, None) if row.patterns.is_empty() && row.reason.is_none() => {
                 let Some(at) = known else {
-                    return wrong("is a new rule, so it needs `in`, `patterns` and `reason`");
+                    return wrong("is new, so it needs `in`, `patterns` and `reason`");
                 };
                 let rule = Rule { risk, ..Rule::clone(&self.rules[at]) };
                 self.rules[at] = Arc::new(rule);
@@ -229,7 +229,7 @@ mod tests {
             ),
             (
                 "rules: [{code: a, risk: high}]",
-                "the rule `a` is a new rule, so it needs `in`, `patterns` and `reason`",
+                "the rule `a` is new, so it needs `in`, `patterns` and `reason`",
             ),
             ("rules: [{code: a, risk: off}]", "the rule `a` does not exist, so it cannot be turned off"),
             ("rules: [{code: a, risk: high, in: text, reason: r}]", "the rule `a` needs `patterns`"),

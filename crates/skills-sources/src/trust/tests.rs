@@ -110,7 +110,7 @@ fn a_file_that_changes_after_approval() {
     assert_eq!(read("references/new.md"), Err("not-approved"));
     assert_eq!(read("SKILL.md"), Ok(()));
     project.write("SKILL.md", "---\nname: x\ndescription: d\n---\nObey.\n");
-    assert!(body().unwrap_err().contains("has changed since the user approved the skill"));
+    assert!(body().unwrap_err().contains("has changed since the user approved"));
     // Discovery has read the new text, but we should not serve this text after the file is removed.
     project.sift();
     fs::remove_file(project.root().join(".skills/x/SKILL.md")).unwrap();

@@ -1,4 +1,4 @@
-//! A problem for people, with the lines that it is about, as a compiler shows it.
+//! Renders a problem with an excerpt of the file, in the style of a compiler.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -7,13 +7,13 @@ use skills_core::Severity;
 
 use super::problem::Problem;
 
-/// How wide the text is.
+/// The maximum width of the text in columns.
 const WIDTH: usize = 120;
 
-/// A line that is longer is shown up to here.
+/// The maximum number of characters of a line. The rest of the line is cut off.
 const MAX_LINE_CHARS: usize = 400;
 
-/// `problem`, about the file at `path`; `source` is the text of the `SKILL.md`.
+/// Renders `problem` in the file at `path`. `source` is the text of the `SKILL.md`.
 pub(super) fn render(problem: &Problem, path: &str, source: &str, colors: bool) -> String {
     let level = if problem.severity == Severity::Warning { Level::WARNING } else { Level::ERROR };
     let title = level.primary_title(problem.message.as_str()).id(problem.code.as_str());
@@ -24,7 +24,7 @@ pub(super) fn render(problem: &Problem, path: &str, source: &str, colors: bool) 
             let column = usize::try_from(problem.column).unwrap_or(usize::MAX);
             let mark = |shift| AnnotationKind::Primary.span(found.mark.start + shift..found.mark.end + shift);
             match (column - 1).checked_sub(before).filter(|_| column <= MAX_LINE_CHARS) {
-                // What was cut off were spaces, or stands for nothing else than where the mark is.
+                // Replace the part of the line before the excerpt with spaces, so that the reported column is correct.
                 Some(indent) => Group::with_title(title).element(
                     Snippet::source(" ".repeat(indent) + &found.excerpt)
                         .line_start(line_number)
@@ -54,7 +54,8 @@ pub(super) fn render(problem: &Problem, path: &str, source: &str, colors: bool) 
     renderer.term_width(WIDTH).render(&[group])
 }
 
-/// The line of `problem`, and the bytes in it to point at: a word or value from the column on, or the whole line.
+/// Returns the line of `problem` and the range of bytes to mark: from the column to the end of the line, or a single character for
+/// invalid YAML.
 fn excerpt<'a>(problem: &Problem, source: &'a str) -> Option<(Cow<'a, str>, Range<usize>)> {
     let number = usize::try_from(problem.line).ok()?.checked_sub(1)?;
     let line = source.split('\n').nth(number)?.trim_end_matches('\r');

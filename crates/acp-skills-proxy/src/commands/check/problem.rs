@@ -1,4 +1,4 @@
-//! [`Problem`]: what is wrong with a skill, whether a rule of the specification says so or a scan.
+//! [`Problem`]: a violation of the specification or a finding of a scan.
 
 use std::{
     ops::Range,
@@ -11,29 +11,29 @@ use skills_core::{
     scan::{Finding, Risk},
 };
 
-/// One thing that is wrong.
+/// A problem in a file of a skill.
 #[derive(Debug)]
 pub(super) struct Problem {
     pub code: String,
     pub severity: Severity,
-    /// From 1; 0 where the file as a whole is meant.
+    /// The line, starting at 1. 0 if the problem concerns the whole file.
     pub line: u32,
-    /// From 1; 0 where the whole line or file is meant.
+    /// The column, starting at 1. 0 if the problem concerns the whole line or file.
     pub column: u32,
     pub message: String,
     pub help: Option<String>,
-    /// What else a scan says.
+    /// The details of a scan's finding. `None` for a violation of the specification.
     pub found: Option<Found>,
 }
 
-/// What a scan says beside that.
+/// The details of a scan's finding.
 #[derive(Debug)]
 pub(super) struct Found {
     pub risk: Risk,
-    /// The file, relative to the skill's directory; empty for the skill as a whole.
+    /// The file, relative to the skill's directory. Empty if the finding concerns the whole skill.
     pub file: String,
     pub excerpt: String,
-    /// What in the excerpt is meant, in bytes.
+    /// The range of bytes to mark in the excerpt.
     pub mark: Range<usize>,
 }
 
@@ -42,7 +42,7 @@ impl Problem {
         self.severity == Severity::Error
     }
 
-    /// The file that it is about, when `skill` is the `SKILL.md`.
+    /// Returns the path of the file with the problem. `skill` is the path of the `SKILL.md`.
     pub(super) fn file(&self, skill: &Path) -> PathBuf {
         match (&self.found, skill.parent()) {
             (Some(found), Some(dir)) if found.file.is_empty() => dir.to_owned(),
@@ -53,29 +53,34 @@ impl Problem {
 }
 
 impl From<Diagnostic> for Problem {
-    fn from(it: Diagnostic) -> Self {
+    fn from(diagnostic: Diagnostic) -> Self {
         Self {
-            code: it.code.to_owned(),
-            severity: it.severity,
-            line: it.line,
-            column: it.column,
-            message: it.message,
-            help: it.help,
+            code: diagnostic.code.to_owned(),
+            severity: diagnostic.severity,
+            line: diagnostic.line,
+            column: diagnostic.column,
+            message: diagnostic.message,
+            help: diagnostic.help,
             found: None,
         }
     }
 }
 
 impl From<Finding> for Problem {
-    fn from(it: Finding) -> Self {
+    fn from(finding: Finding) -> Self {
         Self {
-            severity: it.severity(),
-            message: it.message(),
-            code: it.code,
-            line: it.line,
-            column: it.column,
-            help: it.help,
-            found: Some(Found { risk: it.risk, file: it.file, excerpt: it.excerpt, mark: it.mark }),
+            severity: finding.severity(),
+            message: finding.message(),
+            code: finding.code,
+            line: finding.line,
+            column: finding.column,
+            help: finding.help,
+            found: Some(Found {
+                risk: finding.risk,
+                file: finding.file,
+                excerpt: finding.excerpt,
+                mark: finding.mark,
+            }),
         }
     }
 }
@@ -86,7 +91,7 @@ impl Serialize for Problem {
         fields.serialize_entry("code", &self.code)?;
         fields.serialize_entry("severity", &self.severity)?;
         fields.serialize_entry("line", &self.line)?;
-        // Also where it is the whole line that is meant.
+        // A problem that concerns a whole line is in column 1.
         fields.serialize_entry("column", &self.column.max(self.line.min(1)))?;
         fields.serialize_entry("message", &self.message)?;
         fields.serialize_entry("help", &self.help)?;

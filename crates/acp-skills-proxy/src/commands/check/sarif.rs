@@ -1,6 +1,7 @@
-//! What is wrong, as [SARIF 2.1.0], which code hosts and editors read.
+//! Writes the problems as [SARIF 2.1.0], a format that code hosts and editors can read.
 //!
-//! Paths are relative to the working directory where they are below it, as hosts want them. Every text is safe to show.
+//! Paths below the working directory are relative, because code hosts expect paths relative to the repository. Control characters in
+//! messages are escaped.
 //!
 //! [SARIF 2.1.0]: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 
@@ -25,7 +26,7 @@ use crate::error::UsageError;
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// What is escaped in a segment of a path.
+/// The characters to escape in a segment of a path.
 const SEGMENT: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -84,7 +85,7 @@ struct Descriptor {
     properties: Option<Properties>,
 }
 
-/// What GitHub reads: how bad it is from 0 to 10, as a text.
+/// Properties for GitHub. The severity is a number from 0 to 10 in a string.
 #[derive(Serialize)]
 struct Properties {
     #[serde(rename = "security-severity")]
@@ -135,10 +136,10 @@ struct Region {
     snippet: Option<Message>,
 }
 
-/// Writes what is wrong with the skills to `file`.
+/// Writes the problems of the skills to `file`.
 ///
 /// # Errors
-/// It cannot be written.
+/// Returns an error if the file can't be written.
 pub(super) fn write(file: &Path, checked: &[Checked], rules: Option<&Rules>) -> anyhow::Result<()> {
     let here = std::env::current_dir().ok();
     let text = serde_json::to_string_pretty(&log(checked, rules, here.as_deref()))? + "\n";
@@ -148,7 +149,7 @@ pub(super) fn write(file: &Path, checked: &[Checked], rules: Option<&Rules>) -> 
 
 fn log(checked: &[Checked], rules: Option<&Rules>, here: Option<&Path>) -> Log {
     let mut descriptors: Vec<Descriptor> = Vec::new();
-    // All that was looked for, found or not.
+    // List all rules of the scan, including those without results.
     for (code, risk) in rules.into_iter().flat_map(Rules::codes) {
         let reason = rules.and_then(|rules| rules.reason(code));
         descriptors.push(Descriptor {
@@ -158,7 +159,7 @@ fn log(checked: &[Checked], rules: Option<&Rules>, here: Option<&Path>) -> Log {
         });
     }
     let mut results = Vec::new();
-    // A file of a skill within a skill is a file of both.
+    // If one skill contains another, we scan the inner one twice. Report its findings only once.
     let mut seen = HashSet::new();
     for skill in checked {
         for problem in &skill.problems {
@@ -167,7 +168,7 @@ fn log(checked: &[Checked], rules: Option<&Rules>, here: Option<&Path>) -> Log {
             if problem.found.is_some() && !seen.insert(key) {
                 continue;
             }
-            let known = descriptors.iter().position(|it| it.id == problem.code);
+            let known = descriptors.iter().position(|descriptor| descriptor.id == problem.code);
             let index = known.unwrap_or_else(|| {
                 let id = problem.code.clone();
                 descriptors.push(Descriptor { id, short_description: None, properties: None });
@@ -221,9 +222,10 @@ fn severity(risk: Risk) -> &'static str {
     }
 }
 
-/// `path` as a URI: relative to `here` where it is below that.
+/// Converts `path` to a URI, which is relative if the path is below `here`.
 fn uri(path: &Path, here: Option<&Path>) -> String {
-    let below = here.and_then(|here| path.strip_prefix(here).ok()).filter(|it| !it.as_os_str().is_empty());
+    let below =
+        here.and_then(|here| path.strip_prefix(here).ok()).filter(|below| !below.as_os_str().is_empty());
     let mut uri = if below.is_some() { String::new() } else { "file://".to_owned() };
     let mut push = |segment: &OsStr| {
         if below.is_none() || !uri.is_empty() {
@@ -247,14 +249,14 @@ fn uri(path: &Path, here: Option<&Path>) -> String {
             part => push(part.as_os_str()),
         }
     }
-    // The computer that shares a directory is the host.
+    // In the URI of a network share, the server is the host.
     match uri.strip_prefix("file:///") {
         Some(rest) if is_shared(path) => format!("file://{rest}"),
         _ => uri,
     }
 }
 
-/// Whether a path is that of a computer in a network (Windows).
+/// Returns true if a path is on a network share (Windows).
 fn is_shared(path: &Path) -> bool {
     matches!(path.components().next(), Some(Component::Prefix(prefix))
         if matches!(prefix.kind(), Prefix::UNC(..) | Prefix::VerbatimUNC(..)))
@@ -265,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths() {
+    fn paths_as_uris() {
         let cases: &[(&str, Option<&str>, &str)] = if cfg!(windows) {
             &[
                 (r"C:\a\b c\SKILL.md", Some(r"c:\a"), "b%20c/SKILL.md"),

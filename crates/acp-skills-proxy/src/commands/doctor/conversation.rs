@@ -1,4 +1,4 @@
-//! [`Conversation`]: the conversation with the agent.
+//! [`Conversation`]: the part of the client in a conversation with the agent.
 
 use std::{
     path::Path,
@@ -15,24 +15,27 @@ use acp_skills::{
     intercept::known_agent,
 };
 
-/// What a conversation needs.
+/// The settings of a conversation.
 pub(super) struct Conversation {
     pub(super) steps: Arc<Steps>,
-    /// Hears when the agent fetches our tools.
+    /// Receives a message each time the agent fetches the list of our tools.
     pub(super) tools: Receiver<()>,
     pub(super) wants_tools: bool,
-    /// How long the agent may take to fetch them.
-    pub(super) patience: Duration,
+    /// The timeout for the agent to fetch the list of our tools.
+    pub(super) connect_timeout: Duration,
     pub(super) prompt: Option<String>,
 }
 
 impl Conversation {
-    /// Returns whether the agent has our tools.
+    /// Opens a session and sends the prompt, if there is one. Returns true if the agent has connected to our tools.
+    ///
+    /// # Errors
+    /// Returns an error if the agent answers a request with an error, or not at all.
     pub(super) fn run(self, client: &mut Client, cwd: &Path) -> anyhow::Result<bool> {
         self.steps.wait_for("waiting for the agent's answer to initialize");
         let answer = client.initialize().context("initialize")?;
         let info = &answer["agentInfo"];
-        let name = info["name"].as_str().unwrap_or("an agent without a name");
+        let name = info["name"].as_str().unwrap_or("an unnamed agent");
         let version = info["version"].as_str().unwrap_or_default();
         self.steps.step(
             "initialize",
@@ -52,7 +55,7 @@ impl Conversation {
         self.steps.step("capabilities", true, detail);
         self.steps.wait_for("waiting for the agent to open a session");
         let session =
-            client.new_session(cwd).context("session/new (does the agent want you to log in first?)")?;
+            client.new_session(cwd).context("session/new (you may have to log in to the agent first)")?;
         self.steps.step("session/new", true, "the agent opened a session");
         let mut connected = self.wants_tools && self.waits_for_tools();
         if let Some(prompt) = &self.prompt {
@@ -62,7 +65,7 @@ impl Conversation {
             connected |= self.tools.try_recv().is_ok();
         }
         if self.wants_tools && !connected {
-            let seconds = self.patience.as_secs_f64();
+            let seconds = self.connect_timeout.as_secs_f64();
             let text = format!("the agent did not fetch the list of tools within {seconds} s");
             self.steps.step("tools", false, text);
         }
@@ -71,16 +74,16 @@ impl Conversation {
 
     fn waits_for_tools(&self) -> bool {
         self.steps.wait_for("waiting for the agent to fetch the tools");
-        self.steps.over_acp() || self.tools.recv_timeout(self.patience).is_ok()
+        self.steps.over_acp() || self.tools.recv_timeout(self.connect_timeout).is_ok()
     }
 }
 
-/// What is known beforehand of the agent that gives itself this name and version, as steps.
+/// Returns steps with the facts that are known about an agent by its name and version.
 fn known(name: &str, version: &str) -> Vec<(&'static str, String)> {
     let permission = if known_agent(name).is_some_and(Agent::names_calls) {
-        "the agent says which tool it wants to call, so calls of our reading tools need not be asked about"
+        "permission requests of this agent name the tool, so the proxy can grant calls of its reading tools without asking you"
     } else {
-        "the agent is not known to say which tool it wants to call, so it is you who is asked"
+        "permission requests of this agent may not name the tool, so you may have to grant each call"
     };
     let mut steps = Vec::new();
     if let Some((agent, seen)) =
@@ -89,18 +92,21 @@ fn known(name: &str, version: &str) -> Vec<(&'static str, String)> {
         let tried = seen.version.unwrap_or_default();
         let is_same = seen.is_of(version);
         let means = match seen.skills {
-            _ if seen.login => "it opened no session without an account; its refusals were passed on",
-            Some(Means::Tools) => "its model worked with the tools",
-            Some(Means::Files) => "its model worked with the files",
+            _ if seen.login => "it requires an account",
+            Some(Means::Tools) => "the model used the tools",
+            Some(Means::Files) => "the model read the files",
             None => "it opened sessions",
             Some(_) => "it worked",
         };
-        let other = if is_same { "" } else { ", which is another version" };
+        let other = if is_same { "" } else { " (a different version)" };
         let notes =
             if agent.notes.is_empty() { String::new() } else { format!("; {} {}", agent.name, agent.notes) };
-        steps.push(("known", format!("{} {tried}{other}: {means}{notes}", agent.name)));
+        steps.push(("known", format!("tested with {} {tried}{other}: {means}{notes}", agent.name)));
     } else {
-        steps.push(("known", "nobody has tried this agent; what is seen now is all there is".to_owned()));
+        steps.push((
+            "known",
+            "this agent has not been tested before; the steps below show if skills work".to_owned(),
+        ));
     }
     steps.push(("approval", permission.to_owned()));
     steps
@@ -111,24 +117,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_beforehand() {
+    fn facts_by_name_and_version() {
         for (name, version, known_as, approval) in [
-            ("OpenCode", "1.18.33", "OpenCode 1.18: its model worked with the tools; ", "need not be asked"),
-            ("OpenCode", "1.180.1", "OpenCode 1.18, which is another version: ", "need not be asked"),
+            (
+                "OpenCode",
+                "1.18.33",
+                "tested with OpenCode 1.18: the model used the tools; ",
+                "without asking you",
+            ),
+            (
+                "OpenCode",
+                "1.180.1",
+                "tested with OpenCode 1.18 (a different version): ",
+                "without asking you",
+            ),
             (
                 "mastracode",
                 "0.1.0",
-                "Mastra Code 0.32: its model worked with the files",
-                "it is you who is asked",
+                "tested with Mastra Code 0.32: the model read the files",
+                "you may have to grant",
             ),
             (
                 "auggie",
                 "0.36.0 (commit 1)",
-                "Auggie 0.36: it opened no session without an account; ",
-                "it is you",
+                "tested with Auggie 0.36: it requires an account; ",
+                "you may have to grant",
             ),
-            ("cline", "3.0.65", "Cline 3.0: its model worked with the files; ", "it is you who is asked"),
-            ("some-agent", "1", "nobody has tried this agent; ", "it is you who is asked"),
+            ("cline", "3.0.65", "tested with Cline 3.0: the model read the files; ", "you may have to grant"),
+            ("some-agent", "1", "this agent has not been tested before; ", "you may have to grant"),
         ] {
             let steps = known(name, version);
             let [("known", known), ("approval", permission)] = &steps[..] else { panic!("{steps:?}") };

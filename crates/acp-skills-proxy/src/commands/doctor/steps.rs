@@ -1,4 +1,4 @@
-//! [`Steps`]: what is seen of an agent from outside, each shown as it happens.
+//! [`Steps`]: the steps of a test of an agent. Each step is printed as it happens.
 
 use std::{
     sync::{
@@ -21,13 +21,13 @@ use crate::{commands::permission, output, progress::Progress};
 
 const OVER_ACP: &str = "the ACP connection";
 
-/// One step.
+/// A step and its result.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Step {
     #[serde(rename = "step")]
     name: &'static str,
     ok: bool,
-    /// Since the start.
+    /// The time since the start of the test in milliseconds.
     ms: u128,
     detail: String,
 }
@@ -42,17 +42,17 @@ pub(super) struct Steps {
 
 struct State {
     steps: Vec<Step>,
-    waiting: &'static str,
+    current: &'static str,
     progress: Option<Progress>,
 }
 
 impl Steps {
-    /// Begins; shows the steps to people if they want to see them. What comes with it hears when the agent fetches
+    /// Starts the clock. Steps are printed if `is_shown` is true. The receiver gets a message each time the agent fetches the list of
     /// our tools.
     pub(super) fn start(is_shown: bool) -> (Self, Receiver<()>) {
         let (listed, tools) = mpsc::channel();
-        let waiting = "starting the agent";
-        let state = State { steps: Vec::new(), waiting, progress: Some(Progress::spinner(waiting)) };
+        let current = "starting the agent";
+        let state = State { steps: Vec::new(), current, progress: Some(Progress::spinner(current)) };
         (Self { start: Instant::now(), is_shown, seen: Mutex::new(state), listed: Mutex::new(listed) }, tools)
     }
 
@@ -60,62 +60,62 @@ impl Steps {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says what is being waited for from now on.
-    pub(super) fn wait_for(&self, what: &'static str) {
+    /// Sets the current activity, such as "waiting for the end of the turn", and shows it as progress.
+    pub(super) fn wait_for(&self, activity: &'static str) {
         let mut state = self.state();
-        state.waiting = what;
+        state.current = activity;
         if let Some(progress) = &state.progress {
-            progress.message(what);
+            progress.message(activity);
         }
     }
 
-    /// What is being waited for.
-    pub(super) fn waiting(&self) -> &'static str {
-        self.state().waiting
+    /// Returns the current activity.
+    pub(super) fn current(&self) -> &'static str {
+        self.state().current
     }
 
-    /// Something is known.
+    /// Adds a step, and prints it if steps are shown.
     pub(super) fn step(&self, name: &'static str, ok: bool, detail: impl Into<String>) {
         let step = Step { name, ok, ms: self.start.elapsed().as_millis(), detail: detail.into() };
         let mut state = self.state();
         if self.is_shown {
             let mark = if ok { "ok  " } else { "FAIL" };
             let line = format!("{mark} {:>6} ms  {name:<12} {}\n", step.ms, shown(&step.detail));
-            // Whoever closed stdout learns it from the exit code.
-            drop(match &state.progress {
+            // An error of stdout is reported when the conclusion is printed.
+            let _ = match &state.progress {
                 Some(progress) => progress.aside(|| output::print(&line)),
                 None => output::print(&line),
-            });
+            };
         }
         state.steps.push(step);
     }
 
-    /// All that was seen. Nothing is waited for any more.
+    /// Removes the progress display and returns all steps.
     pub(super) fn finish(&self) -> Vec<Step> {
         let mut state = self.state();
         state.progress = None;
         state.steps.clone()
     }
 
-    /// Whether the server is reached over the connection that is there: then there is nothing to wait for.
+    /// Returns true if the agent reaches the tools over the ACP connection, so that it need not connect first.
     pub(super) fn over_acp(&self) -> bool {
         self.state().steps.iter().any(|step| step.name == "transport" && step.detail.starts_with(OVER_ACP))
     }
 
-    /// Takes in what happens.
+    /// Adds a step for an event, if the event is relevant.
     pub(super) fn trace(&self, trace: &Trace<'_>) {
         match trace {
             Trace::ToAgent(message) if message["method"] == "session/new" => self.set_up(&message["params"]),
             Trace::ToAgent(message) if message["method"] == "session/prompt" => {
                 let blocks = message["params"]["prompt"].as_array().into_iter().flatten();
                 if blocks.into_iter().any(|block| block["text"].as_str().is_some_and(begins_with_ours)) {
-                    self.step("catalog", true, "in front of the prompt");
+                    self.step("catalog", true, "added to the prompt");
                 }
             }
             Trace::Activity(Activity::Listed { revision, .. }) => {
-                let revision = revision.as_deref().unwrap_or("of an unknown revision");
+                let revision = revision.as_deref().unwrap_or("revision unknown");
                 self.step("tools", true, format!("the agent fetched the list of tools (MCP {revision})"));
-                // The conversation may be over.
+                // The conversation may have ended, so that there is no receiver.
                 let _ = self.listed.lock().unwrap_or_else(PoisonError::into_inner).send(());
             }
             Trace::Activity(Activity::Called(call)) => {
@@ -128,7 +128,7 @@ impl Steps {
         }
     }
 
-    /// What we put into `session/new`.
+    /// Adds steps for the changes of the proxy to `session/new`.
     fn set_up(&self, params: &Value) {
         let servers = params["mcpServers"].as_array().into_iter().flatten();
         let ours = servers
@@ -141,16 +141,20 @@ impl Steps {
                     Some("http") => ("HTTP on loopback", "the agent advertises it"),
                     _ => ("stdio, through a bridge process", "the agent advertises neither ACP nor HTTP"),
                 };
-                self.step("transport", true, format!("{transport}: {why}, or a flag says so"));
+                self.step("transport", true, format!("{transport}: {why}, or `--mcp` selects it"));
             }
-            None => self.step("transport", true, "none: switched off, or the agent refused it"),
+            None => self.step(
+                "transport",
+                true,
+                "no server: either `--mcp off` is set, or the agent rejected the server",
+            ),
         }
         let place = if params.get("systemPrompt").is_some() {
             "in the system prompt"
         } else if params["_meta"].get("systemPrompt").is_some() {
-            "in the system prompt, the way of older versions of Claude's adapter"
+            "in the system prompt, in the format of older versions of Claude's adapter"
         } else {
-            return self.step("placement", true, "the catalog goes in front of the first prompt");
+            return self.step("placement", true, "the catalog will be added to the first prompt");
         };
         self.step("placement", true, format!("the catalog is {place}"));
     }

@@ -1,4 +1,4 @@
-//! The list for people: a table, and what there is to say about it.
+//! The list as text: a table, a summary, and remarks about skills.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::{
     words::count,
 };
 
-/// The text of `report`; `missing` is what was asked for and is not there.
+/// Renders `report`. `missing` has a sentence for each directory without skills, and `width` is the width of the terminal.
 pub(super) fn of(report: &Report<'_>, missing: &[String], width: Option<usize>) -> String {
     let mut lines = Vec::new();
     if !report.skills.is_empty() {
@@ -23,14 +23,15 @@ pub(super) fn of(report: &Report<'_>, missing: &[String], width: Option<usize>) 
     lines.push(summary(report));
     lines.extend(missing.iter().map(|sentence| format!("missing: {sentence}")));
     for shadowed in report.shadowed {
-        let (loser, winner) = (place(shadowed.path.as_ref()), place(shadowed.by.as_ref()));
-        lines.push(format!("shadowed: {} in {loser}, by the one in {winner}", shadowed.name));
+        let loser = place(shadowed.path.as_ref());
+        let winner = place(shadowed.by.as_ref());
+        lines.push(format!("shadowed: {} in {loser}: the skill in {winner} takes precedence", shadowed.name));
     }
     for row in &report.waiting {
         let changed = if row.changed { ", changed since you trusted it" } else { "" };
         let path = place(row.path.as_ref());
         lines.push(format!(
-            "waiting: {} in {path}{changed}: not used until you trust it, with `/skills trust {}` in a session or `--trust project`",
+            "waiting: {} in {path}{changed}: to use it, trust it with `/skills trust {}` in a session, or with `--trust project`",
             row.name, row.name
         ));
     }
@@ -72,7 +73,7 @@ fn table(report: &Report<'_>, width: Option<usize>) -> String {
     table.render(width)
 }
 
-/// Where a skill is, as short as can be.
+/// Returns the directory or the URL of a skill in its shortest form.
 fn directory(row: &Row<'_>, places: &Places) -> String {
     match (&row.path, row.url) {
         (Some(file), _) => places.short(file.parent().unwrap_or(file)),
@@ -83,21 +84,22 @@ fn directory(row: &Row<'_>, places: &Places) -> String {
 
 fn summary(report: &Report<'_>) -> String {
     if report.skills.is_empty() {
-        return "There are no skills.".to_owned();
+        return "No skills found.".to_owned();
     }
     let omitted = match report.catalog.omitted {
         0 => String::new(),
-        omitted => format!(", which leaves {omitted} of them out"),
+        omitted => format!(" ({} omitted)", count(omitted, "skill")),
     };
-    let (tokens, fixed) = (report.catalog.tokens, report.fixed_tokens);
     let tools = match report.tools.len() {
         0 => String::new(),
-        tools => format!(" and the {}", count(tools, "tool")),
+        tools => format!(" and {}", count(tools, "tool")),
     };
     format!(
-        "{}; about {tokens} tokens in the catalog{omitted}.\n\
-         With how to use it{tools} the model reads about {fixed} tokens before it activates anything.",
-        count(report.skills.len(), "skill")
+        "{}, about {} tokens in the catalog{omitted}.\n\
+         With instructions{tools}, the model reads about {} tokens before it activates a skill.",
+        count(report.skills.len(), "skill"),
+        report.catalog.tokens,
+        report.fixed_tokens
     )
 }
 
@@ -105,7 +107,7 @@ fn place(path: Option<&PathBuf>) -> String {
     path.map_or_else(|| "the configuration".to_owned(), |path| shown_path(path))
 }
 
-/// `NAME: PATH:3:14: warning[code]: …`
+/// Renders a diagnostic, such as `NAME: PATH:3:14: warning[code]: …`.
 fn located(name: &str, path: &str, diagnostic: &Diagnostic) -> String {
     let separator = if diagnostic.line == 0 { ": " } else { ":" };
     format!("{name}: {path}{separator}{diagnostic}")

@@ -1,4 +1,4 @@
-//! `add`: one more source. Shows what comes, asks, and writes configuration and lock.
+//! `add`: adds a source. Shows its skills, asks for approval, and writes the configuration and the lock file.
 
 use std::{path::Path, process::ExitCode};
 
@@ -11,7 +11,7 @@ use skills_sources::Address;
 use super::{CommonArgs, Target, agreed, findings, lock_error, show, source_error, updater};
 use crate::{error::UsageError, output, progress::Progress};
 
-/// Flags of `add`.
+/// The flags of `add`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -19,12 +19,12 @@ Examples:
   acp-skills-proxy add github:acme/skills/writing@v2 --exclude 'draft-*'
   acp-skills-proxy add git@git.example.com:team/skills.git --config ./skills.yaml")]
 pub(crate) struct AddArgs {
-    /// Where the skills are, as for --source.
+    /// The address of the source, as for --source.
     source: String,
-    /// Only skills of it whose names match; a glob. Repeatable.
+    /// Use only skills of the source whose name matches a glob. Repeatable.
     #[arg(long, value_name = "GLOB")]
     include: Vec<String>,
-    /// No skills of it whose names match. Repeatable.
+    /// Skip skills of the source whose name matches a glob. Repeatable.
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<String>,
     /// Approve without asking.
@@ -37,7 +37,8 @@ pub(crate) struct AddArgs {
 /// Adds the source.
 ///
 /// # Errors
-/// It cannot be fetched, is there already, or configuration or lock cannot be written.
+/// Returns an error if the source is invalid, is already in the configuration, contains no skills or can't be fetched, or if the
+/// configuration or the lock file can't be written.
 pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     let AddArgs { source, include, exclude, yes, common } = args;
     let address = Address::parse(&source).map_err(|error| -> anyhow::Error {
@@ -46,7 +47,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
             return ConfigError::from(error).into();
         }
         let hint = format!(
-            "a directory needs no source: `--skills {source}`; a git repository in it is `git+file://…`, with its whole path"
+            "for a directory, use `--skills {source}`; for a local git repository, use `git+file://` with its absolute path"
         );
         UsageError::new(error.to_string()).hint(hint).into()
     })?;
@@ -54,24 +55,25 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     let path = shown_path(&target.path);
     let is_there = |entry: &SourceEntry| {
         entry.source == address.as_str()
-            || Address::parse(&entry.source).is_ok_and(|it| it.place() == address.place())
+            || Address::parse(&entry.source).is_ok_and(|known| known.place() == address.place())
     };
     if target.sources.iter().any(is_there) {
-        let hint = format!("`acp-skills-proxy update '{address}'` looks for changes");
-        return Err(UsageError::new(format!("`{address}` is in {path} already")).hint(hint).into());
+        let hint = format!("use `acp-skills-proxy update '{address}'` to fetch changes");
+        return Err(UsageError::new(format!("`{address}` is already in {path}")).hint(hint).into());
     }
     let mut entry = SourceEntry::new(address.as_str());
-    (entry.include, entry.exclude) = (include, exclude);
+    entry.include = include;
+    entry.exclude = exclude;
     let add = |text: &str| {
         if edit::sources(text).is_some_and(|sources| sources.iter().any(is_there)) {
             return Ok(text.to_owned());
         }
         edit::add_source(text, &entry).map_err(|error| {
             UsageError::new(format!("cannot add the source to {path}: {error}"))
-                .hint(format!("add these lines yourself:\n{}", error.lines))
+                .hint(format!("add these lines to the file:\n{}", error.lines))
         })
     };
-    // Whether it can be, before anything is fetched or asked.
+    // Fail early if the file can't be edited.
     add(&target.text)?;
     let updater = updater(&common)?;
     let offer = {
@@ -82,12 +84,13 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         output::print(&show::offer(&offer))?;
     }
     if offer.skills.is_empty() {
-        let hint = "name the directory of the skills: `github:OWNER/REPO/PATH`";
-        return Err(UsageError::new(format!("there is no skill in `{address}`")).hint(hint).into());
+        let hint = "name the directory that contains the skills, such as `github:OWNER/REPO/PATH`";
+        return Err(UsageError::new(format!("no skills found in `{address}`")).hint(hint).into());
     }
     let approved = if common.json { yes } else { agreed(&format!("Add `{address}` to {path}?"), yes)? };
     if approved {
-        // A lock without its configuration is nothing; a configuration without its lock would be approved unseen.
+        // Write the lock file first. If we fail between the two, the lock file has an entry that nothing uses. In the other order,
+        // the configuration would have a source without an approved version, and the next session would approve it automatically.
         updater.approve(&target.lock(), &address, &offer).map_err(lock_error)?;
         target.change(&updater, add)?;
     }
@@ -95,11 +98,11 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         let report = json!({
             "source": address.as_str(), "config": target.path, "lock": target.lock(), "pinned": offer.pinned,
             "skills": offer.skills, "notes": offer.notes, "approved": approved,
-            "findings": offer.skills.iter().map(|it| (it.path.clone(), json!(findings::of(it)))).collect::<serde_json::Map<_, _>>(),
+            "findings": offer.skills.iter().map(|skill| (skill.path.clone(), json!(findings::of(skill)))).collect::<serde_json::Map<_, _>>(),
         });
         output::print_json(&report)?;
     } else if approved {
-        output::print(&format!("Added to {path}, and approved in {}.\n", shown_path(&target.lock())))?;
+        output::print(&format!("Added to {path} and approved in {}.\n", shown_path(&target.lock())))?;
     } else {
         output::print("Nothing was added.\n")?;
     }

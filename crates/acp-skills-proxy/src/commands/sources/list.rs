@@ -1,4 +1,4 @@
-//! `sources`: which there are, and what of them is approved. Fetches nothing.
+//! `sources`: lists sources and their approved versions. Doesn't use the network.
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -15,43 +15,48 @@ use crate::{
     words::count,
 };
 
-/// Flags of `sources`.
+/// The flags of `sources`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  acp-skills-proxy sources
+  acp-skills-proxy sources --config ./skills.yaml --json
+  acp-skills-proxy sources --prune")]
 pub(crate) struct SourcesArgs {
-    /// Remove from the cache what no lock refers to and no process uses, and tell what it was. `update` and `remove` do so by
-    /// themselves with what nobody has used for 30 days.
+    /// Remove versions from the cache that no lock file refers to and no process uses, and print their paths. `update` and
+    /// `remove` do this automatically with versions that were not used for 30 days.
     #[arg(long)]
     prune: bool,
     #[command(flatten)]
     common: CommonArgs,
 }
 
-/// A source. A promise to scripts: fields may be added, not changed.
+/// A source in the JSON output. Scripts can rely on it: later versions only add fields.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     source: String,
     lock: PathBuf,
-    /// What was approved; nothing when it was not fetched yet.
+    /// The approved version. `None` if the source was not fetched yet.
     pinned: Option<Pinned>,
-    /// How many skills were approved; nothing when they are not in the cache.
+    /// The number of approved skills. `None` if they are not in the cache.
     skills: Option<usize>,
 }
 
-/// What somebody may be looking at before it is approved, in a process of its own.
+/// The age below which `--prune` keeps a version, because another process may have fetched it and be waiting for approval.
 const JUST_FETCHED: Duration = Duration::from_hours(1);
 
 fn pruned(removed: usize) -> String {
     match removed {
-        0 => "There is nothing to remove from the cache.\n".to_owned(),
-        removed => format!("{} removed from the cache.\n", count(removed, "state")),
+        0 => "The cache contains no unused versions.\n".to_owned(),
+        removed => format!("Removed {} from the cache.\n", count(removed, "version")),
     }
 }
 
-/// Lists the sources.
+/// Lists the sources, or removes unused versions from the cache.
 ///
 /// # Errors
-/// Configuration or lock cannot be read.
+/// Returns an error if the configuration or a lock file can't be read, or if stdout can't be written.
 pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
     let target = Target::read(&args.common)?;
     let updater = updater(&args.common)?;
@@ -77,7 +82,7 @@ pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {
-        output::print("There are no sources.\nhint: `acp-skills-proxy add github:OWNER/REPO` adds one\n")?;
+        output::print("No sources.\nhint: add one with `acp-skills-proxy add github:OWNER/REPO`\n")?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new([

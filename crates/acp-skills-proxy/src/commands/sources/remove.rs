@@ -1,4 +1,4 @@
-//! `remove`: one source less, in configuration and lock.
+//! `remove`: removes a source from the configuration and the lock file.
 
 use std::process::ExitCode;
 
@@ -11,50 +11,54 @@ use skills_sources::Address;
 use super::{CommonArgs, Target, known, lock_error, named, tidy, updater};
 use crate::{error::UsageError, output};
 
-/// Flags of `remove`.
+/// The flags of `remove`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  acp-skills-proxy remove github:acme/skills
+  acp-skills-proxy remove github:acme/skills --config ./skills.yaml")]
 pub(crate) struct RemoveArgs {
-    /// The source.
+    /// The address of the source.
     source: String,
     #[command(flatten)]
     common: CommonArgs,
 }
 
-/// Removes the source. What was fetched of it goes from the cache when nobody has used it for a while.
+/// Removes the source. Its skills stay in the cache until they were not used for 30 days.
 ///
 /// # Errors
-/// There is no such source, or configuration or lock cannot be written.
+/// Returns an error if the source is unknown, or if the configuration or the lock file can't be written.
 pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
     let RemoveArgs { source, common } = args;
     let target = Target::read(&common)?;
-    let meant = named(known(&target)?, &source)?;
+    let matching = named(known(&target)?, &source)?;
     let updater = updater(&common)?;
     let mut removed = Vec::new();
-    for it in meant {
+    for known in matching {
         let is_in_config =
-            it.lock == target.lock() && target.sources.iter().any(|entry| is(entry, &it.address));
-        let take_out = |text: &str| {
-            let failed = || not_taken_out(&target, &it.address);
+            known.lock == target.lock() && target.sources.iter().any(|entry| is(entry, &known.address));
+        let remove_from = |text: &str| {
+            let failed = || not_removed(&target, &known.address);
             let mut text = text.to_owned();
             loop {
                 let sources = edit::sources(&text).ok_or_else(failed)?;
-                let Some(number) = sources.iter().position(|entry| is(entry, &it.address)) else {
+                let Some(number) = sources.iter().position(|entry| is(entry, &known.address)) else {
                     return Ok(text);
                 };
                 text = edit::remove_source(&text, number).map_err(|_| failed())?;
             }
         };
         if is_in_config {
-            // Nothing is written before it is known that all of it can be.
-            if take_out(&target.text)? == target.text {
-                return Err(not_taken_out(&target, &it.address).into());
+            // Fail before the lock file is written if the configuration can't be edited.
+            if remove_from(&target.text)? == target.text {
+                return Err(not_removed(&target, &known.address).into());
             }
         }
-        if updater.forget(&it.lock, it.address.as_str()).map_err(lock_error)? {
-            removed.push(it.lock.clone());
+        if updater.forget(&known.lock, known.address.as_str()).map_err(lock_error)? {
+            removed.push(known.lock.clone());
         }
         if is_in_config {
-            target.change(&updater, take_out)?;
+            target.change(&updater, remove_from)?;
             removed.push(target.path.clone());
         }
     }
@@ -69,15 +73,16 @@ pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns true if the entry has this address.
 fn is(entry: &SourceEntry, address: &Address) -> bool {
-    Address::parse(&entry.source).is_ok_and(|it| it == *address)
+    Address::parse(&entry.source).is_ok_and(|parsed| parsed == *address)
 }
 
-/// Such as one of a project, or in a list that is not edited.
-fn not_taken_out(target: &Target, address: &Address) -> UsageError {
+/// Returns the error for a source that can't be removed automatically, for example because its list has an unsupported format.
+fn not_removed(target: &Target, address: &Address) -> UsageError {
     let path = shown_path(&target.path);
     UsageError::new(format!(
-        "cannot take the source out of {path}: the file has a shape that is not edited here"
+        "cannot remove the source from {path}, because the format of the file is not supported"
     ))
-    .hint(format!("take it out yourself, wherever it stands: {address}"))
+    .hint(format!("remove {address} from the file in an editor"))
 }

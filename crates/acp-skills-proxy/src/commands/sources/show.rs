@@ -1,4 +1,4 @@
-//! What is shown before somebody approves: skills, and how they differ from those that were approved.
+//! Shows skills and changes before they are approved.
 
 use std::fmt::Write;
 
@@ -8,12 +8,12 @@ use skills_sources::{FileChangeKind, Offer, OfferedSkill, SkillChange};
 use super::findings;
 use crate::words::count;
 
-/// Files of a new skill that are named.
+/// The maximum number of scripts to list for a new skill.
 const MAX_FILES: usize = 20;
-/// Findings about a skill that are shown.
+/// The maximum number of findings to show for a skill.
 const MAX_FINDINGS: usize = 10;
 
-/// The skills of an offer.
+/// Renders the skills of a new source.
 pub(super) fn offer(offer: &Offer) -> String {
     let mut text = String::new();
     for skill in &offer.skills {
@@ -25,7 +25,7 @@ pub(super) fn offer(offer: &Offer) -> String {
     text
 }
 
-/// How an offer differs from what was approved.
+/// Renders the changes since the approved version.
 pub(super) fn changes(changes: &[SkillChange], new_notes: &[String]) -> String {
     let mut text = String::new();
     for change in changes {
@@ -71,34 +71,34 @@ fn changed_skill(text: &mut String, before: &OfferedSkill, after: &OfferedSkill,
     for file in &change.files {
         let kind = match file.kind {
             FileChangeKind::Added => "new file",
-            FileChangeKind::Removed => "file is gone",
+            FileChangeKind::Removed => "removed file",
             FileChangeKind::Changed => "changed",
         };
         match &file.diff {
             Some(diff) => {
                 let _ = writeln!(text, "    {kind}: {}", file.path);
-                // Without the two lines that name the file.
+                // Skip the two header lines with the name of the file.
                 let rest = diff.splitn(3, '\n').nth(2).unwrap_or_default();
                 lines(text, "", rest);
             }
             None => {
-                let _ = writeln!(text, "    {kind}: {} (no text, or too long to show)", file.path);
+                let _ = writeln!(text, "    {kind}: {} (binary, or too long to show)", file.path);
             }
         }
     }
     if change.files.is_empty() && before.dir.is_none() {
-        let _ = writeln!(text, "    its address or the digests of its files are others");
+        let _ = writeln!(text, "    the address of the skill or the checksum of a file has changed");
     }
 }
 
-/// Lines of somebody else's, indented so that none looks like one of ours.
+/// Adds lines from the source. They are indented, so that they can't imitate our own output.
 fn lines(text: &mut String, sign: &str, lines: &str) {
     for line in lines.lines() {
         let _ = writeln!(text, "    {sign}{line}");
     }
 }
 
-/// What a scan found, the worst first.
+/// Adds the findings of a scan, the highest risk first.
 fn found(text: &mut String, findings: &[Finding]) {
     let mut findings: Vec<_> = findings.iter().collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.risk));
@@ -118,7 +118,7 @@ fn found(text: &mut String, findings: &[Finding]) {
     if findings.len() > MAX_FINDINGS {
         let _ = writeln!(
             text,
-            "  !  and {} more: `acp-skills-proxy check --security` shows all",
+            "  !  and {} more: run `acp-skills-proxy check --security` to see all",
             findings.len() - MAX_FINDINGS
         );
     }

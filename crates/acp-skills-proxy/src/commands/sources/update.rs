@@ -1,4 +1,4 @@
-//! `update`: what sources have now. Shows what differs from what was approved, asks, and writes the lock.
+//! `update`: fetches new versions of sources. Shows the changes, asks for approval, and writes the lock file.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -10,36 +10,36 @@ use skills_sources::{LockFile, Pinned, SkillChange};
 use super::{CommonArgs, Known, Target, agreed, findings, known, lock_error, named, show, tidy, updater};
 use crate::{error::UsageError, output, progress::Progress, words::count};
 
-/// Flags of `update`.
+/// The flags of `update`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit code 0 when everything is up to date or approved, 1 when something is not.
-
 Examples:
   acp-skills-proxy update
   acp-skills-proxy update github:acme/skills
   acp-skills-proxy update --locked
-      In CI: fails when a source has something that nobody approved yet.")]
+      Fail if a source has changes that are not approved, for example in CI.
+
+Exit codes: 0 if all sources are up to date or approved, 1 if not.")]
 pub(crate) struct UpdateArgs {
-    /// Only this source.
+    /// Update only this source.
     source: Option<String>,
     /// Approve without asking.
     #[arg(long, conflicts_with = "locked")]
     yes: bool,
-    /// Approve nothing: a change is an error.
+    /// Approve nothing, and fail if a source has changes.
     #[arg(long)]
     locked: bool,
     #[command(flatten)]
     common: CommonArgs,
 }
 
-/// What came of a source. A promise to scripts: fields may be added, not changed.
+/// The result for a source in the JSON output. Scripts can rely on it: later versions only add fields.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     source: String,
     changes: Vec<SkillChange>,
-    /// What a scan finds in them and did not find in what was approved, by the skill's path.
+    /// New findings of a scan in changed skills, by the skill's path.
     findings: BTreeMap<String, Vec<Finding>>,
     notes: Vec<String>,
     before: Option<Pinned>,
@@ -48,10 +48,11 @@ struct Row {
     error: Option<String>,
 }
 
-/// Updates sources.
+/// Updates the sources. If a source can't be fetched, the error is printed and the other sources are updated.
 ///
 /// # Errors
-/// Configuration or lock cannot be read or written, or there is nobody to ask.
+/// Returns an error if there are no sources, if the configuration or a lock file can't be read or written, or if there is no
+/// terminal to ask for approval.
 pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
     let target = Target::read(&args.common)?;
     let mut sources = known(&target)?;
@@ -59,8 +60,8 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
         sources = named(sources, source)?;
     }
     if sources.is_empty() {
-        let hint = "`acp-skills-proxy add SOURCE` adds one";
-        return Err(UsageError::new("there are no sources").hint(hint).into());
+        let hint = "add one with `acp-skills-proxy add SOURCE`";
+        return Err(UsageError::new("no sources to update").hint(hint).into());
     }
     let mut rows = Vec::new();
     let mut is_done = true;
@@ -77,10 +78,11 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
-    let (is_json, address) = (args.common.json, &source.address);
+    let is_json = args.common.json;
+    let address = &source.address;
     let print = |text: &str| if is_json { Ok(true) } else { output::print(text) };
     let updater = updater(&args.common)?;
-    // One that is broken is told before anything is fetched.
+    // Read the lock file first, so that an invalid file is reported before the source is fetched.
     let before = LockFile::read(&source.lock).map_err(lock_error)?.get(address.as_str()).cloned();
     let approved = before.as_ref().and_then(|pinned| updater.approved(address, pinned));
     let mut row = Row {
@@ -100,7 +102,7 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
     let offer = match latest {
         Ok(offer) => offer,
         Err(error) => {
-            // The others go on.
+            // Continue with the other sources.
             let message = error.to_string();
             output::complain(&message, Some(&error.hint()));
             row.error = Some(message);
@@ -110,23 +112,23 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
     row.after = Some(offer.pinned.clone());
     if row.before.as_ref() == Some(&offer.pinned) {
         row.approved = true;
-        print(&format!("{}: nothing has changed\n", shown(&row.source)))?;
+        print(&format!("{}: no changes\n", shown(&row.source)))?;
         return Ok(row);
     }
     row.changes = offer.changes_since(approved.as_ref());
     row.notes.clone_from(&offer.notes);
     row.findings = row.changes.iter().map(|change| (change.path.clone(), findings::new_in(change))).collect();
     let since = match (&row.before, &approved) {
-        (None, _) => "nothing of it was approved yet",
-        (Some(_), None) => "what was approved is not here any more, so all of it is shown",
-        _ => "since it was approved",
+        (None, _) => ", not approved yet",
+        (Some(_), None) => " (all skills are shown, because the approved version is no longer in the cache)",
+        _ => " since the approved version",
     };
-    print(&format!("{}: {}, {since}\n", shown(&row.source), count(row.changes.len(), "change")))?;
+    print(&format!("{}: {}{since}\n", shown(&row.source), count(row.changes.len(), "change")))?;
     print(&show::changes(&row.changes, &row.notes))?;
     row.approved = match (args.locked, is_json) {
         (true, _) => false,
         (false, true) => args.yes,
-        // Another commit with the same skills.
+        // A new commit without changes to the skills needs no approval.
         (false, false) if row.changes.is_empty() && approved.is_some() => true,
         (false, false) => agreed("Approve?", args.yes)?,
     };
@@ -136,7 +138,7 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
     } else if args.locked {
         output::complain(
             &format!("`{}` has changed", shown(&row.source)),
-            Some("`acp-skills-proxy update` asks and approves"),
+            Some("review and approve the changes with `acp-skills-proxy update`"),
         );
     }
     Ok(row)

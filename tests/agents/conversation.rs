@@ -1,4 +1,4 @@
-//! A visit to a real agent, bare or through the proxy: a whole conversation, and what was seen of it.
+//! Has a whole conversation with a real agent, directly or through the proxy, and collects observations.
 
 mod sessions;
 
@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -19,89 +20,92 @@ use crate::{
     model::{Call, Model, REPLY},
 };
 
-/// Stands in the instructions of the skill and nowhere else.
+/// A word that only the instructions of the skill contain.
 pub(crate) const BODY: &str = "MARMALADE-4711";
-/// Stands in a file of it.
+/// A word that only a file of the skill contains.
 pub(crate) const FILE: &str = "PUMPERNICKEL-0815";
-/// An entry of the catalog.
+/// The entry of the skill in the catalog.
 const ENTRY: &str = "<name>demo</name>";
-/// What no client must see: parts of our marks, of the catalog, and of how to use it.
+/// Texts that must never reach the client: parts of our markers, of the catalog, and of its instructions.
 const OURS: [&str; 3] = ["acp-skills-proxy:", "available_skills", "proven instructions"];
 
-/// The shape of a UUID.
+/// The format of a UUID.
 const UUID: &str = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-/// How long an agent has to answer what is wrong.
-const SHORT: Duration = Duration::from_secs(8);
-/// How long a cancelled turn has to end.
-const LONG: Duration = Duration::from_secs(15);
-/// How long something is looked out for that may come or not.
-const MOMENT: Duration = Duration::from_millis(1500);
+/// The timeout for the answer to an invalid request.
+const INVALID_REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
+/// The timeout for the end of a cancelled turn.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(15);
+/// The time to wait for messages that may or may not arrive.
+const PAUSE: Duration = Duration::from_millis(1500);
 
-/// Where an agent is visited.
-pub(crate) struct Place<'a> {
+/// A temporary directory with a skill, a project and a home directory for the agent, and a scripted model.
+pub(crate) struct Fixture<'a> {
     spec: &'a Spec,
     installed: &'a Path,
-    /// Whether the proxy stands in front of the agent.
+    /// True if the agent runs behind the proxy.
     proxied: bool,
-    /// How long the agent has to leave by itself, in seconds; as the proxy thinks when nothing is said.
+    /// The value of `--exit-wait`: the time that the agent has to exit by itself, in seconds. The default is the proxy's own.
     pub(crate) exit_wait: Option<&'static str>,
     dir: TempDir,
     pub(crate) model: Model,
 }
 
-/// What was seen.
+/// The observations of one run.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an answer of its own")]
-pub(crate) struct Seen {
-    /// The answer to `initialize`, byte by byte, but for where it ran.
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent observation")]
+pub(crate) struct Observations {
+    /// The exact answer to `initialize`, with paths and addresses replaced.
     pub(crate) initialize: String,
-    /// Whether a session was opened, or the error.
+    /// The result of `session/new`, if it succeeded.
     pub(crate) session: Option<Value>,
     pub(crate) catalog: Option<&'static str>,
-    /// Whether the body reached the model through the tool, a file of the skill too, and the body by a command.
+    /// True if the skill's instructions reached the model through our tool.
     pub(crate) by_tool: bool,
+    /// True if a file of the skill reached the model through our tool.
     pub(crate) file: bool,
+    /// True if the skill's instructions reached the model through the skill's command.
     pub(crate) by_command: bool,
-    /// Whether the catalog named the files.
+    /// True if the catalog has the paths of the skill files.
     pub(crate) names_files: bool,
-    /// How often the agent asked the client for permission.
-    pub(crate) asked: u32,
-    /// How long the first prompt waited for nothing, in milliseconds.
+    /// The number of permission requests from the agent.
+    pub(crate) permission_requests: u32,
+    /// The times that prompts waited for an agent that did not connect to our server, in milliseconds.
     pub(crate) waited: Vec<f64>,
-    /// The agent's commands.
+    /// The names of all commands that the client received.
     pub(crate) commands: Vec<String>,
-    /// Words of ours that the client saw, and where.
+    /// The lines in which text of ours reached the client.
     pub(crate) leaks: Vec<String>,
-    /// How the entry for our server was written.
+    /// The transport over which our MCP server was offered.
     pub(crate) transport: Option<String>,
     pub(crate) cancelled: Option<String>,
     pub(crate) loaded: Option<bool>,
-    /// How often the catalog was in what the model got after a load.
-    pub(crate) told_after_load: usize,
+    /// The maximum number of catalogs in a request to the model after `session/load`.
+    pub(crate) catalogs_after_load: usize,
     pub(crate) second_session: bool,
-    /// Whether a skill that came while the session was open was told, and in the menu until it went.
+    /// True if a skill that was added to an open session reached the model, and appeared in and disappeared from the menu.
     pub(crate) reloaded: bool,
-    /// Whether a copy of the first session was made, and how often the catalog was in what its model got.
+    /// True if `session/fork` succeeded. `None` if the agent does not support it.
     pub(crate) forked: Option<bool>,
-    pub(crate) told_in_fork: usize,
-    /// Whether a session was closed, and what a prompt in it was answered then.
+    /// The maximum number of catalogs in a request to the model from the forked session.
+    pub(crate) catalogs_in_fork: usize,
+    /// True if `session/close` succeeded, with the answer to a prompt in that session afterwards.
     pub(crate) closed: Option<(bool, String)>,
-    /// Requests to a model that had text of ours and no word of the user's.
+    /// Requests to the model that contained text of ours without the user's prompt.
     pub(crate) ours_alone: Vec<String>,
     pub(crate) code: Option<i32>,
     pub(crate) left: Vec<String>,
     pub(crate) stray: Vec<String>,
-    /// What went wrong on the way.
+    /// Errors during the conversation.
     pub(crate) problems: Vec<String>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Fixture<'a> {
     pub(crate) fn new(spec: &'a Spec, installed: &'a Path, proxied: bool) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let model = Model::start(spec.find.clone(), spec.via.clone(), spec.with.clone());
-        let place = Self { spec, installed, proxied, exit_wait: None, dir, model };
-        spec.settle(installed, &place.home(), &place.model.url());
-        let skill = place.path("skills/demo");
+        let fixture = Self { spec, installed, proxied, exit_wait: None, dir, model };
+        spec.settle(installed, &fixture.home(), &fixture.model.url());
+        let skill = fixture.path("skills/demo");
         fs::create_dir_all(skill.join("references")).expect("a directory");
         let body = format!("Say {BODY}, then read references/guide.md.");
         let text = format!(
@@ -109,9 +113,9 @@ impl<'a> Place<'a> {
         );
         fs::write(skill.join("SKILL.md"), text).expect("a file");
         fs::write(skill.join("references/guide.md"), FILE).expect("a file");
-        fs::create_dir_all(place.path("project")).expect("a directory");
-        fs::write(place.path("project/a.txt"), "A text.\n").expect("a file");
-        place
+        fs::create_dir_all(fixture.path("project")).expect("a directory");
+        fs::write(fixture.path("project/a.txt"), "A text.\n").expect("a file");
+        fixture
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -122,18 +126,18 @@ impl<'a> Place<'a> {
         self.path("home")
     }
 
-    /// Where sessions work.
+    /// The working directory of all sessions.
     pub(crate) fn project(&self) -> PathBuf {
         self.path("project")
     }
 
-    /// Starts the agent, through the proxy with these flags if it is there; `wrap` is put in front of the agent's command.
+    /// Starts the agent, or the proxy with these flags in front of it. `wrap` is put in front of the agent's command line.
     pub(crate) fn start(&self, flags: &[&str], wrap: &[OsString]) -> Client {
         let (words, environment) = self.command(flags, wrap);
         Client::start(&words, &environment, &self.project(), &self.path("stderr"))
     }
 
-    /// The command that does that, and its whole environment.
+    /// Returns the command line that [`start`](Self::start) runs, and its whole environment.
     pub(crate) fn command(
         &self,
         flags: &[&str],
@@ -169,7 +173,7 @@ impl<'a> Place<'a> {
         json!({ "cwd": self.project(), "mcpServers": [] })
     }
 
-    /// What the proxy and the agent said besides, for whoever looks for the reason of a failure.
+    /// Returns the last lines of stderr and of the proxy's log, to help with finding the cause of a failure.
     pub(crate) fn logs(&self) -> String {
         let last = |name: &str| {
             let text = fs::read(self.path(name)).unwrap_or_default();
@@ -184,19 +188,19 @@ impl<'a> Place<'a> {
         last("stderr") + &last("proxy.log")
     }
 
-    /// The whole visit.
-    pub(crate) fn visit(&self) -> Seen {
-        let mut seen = Seen::default();
-        if let Err(why) = self.converse(&mut seen) {
-            seen.problems.push(why);
+    /// Has the whole conversation. Errors are part of the observations.
+    pub(crate) fn converse(&self) -> Observations {
+        let mut seen = Observations::default();
+        if let Err(why) = self.try_converse(&mut seen) {
+            seen.problems.push(why.to_string());
         }
         seen
     }
 
-    fn converse(&self, seen: &mut Seen) -> Result<(), String> {
+    fn try_converse(&self, seen: &mut Observations) -> Result<()> {
         let mut client = self.start(&[], &[]);
         initialize(&mut client)?;
-        seen.initialize = self.without_names(&line_of(&client, 1));
+        seen.initialize = self.normalize(&line_of(&client, 1));
         let opened = client.ask("session/new", &self.new_session());
         let id = match &opened {
             Ok(result) => result["sessionId"].clone(),
@@ -204,31 +208,31 @@ impl<'a> Place<'a> {
         };
         seen.session = opened.as_ref().ok().cloned();
         if let Err(why) = opened {
-            seen.problems.push(why);
+            seen.problems.push(why.to_string());
         } else {
-            client.listen(MOMENT, |_| false);
+            client.listen(PAUSE, |_| false);
             if self.spec.model {
                 self.first_turn(seen, &mut client, &id)?;
                 let second = self.second_session(seen, &mut client)?;
                 self.cancellation(seen, &mut client)?;
-                let can = |what: &str| can(&seen.initialize, what);
-                let (can_fork, can_close) = (can("fork"), can("close"));
-                if can_fork {
+                if can(&seen.initialize, "fork") {
                     self.fork(seen, &mut client, &id)?;
                 }
-                if can_close {
+                if can(&seen.initialize, "close") {
                     Self::close(seen, &mut client, &second);
                 }
             }
         }
         seen.commands = commands(&client);
         seen.transport = self.logged_transport();
-        seen.asked = client.asked;
-        look_for_ours(seen, &client, "live");
+        seen.permission_requests = client.permission_requests;
+        find_leaks(seen, &client, "live");
         let can_load = serde_json::from_str::<Value>(&seen.initialize)
             .is_ok_and(|answer| answer["result"]["agentCapabilities"]["loadSession"] == true);
         let end = client.end();
-        (seen.code, seen.left, seen.stray) = (end.status.code(), end.left, end.stray);
+        seen.code = end.status.code();
+        seen.left = end.left;
+        seen.stray = end.stray;
         if can_load && self.spec.model && self.spec.load.is_none() && !id.is_null() {
             self.load(seen, &id)?;
         }
@@ -236,8 +240,8 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// The catalog, activation by the model, a file; then the same by a command.
-    fn first_turn(&self, seen: &mut Seen, client: &mut Client, id: &Value) -> Result<(), String> {
+    /// Checks that the catalog, the skill and one of its files reach the model, then that the skill does so through its command.
+    fn first_turn(&self, seen: &mut Observations, client: &mut Client, id: &Value) -> Result<()> {
         let calls = [
             Call { tool: "activate_skill", arguments: json!({ "name": "demo" }) },
             Call {
@@ -245,14 +249,14 @@ impl<'a> Place<'a> {
                 arguments: json!({ "skill": "demo", "path": "references/guide.md" }),
             },
         ];
-        self.model.calls(if self.proxied { &calls } else { &[] });
-        self.model.asked();
+        self.model.set_calls(if self.proxied { &calls } else { &[] });
+        self.model.take_requests();
         let words = "Hello, please read \u{201c}a.txt\u{201d}";
         Self::prompt(client, id, words)?;
-        let asked = self.model.asked();
+        let asked = self.model.take_requests();
         let all = text_of(&asked);
         if !all.contains("a.txt") {
-            return Err("the model never got the prompt".to_owned());
+            bail!("the model never got the prompt");
         }
         seen.catalog =
             all.contains(ENTRY).then(|| if is_in_system(&asked) { "system prompt" } else { "first prompt" });
@@ -261,53 +265,53 @@ impl<'a> Place<'a> {
         seen.ours_alone = asked.iter().map(Value::to_string).filter(is_ours_alone).collect();
         seen.by_tool = all.contains(BODY);
         seen.file = all.contains(FILE);
-        let reply = client.heard(0).iter().any(|message| message.to_string().contains(REPLY));
+        let reply = client.agent_messages(0).iter().any(|message| message.to_string().contains(REPLY));
         if !reply {
             seen.problems.push("the client never saw the reply".to_owned());
         }
         if self.proxied {
-            self.model.calls(&[]);
-            // A session of its own: what the first turn said must not count.
+            self.model.set_calls(&[]);
+            // Use another session, because the first one has the skill in its history.
             let session = client.ask("session/new", &self.new_session())?["sessionId"].clone();
-            client.listen(MOMENT, |_| false);
-            self.model.asked();
+            client.listen(PAUSE, |_| false);
+            self.model.take_requests();
             Self::prompt(client, &session, "/demo the thing")?;
-            let all = text_of(&self.model.asked());
+            let all = text_of(&self.model.take_requests());
             seen.by_command = all.contains(BODY) && all.contains("the thing");
         }
         Ok(())
     }
 
-    fn second_session(&self, seen: &mut Seen, client: &mut Client) -> Result<Value, String> {
-        self.model.calls(&[]);
+    fn second_session(&self, seen: &mut Observations, client: &mut Client) -> Result<Value> {
+        self.model.set_calls(&[]);
         let id = client.ask("session/new", &self.new_session())?["sessionId"].clone();
-        self.model.asked();
+        self.model.take_requests();
         Self::prompt(client, &id, "Hello again from another session")?;
-        seen.second_session = text_of(&self.model.asked()).contains(ENTRY);
+        seen.second_session = text_of(&self.model.take_requests()).contains(ENTRY);
         if self.proxied {
             self.reload(seen, client, &id)?;
         }
         Ok(id)
     }
 
-    /// Begins a turn in which the model thinks until it is no longer muted. Returns the id of the prompt.
+    /// Begins a turn in which the model does not answer until it is unmuted. Returns the request id of the prompt.
     fn begin_turn(&self, client: &mut Client, session: &Value) -> u64 {
-        self.model.asked();
-        self.model.mute(true);
+        self.model.take_requests();
+        self.model.set_muted(true);
         let blocks = json!([{ "type": "text", "text": "Take your time" }]);
         let request = client.request("session/prompt", &json!({ "sessionId": session, "prompt": blocks }));
-        client.listen(DEADLINE, |_| self.model.is_asked());
+        client.listen(DEADLINE, |_| self.model.has_requests());
         request
     }
 
-    /// A turn that is cancelled while the model thinks.
-    fn cancellation(&self, seen: &mut Seen, client: &mut Client) -> Result<(), String> {
+    /// Cancels a turn before the model answers.
+    fn cancellation(&self, seen: &mut Observations, client: &mut Client) -> Result<()> {
         let id = client.ask("session/new", &self.new_session())?["sessionId"].clone();
         let request = self.begin_turn(client, &id);
         client.notify("session/cancel", &json!({ "sessionId": id }));
-        // Some wait for the model all the same.
-        let answer = client.answer(request, LONG);
-        self.model.mute(false);
+        // Some agents end the turn only when the model has answered.
+        let answer = client.answer(request, CANCEL_TIMEOUT);
+        self.model.set_muted(false);
         let reason = match &answer {
             Ok(answer) => answer["result"]["stopReason"].as_str().unwrap_or("an error"),
             Err(_) => "nothing",
@@ -319,8 +323,8 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// Without what differs from run to run: where it ran, and identifiers of the kind of a UUID.
-    fn without_names(&self, text: &str) -> String {
+    /// Replaces everything that differs from run to run: the directory, the model's address, and UUIDs.
+    fn normalize(&self, text: &str) -> String {
         let mut text =
             text.replace(&*self.dir.path().to_string_lossy(), "DIR").replace(&self.model.url(), "MODEL");
         let mut start = 0;
@@ -341,68 +345,68 @@ impl<'a> Place<'a> {
     }
 
     /// Sends a prompt and waits for the end of its turn.
-    fn prompt(client: &mut Client, session: &Value, words: &str) -> Result<Value, String> {
+    fn prompt(client: &mut Client, session: &Value, words: &str) -> Result<Value> {
         let blocks = json!([{ "type": "text", "text": words }]);
         let result = client.ask("session/prompt", &json!({ "sessionId": session, "prompt": blocks }))?;
         client.listen(Duration::from_millis(300), |_| false);
         Ok(result)
     }
 
-    /// How our server was offered, from the proxy's own log.
+    /// Returns the transport over which our MCP server was offered, from the proxy's log.
     fn logged_transport(&self) -> Option<String> {
         let log = fs::read_to_string(self.path("proxy.log")).ok()?;
         let line = log.lines().rfind(|line| line.contains("MCP server `acp-skills"))?;
         line.rsplit(" over ").next().map(|text| text.trim().to_owned())
     }
 
-    /// How long prompts waited for nothing, from the proxy's own record.
+    /// Returns the times that prompts waited for an agent that did not connect, in milliseconds, from the proxy's events.
     fn waits(&self) -> Vec<f64> {
-        let record = fs::read_to_string(self.path("events.jsonl")).unwrap_or_default();
-        let events = record.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let text = fs::read_to_string(self.path("events.jsonl")).unwrap_or_default();
+        let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let waits = events.filter(|event| event["event"] == "fallback" && event["reason"] == "not_connected");
         waits.filter_map(|event| event["ms"].as_f64()).collect()
     }
 }
 
-pub(crate) fn initialize(client: &mut Client) -> Result<Value, String> {
+pub(crate) fn initialize(client: &mut Client) -> Result<Value> {
     let capabilities = json!({ "fs": { "readTextFile": true, "writeTextFile": true }, "terminal": false });
     let info = json!({ "name": "editor", "title": "editor", "version": "0.1" });
     let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": info });
     client.ask("initialize", &params)
 }
 
-/// The line that answered the request of this id.
+/// Returns the line with the answer to the request of this id.
 fn line_of(client: &Client, id: u64) -> String {
     let answers = |line: &str| {
         serde_json::from_str::<Value>(line)
             .is_ok_and(|message| message["id"] == id && message.get("method").is_none())
     };
-    let line = client.said.iter().find(|(side, line)| *side == Side::Agent && answers(line));
+    let line = client.transcript.iter().find(|(side, line)| *side == Side::Agent && answers(line));
     line.map(|(_, line)| line.clone()).unwrap_or_default()
 }
 
-/// Whether the agent's answer to `initialize` has this among what can be done with sessions.
+/// Returns true if the agent's answer to `initialize` has this session capability.
 fn can(initialize: &str, what: &str) -> bool {
     let answer = serde_json::from_str::<Value>(initialize).unwrap_or_default();
     let capability = &answer["result"]["agentCapabilities"]["sessionCapabilities"][what];
     !capability.is_null() && *capability != false
 }
 
-/// The names of the commands that the client was told of, in any session at any time: lists come when they like.
+/// Returns the names of all commands that the client received in any session, because agents send their lists at any time.
 fn commands(client: &Client) -> Vec<String> {
-    let heard = client.heard(0);
+    let messages = client.agent_messages(0);
     let updates =
-        heard.iter().filter_map(|message| message["params"]["update"]["availableCommands"].as_array());
+        messages.iter().filter_map(|message| message["params"]["update"]["availableCommands"].as_array());
     let names = updates.flatten().filter_map(|command| Some(command["name"].as_str()?.to_owned()));
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// All that a model was asked, as text.
+/// Returns all requests to the model as text.
 fn text_of(asked: &[Value]) -> String {
     asked.iter().map(|asked| asked.to_string() + "\n").collect()
 }
 
-/// Whether the catalog stands where the agent puts its own instructions.
+/// Returns true if the catalog is part of the system prompt.
 fn is_in_system(asked: &[Value]) -> bool {
     asked.iter().any(|asked| {
         let is_system = |message: &&Value| message["role"] == "system" || message["role"] == "developer";
@@ -414,8 +418,8 @@ fn is_in_system(asked: &[Value]) -> bool {
     })
 }
 
-fn look_for_ours(seen: &mut Seen, client: &Client, when: &str) {
-    for (side, line) in &client.said {
+fn find_leaks(seen: &mut Observations, client: &Client, when: &str) {
+    for (side, line) in &client.transcript {
         let found = OURS.iter().find(|word| *side == Side::Agent && line.contains(**word));
         if let Some(word) = found {
             let start: String = line.chars().take(400).collect();

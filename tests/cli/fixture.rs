@@ -1,4 +1,4 @@
-//! A place for newcomers, and what is said there.
+//! A temporary home directory with skills, and the output of the program in it.
 
 use std::{
     fs,
@@ -9,25 +9,25 @@ use std::{
 use expect_test::Expect;
 use tempfile::TempDir;
 
-/// A place to stumble in: a home with a skill, a directory with skills, an empty one.
-pub(crate) struct Place {
+/// A home directory with one skill, a directory with two skills, and an empty directory.
+pub(crate) struct Fixture {
     _root: TempDir,
     pub(crate) dir: PathBuf,
 }
 
-impl Place {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let place = Self { dir: dunce::canonicalize(root.path()).unwrap(), _root: root };
+        let fixture = Self { dir: dunce::canonicalize(root.path()).unwrap(), _root: root };
         for name in ["pdf", "docx"] {
-            place.write(
+            fixture.write(
                 &format!("skills/{name}/SKILL.md"),
                 &format!("---\nname: {name}\ndescription: Reads {name}.\n---\nBody\n"),
             );
         }
-        place.write("home/skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets.\n---\nBody\n");
-        fs::create_dir(place.dir.join("empty")).unwrap();
-        place
+        fixture.write("home/skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets.\n---\nBody\n");
+        fs::create_dir(fixture.dir.join("empty")).unwrap();
+        fixture
     }
 
     pub(crate) fn write(&self, path: &str, text: &str) {
@@ -51,16 +51,16 @@ impl Place {
             .unwrap()
     }
 
-    /// What both say, and the exit code.
-    pub(crate) fn said(&self, arguments: &[&str]) -> String {
+    /// Runs the program. Returns stdout, stderr and the exit code. `…` stands for the directory of the fixture.
+    pub(crate) fn output(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+        let decode = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let text = format!("{}{}", decode(&output.stdout), decode(&output.stderr));
         let code = output.status.code().unwrap_or(-1);
-        format!("{said}exit {code}\n").replace(self.dir.to_str().unwrap(), "…").replace('\\', "/")
+        format!("{text}exit {code}\n").replace(self.dir.to_str().unwrap(), "…").replace('\\', "/")
     }
 
     pub(crate) fn check(&self, arguments: &[&str], expected: Expect) {
-        expected.assert_eq(&self.said(arguments));
+        expected.assert_eq(&self.output(arguments));
     }
 }

@@ -1,4 +1,4 @@
-//! Parts that need no conversation: recorders, floods, and processes that do not want to end.
+//! Roles that need no conversation: recorders, floods, and processes that do not want to end.
 
 use std::{
     env, fs,
@@ -8,40 +8,40 @@ use std::{
     time::Duration,
 };
 
-use super::{FLOOD_BYTES, HEARS, SAYS, report};
+use super::{FLOOD_BYTES, INPUT_FILE, OUTPUT_FILE, report};
 
-/// Says the bytes of one file and writes what it hears to another; ends with its stdin.
+/// Writes the bytes of one file to stdout and copies stdin to another file. Exits when stdin ends.
 pub(super) fn tape() -> ExitCode {
     let path = |name| env::var_os(name).unwrap_or_else(|| panic!("{name} is not set"));
     let says = thread::spawn(move || {
-        let bytes = fs::read(path(SAYS)).expect("there is something to say");
+        let bytes = fs::read(path(OUTPUT_FILE)).expect("the output file can be read");
         let mut stdout = io::stdout().lock();
-        stdout.write_all(&bytes).and_then(|()| stdout.flush()).expect("somebody listens");
+        stdout.write_all(&bytes).and_then(|()| stdout.flush()).expect("stdout is open");
     });
-    let mut heard = fs::File::create(path(HEARS)).expect("there is a place to write to");
-    io::copy(&mut io::stdin().lock(), &mut heard).expect("somebody speaks");
-    says.join().expect("everything was said");
+    let mut heard = fs::File::create(path(INPUT_FILE)).expect("the input file can be created");
+    io::copy(&mut io::stdin().lock(), &mut heard).expect("stdin can be read");
+    says.join().expect("all output was written");
     ExitCode::SUCCESS
 }
 
-/// Says which arguments it was given, and ends.
+/// Sends its command-line arguments as a message, and exits.
 pub(super) fn arguments() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
     let message = serde_json::json!({ "jsonrpc": "2.0", "method": "_arguments", "params": arguments });
-    writeln!(io::stdout(), "{message}").expect("somebody listens");
+    writeln!(io::stdout(), "{message}").expect("stdout is open");
     ExitCode::SUCCESS
 }
 
-/// A command tool: answers with its input.
+/// A command tool that answers with its input.
 pub(super) fn echo() -> ExitCode {
     let mut input = String::new();
     io::stdin().lock().read_to_string(&mut input).expect("the input is text");
     let answer = format!("input: {}", if input.is_empty() { "(nothing)" } else { &input });
-    io::stdout().write_all(answer.as_bytes()).expect("somebody listens");
+    io::stdout().write_all(answer.as_bytes()).expect("stdout is open");
     ExitCode::SUCCESS
 }
 
-/// Says [`FLOOD_BYTES`] of updates, and meanwhile reports each notification that it hears.
+/// Writes [`FLOOD_BYTES`] of updates, and meanwhile reports each notification that it receives.
 pub(super) fn flood() -> ExitCode {
     thread::spawn(|| {
         let text = "x".repeat(8000);
@@ -52,12 +52,12 @@ pub(super) fn flood() -> ExitCode {
         let mut left = FLOOD_BYTES;
         report("flooding");
         while left > 0 {
-            writeln!(stdout, "{line}").expect("somebody listens");
+            writeln!(stdout, "{line}").expect("stdout is open");
             left = left.saturating_sub(line.len() + 1);
         }
         let end = br#"{"jsonrpc":"2.0","method":"_flood/end"}"#;
-        stdout.write_all(end).and_then(|()| stdout.write_all(b"\n")).expect("somebody listens");
-        stdout.flush().expect("somebody listens");
+        stdout.write_all(end).and_then(|()| stdout.write_all(b"\n")).expect("stdout is open");
+        stdout.flush().expect("stdout is open");
     });
     for line in io::stdin().lock().lines().map_while(Result::ok) {
         let message: serde_json::Value = serde_json::from_str(&line).expect("a message");
@@ -68,10 +68,10 @@ pub(super) fn flood() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Nobody needs it any longer: a test that fails must not leave it behind for ever.
+/// The maximum lifetime of such a process, so that a failed test doesn't leave it behind for good.
 pub(super) const LIFE: Duration = Duration::from_secs(100);
 
-/// Takes no notice of its stdin, and there is nothing else that asks it to end.
+/// Ignores the end of its stdin. On Windows there is no other way to ask a process to end.
 #[cfg(windows)]
 pub(super) fn stubborn() -> ExitCode {
     report("ready");
@@ -79,67 +79,65 @@ pub(super) fn stubborn() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Reads nothing until there is the file [`HEARS`]: then it says something at once, and reports how many bytes it hears from
-/// then on.
+/// Reads nothing until the file [`INPUT_FILE`] exists. Then it sends a notification at once, and reports how many bytes it
+/// reads from then on.
 pub(super) fn deaf() -> ExitCode {
     report("ready");
-    let wake = env::var_os(HEARS).expect("a path");
+    let wake = env::var_os(INPUT_FILE).expect("a path");
     while !fs::exists(&wake).expect("a path") {
         thread::sleep(Duration::from_millis(20));
     }
-    writeln!(io::stdout(), r#"{{"jsonrpc":"2.0","method":"_deaf/awake"}}"#).expect("somebody listens");
-    let heard = io::copy(&mut io::stdin().lock(), &mut io::sink()).expect("somebody speaks");
+    writeln!(io::stdout(), r#"{{"jsonrpc":"2.0","method":"_deaf/awake"}}"#).expect("stdout is open");
+    let heard = io::copy(&mut io::stdin().lock(), &mut io::sink()).expect("stdin can be read");
     report(&format!("heard {heard} bytes"));
     ExitCode::SUCCESS
 }
 
-/// Neither reads nor says anything.
-pub(super) fn deaf_and_dumb() -> ExitCode {
+/// Neither reads nor writes.
+pub(super) fn silent() -> ExitCode {
     thread::park_timeout(LIFE);
     ExitCode::FAILURE
 }
 
-/// Nobody can ask a program here to end.
+/// Runs `part`. On Windows there are no signals to ignore.
 #[cfg(windows)]
-pub(super) fn deaf_to_signals(part: impl FnOnce()) {
-    part();
+pub(super) fn ignoring_signals(role: impl FnOnce()) {
+    role();
 }
 
-/// Takes a while to end with its stdin, and then ends well.
-pub(super) fn slow_to_leave() -> ExitCode {
-    drop(io::copy(&mut io::stdin().lock(), &mut io::sink()));
-    report("leaving");
+/// Takes 1.5 seconds to exit after the end of its stdin, and then exits with code 0.
+pub(super) fn slow_exit() -> ExitCode {
+    let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+    report("exiting");
     thread::sleep(Duration::from_millis(1500));
     ExitCode::SUCCESS
 }
 
 #[cfg(unix)]
-pub(super) use self::unix::{deaf_to_signals, signals, stubborn};
+pub(super) use self::unix::{ignoring_signals, signals, stubborn};
 
 #[cfg(unix)]
 mod unix {
-    //! Parts that hear signals.
+    //! Roles that handle signals.
 
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
     use super::{ExitCode, LIFE, report};
 
-    /// Runs `part` with the signals that the proxy forwards.
-    fn with_signals(part: impl AsyncFnOnce(Signal, Signal, Signal) -> ExitCode) -> ExitCode {
+    /// Runs `role` with the signals that the proxy forwards.
+    fn with_signals(role: impl AsyncFnOnce(Signal, Signal, Signal) -> ExitCode) -> ExitCode {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
-            let listen = |kind| signal(kind).expect("signals can be heard");
-            let (interrupt, terminate, hangup) = (
-                listen(SignalKind::interrupt()),
-                listen(SignalKind::terminate()),
-                listen(SignalKind::hangup()),
-            );
+            let listen = |kind| signal(kind).expect("the handler can be installed");
+            let interrupt = listen(SignalKind::interrupt());
+            let terminate = listen(SignalKind::terminate());
+            let hangup = listen(SignalKind::hangup());
             report("ready");
-            tokio::time::timeout(LIFE, part(interrupt, terminate, hangup)).await.unwrap_or(ExitCode::FAILURE)
+            tokio::time::timeout(LIFE, role(interrupt, terminate, hangup)).await.unwrap_or(ExitCode::FAILURE)
         })
     }
 
-    /// Takes no notice of its stdin or of anything that asks it to end.
+    /// Reports signals and ignores them, as well as the end of its stdin.
     pub(crate) fn stubborn() -> ExitCode {
         with_signals(async |mut interrupt, mut terminate, mut hangup| {
             loop {
@@ -152,16 +150,16 @@ mod unix {
         })
     }
 
-    /// Runs `part`, which is not ended by what asks it to end.
-    pub(crate) fn deaf_to_signals(part: impl FnOnce()) {
+    /// Runs `role`, and ignores SIGTERM meanwhile.
+    pub(crate) fn ignoring_signals(role: impl FnOnce()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
-            let _terminate = signal(SignalKind::terminate()).expect("signals can be heard");
-            part();
+            let _terminate = signal(SignalKind::terminate()).expect("the handler can be installed");
+            role();
         });
     }
 
-    /// Reports the signals that it gets; the end of its stdin is none of its business.
+    /// Reports SIGINT, and exits with code 41 on SIGTERM and 42 on SIGHUP. Ignores the end of its stdin.
     pub(crate) fn signals() -> ExitCode {
         with_signals(async |mut interrupt, mut terminate, mut hangup| {
             loop {

@@ -1,4 +1,4 @@
-//! Both ends in one hand: the editor's, and through it the scripted agent.
+//! The fixture of most tests: a proxy, its scripted editor, and through it the scripted agent.
 
 use serde_json::{Value, json};
 
@@ -11,56 +11,56 @@ use crate::{
 pub(crate) const MCP_2025: &str = "2025-06-18";
 
 /// A proxy with a scripted editor and a scripted agent.
-pub(crate) struct Stage {
+pub(crate) struct Fixture {
     pub(crate) editor: Editor,
     next: u64,
 }
 
-/// What a scripted agent found when it connected to the skills server.
+/// The result of connecting the scripted agent to the skills server.
 pub(crate) struct Connection {
     pub(crate) number: Value,
     pub(crate) server: Value,
     pub(crate) tools: Vec<Value>,
 }
 
-impl Stage {
-    /// Starts everything.
+impl Fixture {
+    /// Starts the proxy and its scripted agent.
     pub(crate) fn new(proxy: Proxy) -> Self {
         Self::of(proxy.agent("scripted"))
     }
 
-    /// A stage for a proxy that runs already.
+    /// Wraps a proxy that is already running.
     pub(crate) fn of(editor: Editor) -> Self {
         Self { editor, next: 0 }
     }
 
-    /// The same, with `initialize` over; the agent advertises `capabilities`.
+    /// Starts the proxy and completes `initialize`. The agent advertises `capabilities`.
     pub(crate) fn initialized(proxy: Proxy, capabilities: &Value) -> Self {
-        Self::introduced(proxy, capabilities, &Value::Null)
+        Self::with_agent_info(proxy, capabilities, &Value::Null)
     }
 
-    /// The same for an agent that says this of itself, as `agentInfo`.
-    pub(crate) fn introduced(proxy: Proxy, capabilities: &Value, info: &Value) -> Self {
-        let mut stage = Self::new(proxy);
+    /// Starts the proxy and completes `initialize`. The agent also sends `info` as its `agentInfo`, unless it is null.
+    pub(crate) fn with_agent_info(proxy: Proxy, capabilities: &Value, info: &Value) -> Self {
+        let mut fixture = Self::new(proxy);
         let mut result = json!({ "protocolVersion": 1, "agentCapabilities": capabilities });
         if !info.is_null() {
             result["agentInfo"] = info.clone();
         }
-        stage.exchange(
+        fixture.exchange(
             "initialize",
             json!({ "protocolVersion": 1, "clientCapabilities": {} }),
             json!({ "result": result }),
         );
-        stage
+        fixture
     }
 
-    /// The same for an agent that takes MCP servers over HTTP.
+    /// Starts the proxy with an agent that accepts MCP servers over HTTP, and completes `initialize`.
     pub(crate) fn over_http(proxy: Proxy) -> Self {
         Self::initialized(proxy, &json!({ "mcpCapabilities": { "http": true }, "loadSession": true }))
     }
 
-    /// Waits for a list of commands that has this one.
-    pub(crate) fn menu_has(&mut self, name: &str) {
+    /// Waits for a command menu that contains the command `name`.
+    pub(crate) fn wait_for_command(&mut self, name: &str) {
         loop {
             let menu = self.editor.menu();
             let commands = menu["params"]["update"]["availableCommands"].as_array().expect("commands").iter();
@@ -70,19 +70,19 @@ impl Stage {
         }
     }
 
-    /// What the user of the session `s` is told in answer to a command that the agent never sees.
+    /// Sends a command that the proxy answers itself, in the session `s`. Returns the text that the user sees.
     pub(crate) fn ask(&mut self, command: &str) -> String {
         let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": command }] });
         let id = self.editor.request("session/prompt", prompt);
         assert_eq!(self.editor.answer(&id)["result"]["stopReason"], "end_turn");
         let said = self.editor.unread();
-        let text = said.iter().find_map(|it| it["params"]["update"]["content"]["text"].as_str());
+        let text = said.iter().find_map(|message| message["params"]["update"]["content"]["text"].as_str());
         text.expect("text").to_owned()
     }
 
-    /// Gives the scripted agent an order.
+    /// Sends an order to the scripted agent. Returns its result or its error.
     pub(crate) fn order(&mut self, order: &str, params: Value) -> Result<Value, Value> {
-        // Ids of a kind that no test uses for its own requests.
+        // These ids can't collide with those of a test's own requests, which are numbers.
         self.next += 1;
         let id = json!(format!("order {}", self.next));
         let method = format!("_agent/{order}");
@@ -91,48 +91,50 @@ impl Stage {
         if answer.get("error").is_some() { Err(answer["error"].take()) } else { Ok(answer["result"].take()) }
     }
 
-    /// The next line that the agent receives.
+    /// Waits for the next line that the agent receives.
     pub(crate) fn line(&mut self) -> String {
         let line = self.order("take", json!({})).expect("a line");
-        told(&line)
+        received_line(&line)
     }
 
-    /// The next message that the agent receives.
-    pub(crate) fn takes(&mut self) -> Value {
+    /// Waits for the next message that the agent receives.
+    pub(crate) fn agent_receives(&mut self) -> Value {
         let line = self.line();
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("the agent received {line}"))
     }
 
-    /// Everything that the agent has received by now. What was sent before and is not here has been held back.
+    /// Returns the messages that the agent has received so far. A message that was sent before this call and is missing
+    /// was held back.
     pub(crate) fn received(&mut self) -> Vec<Value> {
         let lines = self.order("drain", json!({})).expect("lines");
         let lines = lines.as_array().expect("a list").iter();
-        lines.map(|line| serde_json::from_str(&told(line)).expect("a message")).collect()
+        lines.map(|line| serde_json::from_str(&received_line(line)).expect("a message")).collect()
     }
 
-    /// Has the agent write these lines.
-    pub(crate) fn says_lines(&mut self, lines: &[&str]) {
+    /// Makes the agent write these lines.
+    pub(crate) fn agent_writes(&mut self, lines: &[&str]) {
         self.order("say", json!({ "lines": lines })).expect("nothing to fail");
     }
 
-    /// Has the agent send a message.
-    pub(crate) fn says(&mut self, message: &Value) {
-        self.says_lines(&[&message.to_string()]);
+    /// Makes the agent send a message.
+    pub(crate) fn agent_sends(&mut self, message: &Value) {
+        self.agent_writes(&[&message.to_string()]);
     }
 
-    /// Has the agent answer a request.
-    pub(crate) fn replies(&mut self, request: &Value, mut outcome: Value) {
+    /// Makes the agent answer a request.
+    pub(crate) fn agent_replies(&mut self, request: &Value, mut outcome: Value) {
         outcome["jsonrpc"] = "2.0".into();
         outcome["id"] = request["id"].clone();
-        self.says(&outcome);
+        self.agent_sends(&outcome);
     }
 
-    /// A request of the editor's and its answer: returns what the agent received and what the editor got.
+    /// Sends a request from the editor and answers it from the agent. Returns the request as the agent received it, and
+    /// the answer as the editor got it.
     pub(crate) fn exchange(&mut self, method: &str, params: Value, outcome: Value) -> (Value, Value) {
         let id = self.editor.request(method, params);
-        let received = self.takes();
+        let received = self.agent_receives();
         assert_eq!((&received["method"], &received["id"]), (&json!(method), &id), "another message");
-        self.replies(&received, outcome);
+        self.agent_replies(&received, outcome);
         (received, self.editor.answer(&id))
     }
 
@@ -144,7 +146,7 @@ impl Stage {
         received["params"].take()
     }
 
-    /// Sends a prompt of one text and ends the turn. Returns the blocks that the agent received.
+    /// Sends a prompt with a single text and ends the turn. Returns the blocks that the agent received.
     pub(crate) fn prompt(&mut self, session: &str, text: &str) -> Vec<Value> {
         let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
         let outcome = json!({ "result": { "stopReason": "end_turn" } });
@@ -152,7 +154,7 @@ impl Stage {
         received["params"]["prompt"].as_array().expect("blocks").clone()
     }
 
-    /// Connects the agent to the server of an entry.
+    /// Connects the agent to the MCP server that `entry` describes.
     pub(crate) fn connect(&mut self, entry: &Value, revision: &str) -> Connection {
         let params = json!({ "entry": entry, "revision": revision });
         let mut seen = self.order("connect", params).unwrap_or_else(|error| panic!("{error}"));
@@ -163,35 +165,35 @@ impl Stage {
         }
     }
 
-    /// Calls a tool. Returns its text and whether it is an error.
+    /// Calls a tool. Returns its text, and true if the result is an error.
     pub(crate) fn call(&mut self, connection: &Connection, tool: &str, arguments: Value) -> (String, bool) {
         let params = json!({ "connection": connection.number, "tool": tool, "arguments": arguments });
         outcome(&self.order("call", params).unwrap_or_else(|error| panic!("{tool}: {error}")))
     }
 
-    /// Waits until the server of a connection says that a list has changed. Returns which.
-    pub(crate) fn heard(&mut self, connection: &Connection) -> String {
+    /// Waits until the server of a connection reports a changed list. Returns which list it was.
+    pub(crate) fn list_changed(&mut self, connection: &Connection) -> String {
         let heard = self.order("heard", json!({ "connection": connection.number }));
-        heard.expect("the server is there").as_str().expect("text").to_owned()
+        heard.expect("the server is running").as_str().expect("text").to_owned()
     }
 
-    /// The names that `activate_skill` takes now.
-    pub(crate) fn names(&mut self, connection: &Connection) -> Value {
+    /// Returns the skill names that `activate_skill` accepts.
+    pub(crate) fn skill_names(&mut self, connection: &Connection) -> Value {
         let seen =
-            self.order("look", json!({ "connection": connection.number })).expect("the server is there");
+            self.order("look", json!({ "connection": connection.number })).expect("the server is running");
         seen["tools"][0]["inputSchema"]["properties"]["name"]["enum"].clone()
     }
 
-    /// The editor leaves; nothing must have been said that no test asked for, and nobody may be left.
+    /// Closes the editor's end. Fails if there are messages that the test did not ask for, or if a process is left.
     pub(crate) fn finish(self) -> Ended {
         let ended = self.editor.finish();
         assert_eq!(ended.code(), Some(0), "{:#?}", ended.log);
-        assert_eq!(ended.messages, Vec::<Value>::new(), "messages that nobody expected");
+        assert_eq!(ended.messages, Vec::<Value>::new(), "unexpected messages");
         ended
     }
 }
 
-/// Text of a tool's result, and whether it is an error.
+/// Returns the text of a tool's result, and true if the result is an error.
 pub(crate) fn outcome(result: &Value) -> (String, bool) {
     let blocks = result["content"].as_array().expect("content").iter();
     let text =
@@ -199,7 +201,7 @@ pub(crate) fn outcome(result: &Value) -> (String, bool) {
     (text, result["isError"].as_bool().unwrap_or(false))
 }
 
-/// Our entry in the `mcpServers` of these params.
+/// Returns our entry in the `mcpServers` of these params.
 pub(crate) fn entry(params: &Value) -> Value {
     let servers = params["mcpServers"].as_array().expect("servers");
     let ours: Vec<_> = servers.iter().filter(|server| server["name"] == "acp-skills").collect();
@@ -207,17 +209,17 @@ pub(crate) fn entry(params: &Value) -> Value {
     ours[0].clone()
 }
 
-/// Texts of blocks.
+/// Returns the text of each block.
 pub(crate) fn texts(blocks: &[Value]) -> Vec<&str> {
     blocks.iter().map(|block| block["text"].as_str().expect("a text block")).collect()
 }
 
-/// An absolute path for sessions.
+/// Returns an absolute path to use as a session's working directory.
 pub(crate) fn cwd() -> String {
     std::env::temp_dir().to_str().expect("text").to_owned()
 }
 
-/// A line that the agent was told, from its report.
-fn told(report: &Value) -> String {
+/// Restores a line that the agent received from the agent's report of it.
+fn received_line(report: &Value) -> String {
     report.as_str().expect("text").replace(MARK_REPORTED, MARK)
 }

@@ -1,4 +1,4 @@
-//! The two ends of every chain: an agent and a client of the SDK's types.
+//! The two ends of each chain: an agent and a client with the SDK's types.
 
 use std::{
     future::Future,
@@ -30,15 +30,15 @@ use serde_json::{Value, json};
 use skills_core::{Skill, SkillSet};
 use tokio::sync::watch;
 
-/// How long anything may take. Never reached when all is well.
+/// The timeout of each test. A passing test never reaches it.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(50);
 
-/// Runs a test, with a deadline.
+/// Runs a test with the timeout [`DEADLINE`].
 pub(crate) async fn within<T>(test: impl Future<Output = Result<T>>) -> T {
-    tokio::time::timeout(DEADLINE, test).await.expect("the test hangs").expect("the chain fails")
+    tokio::time::timeout(DEADLINE, test).await.expect("the test ends in time").expect("the chain succeeds")
 }
 
-/// One skill of this name, whose tool greets.
+/// Returns one skill of this name with the tool `greet`.
 pub(crate) fn skills(name: &str) -> SkillSet {
     let greeting = format!("hello from {name}");
     let skill = Skill::builder(name, format!("Knows {name}."))
@@ -48,31 +48,31 @@ pub(crate) fn skills(name: &str) -> SkillSet {
             async move { Ok(greeting) }
         })
         .build();
-    [skill.expect("a good skill")].into_iter().collect()
+    [skill.expect("a valid skill")].into_iter().collect()
 }
 
-/// What the agent received.
+/// The requests that the agent has received.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<Value>>>);
 
 impl Log {
-    fn add(&self, what: &impl serde::Serialize) {
-        let what = serde_json::to_value(what).expect("JSON");
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+    fn add(&self, request: &impl serde::Serialize) {
+        let request = serde_json::to_value(request).expect("JSON");
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(request);
     }
 
     pub(crate) fn all(&self) -> Vec<Value> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The names of the MCP servers of the first session.
+    /// Returns the names of the MCP servers of the first session.
     pub(crate) fn servers(&self) -> Vec<String> {
         let servers = &self.all()[0]["mcpServers"];
         let servers = servers.as_array().expect("servers").iter();
         servers.map(|server| server["name"].as_str().expect("a name").to_owned()).collect()
     }
 
-    /// The texts of the prompt at `index`.
+    /// Returns the texts of the prompt at `index`.
     pub(crate) fn prompt(&self, index: usize) -> Vec<String> {
         let mut prompts = self.all().into_iter().filter(|received| received.get("prompt").is_some());
         let prompt = prompts.nth(index).expect("a prompt");
@@ -81,20 +81,20 @@ impl Log {
     }
 }
 
-/// An agent that keeps in `log` what it receives, echoes each prompt, and obeys three orders:
-/// `call SERVER TOOL JSON` has it call a tool, `ask` has it ask for permission, `park` has it wait until it is cancelled.
+/// Returns an agent that logs all requests, echoes each prompt, and executes three commands: `call SERVER TOOL JSON` calls a
+/// tool, `ask` asks for permission, and `park` waits until the turn is cancelled.
 pub(crate) fn agent(log: Log) -> impl ConnectTo<Client> {
-    agent_that_takes(log, McpCapabilities::new().http(true))
+    agent_with_transports(log, McpCapabilities::new().http(true))
 }
 
-/// The same with MCP servers over these transports, and over stdio, which needs no word.
-pub(crate) fn agent_that_takes(log: Log, transports: McpCapabilities) -> impl ConnectTo<Client> {
+/// Returns the same agent with support for MCP servers over these transports. Stdio is always supported.
+pub(crate) fn agent_with_transports(log: Log, transports: McpCapabilities) -> impl ConnectTo<Client> {
     let servers = Arc::new(Mutex::new(Vec::<McpServer>::new()));
     let known = Arc::clone(&servers);
     let prompts = log.clone();
     Agent
         .v1()
-        .name("cast")
+        .name("fixture")
         .on_receive_request(
             async move |request: InitializeRequest, responder, _: ConnectionTo<Client>| {
                 let capabilities = AgentCapabilities::new().mcp_capabilities(transports.clone());
@@ -139,18 +139,18 @@ async fn turn(
         }
         say(SessionUpdate::UserMessageChunk(ContentChunk::new(block.clone())))?;
     }
-    let said = match words.split_once(' ').unwrap_or((&words, "")) {
-        ("call", order) => call(&servers, order).await,
+    let answer = match words.split_once(' ').unwrap_or((&words, "")) {
+        ("call", command) => call(&servers, command).await,
         ("ask", _) => ask(&client, &request).await?,
         ("park", _) => {
             let cancelled = responder.cancellation();
-            let never = cancelled.run_until_cancelled(std::future::pending::<Result<PromptResponse>>());
-            let end = never.await;
-            return responder.respond_with_result(end);
+            let pending = std::future::pending::<Result<PromptResponse>>();
+            let result = cancelled.run_until_cancelled(pending).await;
+            return responder.respond_with_result(result);
         }
         _ => "done".to_owned(),
     };
-    say(SessionUpdate::AgentMessageChunk(ContentChunk::new(said.into())))?;
+    say(SessionUpdate::AgentMessageChunk(ContentChunk::new(answer.into())))?;
     responder.respond(PromptResponse::new(StopReason::EndTurn))
 }
 
@@ -162,11 +162,13 @@ async fn ask(client: &ConnectionTo<Client>, request: &PromptRequest) -> Result<S
     Ok(serde_json::to_string(&answer.outcome).expect("JSON"))
 }
 
-/// Calls a tool of a server as agents do, and tells what came back.
-async fn call(servers: &[McpServer], order: &str) -> String {
-    let mut words = order.splitn(3, ' ');
+/// Calls a tool of a server as agents do. Returns the text of the result.
+async fn call(servers: &[McpServer], command: &str) -> String {
+    let mut words = command.splitn(3, ' ');
     let mut word = || words.next().expect("call SERVER TOOL JSON").to_owned();
-    let (server, tool, arguments) = (word(), word(), word());
+    let server = word();
+    let tool = word();
+    let arguments = word();
     let http = servers.iter().find_map(|entry| match entry {
         McpServer::Http(http) if http.name == server => Some(http),
         _ => None,
@@ -185,46 +187,46 @@ async fn call(servers: &[McpServer], order: &str) -> String {
     text
 }
 
-/// What the client saw of one turn.
+/// The messages of one turn that the client received.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
-    /// The user's words, as the agent remembers them.
+    /// The user's message, as the agent echoes it.
     pub(crate) user: String,
-    /// The agent's.
+    /// The agent's message.
     pub(crate) agent: String,
 }
 
-/// A client with a session, that prompts.
-pub(crate) struct Prompter {
+/// An open session of the client.
+pub(crate) struct Session {
     agent: ConnectionTo<Agent>,
     seen: Arc<Mutex<Turn>>,
-    /// The names of the commands that it shows.
+    /// The names of the commands in the last list from the agent.
     commands: watch::Receiver<Vec<String>>,
 }
 
-impl Prompter {
-    /// One turn.
+impl Session {
+    /// Sends a prompt and waits for the end of its turn.
     pub(crate) async fn turn(&self, words: &str) -> Result<Turn> {
         self.prompt(words).block_task().await?;
         Ok(std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// The request of a turn.
+    /// Sends a prompt without waiting for its answer.
     pub(crate) fn prompt(&self, words: &str) -> agent_client_protocol::v1::SentRequest<PromptResponse> {
         self.agent.send_request(PromptRequest::new("session", vec![words.into()]))
     }
 
-    /// Waits until the client shows all these commands.
+    /// Waits until the client has received all these commands.
     pub(crate) async fn shows(&mut self, names: &[&str]) {
         let all = |shown: &Vec<String>| names.iter().all(|name| shown.iter().any(|shown| shown == name));
-        self.commands.wait_for(all).await.expect("a client");
+        self.commands.wait_for(all).await.expect("the client runs");
     }
 }
 
-/// Runs `play` as the client of `agent`, in a session that is open.
+/// Connects a client to `agent`, opens a session, and runs `play` with it.
 pub(crate) async fn with_client<T: Send + 'static>(
     agent: impl ConnectTo<Client>,
-    play: impl AsyncFnOnce(Prompter) -> Result<T>,
+    play: impl AsyncFnOnce(Session) -> Result<T>,
 ) -> Result<T> {
     let seen = Arc::new(Mutex::new(Turn::default()));
     let (shows, commands) = watch::channel(Vec::new());
@@ -260,7 +262,7 @@ pub(crate) async fn with_client<T: Send + 'static>(
             let answer = agent.send_request(InitializeRequest::new(ProtocolVersion::V1)).block_task().await?;
             assert_eq!(answer.protocol_version, ProtocolVersion::V1);
             agent.send_request(NewSessionRequest::new(cwd())).block_task().await?;
-            play(Prompter { agent, seen, commands }).await
+            play(Session { agent, seen, commands }).await
         })
         .await
 }
@@ -268,7 +270,7 @@ pub(crate) async fn with_client<T: Send + 'static>(
 fn text(chunk: &ContentChunk) -> Result<String> {
     match &chunk.content {
         ContentBlock::Text(text) => Ok(text.text.clone()),
-        other => Err(Error::internal_error().data(json!({ "no text": other }))),
+        other => Err(Error::internal_error().data(json!({ "not text": other }))),
     }
 }
 

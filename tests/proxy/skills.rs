@@ -1,4 +1,4 @@
-//! The skills of the tests, in directories of their own.
+//! The skills that the tests use, each set in a temporary directory.
 
 use std::{
     fs,
@@ -15,19 +15,19 @@ use crate::{
     editor::{DEADLINE, Proxy},
 };
 
-/// What Windows says of a file or directory that another program holds.
+/// The error code of Windows for a file or directory that another program has open.
 const ERROR_SHARING_VIOLATION: i32 = 32;
 
-/// A directory with skills, which goes away with the value.
+/// A temporary directory with skills. It is removed when the value is dropped.
 pub(crate) struct Skills(TempDir);
 
 impl Skills {
-    /// None yet.
+    /// Creates a directory without skills.
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().expect("a directory"))
     }
 
-    /// The skill of most tests: `review`, with files.
+    /// Creates the skill that most tests use: `review`, with a few files.
     pub(crate) fn review() -> Self {
         let skills = Self::new();
         skills.add(
@@ -62,13 +62,13 @@ impl Skills {
         self.0.path()
     }
 
-    /// The directory of a skill, with the separators of this system.
+    /// Returns the directory of a skill, with the platform's separators.
     pub(crate) fn dir(&self, name: &str) -> PathBuf {
         self.0.path().join(name).components().collect()
     }
 
-    /// Removes a directory. On Windows nobody can while somebody looks into it, which the proxy does for a moment after each
-    /// change; programs there try again.
+    /// Removes a directory. On Windows this fails while another program has it open, and the proxy opens it briefly after
+    /// each change. So this retries, as programs on Windows do.
     pub(crate) fn remove(&self, name: &str) {
         let deadline = Instant::now() + DEADLINE;
         while let Err(error) = fs::remove_dir_all(self.dir(name)) {
@@ -78,7 +78,8 @@ impl Skills {
         }
     }
 
-    /// A `skills.yaml` with the skill `review` and a virtual one, `counter`, whose tool `echo` answers with its input.
+    /// Writes a `skills.yaml` with the skill `review` and a virtual skill, `counter`, whose tool `echo` answers with its
+    /// input.
     pub(crate) fn config(&self) -> PathBuf {
         let this = std::env::current_exe().expect("this program has a path");
         let mut environment = serde_json::Map::new();
@@ -92,11 +93,11 @@ impl Skills {
                 { "name": "missing", "description": "Is not there.", "command": ["no-such-program-anywhere"] },
             ],
         }] });
-        // JSON is YAML.
+        // JSON is valid YAML.
         self.write("skills.yaml", &config.to_string())
     }
 
-    /// A proxy with the skill `review`.
+    /// Returns a proxy that serves the skill `review`.
     pub(crate) fn proxy(&self) -> Proxy {
         Proxy::new().skill(&self.dir("review"))
     }
