@@ -362,7 +362,9 @@ mod tests {
             "/binary" => b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\nconnection: close\r\n\r\n\xff".to_vec(),
             _ => b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec(),
         });
-        for (path, expected) in [("gone", "the server answered 404"), ("binary", "the content is not UTF-8 text")] {
+        for (path, expected) in
+            [("gone", "the server answered 404"), ("binary", "the content is not UTF-8 text")]
+        {
             let url = format!("http://{address}/{path}");
             let error = get_text(&url, Limits::default()).unwrap_err().to_string();
             assert_eq!(error, format!("cannot fetch {url}: {expected}"));

@@ -151,7 +151,10 @@ impl NameRule {
         let name = normalized(name.trim());
         match self {
             Self::Length => {
-                format!("the name has {} characters, but the maximum is {MAX_NAME_CHARS}", name.chars().count())
+                format!(
+                    "the name has {} characters, but the maximum is {MAX_NAME_CHARS}",
+                    name.chars().count()
+                )
             }
             Self::Lowercase => format!("the name `{name}` contains upper-case letters"),
             Self::EdgeHyphen => format!("the name `{name}` starts or ends with a hyphen"),

@@ -62,7 +62,10 @@ pub(super) fn files(dir: &Path) -> io::Result<Vec<String>> {
         for entry in fs::read_dir(dir.join(&prefix))? {
             let entry = entry?;
             let wrong = || {
-                io::Error::new(io::ErrorKind::InvalidData, "the skill contains entries other than regular files and directories")
+                io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "the skill contains entries other than regular files and directories",
+                )
             };
             let name = entry.file_name().into_string().map_err(|_| wrong())?;
             // With a line break, a name could look like two lines of the checksum's input.

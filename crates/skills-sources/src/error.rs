@@ -89,7 +89,9 @@ impl SourceError {
                 "use the address of a web site with skills, of its index.json, or of a git repository"
                     .to_owned()
             }
-            Self::Web { .. } => "check the network and the address, then use `/skills reload` to try again".to_owned(),
+            Self::Web { .. } => {
+                "check the network and the address, then use `/skills reload` to try again".to_owned()
+            }
             Self::Changed { address } | Self::NotLocked { address, .. } => {
                 format!("run `acp-skills-proxy update '{}'` to review and approve them", shown(address))
             }

@@ -131,7 +131,9 @@ impl Trust {
                     decisions.set(place, waiting.digest.clone(), trusted);
                     decided.done.push(name);
                 }
-                Ok(_) => decided.failed.push((name, "the skill has just changed; review it again".to_owned())),
+                Ok(_) => {
+                    decided.failed.push((name, "the skill has just changed; review it again".to_owned()))
+                }
                 Err(error) => decided.failed.push((name, error.to_string())),
             }
         }

@@ -106,9 +106,9 @@ pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
         Ok(Visit::Plain(Some(error), _)) => Err(error),
         Ok(Visit::Plain(None, _)) => {
             let diagnostic = Diagnostic::error("no-skill-md", "the directory has no SKILL.md");
-            Err(fail(
-                diagnostic.help("use the directory of a single skill; to use a directory with several skills, scan it"),
-            ))
+            Err(fail(diagnostic.help(
+                "use the directory of a single skill; to use a directory with several skills, scan it",
+            )))
         }
         Err(error) => Err(fail(unreadable(&error))),
     }

@@ -154,8 +154,11 @@ fn report_control_character(split: &Split<'_>, offset: usize, findings: &mut Fin
 
 /// Returns the diagnostic for a file that is too large. `size` is in bytes.
 pub(super) fn too_large(size: u64) -> Diagnostic {
-    Diagnostic::error("file-too-large", format!("the file has {size} bytes, but the maximum is {MAX_FILE_BYTES}"))
-        .help("move details to files in `references/`")
+    Diagnostic::error(
+        "file-too-large",
+        format!("the file has {size} bytes, but the maximum is {MAX_FILE_BYTES}"),
+    )
+    .help("move details to files in `references/`")
 }
 
 /// Returns at most the first [`MAX_FRONTMATTER_BYTES`] of `text`, without a partial character at the end.

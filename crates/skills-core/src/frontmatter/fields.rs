@@ -196,9 +196,11 @@ impl<'r, 'a> Reader<'r, 'a> {
             && let Some((key, value)) = self.entry(field)
         {
             let name = key.text().unwrap_or_default();
-            let finding =
-                Diagnostic::warning(code, format!("`{name}` has {count} characters, but the maximum is {max}"))
-                    .help("shorten the text and move details to the body");
+            let finding = Diagnostic::warning(
+                code,
+                format!("`{name}` has {count} characters, but the maximum is {max}"),
+            )
+            .help("shorten the text and move details to the body");
             self.findings.broken(self.findings.at(value.start, finding));
         }
     }

@@ -225,9 +225,12 @@ fn a_hostile_repository() {
     let (files, fetched) = fetch_from(&repository.place(""), None).unwrap();
     assert_eq!(files, ["a/NOTES.md", "a/SKILL.md", "a/run.sh"]);
     let notes = fetched.notes.join("\n");
-    for words in
-        ["`a/passwd` is left out because it is a link", "`a/up`", "a/notes.md` is left out because it differs", "`a/c:/x`"]
-    {
+    for words in [
+        "`a/passwd` is left out because it is a link",
+        "`a/up`",
+        "a/notes.md` is left out because it differs",
+        "`a/c:/x`",
+    ] {
         assert!(notes.contains(words), "{notes}");
     }
 }

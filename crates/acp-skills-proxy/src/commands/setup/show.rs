@@ -36,10 +36,10 @@ pub(super) fn confirmed(how: How, question: &str) -> Result<bool, UsageError> {
     match how {
         How::Show => Ok(false),
         How::Write => Ok(true),
-        How::Ask if !std::io::stdin().is_terminal() => {
-            Err(UsageError::new("cannot ask for confirmation, because stdin is not a terminal; nothing was written")
-                .hint("use `--yes` to write without asking, or `--print` to see the change"))
-        }
+        How::Ask if !std::io::stdin().is_terminal() => Err(UsageError::new(
+            "cannot ask for confirmation, because stdin is not a terminal; nothing was written",
+        )
+        .hint("use `--yes` to write without asking, or `--print` to see the change")),
         How::Ask => {
             let is_wanted = output::ask(question);
             if !is_wanted {

@@ -125,8 +125,7 @@ mod on_unix {
             &[],
             Err("`a` needs `lua`, which is not installed; ask the user to install it"),
         );
-        let unknown =
-            "cannot find a program to run `a.md`, because the file has neither a `#!` line nor a known extension";
+        let unknown = "cannot find a program to run `a.md`, because the file has neither a `#!` line nor a known extension";
         check("a.md", "# Title\n", &["sh"], Err(unknown));
         check("a.md", "#!\n", &["sh"], Err(unknown));
         check("a.md", "#!/usr/bin/env\n", &["sh"], Err(unknown));
@@ -265,8 +264,7 @@ mod on_windows {
         check_with("a.pl", "", (&[GIT], &[perl]), &[], Ok(perl));
         let none = "`a.rb` needs `ruby`, which is not installed; ask the user to install it";
         check_with("a.rb", "", (&[], &[]), &[], Err(none));
-        let unknown =
-            "cannot find a program to run `a.md`, because the file has neither a `#!` line nor a known extension";
+        let unknown = "cannot find a program to run `a.md`, because the file has neither a `#!` line nor a known extension";
         check_with("a.md", "", (&[], &[]), &[], Err(unknown));
         check_with(
             "a",
