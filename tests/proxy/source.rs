@@ -97,7 +97,7 @@ fn an_unavailable_site() {
         TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
     for (url, words) in [
         (format!("http://{dead}/"), "cannot fetch http://"),
-        (format!("http://{}/elsewhere", site()), "there is no index of skills at "),
+        (format!("http://{}/elsewhere", site()), "no index of skills found at "),
     ] {
         let skills = Skills::review();
         let home = Home::new();
