@@ -93,7 +93,7 @@ fn problems_are_shown_with_their_location() {
         4 | version: 1.0
           | ^^^^^^^^^^^^
           |
-          = help: some clients reject it; move it into `metadata`: `metadata:` / `  version: …`
+          = help: some clients reject unknown fields; move this field into `metadata`: `metadata:` / `  version: …`
 
         1 skill checked: 4 errors, 1 warning
         exit 1
@@ -177,13 +177,13 @@ fn long_and_strange_files() {
         &dir,
         &["long"],
         expect![[r#"
-        error[description-too-long]: `description` has 1499 characters; the maximum is 1024
+        error[description-too-long]: `description` has 1499 characters, but the maximum is 1024
          --> long/SKILL.md:3:14
           |
         3 | ...n: word word word word word word word wor... word word word word word word word wo
           |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^...^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
           |
-          = help: shorten it, and move details to the body
+          = help: shorten the text and move details to the body
 
         warning[body-too-long]: the body has 600 lines and 3000 bytes; at most 500 lines and 20480 bytes are recommended
          --> long/SKILL.md:5:1
@@ -215,7 +215,7 @@ fn long_and_strange_files() {
             1 | ---
               | ^^^
               |
-              = help: add `description:` and say what the skill does and when to use it
+              = help: add `description:` to say what the skill does and when to use it
 
             error[name-not-directory]: the name `x` differs from the name of its directory, `crlf`
              --> crlf/SKILL.md:2:7
@@ -243,7 +243,7 @@ fn long_and_strange_files() {
         &dir,
         &["huge"],
         expect![[r#"
-            error[file-too-large]: the file has 1048577 bytes; the maximum is 1048576
+            error[file-too-large]: the file has 1048577 bytes, but the maximum is 1048576
             --> huge/SKILL.md
              = help: move details to files in `references/`
 
@@ -341,7 +341,7 @@ fn json_output_is_stable() {
                 "line": 4,
                 "column": 1,
                 "message": "the field `version` is not in the specification",
-                "help": "some clients reject it; move it into `metadata`: `metadata:` / `  version: …`"
+                "help": "some clients reject unknown fields; move this field into `metadata`: `metadata:` / `  version: …`"
               }
             ]
           },

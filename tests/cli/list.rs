@@ -85,7 +85,7 @@ fn skills_are_shown_in_a_table() {
         Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-directory]: the name `Greet` differs from the name of its directory, `greet`
           help: rename the directory to `greet`, or change the name
         skipped: …/many/b/SKILL.md:1: error[description-missing]: the skill has no description
-          help: add `description:` and say what the skill does and when to use it
+          help: add `description:` to say what the skill does and when to use it
     "#]].assert_eq(&portable(&text, &dir));
 }
 

@@ -105,7 +105,7 @@ fn missing_and_invalid_skills() {
         expect![[r#"
             error: cannot load the skill in …/skills
               …/skills: error[no-skill-md]: the directory has no SKILL.md
-                help: name the directory of one skill; scan a directory that has several skills
+                help: use the directory of a single skill; to use a directory with several skills, scan it
             hint: the directory contains 2 skills; use `--skills …/skills`, or `roots` in a configuration file, to use all of them
             exit 2
         "#]],
@@ -291,7 +291,7 @@ fn a_misspelled_field() {
         1 | ---
           | ^^^
           |
-          = help: add `description:` and say what the skill does and when to use it
+          = help: add `description:` to say what the skill does and when to use it
 
         warning[unknown-field]: the field `descripton` is not in the specification
          --> x/SKILL.md:3:1

@@ -259,7 +259,7 @@ fn a_new_skill_works() {
         &["eval", "skills"],
         expect![[r#"
         error: cannot load the skill …/skills: error[no-skill-md]: the directory has no SKILL.md
-            help: name the directory of one skill; scan a directory that has several skills
+            help: use the directory of a single skill; to use a directory with several skills, scan it
         exit 2
     "#]],
     );

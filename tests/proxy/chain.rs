@@ -142,7 +142,7 @@ fn a_conductor_that_stops_reading() {
     drop(stdin);
 }
 
-/// Odd messages still reach the side they are for, in order, and messages after them are not lost.
+/// Unusual messages still reach the right side, in order, and no later message is lost.
 fn odd_messages_of_a_conductor() {
     let skills = Skills::review();
     let mut conductor = component(&skills).start();
@@ -168,7 +168,7 @@ fn odd_messages_of_a_conductor() {
     );
     add(
         b"{\"id\":9,\"method\":\"proxy/successor\",\"params\":{\"method\":\"_\xff\"}}",
-        br#"{"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"an envelope for or from a successor needs a `method`"}}"#,
+        br#"{"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"the envelope of a message from or to a successor needs a `method`"}}"#,
     );
     let params = &huge[r#"{"method":"_x","params":"#.len()..];
     let wrapped = format!(

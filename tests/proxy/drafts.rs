@@ -120,9 +120,9 @@ fn invalid_skills_of_an_editor() {
     let many: Vec<_> =
         (0..10_000).map(|number| json!({ "name": format!("s{number}"), "content": "x" })).collect();
     for (list, words) in [
-        (json!(7), "has to be a list"),
+        (json!(7), "must be a list"),
         (json!([{ "name": "a", "content": "x" }, { "name": "A", "content": "x" }]), "skill 2, `A`"),
-        (json!([{ "name": "../../etc", "content": 1 }]), "skill 1, `../../etc`: its `content` is no text"),
+        (json!([{ "name": "../../etc", "content": 1 }]), "skill 1, `../../etc`: `content` must be a string"),
         (json!([{ "name": "big", "content": "x".repeat(3_000_000) }]), "skill 1, `big`"),
         (json!(many), "more than 100"),
     ] {
@@ -136,7 +136,7 @@ fn invalid_skills_of_an_editor() {
     // A name is never used as a path.
     let list = json!([{ "name": "../../../etc/passwd", "content": "x", "files": { "../x": "y" } }]);
     let params = open(&mut fixture, "s", &json!({ "agentSkills": list }));
-    fixture.editor.wait_for_log("has `files`, which means nothing here");
+    fixture.editor.wait_for_log("has unknown fields, which are ignored: `files`");
     let connection = fixture.connect(&entry(&params), MCP_2025);
     let (text, is_error) = fixture.call(
         &connection,

@@ -138,7 +138,7 @@ pub(crate) struct Editor {
     next: u64,
 }
 
-/// The remains of a proxy that has exited.
+/// The result of a proxy that has exited.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     /// The messages that the test had not asked for.
@@ -330,12 +330,12 @@ fn is_menu(line: &[u8]) -> bool {
 /// Parses the message, or the batch of messages, in a line.
 fn message(line: &[u8]) -> Value {
     let text = String::from_utf8_lossy(&line[..line.len().min(500)]).into_owned();
-    let value: Value = serde_json::from_slice(line).unwrap_or_else(|_| panic!("no JSON on stdout: {text}"));
+    let value: Value = serde_json::from_slice(line).unwrap_or_else(|_| panic!("not JSON on stdout: {text}"));
     let all = value.as_array().map_or(std::slice::from_ref(&value), Vec::as_slice);
     for message in all {
         let is_json_rpc =
             message["jsonrpc"] == "2.0" && message.as_object().is_some_and(|members| members.len() > 1);
-        assert!(is_json_rpc, "no JSON-RPC on stdout: {text}");
+        assert!(is_json_rpc, "not JSON-RPC on stdout: {text}");
     }
     value
 }

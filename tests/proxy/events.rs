@@ -71,7 +71,7 @@ fn connected(proxy: Proxy) -> (Fixture, Connection) {
 /// Parses the events of a file.
 fn events(file: &Path) -> Vec<Value> {
     let text = fs::read_to_string(file).expect("a file");
-    assert!(text.is_empty() || text.ends_with('\n'), "the last line is cut");
+    assert!(text.is_empty() || text.ends_with('\n'), "the last line is incomplete");
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}")))
         .collect()
@@ -135,7 +135,7 @@ fn record_every_kind(skills: &Skills, file: &Path) {
     fixture
         .editor
         .wait_for("a request for permission", |message| message["method"] == "session/request_permission");
-    assert_eq!(fixture.received().len(), 1, "the answer of the proxy");
+    assert_eq!(fixture.received().len(), 1, "expected only the answer of the proxy");
     skills.add("more/new", "New.", "New.");
     skills.add("more/other", "Another.", "Other.");
     fs::remove_dir_all(skills.dir("more/old")).expect("the entry exists");
@@ -223,7 +223,7 @@ fn events_match_the_documented_schema() {
         assert!(seen.contains(&(kind.clone(), "session".to_owned())), "`{kind}` never has a session");
     }
     let text = fs::read_to_string(&file).expect("a file");
-    assert!(!text.contains(SECRET), "contents are in the record: {text}");
+    assert!(!text.contains(SECRET), "private contents were recorded: {text}");
 }
 
 fn every_activation_names_its_cause() {

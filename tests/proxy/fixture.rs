@@ -133,7 +133,11 @@ impl Fixture {
     pub(crate) fn exchange(&mut self, method: &str, params: Value, outcome: Value) -> (Value, Value) {
         let id = self.editor.request(method, params);
         let received = self.agent_receives();
-        assert_eq!((&received["method"], &received["id"]), (&json!(method), &id), "another message");
+        assert_eq!(
+            (&received["method"], &received["id"]),
+            (&json!(method), &id),
+            "the agent received another message"
+        );
         self.agent_replies(&received, outcome);
         (received, self.editor.answer(&id))
     }
@@ -205,7 +209,7 @@ pub(crate) fn outcome(result: &Value) -> (String, bool) {
 pub(crate) fn entry(params: &Value) -> Value {
     let servers = params["mcpServers"].as_array().expect("servers");
     let ours: Vec<_> = servers.iter().filter(|server| server["name"] == "acp-skills").collect();
-    assert_eq!(ours.len(), 1, "one entry of ours in {servers:?}");
+    assert_eq!(ours.len(), 1, "expected one entry of ours in {servers:?}");
     ours[0].clone()
 }
 

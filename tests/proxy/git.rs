@@ -76,7 +76,7 @@ fn the_first_start_fetches_and_the_next_works_offline() {
     let home = Home::new();
     let source = repository.source("");
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
-    fixture.editor.wait_for_log(&format!("fetching {source}, which is not in the cache yet"));
+    fixture.editor.wait_for_log(&format!("fetching {source}, because it is not in the cache yet"));
     let params = fixture.new_session("s");
     // The agent gets a server, although there may be no skills yet.
     let connection = fixture.connect(&entry(&params), MCP_2025);
@@ -182,7 +182,7 @@ fn unavailable_repositories() {
     // Git is not installed.
     let proxy = home.proxy().flag("--source", "github:a/b").env("PATH", "/nowhere");
     let mut fixture = Fixture::over_http(proxy);
-    let log = fixture.editor.wait_for_log("there is no `git` in PATH");
+    let log = fixture.editor.wait_for_log("cannot find `git` in PATH");
     assert!(log.contains("github:a/b") && log.contains("install git"), "{log}");
     fixture.finish();
 }
@@ -205,7 +205,7 @@ fn an_invalid_lock_file() {
         fs::write(home.lock(), text).expect("a file");
         let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
         let log = fixture.editor.wait_for_log("skills.lock");
-        assert!(log.contains("the last readable version is used; "), "{log}");
+        assert!(log.contains("using the last readable version; "), "{log}");
         let params = fixture.new_session("s");
         let connection = fixture.connect(&entry(&params), MCP_2025);
         assert_eq!(fixture.skill_names(&connection), json!(["review"]));
@@ -246,7 +246,7 @@ fn a_cache_that_was_changed() {
     let log = fixture.editor.wait_for_log("differs from the approved version");
     assert!(log.contains("acp-skills-proxy update"), "{log}");
     let blocks = fixture.prompt("s", "hello");
-    assert_eq!(texts(&blocks), ["hello"], "none of them is served");
+    assert_eq!(texts(&blocks), ["hello"], "no changed skill may be served");
     fixture.finish();
 }
 
@@ -363,7 +363,7 @@ fn a_risky_skill_needs_approval() {
     let params = fixture.new_session("s");
     let connection = fixture.connect(&entry(&params), MCP_2025);
     fixture.wait_for_command("review");
-    wait_for_overview(&mut fixture, "is not approved: a scan found a high risk in it");
+    wait_for_overview(&mut fixture, "is not approved, because a scan found a high risk");
     assert_eq!(fixture.skill_names(&connection), json!(["review"]));
     let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "evil" }));
     assert!(failed && !text.contains("curl"), "{text}");
@@ -430,7 +430,7 @@ fn unused_versions_are_pruned() {
     let (text, failed) = activated(home.proxy(), "review");
     assert!(!failed && text.contains("# Review two"), "{text}");
     home.printed(&["remove", &source]);
-    assert_eq!(states(&home), 1, "it was used a moment ago");
+    assert_eq!(states(&home), 1, "a version that was just used must be kept");
     age(&repository.git(&["rev-parse", "HEAD"]));
     let report = home.json(&["sources", "--prune", "--json"]);
     assert_eq!((report["removed"].as_array().map(Vec::len), states(&home)), (Some(1), 0));

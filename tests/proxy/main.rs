@@ -75,7 +75,7 @@ fn trial(file: &str, name: &str, test: fn()) -> Trial {
     })
 }
 
-/// Returns true if the tests run under Wine, which lacks some features of Windows. Each test that asks says which one.
+/// Returns true if the tests run under Wine, which lacks some features of Windows. Each test that calls this says which one.
 fn is_wine() -> bool {
     cfg!(windows) && std::env::var_os("WINEHOMEDIR").is_some()
 }

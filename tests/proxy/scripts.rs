@@ -350,7 +350,7 @@ fn cancelled_over_the_bridge() {
     fixture.finish();
 }
 
-/// Covers command tools as well. The processes ignore SIGTERM, and the killed proxy cannot end them itself.
+/// If the proxy is killed, its scripts and command tools are killed as well, although they ignore SIGTERM.
 fn processes_end_with_a_killed_proxy() {
     let skills = kit();
     let this = std::env::current_exe().expect("this program has a path");

@@ -55,7 +55,7 @@ fn load_and_resume_keep_the_address() {
         for method in ["session/load", "session/resume", "session/load"] {
             let again = open_again(&mut fixture, method, "s", json!({}));
             assert_eq!(entry(&again), first, "{method} over {transport}");
-            assert_eq!(fixture.prompt("s", "hello").len(), 1, "the catalog again after {method}");
+            assert_eq!(fixture.prompt("s", "hello").len(), 1, "the catalog was sent again after {method}");
         }
         let (_, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
         assert!(!failed, "the existing connection still works");
@@ -123,7 +123,7 @@ fn an_agent_that_refuses_every_session() {
             .agent_replies(&received, json!({ "error": { "code": -32603, "message": "no", "data": [1] } }));
     }
     assert_eq!(fixture.editor.answer(&id)["error"], json!({ "code": -32603, "message": "no", "data": [1] }));
-    assert_eq!(fixture.received(), Vec::<Value>::new(), "a third try");
+    assert_eq!(fixture.received(), Vec::<Value>::new(), "the agent got a third request");
     // A new request is handled from the start.
     let params = fixture.new_session("s");
     fixture.connect(&entry(&params), MCP_2025);
@@ -158,7 +158,7 @@ fn the_client_initializes_again() {
     let (received, _) =
         fixture.exchange("initialize", json!({ "protocolVersion": 1 }), json!({ "result": result }));
     assert_eq!(received["params"], json!({ "protocolVersion": 1 }));
-    assert!(entry(&fixture.new_session("b")).get("type").is_none(), "stdio now");
+    assert!(entry(&fixture.new_session("b")).get("type").is_none(), "the new entry uses stdio");
     fixture.finish();
 }
 
@@ -183,7 +183,7 @@ fn chunk(text: &str) -> Value {
         "update": { "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } } } })
 }
 
-/// Has the agent replay these chunks while it loads the session; returns what the editor sees of them.
+/// Makes the agent replay these chunks while it loads the session. Returns the texts that the editor receives.
 fn replayed(fixture: &mut Fixture, chunks: &[&str]) -> Vec<String> {
     let id =
         fixture.editor.request("session/load", json!({ "sessionId": "s", "cwd": cwd(), "mcpServers": [] }));
@@ -242,7 +242,11 @@ fn history_in_every_shape() {
     let pieces: Vec<String> = bytes.chunks(7).map(<[&str]>::concat).collect();
     let pieces: Vec<_> = pieces.iter().map(String::as_str).chain(["Fix"]).collect();
     // Of our text, at most the final line break may be taken for the user's.
-    assert_eq!(replayed(&mut fixture, &pieces).concat().trim_start(), "Fix", "in pieces of seven characters");
+    assert_eq!(
+        replayed(&mut fixture, &pieces).concat().trim_start(),
+        "Fix",
+        "the chunks have seven characters each"
+    );
     fixture.finish();
 }
 
@@ -296,7 +300,7 @@ fn titles_that_a_model_writes() {
     let whole = texts(&blocks).join("\n\n");
     assert!(whole.contains("<name>review</name>") && whole.len() > 500, "{whole}");
     let beginning: String = whole.chars().take(500).collect();
-    assert!(beginning.starts_with("Fix the bug\n"), "a model makes a title of {beginning}");
+    assert!(beginning.starts_with("Fix the bug\n"), "the title would be written from {beginning}");
     // When the session is replayed, only the user's text is shown.
     assert_eq!(replayed(&mut fixture, &[&whole]), ["Fix the bug"]);
     assert_eq!(texts(&fixture.prompt("s", "now")), ["now"]);

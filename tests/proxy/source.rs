@@ -97,7 +97,7 @@ fn an_unavailable_site() {
         TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
     for (url, words) in [
         (format!("http://{dead}/"), "cannot fetch http://"),
-        (format!("http://{}/elsewhere", site()), "there is no index of skills at "),
+        (format!("http://{}/elsewhere", site()), "no index of skills found at "),
     ] {
         let skills = Skills::review();
         let home = Home::new();
@@ -138,7 +138,7 @@ fn a_slow_site() {
     fixture.wait_for_command("pdf");
     fixture.finish();
     listener.set_nonblocking(true).expect("a socket");
-    assert!(listener.accept().is_err(), "it was asked again");
+    assert!(listener.accept().is_err(), "the site was asked again");
 }
 
 /// A site whose index can be changed. It redirects to the index, which has an `ETag`.

@@ -168,7 +168,7 @@ fn waiting_prompts_when_the_editor_closes_its_end() {
     fixture.new_session("s");
     let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "last words" }] });
     let id = fixture.editor.request("session/prompt", prompt);
-    assert_eq!(fixture.received(), Vec::<Value>::new(), "the prompt waits");
+    assert_eq!(fixture.received(), Vec::<Value>::new(), "the prompt was not held back");
     let ended = fixture.editor.finish();
     let left: Vec<_> = ended.log.iter().filter(|line| line.starts_with("agent: not taken: ")).collect();
     assert!(left.len() == 1 && left[0].contains("last words") && left[0].contains("SKILL.md"), "{left:?}");
@@ -345,7 +345,7 @@ fn a_fifo_as_event_or_log_file() {
     for flag in ["--events", "--log-file"] {
         let ended = skills.proxy().flag(flag, &fifo).agent("scripted").ended();
         assert_eq!(ended.code(), Some(2), "{:#?}", ended.log);
-        assert!(ended.log[0].ends_with("it is a FIFO without a reader"), "{:#?}", ended.log);
+        assert!(ended.log[0].ends_with("the file is a FIFO without a reader"), "{:#?}", ended.log);
     }
 }
 

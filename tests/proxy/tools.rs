@@ -132,7 +132,10 @@ fn over_acp() {
         fixture::outcome(&answer["result"])
     });
     let refused = ask(&mut fixture, "no/such/method", json!({}));
-    assert!(refused["error"]["code"].is_i64(), "an error inside is a result outside: {refused}");
+    assert!(
+        refused["error"]["code"].is_i64(),
+        "an MCP error must be in a successful ACP response: {refused}"
+    );
     // The editor did not receive any of these messages.
     fixture.finish();
 }
@@ -281,7 +284,7 @@ fn paths_outside_of_a_skill_are_refused() {
     {
         let arguments = json!({ "skill": "review", "path": "references/inside.md" });
         let (text, failed) = fixture.call(&connection, "read_skill_file", arguments);
-        assert!(!failed && text.contains("- [ ] names"), "a link that stays inside: {text}");
+        assert!(!failed && text.contains("- [ ] names"), "a link within the skill must work: {text}");
     }
     fixture.finish();
 }

@@ -140,7 +140,7 @@ fn changed_skills_need_trust_again() {
         if said.contains("- `deploy` (it has changed since you trusted it): ") {
             break;
         }
-        assert!(said.contains("changed while it was read") && Instant::now() < deadline, "{said}");
+        assert!(said.contains("changed while we were reading it") && Instant::now() < deadline, "{said}");
     }
     // The trusted version is trusted again.
     project.write("Deploys. ZQ-description", "# ZQ-body");

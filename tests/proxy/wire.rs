@@ -109,7 +109,7 @@ fn unusual_messages_pass_unchanged() {
     for proxy in [Proxy::new(), skills.proxy()] {
         let transcript = relay(proxy, &sent, &all, ODD.len());
         assert_eq!(shown(&transcript.agent_received), shown(&sent));
-        assert!(transcript.agent_received == sent, "other bytes");
+        assert!(transcript.agent_received == sent, "the bytes differ");
         assert_read(&transcript.editor_received, &all);
     }
 }
@@ -229,7 +229,7 @@ fn huge_lines() {
     for front in [update, other] {
         let line = line(front);
         let transcript = relay(skills.proxy(), &line, &line, 1);
-        assert!(transcript.agent_received == line && transcript.editor_received == line, "other bytes");
+        assert!(transcript.agent_received == line && transcript.editor_received == line, "the bytes differ");
     }
 }
 
@@ -309,7 +309,7 @@ fn ids_of_any_type() {
         let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"sessionId":"{session}"}}}}"#);
         fixture.agent_writes(&[&line]);
         fixture.editor.wait_for(id, |message| message["result"]["sessionId"] == session);
-        assert_eq!(fixture.prompt(&session, "hello").len(), 2, "the answer to {id} was understood");
+        assert_eq!(fixture.prompt(&session, "hello").len(), 2, "the answer to {id} was not understood");
     }
     fixture.finish();
 }

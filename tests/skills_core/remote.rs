@@ -271,10 +271,10 @@ async fn redirects_are_followed_and_checked() {
     let toolbox = site.toolbox();
     assert!(activate(&toolbox).await.to_text().contains("# Forms"));
     let text = read(&toolbox, "references/forms.md").await;
-    assert!(text.contains("it redirects to file:///etc/passwd, which is not allowed"), "{text}");
+    assert!(text.contains("the server redirects to file:///etc/passwd, which is not allowed"), "{text}");
     site.set(INDEX, Reply::Moved("http://example.com/".to_owned()));
     let error = site.index().unwrap_err().to_string();
-    assert!(error.contains("it redirects to http://example.com/, which is not allowed"), "{error}");
+    assert!(error.contains("the server redirects to http://example.com/, which is not allowed"), "{error}");
 }
 
 /// Returns a toolbox with the same skill, but with a short timeout.

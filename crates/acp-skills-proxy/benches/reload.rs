@@ -21,7 +21,7 @@ use acp_skills::{
 use anyhow::ensure;
 
 fn main() -> anyhow::Result<()> {
-    // `cargo test` runs benches too, without `--bench`.
+    // Note that `cargo test` also runs benches, but without `--bench`.
     let smoke = env::args().any(|word| word == "--smoke") || !env::args().any(|word| word == "--bench");
     let (counts, rounds): (&[usize], usize) = if smoke { (&[10], 1) } else { (&[10, 1_000, 10_000], 21) };
     println!("| skills | reload | until notified | full reload |");
@@ -44,7 +44,7 @@ fn measure(dir: &Path, count: usize, rounds: usize) -> anyhow::Result<()> {
     ensure!(library.at(None).len() == count, "not all skills were found");
     let (sender, reloads) = channel();
     Arc::clone(&library).watch(Box::new(move |reloaded| {
-        // Sending fails for changes after the end of the measurement.
+        // This fails for changes after the end of the measurement, but we don't need these.
         let _ = sender.send(reloaded);
     }));
 

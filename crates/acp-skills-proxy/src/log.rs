@@ -33,7 +33,7 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
         LevelFilter::DEBUG => LevelFilter::WARN,
         _ => LevelFilter::ERROR,
     });
-    // The MCP library logs an error if a session ends before its last answer was fetched.
+    // The MCP library logs an error when a session ends before its last answer was fetched, but that's not a problem.
     let rmcp = if level < LevelFilter::DEBUG { LevelFilter::OFF } else { dependencies };
     let ours = Targets::new()
         .with_default(dependencies)
@@ -70,7 +70,7 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
 
 /// Logs a failed start to the log file, if there is one. It was already written to stderr, which editors discard.
 pub(crate) fn failure(config: &Config, message: &str, hint: Option<&str>) {
-    // The log is usually running already. If it cannot be started, that error was reported already.
+    // The log should already be running here. If it could not be started, we have already reported that error.
     if config.log_file.is_some() && start(config).is_ok() {
         let hint = hint.map_or_else(String::new, |hint| format!("\nhint: {hint}"));
         tracing::error!("{message}{hint}");
@@ -91,7 +91,7 @@ impl<W: Write> Write for LogFile<W> {
         if !mem::replace(&mut self.has_failed, true) {
             let path = shown_path(&self.path);
             let warning = format!(" WARN cannot write the log to {path}: {error}; logging to stderr instead");
-            // Write it at once, since each write is a message of its own.
+            // We should only write once, since each write is a separate message.
             stderr.write_all(warning.as_bytes())?;
         }
         stderr.write(message)

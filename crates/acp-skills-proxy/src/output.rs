@@ -86,7 +86,7 @@ pub(crate) fn complain_as(error: &StyledStr) {
     let is_colored = io::stderr().is_terminal() && wants_colors();
     let text = if is_colored { error.ansi().to_string() } else { error.to_string() };
     let text = colored(text.trim_end()) + "\n";
-    // There is no other place to report a failure to write to stderr.
+    // If we can't write to stderr, there is no other place to report this.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
@@ -99,14 +99,14 @@ pub(crate) fn advise(hint: &str) {
 pub(crate) fn ask(question: &str) -> bool {
     let _ = io::stderr().write_all(format!("{} [y/N] ", shown_lines(question)).as_bytes());
     let mut answer = String::new();
-    // A failed read leaves the answer empty, which counts as no.
+    // If this fails, the answer is empty, which we treat as no.
     let _ = io::stdin().read_line(&mut answer);
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 fn print_line(line: &str) {
     let line = shown_lines(line) + "\n";
-    // There is no other place to report a failure to write to stderr.
+    // If we can't write to stderr, there is no other place to report this.
     let _ = io::stderr().write_all(line.as_bytes());
 }
 

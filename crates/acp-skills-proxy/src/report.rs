@@ -164,7 +164,7 @@ impl Summary {
             | EventKind::ToolCalled { .. }
             | EventKind::ScriptRun { .. }
             | EventKind::Search { .. }
-            // Kinds of events from newer versions of the library.
+            // Newer versions of the library may have other kinds of events.
             | _ => {}
         }
     }

@@ -9,7 +9,7 @@
 
 #[cfg(unix)]
 mod hangup;
-// Also compiled on other systems, to run its tests there.
+// We also compile this on other systems to run the tests there.
 #[cfg(any(test, windows))]
 mod read_ahead;
 #[cfg_attr(unix, path = "stdio/unix.rs")]

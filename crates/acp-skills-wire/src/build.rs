@@ -1,4 +1,4 @@
-//! Builds our own lines: responses, errors, requests and notifications. Each one ends with a line break.
+//! Builds the lines that we send ourselves: responses, errors, requests and notifications. Each line ends with a line break.
 
 use serde_json::{Value, json};
 

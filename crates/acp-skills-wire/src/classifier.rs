@@ -2,8 +2,8 @@
 //!
 //! Nearly all lines are streaming updates. Of the first one, we read only the front, up to the kind of the update: about a
 //! hundred bytes, regardless of the length of the line. An agent writes all of its updates in the same way, so the following
-//! lines are only compared with the first one. The caller says which kinds of update it wants to read; all other kinds are
-//! streaming updates.
+//! lines are only compared with the first one. The caller chooses the kinds of update to read; all other kinds are streaming
+//! updates.
 
 #[cfg(test)]
 mod tests;
@@ -168,7 +168,7 @@ impl Classifier {
             self.known = to;
             return Some(Class::Streaming);
         }
-        // If there is a space before the kind, the line has another shape.
+        // If there is a space before the kind, this line has another shape.
         let is_alike = line[start..].starts_with(&shape.front[..shape.kind]) && line.get(kind) == Some(&b'"');
         is_alike.then(|| {
             self.kind = kind;
@@ -239,8 +239,8 @@ fn offsets(line: &[u8], at: usize) -> Option<Offsets> {
     Some(Offsets { session, kind })
 }
 
-/// Returns the offset of the value of the first member, of the object at `at`, for which `matches` is true. `matches` gets the
-/// raw name and the offset of the value.
+/// Finds the first member of the object at `at` for which `matches` returns true, and returns the offset of its value. `matches`
+/// is called with the raw name and the offset of the value.
 fn find_member(line: &[u8], at: usize, mut matches: impl FnMut(&[u8], usize) -> bool) -> Option<usize> {
     let mut members = json::lazy_members(&line[at..])?;
     loop {

@@ -1,4 +1,4 @@
-//! Edits a line in place: [`Edit`] collects replacements of spans and keeps all other bytes.
+//! Edits a line in place: use [`Edit`] to replace spans of the line and keep all other bytes.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
-//! Reads JSON in place: a [`Node`] is the span of one value in a line, found without building a tree.
+//! Reads JSON in place: a [`Node`] is the span of a value in a line. We don't need to build a tree to find it.
 //!
-//! The relay reads a few members of each message and edits even fewer. All other bytes have to stay as they are. So this reader
+//! The relay reads a few members of each message and edits even fewer. All other bytes must stay unchanged. So this reader
 //! finds spans and skips the rest. It doesn't validate the skipped parts (numbers, literals, escapes), because the receiver of
 //! the line does that. It never recurses, so deep nesting can't overflow the stack.
 
@@ -69,7 +69,7 @@ impl<'a> Node<'a> {
         self.raw() == b"null"
     }
 
-    /// Returns the value of a boolean, or `None` for other values.
+    /// Returns the value of a boolean, or `None` if this is not a boolean.
     pub fn as_bool(&self) -> Option<bool> {
         match self.raw() {
             b"true" => Some(true),
@@ -78,12 +78,12 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Decodes a string. Returns `None` for other values, and for a string that is not valid Unicode.
+    /// Decodes a string. Returns `None` if this is not a string, or not valid Unicode.
     pub fn as_str(&self) -> Option<Cow<'a, str>> {
         text::exact(self.raw())
     }
 
-    /// Decodes a string and replaces invalid characters by U+FFFD. Returns `None` for other values.
+    /// Decodes a string, using U+FFFD for invalid characters. Returns `None` if this is not a string.
     pub fn as_text(&self) -> Option<Cow<'a, str>> {
         text::lossy(self.raw())
     }
@@ -98,7 +98,7 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// Iterates over the members of an object in order. Other values have none.
+    /// Iterates over the members of an object in order. For any other value, the iterator is empty.
     pub fn members(&self) -> Members<'a> {
         Members {
             line: self.line,
@@ -107,7 +107,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Iterates over the elements of an array in order. Other values have none.
+    /// Iterates over the elements of an array in order. For any other value, the iterator is empty.
     pub fn elements(&self) -> Elements<'a> {
         Elements {
             line: self.line,

@@ -1,4 +1,4 @@
-//! Reads and edits a line of JSON-RPC in place, so that a proxy can forward all other bytes as they are.
+//! Reads and edits a line of JSON-RPC in place, so that a proxy can forward the rest of the line unchanged.
 //!
 //! ACP over stdio is newline-delimited JSON-RPC 2.0
 //! ([transports](https://agentclientprotocol.com/protocol/v1/transports)). A typed parse would lose the

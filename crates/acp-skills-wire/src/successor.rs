@@ -72,7 +72,7 @@ pub enum Sorted {
 pub struct Switch {
     /// The spelling; `None` until the first message.
     spelling: Option<Spelling>,
-    /// Open requests of the successor, and our own requests to the client. The client answers both.
+    /// Pending requests to the client, from the successor or from us. The client answers both.
     asked: HashSet<Id>,
 }
 
@@ -111,7 +111,8 @@ impl Switch {
         }
     }
 
-    /// Notes a line to the client. If it is one of our own requests, the response comes from the client, too.
+    /// Records a line that we send to the client. If this is one of our own requests, the response will come from the client,
+    /// too.
     pub fn to_client(&mut self, line: &[u8]) {
         if build::is_own_request(line) {
             self.asked.extend(Message::parse(line).and_then(|message| message.id()));
@@ -130,7 +131,7 @@ impl Switch {
             return line.to_vec();
         }
         match message.method {
-            // A cancellation belongs to the connection, not to the chain, so it is not wrapped.
+            // A cancellation belongs to the connection, not to the chain, so we don't wrap it.
             Some(method) if !method.is_str(CANCEL) => {
                 envelope(&message, spelling.successor(), method, message.params)
             }
@@ -153,8 +154,8 @@ impl Switch {
             let text = "the envelope of a message from or to a successor needs a `method`";
             return refuse(INVALID_PARAMS, text.to_owned());
         };
-        // Without the envelope, the conductor would take the message for one of ours, and send a message for the client back to
-        // the agent.
+        // Without the envelope, the conductor would treat this as our own message, and send a message for the client back to the
+        // agent.
         let is_chains = |name: &&str| method.is_str(name);
         if let Some(name) = self
             .spelling
@@ -263,10 +264,12 @@ mod tests {
         use Origin::{Client, Successor};
         let mut switch = begun();
         for (line, origin, expected) in [
-            // A message from the client is unchanged.
+            // A message from the client should be unchanged.
             (r#"{"id":1,"method":"session/new","params":{"x":1e3}}"#, Some(Client), None),
             (r#"{"method":"session/cancel","params":{}}"#, Some(Client), None),
-            // A message from the successor is the inner one, with the id of the envelope and its own `_meta`, byte for byte.
+            // For a message from the successor, we should get the inner message with the id of the envelope and its own `_meta`,
+            // byte
+            // for byte.
             (
                 r#"{"jsonrpc":"2.0","id":"é","method":"proxy/successor","params":{"_meta":{"outer":1},"params":{"_meta":{"b":1,"a":1.50}},"method":"fs/read"}}"#,
                 Some(Successor),
@@ -277,7 +280,7 @@ mod tests {
                 Some(Successor),
                 Some(r#"{"jsonrpc":"2.0","method":"session/update"}"#),
             ),
-            // The id in a cancellation shows whose request it cancels.
+            // The id in a cancellation should tell us whose request it cancels.
             (r#"{"method":"$/cancel_request","params":{"requestId":"é"}}"#, Some(Successor), None),
             (r#"{"method":"$/cancel_request","params":{"requestId":1}}"#, Some(Client), None),
             (
@@ -287,7 +290,7 @@ mod tests {
             ),
             // This chain uses the other spelling.
             (r#"{"method":"_proxy/successor","params":{"method":"x"}}"#, Some(Client), None),
-            // A response belongs to the side that received the request.
+            // A response should belong to the side that received the request.
             (r#"{"id":7,"result":{}}"#, Some(Successor), None),
             (r#"{"id":"é","result":{}}"#, Some(Client), None),
             (r#"{"id":"é","result":{}}"#, Some(Successor), None),
@@ -298,7 +301,7 @@ mod tests {
                     r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"the envelope of a message from or to a successor needs a `method`"}}"#,
                 ),
             ),
-            // To the client this would be a message for the successor, so it would come back.
+            // For the conductor, this would be a message to the successor, so it would be sent back to us.
             (
                 r#"{"id":4,"method":"proxy/successor","params":{"method":"proxy/successor","params":{"method":"session/prompt"}}}"#,
                 None,
@@ -356,7 +359,7 @@ mod tests {
         let mut switch = begun();
         sorted(&mut switch, r#"{"id":9,"method":"proxy/successor","params":{"method":"mcp/message"}}"#);
         switch.to_successor(br#"{"id":9,"result":{}}"#);
-        // The id may be used again.
+        // The same id may be used again.
         assert_eq!(sorted(&mut switch, r#"{"id":9,"result":{}}"#).0, Some(Origin::Successor));
     }
 

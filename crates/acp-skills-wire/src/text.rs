@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-/// Decodes the JSON string `raw`. Returns `None` for other values, and for a string that is not valid.
+/// Decodes the JSON string `raw`. Returns `None` if this is not a string, or not a valid one.
 pub(crate) fn exact(raw: &[u8]) -> Option<Cow<'_, str>> {
     let inner = inside(raw)?;
     if memchr::memchr(b'\\', inner).is_none() {
@@ -16,7 +16,7 @@ pub(crate) fn exact(raw: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 /// Decodes the JSON string `raw` like [`exact`], but replaces invalid characters by U+FFFD and keeps invalid escapes as they are.
-/// Returns `None` for other values.
+/// Returns `None` if this is not a string.
 pub(crate) fn lossy(raw: &[u8]) -> Option<Cow<'_, str>> {
     exact(raw).or_else(|| Some(Cow::Owned(unescaped(&String::from_utf8_lossy(inside(raw)?)))))
 }

@@ -95,8 +95,8 @@ pub struct Activation {
 /// ```
 ///
 /// # Errors
-/// Returns an error if the body can't be read or fetched and there is no last good text. The variants of [`ActivationError`]
-/// say why.
+/// Returns an error if the body can't be read or fetched and there is no last good text. See the variants of
+/// [`ActivationError`].
 pub fn activate(
     skill: &Skill,
     options: &ActivationOptions,
@@ -120,7 +120,7 @@ pub fn activate(
     sections.extend(skill.properties.usage.as_deref().map(usage));
     match bundled_files(skill) {
         Ok(files) => sections.extend(files),
-        // The directory may have been removed together with the file. In this case, no files are listed.
+        // The directory may have been removed together with the file. In that case, we don't list any files.
         Err(_) if outdated.is_some() => {}
         Err(error) => return Err(error.into()),
     }

@@ -123,7 +123,7 @@ impl Catalog {
             let item = Item::new(skill, options);
             needed += options.format.entry(&item, MIN_DESCRIPTION_CHARS).chars().count() + 1;
             items.push(item);
-            // We can stop here, since the remaining skills will not fit either. This keeps sets with 10,000 skills fast.
+            // We can just stop here, since the remaining skills will not fit either. This keeps sets with 10,000 skills fast.
             if needed > options.budget_chars {
                 break;
             }
@@ -209,7 +209,7 @@ fn location(skill: &Skill, location: &Location) -> Option<String> {
         Location::Absolute => stored.file().to_string_lossy().into_owned(),
         Location::Mount(prefix) => format!("{}/{}", mounted_dir(&stored.dir, prefix), stored.file_name),
     };
-    // Remove control characters, but keep spaces, because they are part of the path.
+    // Remove control characters. We need to keep spaces, because they are part of the path.
     Some(crate::name::sanitize(&path))
 }
 
@@ -298,7 +298,7 @@ pub fn estimate_tokens(text: &str) -> usize {
     quarters.div_ceil(4)
 }
 
-/// How a model accesses the skills of a catalog.
+/// The way in which a model accesses the skills in a catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Guide {

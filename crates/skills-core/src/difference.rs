@@ -123,10 +123,10 @@ mod tests {
             (vec![&a], vec![], vec![], vec!["a"], vec![]),
             (vec![&a, &b, &c], vec![&a, &c], vec![], vec!["b"], vec![]),
             (vec![&a, &c], vec![&a, &b, &c], vec!["b"], vec![], vec![]),
-            // A different order is not a difference, and neither is a copy of a skill.
+            // We should ignore the order of the skills, and treat a copy of a skill as equal.
             (vec![&a, &b, &c], vec![&c, &a, &b], vec![], vec![], vec![]),
             (vec![&a, &b], vec![&a_copy, &b], vec![], vec![], vec![]),
-            // Case is ignored when names are matched, but a different spelling is a change.
+            // We ignore case to match names, but a name that only differs in case is still a change.
             (vec![&a, &b, &c], vec![&a, &b_changed, &c], vec![], vec![], vec!["B"]),
             (vec![&b, &c], vec![&d, &b_changed], vec!["d"], vec!["c"], vec!["B"]),
             (vec![&a, &a], vec![&a], vec![], vec![], vec![]),

@@ -160,7 +160,7 @@ impl Executor {
         let outcome = {
             let feed = async move {
                 if let Some(mut pipe) = stdin {
-                    // A program doesn't have to read its input, so a broken pipe is not a failure.
+                    // Programs don't need to read all of their input, so we don't treat a broken pipe as a failure.
                     let _ = pipe.write_all(&invocation.stdin).await;
                 }
             };

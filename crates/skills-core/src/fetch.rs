@@ -48,7 +48,7 @@ pub enum FetchError {
         url: String,
     },
     /// The server redirected to a URL that is not allowed, or redirected more than 5 times.
-    #[error("cannot fetch {}: it redirects to {}, which is not allowed", shown(url), shown(to))]
+    #[error("cannot fetch {}: the server redirects to {}, which is not allowed", shown(url), shown(to))]
     Redirect {
         /// The requested URL.
         url: String,
@@ -64,7 +64,7 @@ pub enum FetchError {
         status: u16,
     },
     /// The content is larger than [`Limits::max_bytes`].
-    #[error("cannot fetch {}: it is larger than {max_bytes} bytes", shown(url))]
+    #[error("cannot fetch {}: the content is larger than {max_bytes} bytes", shown(url))]
     TooLarge {
         /// The requested URL.
         url: String,
@@ -72,12 +72,12 @@ pub enum FetchError {
         max_bytes: u64,
     },
     /// The content is not UTF-8 text.
-    #[error("cannot fetch {}: it is not UTF-8 text", shown(url))]
+    #[error("cannot fetch {}: the content is not UTF-8 text", shown(url))]
     NotText {
         /// The requested URL.
         url: String,
     },
-    /// The content has another checksum than the expected one.
+    /// The checksum of the content doesn't match the expected one.
     #[error(
         "cannot fetch {}: the checksum does not match: expected SHA-256 {expected}, got {actual}",
         shown(url)
@@ -122,7 +122,7 @@ pub struct Response {
 pub fn get(url: &str, limits: Limits) -> Result<Vec<u8>, FetchError> {
     match get_if_changed(url, None, limits)? {
         Some(answer) => Ok(answer.bytes),
-        // The server answered 304 to a request without a condition.
+        // This should never happen: the server answered 304, but the request had no condition.
         None => Err(FetchError::Status { url: url.to_owned(), status: StatusCode::NOT_MODIFIED.as_u16() }),
     }
 }
@@ -362,7 +362,9 @@ mod tests {
             "/binary" => b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\nconnection: close\r\n\r\n\xff".to_vec(),
             _ => b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec(),
         });
-        for (path, expected) in [("gone", "the server answered 404"), ("binary", "it is not UTF-8 text")] {
+        for (path, expected) in
+            [("gone", "the server answered 404"), ("binary", "the content is not UTF-8 text")]
+        {
             let url = format!("http://{address}/{path}");
             let error = get_text(&url, Limits::default()).unwrap_err().to_string();
             assert_eq!(error, format!("cannot fetch {url}: {expected}"));

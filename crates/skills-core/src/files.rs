@@ -196,7 +196,7 @@ impl SkillFiles {
                 Ok(head) => Ok(Some(head)),
                 Err(source) => Err(FileError::Io { path: path(), source }),
             },
-            // A directory with this name is not a skill's file, so treat it as absent.
+            // There is a directory with this name instead of a file, so we treat the file as missing.
             Ok(Opened::Dir(_)) => Ok(None),
             Ok(Opened::Special) => Err(FileError::NotAFile { path: path() }),
             Err(source) if is_absent(&source) => Ok(None),
@@ -208,7 +208,7 @@ impl SkillFiles {
     /// case. Other systems would not find the file.
     pub(crate) fn other_spelling(&self, name: &OsStr) -> Option<OsString> {
         let swapped = skill_md::swap_case(name)?;
-        // Nearly all file systems distinguish case. Checking one other spelling first is cheaper than a listing.
+        // To avoid listing the directory in most cases, first check if the file also exists under another spelling.
         self.dir.symlink_metadata(swapped).ok()?;
         skill_md::other_spelling(self.dir.entries().ok()?.flatten().map(|entry| entry.file_name()), name)
     }

@@ -103,7 +103,7 @@ impl Kept {
     fn insert(&mut self, path: &Arc<Path>, text: &str, rank: impl FnOnce(u64) -> Rank, max_bytes: usize) {
         self.counter += 1;
         let rank = rank(self.counter);
-        // The old text is outdated even if the new one is not stored.
+        // Remove the old text even if we can't store the new one, since it's outdated now.
         let known = self.remove(path).filter(|known| **known == *text);
         let size = text.len() + ENTRY_BYTES;
         if text.len() > MAX_TEXT_BYTES || size > max_bytes {
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(texts.get(Path::new("a")).as_deref(), Some("three"));
         assert_eq!(texts.lock().bytes, 5 + ENTRY_BYTES);
         assert_eq!(texts.get(Path::new("b")), None);
-        // The previous text is dropped as well, since it is now outdated.
+        // The previous text should be dropped as well, since it's outdated now.
         texts.used(&path("a"), &"x".repeat(MAX_TEXT_BYTES + 1));
         assert_eq!(texts.get(Path::new("a")), None);
         assert_eq!(texts.lock().bytes, 0);
@@ -210,7 +210,7 @@ mod tests {
         texts.used(&path("f"), "0123456789");
         texts.used(&path("g"), "0123456789");
         assert_eq!(kept(&texts, &["a", "b", "c", "d", "f", "g"]), "bfg");
-        // A long text displaces as many others as necessary.
+        // A long text should displace as many others as it needs to.
         texts.used(&path("h"), &"x".repeat(2 * (10 + ENTRY_BYTES) - ENTRY_BYTES));
         assert_eq!(kept(&texts, &["b", "f", "g", "h"]), "gh");
     }

@@ -59,7 +59,7 @@ impl SkillName {
         Self::key_of(&self.0)
     }
 
-    /// Returns the key of a name that a user or a model wrote, for comparison with [`SkillName::key`].
+    /// Returns the key of a name that a user or a model wrote, to compare it with [`SkillName::key`].
     pub fn key_of(text: &str) -> String {
         normalized(text.trim()).to_lowercase()
     }
@@ -151,7 +151,10 @@ impl NameRule {
         let name = normalized(name.trim());
         match self {
             Self::Length => {
-                format!("the name has {} characters; the maximum is {MAX_NAME_CHARS}", name.chars().count())
+                format!(
+                    "the name has {} characters, but the maximum is {MAX_NAME_CHARS}",
+                    name.chars().count()
+                )
             }
             Self::Lowercase => format!("the name `{name}` contains upper-case letters"),
             Self::EdgeHyphen => format!("the name `{name}` starts or ends with a hyphen"),
@@ -169,7 +172,7 @@ impl NameRule {
         }
     }
 
-    /// Returns a hint how to fix `name`.
+    /// Returns a hint about how to fix `name`.
     pub fn help(self, name: &str, directory: Option<&str>) -> String {
         match (self, suggestion(name), directory) {
             (Self::Directory, Some(name), _) => {
@@ -188,7 +191,7 @@ impl NameRule {
 fn suggestion(name: &str) -> Option<String> {
     let words = normalized(name).to_lowercase();
     if words.chars().any(|c| !c.is_ascii() && !is_name_character(c)) {
-        // Dropping such a character, such as a combining mark, would change the word.
+        // If we dropped a character such as a combining mark, this would be another word.
         return None;
     }
     let words: Vec<&str> =

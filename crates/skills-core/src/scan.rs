@@ -79,7 +79,7 @@ pub fn scan_files(files: &SkillFiles, rules: &Rules) -> Report {
         paths.push_str(&entry.path);
         paths.push('\n');
         let detector = match entry.kind {
-            // The scan reaches the target of this link anyway.
+            // We can skip this link, since the scan will reach its target anyway.
             Kind::LinkIn(_) => continue,
             Kind::LinkOut(_) => Detector::LinkOutside,
             Kind::Special => Detector::SpecialFile,
@@ -101,7 +101,7 @@ pub fn scan_files(files: &SkillFiles, rules: &Rules) -> Report {
         findings.add_for_file(
             Detector::NotScanned,
             "",
-            Some(&format!("it has more than {MAX_ENTRIES} files")),
+            Some(&format!("the skill has more than {MAX_ENTRIES} files")),
         );
     }
     findings.into_report()
@@ -139,7 +139,7 @@ fn scan_file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Opt
     let content = kinds::content(path, &head.bytes);
     match content {
         Content::Media => return None,
-        // Continue the scan, because a shell runs the lines after a zero byte.
+        // Don't stop here, because a shell would also run the lines after a zero byte.
         Content::Binary(Detector::BinaryFile, description) => {
             findings.add_for_file(Detector::BinaryFile, path, Some(description));
         }

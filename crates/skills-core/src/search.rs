@@ -30,7 +30,8 @@ const K1: f32 = 1.2 * DESCRIPTION;
 const B: f32 = 0.75;
 /// The score of a name that contains a word with the queried prefix, relative to an exact match.
 const PREFIX: f32 = 0.7;
-/// The same if the queried word is also in the index. In this case, `excel` probably doesn't mean `excellence`.
+/// The relative score for a prefix if the queried word is also in the index. In this case, `excel` probably doesn't mean
+/// `excellence`.
 const PREFIX_OF_KNOWN: f32 = 0.4;
 /// The score of a name that contains the queried word with a typo, relative to an exact match.
 const TYPO: f32 = 0.5;

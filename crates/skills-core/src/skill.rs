@@ -47,7 +47,7 @@ pub struct Skill {
     pub properties: Properties,
     /// The source of the instructions.
     pub source: Source,
-    /// How the skill got into its set, which decides its precedence.
+    /// The way in which the skill was added to its set. It decides the precedence.
     pub scope: Scope,
 }
 
@@ -173,7 +173,7 @@ pub enum Instructions {
     Url(String),
 }
 
-/// How a skill got into a set. The order of the variants is the order of precedence, highest first.
+/// The way in which a skill was added to a set. The order of the variants is the order of precedence, highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -227,7 +227,7 @@ mod tests {
         for (path, windows) in [
             (r"C:\a/b\c.md", r"C:\a\b\c.md"),
             (r"\\?\C:\a/b", r"\\?\C:\a\b"),
-            // A path with one kind of separator is unchanged.
+            // A path with just one kind of separator should be unchanged.
             ("C:/a/b", "C:/a/b"),
             (r"C:\a\b", r"C:\a\b"),
             ("a", "a"),

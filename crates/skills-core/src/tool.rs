@@ -1,4 +1,4 @@
-//! [`SkillTool`]: a tool that a skill or a set brings, its handler, and the names of the built-in tools.
+//! [`SkillTool`]: a tool that a skill or a set provides, its handler, and the names of the built-in tools.
 //!
 //! Tools whose input and output are Rust types are made with [`SkillTool::typed`].
 

@@ -1,4 +1,4 @@
-//! [`Address`]: the syntax in which users write sources of skills.
+//! [`Address`]: the syntax that users write to choose a source of skills.
 //!
 //! | address | source |
 //! |---|---|
@@ -119,7 +119,7 @@ impl Address {
             return Err(fail(format!("an address has 1 to {MAX_BYTES} bytes").into()));
         }
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-            return Err(fail("it contains a space or an invisible character".into()));
+            return Err(fail("the address contains a space or an invisible character".into()));
         }
         let place = match text.split_once(':') {
             Some(("github", rest)) => hosted("github.com", rest).map(Place::Git),
@@ -145,7 +145,7 @@ impl Address {
 /// Suggests a valid form for a text without a known scheme.
 fn meant(text: &str) -> String {
     if text.starts_with(['.', '/', '~', '$']) || text.contains('\\') {
-        return "a directory on this machine needs no source: `--skills DIR`, or `roots` in the file"
+        return "for a directory on this machine, use `--skills DIR`, or set `roots` in the configuration file"
             .to_owned();
     }
     match text.split('/').collect::<Vec<_>>()[..] {
@@ -204,7 +204,7 @@ fn hosted(host: &str, rest: &str) -> Parsed<GitPlace> {
 fn at_host(host: &str, owner: &str, name: &str, reference: Option<&str>, path: &str) -> Parsed<GitPlace> {
     let name = name.strip_suffix(".git").unwrap_or(name);
     if !owner.split('/').all(is_name) || !is_name(name) {
-        return Err("the names of an owner and a repository consist of letters, digits, `-`, `_` and `.`, as in `acme/skills`"
+        return Err("names of owners and repositories can only contain letters, digits, `-`, `_` and `.`, as in `acme/skills`"
             .into());
     }
     Ok(GitPlace {

@@ -1,4 +1,4 @@
-//! The checksum of a skill, which is approved, and compared before the skill is served.
+//! Computes the checksum of a skill. The user approves this checksum, and we compare it before we serve the skill.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
@@ -62,10 +62,13 @@ pub(super) fn files(dir: &Path) -> io::Result<Vec<String>> {
         for entry in fs::read_dir(dir.join(&prefix))? {
             let entry = entry?;
             let wrong = || {
-                io::Error::new(io::ErrorKind::InvalidData, "it contains something other than regular files")
+                io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "the skill contains entries other than regular files and directories",
+                )
             };
             let name = entry.file_name().into_string().map_err(|_| wrong())?;
-            // A name with a line break could imitate two lines of the checksum.
+            // With a line break, a name could look like two lines of the checksum's input.
             if name.contains(char::is_control) {
                 return Err(wrong());
             }

@@ -35,11 +35,11 @@ pub use self::{
 pub fn write(path: &Path, text: &str) -> io::Result<()> {
     let path = match fs::canonicalize(path) {
         Ok(path) => path,
-        // The target may be on a disk that is not mounted at the moment.
+        // Don't replace the link, since its target may just be on a disk that is not mounted.
         Err(error) if fs::symlink_metadata(path).is_ok() => {
             return Err(io::Error::new(
                 error.kind(),
-                format!("it is a symbolic link to a missing file: {error}"),
+                format!("the target of the symbolic link does not exist: {error}"),
             ));
         }
         Err(_) => path.to_owned(),
@@ -64,7 +64,7 @@ mod tests {
         symlink(&file, &link).unwrap();
         let error = write(&link, "x").unwrap_err();
         assert!(
-            error.to_string().contains("missing file") && fs::read_link(&link).unwrap() == file,
+            error.to_string().contains("does not exist") && fs::read_link(&link).unwrap() == file,
             "{error}"
         );
         fs::create_dir(file.parent().unwrap()).unwrap();

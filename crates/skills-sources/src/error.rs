@@ -80,21 +80,23 @@ impl SourceError {
     pub fn hint(&self) -> String {
         match self {
             Self::Git { address, source: source @ GitError::NoReference(_) } => format!(
-                "{}; `acp-skills-proxy update '{}'` shows the current version",
+                "{}; run `acp-skills-proxy update '{}'` to see the current version",
                 source.hint(),
                 shown(address)
             ),
             Self::Git { source, .. } => source.hint().to_owned(),
             Self::Web { source: RemoteError::NoIndex { .. } | RemoteError::Index { .. }, .. } => {
-                "a source is a web site with skills, the address of its index.json, or a git repository"
+                "use the address of a web site with skills, of its index.json, or of a git repository"
                     .to_owned()
             }
-            Self::Web { .. } => "check the network and the address; `/skills reload` tries again".to_owned(),
+            Self::Web { .. } => {
+                "check the network and the address, then use `/skills reload` to try again".to_owned()
+            }
             Self::Changed { address } | Self::NotLocked { address, .. } => {
-                format!("`acp-skills-proxy update '{}'` shows them and asks for approval", shown(address))
+                format!("run `acp-skills-proxy update '{}'` to review and approve them", shown(address))
             }
             Self::Lock(error) => error.hint().to_owned(),
-            Self::NoCache => "set HOME, or XDG_CACHE_HOME to an absolute path".to_owned(),
+            Self::NoCache => "set HOME or XDG_CACHE_HOME to an absolute path".to_owned(),
             Self::System { .. } => "check the free space and the permissions of the disk".to_owned(),
         }
     }

@@ -45,7 +45,7 @@ pub(super) struct Fetched {
 #[non_exhaustive]
 pub enum GitError {
     /// `git` is not in `PATH`.
-    #[error("there is no `git` in PATH")]
+    #[error("cannot find `git` in PATH")]
     NoGit,
     /// The fetch timed out.
     #[error("git timed out after {} s", .0.as_secs())]
@@ -93,10 +93,10 @@ impl GitError {
             Self::NoGit => "install git, or remove the source",
             Self::TooLong(_) => "check the network and try again",
             Self::NoReference(_) => {
-                "check the name on the page of the repository; a name with a `/` is written `git+https://…#NAME:PATH`"
+                "check the name on the repository's page; to use a name with a `/`, write `git+https://…#NAME:PATH`"
             }
-            Self::NoDirectory(_) => "check the directory on the page of the repository",
-            Self::TooMuch(_) => "add the directory of the skills: `github:OWNER/REPO/PATH`",
+            Self::NoDirectory(_) => "check the directory on the repository's page",
+            Self::TooMuch(_) => "add the directory that contains the skills: `github:OWNER/REPO/PATH`",
             Self::Failed { .. } if said("Could not resolve host") || said("unable to access") => {
                 "check the network and the proxy settings (`git config http.proxy`)"
             }
@@ -189,7 +189,7 @@ fn fetch_reference(git: &Git<'_>, reference: Option<&str>) -> Result<String, Git
     let name = reference.unwrap_or("HEAD");
     match git.run(&[&FETCH[..], &["--depth=1", "--", "origin", name]].concat()) {
         Ok(()) => git.line(&["rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}"]),
-        // Servers accept full commit hashes only, so all commits are fetched to find an abbreviated one.
+        // Servers only accept full commit hashes, so we need to fetch all commits to find an abbreviated hash.
         Err(GitError::Failed { said, .. }) if is_commit(name) && is_unknown(&said) => {
             let all = ["--", "origin", "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"];
             git.run(&[&FETCH[..], &all[..]].concat())?;
@@ -211,7 +211,7 @@ fn fetch_commit(git: &Git<'_>, place: &GitPlace, commit: &str) -> Result<String,
         Err(GitError::Failed { .. }) => {}
         Err(error) => return Err(error),
     }
-    // Some servers send a commit only if a reference points to it.
+    // Some servers don't send a commit unless a reference points to it, so try the reference instead.
     let now = fetch_reference(git, place.reference.as_deref())?;
     if now == commit { Ok(now) } else { Err(gone()) }
 }

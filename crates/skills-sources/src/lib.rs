@@ -25,8 +25,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Starting reads the local disk only. If a source is not in the lock file yet, its first version is approved, because the user has
-//! just named the source; skills with a high-risk finding are held back. After that, only an update changes what is served.
+//! To start, we only need to read the local disk. If a source is not in the lock file yet, its first version is approved, because
+//! the user has just added the source, but skills with a high-risk finding are held back. After that, the served skills only change
+//! when the user approves an update.
 //!
 //! | file | responsible for |
 //! |---|---|

@@ -102,7 +102,7 @@ impl Sources {
         let sources = Self(Arc::new(inner));
         if !sources.is_empty() {
             let ahead = sources.clone();
-            // If no thread can be started, the first caller of `get` reads the store.
+            // If we can't start a thread, the first caller of `get` will read the store.
             let _ = thread::Builder::new().name("sources".to_owned()).spawn(move || drop(ahead.state()));
         }
         sources
@@ -154,7 +154,7 @@ impl Sources {
             for number in self.take_missing() {
                 match thread::Builder::new().spawn_scoped(scope, move || self.fetch_one(number)) {
                     Ok(thread) => fetching.push(thread),
-                    // The system has no more threads, so fetch on this one.
+                    // We can't start more threads, so just fetch on this one.
                     Err(_) => failed.extend(self.fetch_one(number)),
                 }
             }
@@ -166,9 +166,9 @@ impl Sources {
     fn fetch_in_background(&self, notify: &Notify) {
         for number in self.take_missing() {
             let address = &self.0.specs[number].address;
-            // This is a warning so that a user who misses skills sees the reason.
+            // Log this as a warning, so that users can see why their skills are missing.
             tracing::warn!(
-                "fetching {address}, which is not in the cache yet; its skills will be available after that"
+                "fetching {address}, because it is not in the cache yet; the skills will be available after that"
             );
             let sources = self.clone();
             let notify = Arc::clone(notify);
@@ -281,7 +281,7 @@ impl Sources {
                     .entry(&spec.lock)
                     .or_insert_with(|| LockFile::read_or_last(&spec.lock, store.dir()));
                 let pinned = lock_file.get(spec.address.as_str()).or_else(|| unsaved.get(&number))?;
-                // Mark the version as used before reading it, so that it isn't removed in between.
+                // Mark the version as used before we read it, so that it isn't removed in between.
                 self.hold(&mut in_use, number, pinned);
                 self.load(number, pinned, store)
             });
@@ -289,7 +289,7 @@ impl Sources {
             statuses.push(here.map(Status::Here).or(old).unwrap_or(Status::Absent));
         }
         for error in locks.into_values().filter_map(|(_, error)| error) {
-            tracing::warn!("{error}; the last readable version is used; {}", error.hint());
+            tracing::warn!("{error}; using the last readable version; {}", error.hint());
         }
         let mut state = State { statuses, in_use, unsaved, skills: SkillSet::default() };
         self.assemble(&mut state);
@@ -306,11 +306,11 @@ impl Sources {
                 }
                 Status::Absent => {
                     Diagnostic::warning("source-absent", format!("{} is not in the cache", spec.address))
-                        .help(format!("`acp-skills-proxy update '{}'` fetches it", spec.address))
+                        .help(format!("run `acp-skills-proxy update '{}'` to fetch it", spec.address))
                 }
                 Status::Fetching => Diagnostic::warning(
                     SOURCE_FETCHING,
-                    format!("{} is being fetched; its skills will be available after that", spec.address),
+                    format!("{} is being fetched; the skills will be available after that", spec.address),
                 ),
                 Status::Failed(why) => why.clone(),
             };

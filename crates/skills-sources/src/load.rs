@@ -110,7 +110,7 @@ fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wa
         let files = approved.and_then(|approved| {
             digest::Files::of(&stored.dir).ok().filter(|files| files.digest().to_string() == *approved)
         });
-        // The guard detects later changes when a file is read. Changes since discovery are detected below.
+        // If a file changes later, the guard will detect this when we read it. Here, we check for changes since discovery.
         let guarded = files
             .map(|files| Skill::clone(&entry.skill).guarded(Guard::new(files.digest().to_string(), files)));
         if let Some(skill) = guarded.filter(|skill| is_unchanged(skill).is_ok_and(|unchanged| unchanged)) {
@@ -127,10 +127,10 @@ fn not_approved(address: &Address, name: &skills_core::SkillName, is_known: bool
     let why = if is_known {
         "differs from the approved version"
     } else {
-        "is not approved: a scan found a high risk in it, or it was left out"
+        "is not approved, because a scan found a high risk or the skill was left out"
     };
     Diagnostic::error("not-approved", format!("the skill `{name}` of {address} {why}"))
-        .help(format!("`acp-skills-proxy update '{address}'` shows it and asks for approval"))
+        .help(format!("run `acp-skills-proxy update '{address}'` to review and approve it"))
 }
 
 fn of_site(index: &RemoteIndex, wanted: &Wanted<'_>) -> SkillSet {

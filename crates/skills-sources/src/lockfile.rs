@@ -104,7 +104,7 @@ impl LockError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Broken { what, .. } if what.contains("merge") => {
-                "resolve the merge conflict with one of the two sides, then run `acp-skills-proxy update`"
+                "to resolve the merge conflict, keep one of the two sides, then run `acp-skills-proxy update`"
             }
             Self::Broken { .. } => {
                 "restore the file from version control, or remove it and run `acp-skills-proxy update`"
@@ -123,7 +123,7 @@ impl Default for LockFile {
 }
 
 impl LockFile {
-    /// Reads a lock file. If it doesn't exist, the result is empty.
+    /// Reads a lock file. If the file doesn't exist, the result is empty.
     ///
     /// # Errors
     /// Returns [`LockError::Unreadable`] if the file can't be read, and [`LockError::Broken`] if its content is invalid.
@@ -138,9 +138,9 @@ impl LockFile {
                     what: "the file is too large".to_owned(),
                 });
             }
-            // Opening a FIFO would block.
+            // Don't open anything else, since opening a FIFO would block.
             Ok(metadata) if !metadata.is_file() => {
-                return Err(unreadable(io::Error::other("it is not a regular file")));
+                return Err(unreadable(io::Error::other("not a regular file")));
             }
             Ok(_) => fs::read_to_string(path).map_err(unreadable)?,
         };
@@ -155,7 +155,7 @@ impl LockFile {
         let lock: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if lock.version != VERSION {
             return Err(format!(
-                "the file has version {}, and this program supports version {VERSION}",
+                "the file has version {}, but this program only supports version {VERSION}",
                 lock.version
             )
             .into());
@@ -324,14 +324,14 @@ mod tests {
             LockFile::change(&path, &cache, |lock| lock.set("github:c/c", git('a'))).unwrap_err();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
-        // Reading a FIFO would block until a writer opens it.
+        // We should not open the FIFO, since that would block until a writer opens it, too.
         #[cfg(unix)]
         {
             fs::remove_file(&path).unwrap();
             assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
             let error = LockFile::read(&path).unwrap_err();
             assert!(
-                std::error::Error::source(&error).unwrap().to_string().contains("it is not a regular file"),
+                std::error::Error::source(&error).unwrap().to_string().contains("not a regular file"),
                 "{error}"
             );
         }

@@ -25,9 +25,9 @@ pub(super) fn directories(root: &Path) -> Vec<PathBuf> {
     if let Some(marketplace) = read(root, "marketplace.json") {
         let base = marketplace["metadata"]["pluginRoot"].as_str().and_then(relative).unwrap_or_default();
         for plugin in marketplace["plugins"].as_array().into_iter().flatten() {
-            // A source that is an object refers to another repository, which the user has not chosen.
+            // If the source is an object, it refers to another repository, but the user has only chosen this one.
             let Some(dir) = plugin["source"].as_str().and_then(relative) else { continue };
-            // `pluginRoot` is a prefix of names. Some repositories use it as a prefix of paths, too.
+            // `pluginRoot` should only be a prefix of names, but some repositories also use it for paths.
             for dir in [root.join(&base).join(&dir), root.join(&dir)] {
                 listed(&plugin["skills"], &dir, &mut found);
                 of_plugin(&dir, &mut found);

@@ -1,7 +1,7 @@
 //! Removes unused versions of sources from the cache.
 //!
-//! A version is in use while a process holds the lock of its mark file; the modification time of the mark is the time of its last use.
-//! A version that a lock file refers to is kept however old it is, because its repository may be gone.
+//! A version is in use while a process holds a lock on its mark file. The mark's modification time is the time when the version was
+//! last used. If a lock file refers to a version, it is always kept, because its repository may be gone.
 
 use std::{
     fs::{self, File},
@@ -28,7 +28,7 @@ impl InUse {
         let path = dir.join(MARK);
         let mark = File::options().create(true).truncate(false).write(true).open(&path).ok()?;
         mark.lock_shared().ok()?;
-        // The process that held the lock before may have removed the directory.
+        // Another process may have removed the directory while we were waiting for the lock.
         path.exists().then_some(())?;
         mark.set_modified(SystemTime::now()).ok()?;
         Some(Self { _mark: mark })
@@ -41,7 +41,7 @@ pub(super) fn prune(cache: &Path, unused: Duration) -> Vec<PathBuf> {
     let references = lockfile::references(cache);
     let mut removed = Vec::new();
     for place in entries(&cache.join("git")).into_iter().chain(entries(&cache.join("web"))) {
-        // A process that fetches this source holds the lock.
+        // If we can't take the lock, another process is using it to fetch this source.
         let Some(_lock) = FileLock::try_acquire(&place.join(store::LOCK)) else { continue };
         store::remove_leftovers(&place, unused.min(store::OLD));
         for path in entries(&place) {
@@ -76,7 +76,7 @@ impl<'a> Unused<'a> {
         let mark = path.join(MARK);
         let has_mark = path.is_dir() && mark.exists();
         let dated = if has_mark { &mark } else { path };
-        // If the lock is taken, the version is in use.
+        // If another process holds the lock, the version is in use.
         let mark = if has_mark {
             let mark = File::options().write(true).open(&mark).ok()?;
             mark.try_lock().ok()?;
@@ -99,7 +99,7 @@ impl<'a> Unused<'a> {
             // Windows can't rename a directory that contains an open file.
             drop(mark.take());
         }
-        // The temporary directory is removed when `aside` is dropped, or later as a leftover.
+        // When we drop `aside`, the temporary directory is removed. If that fails, we will remove it later as a leftover.
         let is_gone = fs::rename(path, aside.path().join("old")).is_ok();
         drop(mark);
         is_gone
@@ -171,7 +171,7 @@ mod tests {
             .unwrap()
             .set_modified(SystemTime::now() - old)
             .unwrap();
-        // A leftover of a killed fetch.
+        // This is left over from a fetch that was killed.
         let leftover = cache.join("git/place/.new-x");
         fs::create_dir_all(leftover.join("tree")).unwrap();
         removes(&cache, MONTH, &[&unused, &of_dead]);
@@ -188,14 +188,14 @@ mod tests {
         }
         drop(in_use);
         removes(&cache, MONTH, &[&used]);
-        // A broken lock file still refers to the versions of its last readable content.
+        // While a lock file is broken, we should keep the versions from its last readable content.
         fs::write(&lock, "<<<<<<< HEAD").unwrap();
         removes(&cache, Duration::ZERO, &[&recent]);
         assert!(referred.exists() && !leftover.exists());
         assert!(prune(&dir.path().join("none"), Duration::ZERO).is_empty());
     }
 
-    /// A process starts to use a version while it is being removed. Either order is right, but never both.
+    /// If a process starts to use a version while another one removes it, only one of the two succeeds.
     #[test]
     fn a_version_is_either_used_or_removed() {
         let dir = tempfile::tempdir().unwrap();

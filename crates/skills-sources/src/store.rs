@@ -39,7 +39,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Creates a store below `dir`, which need not exist.
+    /// Creates a store in `dir`, which may not exist yet.
     pub(super) fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
@@ -80,7 +80,7 @@ impl Store {
         let root = tree.join(name(place));
         fs::create_dir_all(&root).and_then(|()| fs::create_dir(&scratch)).map_err(failed)?;
         let fetched = git::fetch(place, commit, &root, &scratch, observer, git::TIMEOUT);
-        // If this fails, a fetch at least a day later removes it as a leftover.
+        // If this fails, a later fetch will remove the directory after at least a day.
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;
         let target = dir.join(&fetched.commit);
@@ -151,7 +151,7 @@ pub(super) fn remove_leftovers(dir: &Path, old: Duration) {
         let is_new = entry.file_name().to_string_lossy().starts_with(NEW);
         let written = entry.metadata().and_then(|metadata| metadata.modified()).ok();
         if is_new && written.and_then(|time| time.elapsed().ok()).is_some_and(|age| age >= old) {
-            // If this fails, the leftover only takes disk space.
+            // If this fails, we just waste some disk space.
             let _ = system::remove_dir_all(&entry.path());
         }
     }

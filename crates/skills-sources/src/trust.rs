@@ -32,7 +32,7 @@ use self::{
     store::{Decisions, TrustStore},
 };
 
-/// The user's decisions about skills of projects. Clones share their state.
+/// The user's decisions to trust skills in projects. Clones share their state.
 #[derive(Clone)]
 pub struct Trust(Arc<Inner>);
 
@@ -59,7 +59,7 @@ impl Trust {
         Self(Arc::new(Inner { store: state.map(|state| TrustStore::new(&state)), unsaved: Mutex::default() }))
     }
 
-    /// Returns the path of the file with the decisions about a project. It need not exist.
+    /// Returns the path of the file with the decisions for a project. The file may not exist.
     pub fn file(&self, project: &Path) -> Option<PathBuf> {
         Some(self.0.store.as_ref()?.file(project))
     }
@@ -77,7 +77,7 @@ impl Trust {
     pub fn sift(&self, project: &Path, found: &SkillSet) -> SkillSet {
         let mut skills = SkillSet::builder();
         let decisions = if found.is_empty() { Decisions::default() } else { self.decisions(project) };
-        // All skills share these bounds, so that a large project can't delay the start of a session.
+        // We use the same bounds for all skills together, so that a large project can't delay the start of a session.
         let mut bounds = Bounds::SKILL;
         for entry in found.entries() {
             let fingerprint = match Fingerprint::of(&entry.skill, &mut bounds) {
@@ -92,11 +92,11 @@ impl Trust {
             let digest = fingerprint.digest().to_owned();
             let place = place(project, &entry.skill);
             let skill = Skill::clone(&entry.skill).guarded(Guard::new(digest.as_str(), fingerprint));
-            // The file may have changed for a moment between discovery and this check.
+            // Check again, since the file may have changed between discovery and the check above.
             if !files::is_unchanged(&skill).is_ok_and(|unchanged| unchanged) {
-                let why = "the skill has changed while it was read";
+                let why = "the skill changed while we were reading it";
                 let changed = Diagnostic::error("cannot-be-approved", why)
-                    .help("run `/skills reload` to read it again");
+                    .help("run `/skills reload` to read the skill again");
                 skills.skip(Skipped::new(file(&entry.skill), vec![changed]));
             } else if decisions.trusts(&place, &digest) {
                 skills.add(skill, entry.diagnostics.clone());
@@ -113,7 +113,7 @@ impl Trust {
         skills.build()
     }
 
-    /// Saves the user's decision about skills of a project. The decision applies to the versions in `skills`, which were shown to the
+    /// Saves the user's decision for skills in a project. The decision applies to the versions in `skills`, which were shown to the
     /// user; a skill that has changed since is in [`Decided::failed`].
     pub fn decide(&self, project: &Path, skills: &[Unapproved], trusted: bool) -> Decided {
         let mut decided = Decided::default();
@@ -123,7 +123,7 @@ impl Trust {
             let name = waiting.skill.name.clone();
             let place = place(project, &waiting.skill);
             if !trusted && known.trusts(&place, &waiting.digest) {
-                // The skill was approved in another way since the question was asked.
+                // The skill has already been approved since we asked the user.
                 continue;
             }
             match Fingerprint::of(&waiting.skill, &mut { Bounds::SKILL }) {
@@ -131,7 +131,9 @@ impl Trust {
                     decisions.set(place, waiting.digest.clone(), trusted);
                     decided.done.push(name);
                 }
-                Ok(_) => decided.failed.push((name, "it has just changed; review it again".to_owned())),
+                Ok(_) => {
+                    decided.failed.push((name, "the skill has just changed; review it again".to_owned()))
+                }
                 Err(error) => decided.failed.push((name, error.to_string())),
             }
         }
@@ -140,7 +142,7 @@ impl Trust {
         }
         decided.unsaved = match &self.0.store {
             Some(store) => store.save(project, &decisions).err().map(|error| error.to_string()),
-            None => Some("there is no state directory on this system; set one with `--state DIR`".to_owned()),
+            None => Some("this system has no state directory; use `--state DIR` to set one".to_owned()),
         };
         if decided.unsaved.is_some() {
             self.0.unsaved.lock().entry(project.to_owned()).or_default().add(&decisions);

@@ -148,7 +148,7 @@ impl Updater {
             (Place::Git(place), _) => {
                 let fetched = self.store.fetch_git(place, None, self.options.observer.clone());
                 let mut fetched = fetched.map_err(|error| SourceError::git(address, error))?;
-                // If the stored files were changed on disk, fetch them again.
+                // If the stored files were changed on disk, we need to fetch them again.
                 if let Some(Pinned::Git(approved)) = approved
                     && approved.commit == fetched.commit
                     && load::pin(
@@ -195,7 +195,7 @@ impl Updater {
             (Place::Web(url), Pinned::Web(pinned)) => self.of_index(url, &pinned.index),
             _ => None,
         }?;
-        // Stored files count only if they match the approved checksums. Not all skills need to be approved.
+        // We can only use stored files that match the approved checksums. Some of the skills may not be approved.
         match (&offer.pinned, pinned) {
             (Pinned::Git(here), Pinned::Git(approved)) if here.has_all_of(approved) => {
                 let mut offer = Offer { pinned: pinned.clone(), ..offer };
@@ -285,7 +285,7 @@ fn listed(skill: &Skill) -> Option<OfferedSkill> {
     Some(OfferedSkill { path: name.clone(), name, description, sha256, files: files.collect(), dir: None })
 }
 
-/// Returns the URL, the files and the checksums of a remote skill as text, for comparison.
+/// Returns the URL, the files and the checksums of a remote skill as text, to compare them.
 fn entry(remote: &Remote) -> String {
     let digest =
         |digest: Option<Sha256>| digest.map_or_else(|| "unknown".to_owned(), |digest| digest.to_string());
@@ -317,7 +317,7 @@ fn notes(found: &SkillSet, root: &Path) -> Vec<String> {
     let shadowed = found
         .shadowed()
         .iter()
-        .map(|skill| format!("there is more than one skill `{}`; the first one is used", skill.name));
+        .map(|skill| format!("found more than one skill `{}`; using the first one", skill.name));
     skipped.chain(shadowed).collect()
 }
 

@@ -42,7 +42,7 @@ fn unknown_names() {
     );
     machine.check(&["setup", "jetbrains"], expect![[r#"
         error: no agent was given
-        hint: try `acp-skills-proxy setup jetbrains --agent claude`; `acp-skills-proxy setup --agents` lists the known agents, and the command of any other agent goes after `--`
+        hint: try `acp-skills-proxy setup jetbrains --agent claude`; use `acp-skills-proxy setup --agents` to list the known agents, or put the command of any other agent after `--`
         exit 2
     "#]]);
     machine.check(&["setup", "jetbrains", "--agent", "goose"], expect![[r#"
@@ -110,7 +110,7 @@ fn programs_outside_of_an_editors_path() {
         +    }
         +  }
         +}
-        note: `npx` may not be in the PATH of an editor: it is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm), so setup writes its full path; run setup again after an update, because that changes the path
+        note: `npx` may not be in the PATH of an editor: the program is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm), so setup writes the full path; run setup again after an update, because this will change the path
         exit 0
     "#]].assert_eq(&printed(&[node]));
     // A script, and its interpreter in another directory.
@@ -127,8 +127,8 @@ fn programs_outside_of_an_editors_path() {
         +    }
         +  }
         +}
-        note: `npx` needs `node`, which may not be in the PATH of an editor: it is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm), so setup writes its full path; run setup again after an update, because that changes the path
-        note: `npx` may not be in the PATH of an editor: it is in …/bin, so setup writes its full path
+        note: `npx` needs `node`, which may not be in the PATH of an editor: the program is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm), so setup writes the full path; run setup again after an update, because this will change the path
+        note: `npx` may not be in the PATH of an editor: the program is in …/bin, so setup writes the full path
         exit 0
     "#]].assert_eq(&printed(&["bin", node]));
     expect![[r#"

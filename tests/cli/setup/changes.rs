@@ -38,14 +38,14 @@ fn a_change_of_zed_and_its_undo() {
          }
         Written. Choose the agent from the + menu of the agent panel.
         The previous settings are in ~/.local/state/acp-skills-proxy/setup/0001/before.json. To revert the change: acp-skills-proxy setup zed --undo
-        note: `npx` may not be in the PATH of an editor: it is in …/bin, so setup writes its full path
+        note: `npx` may not be in the PATH of an editor: the program is in …/bin, so setup writes the full path
         exit 0
     "#]]);
     let settings = machine.read(ZED_FILE);
     machine.check(
         &["setup", "zed", "--agent", "claude", "--yes"],
         expect![[r#"
-        Nothing to change in ~/.config/zed/settings.json: Claude with skills goes through the proxy already.
+        Nothing to change in ~/.config/zed/settings.json: Claude with skills uses the proxy already.
         exit 0
     "#]],
     );
@@ -123,7 +123,7 @@ fn an_overview_of_the_machine() {
 
         None of the known agents is in your PATH.
         N agents are known by name: acp-skills-proxy setup --agents
-        Agents that are packages of npm and PyPI are started with npx and uvx (not installed).
+        Agents from npm and PyPI are started with npx and uvx (not installed).
 
         You have 1 skill in ~/.agents/skills. To list them: acp-skills-proxy list --discover user
 
@@ -167,7 +167,7 @@ fn all_agents_of_the_settings() {
     machine.write(ZED_FILE, "{ \"agent_servers\": { \"claude-acp\": { \"type\": \"registry\" } } }");
     machine.check(&["setup", "zed"], expect![[r#"
         error: no agent was given
-        hint: try `acp-skills-proxy setup zed --agent claude-acp`; `acp-skills-proxy setup --agents` lists the known agents, and the command of any other agent goes after `--`
+        hint: try `acp-skills-proxy setup zed --agent claude-acp`; use `acp-skills-proxy setup --agents` to list the known agents, or put the command of any other agent after `--`
         exit 2
     "#]]);
 }
@@ -180,7 +180,7 @@ fn without_a_terminal_nothing_is_written() {
     assert!(printed.contains("+    \"Claude with skills\": {"), "{printed}");
     assert!(
         printed.ends_with(
-            "error: nothing was written: setup cannot ask, because stdin is not a terminal\n\
+            "error: cannot ask for confirmation, because stdin is not a terminal; nothing was written\n\
              hint: use `--yes` to write without asking, or `--print` to see the change\nexit 2\n"
         ),
         "{printed}"
@@ -315,7 +315,7 @@ fn undo_keeps_later_edits() {
     machine
         .write(ZED_FILE, r#"{"agent_servers": {"a": {"command": "acp-skills-proxy", "args": ["--", "x"]}}}"#);
     machine.check(&["setup", "zed", "--undo"], expect![[r#"
-        Nothing to revert in ~/.config/zed/settings.json. a goes through the proxy, but `setup` has no record of that change.
+        Nothing to revert in ~/.config/zed/settings.json. a uses the proxy, but `setup` has no record of that change.
         exit 0
     "#]]);
 }

@@ -47,7 +47,7 @@ fn texts_to_paste() {
 
             (setq agent-shell-google-gemini-acp-command
                   '("PROGRAM" "--discover" "user" "--" "…/bin/npx" "-y" "@google/gemini-cli" "--acp"))
-            note: `npx` may not be in the PATH of an editor: it is in …/bin, so setup writes its full path
+            note: `npx` may not be in the PATH of an editor: the program is in …/bin, so setup writes the full path
             exit 0
         "#]],
     );
@@ -81,7 +81,7 @@ fn texts_to_paste() {
     "#]]);
     machine.check(&["setup", "emacs"], expect![[r#"
         error: no agent was given
-        hint: try `acp-skills-proxy setup emacs --agent claude`; `acp-skills-proxy setup --agents` lists the known agents, and the command of any other agent goes after `--`
+        hint: try `acp-skills-proxy setup emacs --agent claude`; use `acp-skills-proxy setup --agents` to list the known agents, or put the command of any other agent after `--`
         exit 2
     "#]]);
 }

@@ -22,7 +22,7 @@ fn invalid_settings_are_not_changed() {
             "{\n  \"theme\": \"One\"\n  \"vim_mode\": true\n}\n",
             expect![[r#"
                 error: …/home/.config/zed/settings.json:2:17: invalid JSON: expected comma
-                hint: nothing was changed; fix the error in the editor, then run this again
+                hint: nothing was changed; fix the error in the editor, then run this command again
                 exit 2
             "#]],
         ),
@@ -30,7 +30,7 @@ fn invalid_settings_are_not_changed() {
             "{ \"agent_servers\": [] }",
             expect![[r#"
                 error: …/home/.config/zed/settings.json:1:20: `agent_servers` must be an object `{ … }`
-                hint: nothing was changed; fix the error in the editor, then run this again
+                hint: nothing was changed; fix the error in the editor, then run this command again
                 exit 2
             "#]],
         ),
@@ -38,7 +38,7 @@ fn invalid_settings_are_not_changed() {
             "{\n\"agent_servers\": {},\n\"agent_servers\": {}\n}",
             expect![[r#"
                 error: …/home/.config/zed/settings.json:3:1: duplicate key `agent_servers`; the first one is in line 2
-                hint: nothing was changed; fix the error in the editor, then run this again
+                hint: nothing was changed; fix the error in the editor, then run this command again
                 exit 2
             "#]],
         ),
@@ -46,7 +46,7 @@ fn invalid_settings_are_not_changed() {
             "[]",
             expect![[r#"
                 error: …/home/.config/zed/settings.json:1:1: expected an object `{ … }`
-                hint: nothing was changed; fix the error in the editor, then run this again
+                hint: nothing was changed; fix the error in the editor, then run this command again
                 exit 2
             "#]],
         ),
@@ -54,7 +54,7 @@ fn invalid_settings_are_not_changed() {
             "{ \"agent_servers\": { \"claude\": { \"command\": {\"path\": \"x\"} } } }",
             expect![[r#"
                 error: …/home/.config/zed/settings.json:1:45: `command` of the agent `claude` must be a string
-                hint: nothing was changed; fix the error in the editor, then run this again
+                hint: nothing was changed; fix the error in the editor, then run this command again
                 exit 2
             "#]],
         ),
@@ -62,7 +62,7 @@ fn invalid_settings_are_not_changed() {
             "{ \"agent_servers\": { \"Claude with skills\": { \"command\": \"x\" } } }",
             expect![[r#"
                 error: the settings already have an agent `Claude with skills`, in line 1
-                hint: `--agent 'Claude with skills'` puts the proxy in front of that agent; `--name` chooses another name for the new one
+                hint: use `--agent 'Claude with skills'` to put the proxy in front of that agent, or `--name` to choose another name for the new one
                 exit 2
             "#]],
         ),

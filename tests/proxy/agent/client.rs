@@ -80,7 +80,7 @@ pub(super) async fn connect(entry: &Value, revision: &str) -> Result<Client, Str
         Some("http") => {
             let mut http = StreamableHttpClientTransportConfig::with_uri(text(&entry["url"]));
             for (name, value) in pairs("headers") {
-                assert_eq!(name, "Authorization", "another header than ours");
+                assert_eq!(name, "Authorization", "unexpected header");
                 http = http.auth_header(value.strip_prefix("Bearer ").expect("a Bearer token"));
             }
             let transport = StreamableHttpClientTransport::from_config(http);

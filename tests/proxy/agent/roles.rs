@@ -99,7 +99,7 @@ pub(super) fn silent() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Runs `part`. On Windows there are no signals to ignore.
+/// Runs `role`. On Windows there are no signals to ignore.
 #[cfg(windows)]
 pub(super) fn ignoring_signals(role: impl FnOnce()) {
     role();

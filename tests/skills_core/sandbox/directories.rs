@@ -39,9 +39,9 @@ pub(crate) fn directories_that_would_defeat_the_sandbox_are_rejected() {
     }
     let above_home = fixture.path("");
     let message = rejection(&fixture, &above_home);
-    assert!(message.contains("it contains your home directory"), "{message}");
+    assert!(message.contains("the directory contains your home directory"), "{message}");
     let message = rejection(&fixture, fixture.skill().parent().unwrap());
-    assert!(message.contains("it contains the skill `kit` directly"), "{message}");
+    assert!(message.contains("the directory contains the skill `kit` directly"), "{message}");
     assert!(!Path::new("/tmp/attack").exists());
 }
 
@@ -96,10 +96,10 @@ pub(crate) fn second_mounts_of_forbidden_directories_are_rejected() {
     all.extend(others.iter().zip(1..).map(|(source, number)| mount(source, number).unwrap()));
     for mounted in &all {
         let message = rejection(&fixture, &mounted.0);
-        assert!(message.contains("it is another mount of"), "{message}");
+        assert!(message.contains("the directory is another mount of"), "{message}");
     }
     let above_home = Sandbox::bwrap(false).unwrap().check_directory(&all[3].0).unwrap_err();
-    assert!(above_home.to_string().contains("it is another mount of"), "{above_home}");
+    assert!(above_home.to_string().contains("the directory is another mount of"), "{above_home}");
     assert_eq!(snapshot(fixture.skill()), before);
     // A second mount of any other directory is allowed.
     let beside = fixture.path("home/beside");

@@ -30,7 +30,7 @@ pub(crate) fn run() -> io::Result<()> {
                 let own = params["sessionId"].as_str().unwrap_or_default();
                 match text.split(' ').collect::<Vec<_>>()[..] {
                     ["flood", count, size] => flood(&mut stdout, &[own], number(count), number(size))?,
-                    // The updates rotate through all sessions.
+                    // We send the updates to all sessions in turn.
                     ["storm", count, size] => {
                         let names: Vec<_> = (1..sessions).map(|session| format!("s{session}")).collect();
                         let mut names: Vec<_> = names.iter().map(String::as_str).collect();

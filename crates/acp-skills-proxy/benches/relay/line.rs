@@ -86,7 +86,7 @@ impl Line {
     pub(crate) fn flood(&mut self, session: &str, count: usize, size: usize) -> anyhow::Result<f64> {
         let started = Instant::now();
         let seen = self.prompt(session, &format!("flood {count} {size}"))?;
-        // The proxy may add its own updates of slash commands.
+        // The proxy may send its own updates for slash commands, too.
         ensure!(seen >= count, "received {seen} of {count} updates");
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let rate = count as f64 / started.elapsed().as_secs_f64();
@@ -106,7 +106,7 @@ impl Line {
         let id = self.next;
         writeln!(self.stdin, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)?;
         let mut others = 0;
-        // The agent sends the answer last. So it is enough to count line ends, and to search the last lines of each buffer.
+        // The agent sends the answer last, so we just need to count line ends and search the last lines of each buffer.
         let answers = [format!(r#""id":{id},"#), format!(r#""id":{id}}}"#)];
         loop {
             let buffer = self.stdout.fill_buf()?;

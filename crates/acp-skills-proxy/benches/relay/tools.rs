@@ -31,7 +31,7 @@ pub(crate) fn measure(peer: &Peer, plan: &Plan) -> anyhow::Result<Calls> {
     let session = line.session()?;
     let request = Request::new(&session["_meta"]["servers"][0])?;
     let mut connection = request.connect()?;
-    // The first call is not measured, because it initializes the server.
+    // Don't measure the first call, since it initializes the server.
     request.call(&mut connection)?;
     let mut times = Vec::new();
     for _ in 0..plan.calls.0 {

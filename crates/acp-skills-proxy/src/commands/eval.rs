@@ -95,7 +95,7 @@ async fn run_all(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Resu
     let mut signals = agent::signals()?;
     let interrupted = std::cell::Cell::new(false);
     let stop = async {
-        // Agents run in their own process groups, so Ctrl-C in a terminal only signals us.
+        // Agents run in their own process groups, so Ctrl-C only sends the signal to us.
         let _: Option<Signal> = signals.recv().await;
         interrupted.set(true);
     };
@@ -111,7 +111,8 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
     let scripts = ScriptArgs { allow_scripts, ..ScriptArgs::default() };
     let session = SessionArgs { catalog, server, scripts, ..SessionArgs::default() };
     let mut config = ProxyArgs { session, log, ..ProxyArgs::default() }.config()?;
-    // Errors of runs are part of their outcomes, and libraries log errors if an agent is stopped during a request.
+    // We don't need these logs: errors are already part of a run's outcome, and libraries also log an error if we stop an agent
+    // during a request.
     config.log.get_or_insert(LogLevel::Off);
     log::start(&config)?;
     let settings = Settings::resolve(config)?;
@@ -202,8 +203,8 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
 fn usage_error(error: EvaluationError) -> anyhow::Error {
     let hint = match &error {
         EvaluationError::NoCases(_) => Some(
-            "add cases in evals/evals.json or evals/eval_queries.json of the skill; `acp-skills-proxy init NAME` creates a skill \
-             with examples",
+            "add cases to the skill's evals/evals.json or evals/eval_queries.json, or use `acp-skills-proxy init NAME` to create \
+             a skill with examples",
         ),
         EvaluationError::Resume { .. } => Some("leave out --resume to start a new iteration"),
         EvaluationError::Unwritable { .. } => return error.into(),

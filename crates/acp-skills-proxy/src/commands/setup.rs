@@ -159,14 +159,14 @@ impl Place<'_> {
     /// Returns the error for settings that cannot be parsed.
     fn broken(&self, error: &SettingsError) -> UsageError {
         UsageError::new(format!("{}:{error}", shown_path(&self.path)))
-            .hint("nothing was changed; fix the error in the editor, then run this again")
+            .hint("nothing was changed; fix the error in the editor, then run this command again")
     }
 
     fn not_edited(&self, error: &EditError) -> UsageError {
         match error {
             EditError::Settings(error) => self.broken(error),
             other => UsageError::new(format!("{}: {other}", shown_path(&self.path)))
-                .hint("nothing was changed; the manual shows how to edit the settings by hand"),
+                .hint("nothing was changed; see the manual to edit the settings by hand"),
         }
     }
 }
@@ -292,8 +292,8 @@ fn is_wanted(snippet: Snippet, name: &str) -> bool {
 
 fn no_agent(editor: &Editor, example: &str) -> UsageError {
     UsageError::new("no agent was given").hint(format!(
-        "try `acp-skills-proxy setup {} --agent {example}`; `acp-skills-proxy setup --agents` lists the known agents, and the \
-         command of any other agent goes after `--`",
+        "try `acp-skills-proxy setup {} --agent {example}`; use `acp-skills-proxy setup --agents` to list the \
+         known agents, or put the command of any other agent after `--`",
         editor.id
     ))
 }
@@ -322,13 +322,13 @@ fn flags(mut args: SkillArgs) -> anyhow::Result<Flags> {
         args.discover = vec![Discover::User];
     }
     let words = if has_flags { Some(texts(&args.words()?)?) } else { None };
-    // Don't fetch sources here, since they may change and we may be offline.
+    // Don't fetch sources here, since they may change later, and we may be offline now.
     let here = SkillArgs { sources: Vec::new(), ..args.clone() };
     let config = ProxyArgs { session: here.into(), ..ProxyArgs::default() }.config()?;
     let loaded = skills::load(Settings::resolve(config)?.skills)?;
     let notes = match loaded.here.is_empty() && args.sources.is_empty() {
         true if !is_named => vec![
-            "you have no skills yet; put them into ~/.agents/skills, or name a directory with `--skills DIR`"
+            "you have no skills yet; put some into ~/.agents/skills, or use `--skills DIR` to choose a directory"
                 .to_owned(),
         ],
         true => loaded.why_none(),

@@ -99,7 +99,7 @@ impl Rows {
         if self.left > 0.0 {
             return Mark::text("name", self.left - GAP, y, text);
         }
-        // Names that follow the specification fit. A longer one is squeezed instead of cut.
+        // Names always fit if they follow the specification. We squeeze a longer name instead of cutting it.
         let is_squeezed = width_of(text) > WIDTH;
         Mark::Text { class: "above", x: 0.0, y, is_squeezed, text: text.to_owned() }
     }

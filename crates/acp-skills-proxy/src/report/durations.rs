@@ -12,8 +12,8 @@ impl Durations {
         self.0.push(one);
     }
 
-    /// Returns a percentile by the nearest-rank method: the shortest duration that at least `percent` of all durations do not
-    /// exceed. `None` if there are no durations.
+    /// Returns a percentile by the nearest-rank method: the shortest duration that is at least as long as
+    /// `percent` percent of all durations. `None` if there are no durations.
     pub(crate) fn percentile(&self, percent: usize) -> Option<Millis> {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();

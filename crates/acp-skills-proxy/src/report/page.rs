@@ -74,7 +74,7 @@ pub(crate) fn page(summary: &Summary, files: &[String]) -> String {
     let frame = Frame {
         title: "Skill usage".to_owned(),
         command: "report",
-        note: "This page loads nothing and runs nothing.",
+        note: "This page loads no other files and runs no scripts.",
         script: None,
     };
     let charts = [skills(summary), over_time(summary), outcomes(summary), timing(summary)];
@@ -245,7 +245,7 @@ fn over_time(summary: &Summary) -> Option<Section> {
         Number("Searches"),
     ];
     let busy = bars.iter().filter(|bar| bar.parts.iter().any(|&part| part > 0));
-    // Put the latest rows first, since readers look for these.
+    // Put the latest rows first, since users will look for these.
     let mut rows: Vec<_> = busy.map(|bar| row(&bar.label, &bar.parts)).rev().collect();
     let earlier = rows.split_off(rows.len().min(MAX_TIMES));
     let more = (!earlier.is_empty())

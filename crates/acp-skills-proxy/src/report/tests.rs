@@ -66,11 +66,11 @@ fn events_are_summarized() {
         .map(|(name, skill)| (*name, skill.activations, skill.used(), skill.errors))
         .collect();
     assert_eq!(used, [("used", [1, 1, 1], 3, 0), ("other", [0, 0, 0], 1, 0), ("failed", [0, 0, 0], 0, 1)]);
-    // A skill with failed calls only counts as unused.
+    // If all calls of a skill failed, it should count as unused.
     assert_eq!(summary.never_used(), ["failed", "late", "never"]);
     assert_eq!(summary.calls[0].outcomes, [3, 1, 1]);
     assert_eq!((summary.events, summary.sessions.len(), summary.started), (12, 1, 1));
-    // Cancelled calls don't count for durations.
+    // Cancelled calls should not be included in the durations.
     assert_eq!(summary.calls[0].time.shown(100), "4.0 ms");
     assert_eq!(
         summary.failures(),
@@ -124,7 +124,7 @@ fn hostile_text_is_escaped() {
         "<script", "<img", "<link", "<iframe", " style=", " on", "href=", "src=", "url(", "http:", "https:",
         "@import", "\u{1b}", "\u{202e}",
     ] {
-        // Texts may contain ` on`, but no attribute may begin with it.
+        // Texts may contain ` on`, but attributes should not begin with it.
         let found = match forbidden {
             " on" => page.split('<').any(|tag| tag.split('>').next().unwrap_or_default().contains(" on")),
             _ => page.contains(forbidden),

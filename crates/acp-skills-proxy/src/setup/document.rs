@@ -232,7 +232,7 @@ impl Document {
         // Here the editor splits `command` into words itself, by rules that we don't know.
         if format.has_argv && program.value.contains(char::is_whitespace) {
             return wrong(format!(
-                "`command` of the agent `{name}` is a command line; write it as a list in `argv` instead"
+                "`command` of the agent `{name}` is a command line; use a list in `argv` instead"
             ));
         }
         let mut words = vec![program.value.to_string()];

@@ -66,7 +66,7 @@ pub(crate) enum EditError {
     /// The agent differs from what the change expects.
     #[error("the agent `{0}` has changed in the meantime")]
     Other(String),
-    /// The result differs in more than this agent, which is a bug in this module.
+    /// The edit would change more than this agent, which is a bug in this module.
     #[error("changing `{0}` would change other settings too")]
     Unsafe(String),
 }
@@ -147,7 +147,7 @@ fn splice(
     }
     let (program, arguments) = words.split_first()?;
     let command = agent.get("command")?;
-    // Replaces from the end, so that earlier offsets stay valid.
+    // Replace from the end, so that earlier offsets stay valid.
     let text = match agent.get_array("args") {
         Some(args) => {
             let (range, new) = replace_first(text, args, count - 1, arguments)?;
@@ -183,7 +183,7 @@ fn replace_first(
     let is_same = |(element, word): &(&Value<'_>, &String)| {
         element.as_string_lit().is_some_and(|text| text.value == word.as_str())
     };
-    // Leading elements that don't change are not touched, so that they keep their comments.
+    // Don't touch leading elements that don't change, so that they keep their comments.
     let same = elements.iter().take(count).zip(words).take_while(is_same).count();
     let range_of = |at: usize| elements.get(at).map(Ranged::range);
     let first = list.range.start + 1;
@@ -201,7 +201,7 @@ fn replace_first(
     let new = new.join(&separator);
     let is_empty = new.is_empty();
     Some(match (range_of(same), range_of(count)) {
-        // Elements follow: replace up to the next one.
+        // There are elements after these, so replace up to the next one.
         (Some(start), Some(next)) => (start.start..next.start, if is_empty { new } else { new + &separator }),
         // Replace all elements from here to the end.
         (Some(start), None) => {
@@ -234,7 +234,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Verifies that `after` differs from `before` in the change only.
+/// Verifies that the change is the only difference between `before` and `after`.
 fn verify(before: &Document, after: &Document, format: &Format, change: &Change) -> Result<(), EditError> {
     let name = change.name();
     let wrong = || EditError::Unsafe(name.to_owned());

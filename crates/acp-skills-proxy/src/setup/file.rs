@@ -34,7 +34,7 @@ pub(crate) enum FileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         source: io::Error,
     },
     /// Writing failed.
@@ -42,7 +42,7 @@ pub(crate) enum FileError {
     Write {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         source: io::Error,
     },
     /// The file is a symbolic link whose target does not exist.
@@ -70,7 +70,7 @@ impl FileError {
         match self {
             Self::Changed(_) => Some("run the same command again to see the change to the new content"),
             Self::ReadOnly(_) => Some(
-                "if a program such as home-manager generates your settings, make the change there; `--print` shows it",
+                "if a program such as home-manager generates your settings, make the change there; use `--print` to see the change",
             ),
             Self::Dangling { .. } => Some("restore the target, or remove the link"),
             _ => None,
@@ -149,7 +149,7 @@ impl SettingsFile {
             new.as_file().set_permissions(permissions.clone()).map_err(failed)?;
         }
         new.as_file().sync_all().map_err(failed)?;
-        // Check this as late as possible, since no system can replace a file only if its content is unchanged.
+        // We need to check this as late as possible, since there is no way to replace a file only if its content is unchanged.
         self.check_unchanged()?;
         let put =
             if self.read.is_some() { new.persist(&self.target) } else { new.persist_noclobber(&self.target) };

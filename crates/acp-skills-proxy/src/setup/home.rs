@@ -33,7 +33,7 @@ impl Home {
     }
 
     fn of(dir: PathBuf, variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        // Relative paths are ignored, as the XDG Base Directory Specification requires.
+        // We should ignore relative paths here, as required by the XDG Base Directory Specification.
         let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let (config, state) = if cfg!(windows) {
             let roaming = absolute("APPDATA").unwrap_or_else(|| dir.join("AppData").join("Roaming"));
@@ -60,7 +60,7 @@ impl Home {
     }
 }
 
-// Only Linux has directories that environment variables can move.
+// Environment variables can only move these directories on Linux.
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;

@@ -114,7 +114,7 @@ pub(crate) fn known(snippet: Snippet) -> Vec<&'static str> {
     NAMES.iter().filter(is_known).map(|names| names.agent).collect()
 }
 
-/// Returns a string literal of Lua.
+/// Returns a Lua string literal.
 fn lua(text: &str) -> String {
     quoted(text, |c| format!("\\{:03}", u32::from(c)))
 }

@@ -124,7 +124,7 @@ fn cached(program: &Path) -> Option<(&'static str, &'static [&'static str])> {
 /// Returns an error if the path is not UTF-8.
 pub(crate) fn reachable(program: &str, is_desktop: bool) -> Result<Words, UsageError> {
     let as_it_is = |notes| Words { words: vec![program.to_owned()], notes };
-    // A path is kept as the user wrote it. The proxy expands `~` itself.
+    // If this is a path, keep it as the user wrote it. We don't need to expand `~`, since the proxy does that.
     let is_name = Path::new(program).components().count() == 1 && !program.starts_with(['~', '$']);
     let path = match which::which(program) {
         Ok(path) => path,
@@ -143,7 +143,7 @@ pub(crate) fn reachable(program: &str, is_desktop: bool) -> Result<Words, UsageE
     let mut notes = Vec::new();
     let mut words = Vec::new();
     if let Some((found, name)) = interpreter.filter(|(found, _)| !is_on_desktop(found)) {
-        // The proxy adds the agent's own directory to the end of `PATH`, so an interpreter in it is found.
+        // The proxy adds the agent's directory to the end of `PATH`, so the agent will also find an interpreter there.
         let first = DESKTOP.iter().map(|dir| Path::new(dir).join(&name)).find(|path| path.is_file());
         match (path.with_file_name(&name).is_file(), first) {
             (true, None) => {}
@@ -178,13 +178,13 @@ fn why(path: &Path) -> String {
         |name: &str| path.components().any(|part| matches!(part, Component::Normal(part) if part == name));
     match MANAGERS.iter().find(|(part, ..)| is_part(part)) {
         Some((_, manager, true)) => format!(
-            "it is in {dir} (managed by {manager}), so setup writes its full path; run setup again after an update, because that \
-             changes the path"
+            "the program is in {dir} (managed by {manager}), so setup writes the full path; run setup again after an update, because \
+             this will change the path"
         ),
         Some((_, manager, false)) => {
-            format!("it is in {dir} (managed by {manager}), so setup writes its full path")
+            format!("the program is in {dir} (managed by {manager}), so setup writes the full path")
         }
-        None => format!("it is in {dir}, so setup writes its full path"),
+        None => format!("the program is in {dir}, so setup writes the full path"),
     }
 }
 

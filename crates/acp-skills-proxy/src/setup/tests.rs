@@ -53,7 +53,7 @@ fn check_undo(format: &Format, before: &str, change: &Change, after: &[u8]) {
     assert_eq!(back(after), before);
     let edited = [after, b"// mine\n"].concat();
     let back = back(&edited);
-    // A text without a final line end may not merge. Then the settings are equal, but not the bytes.
+    // If there is no final line break, the texts may not merge. In that case, the settings are equal, but the bytes are not.
     if before.ends_with('\n') && before.lines().count() > 1 {
         assert_eq!(back, format!("{before}// mine\n"));
     }
@@ -343,7 +343,7 @@ fn long_and_deeply_nested_settings() {
     let start = std::time::Instant::now();
     let result = edit(&document(&text), &ZED, &add()).unwrap();
     assert!(result.text().len() > text.len());
-    // Much more than the normal time, but a quadratic algorithm would exceed it.
+    // This is much more than we need, but a quadratic algorithm would still take longer.
     assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
     let deep = "[".repeat(100_000);
     assert!(document(&deep).agents(&ZED).unwrap_err().message.contains("nesting"));

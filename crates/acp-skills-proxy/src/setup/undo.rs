@@ -72,7 +72,7 @@ fn inverse(document: &Document, change: &Change, format: &Format) -> Result<Opti
         Change::Splice { before, after, .. } if words.starts_with(after) => {
             Some(Change::Splice { name, before: after.clone(), after: before.clone() })
         }
-        // The user has changed the flags of the proxy: remove all words up to `--`, and restore the agent's program.
+        // If the user has changed the proxy's flags, remove all words up to `--`, and restore the agent's program.
         Change::Splice { before, .. } if document::ours(before).is_none() => {
             let agent = ours.agent.filter(|&agent| agent < words.len());
             agent.map(|agent| Change::Splice {
@@ -81,7 +81,7 @@ fn inverse(document: &Document, change: &Change, format: &Format) -> Result<Opti
                 after: before.clone(),
             })
         }
-        // The proxy was there before the change, so our words cannot be distinguished from the user's later edits.
+        // The proxy was already there before the change, so we can't tell our own words from the user's later edits.
         Change::Splice { .. } | Change::Remove { .. } => None,
     })
 }

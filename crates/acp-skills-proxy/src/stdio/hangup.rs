@@ -28,8 +28,8 @@ pub(super) fn wait(file: &File) {
 fn by_poll(file: &File) -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, poll};
     loop {
-        // A hangup is always reported. `RDHUP` adds the end of one direction of a socket, which some editors use instead of a
-        // pipe.
+        // A hangup is always reported. We add `RDHUP` to notice when one direction of a socket is closed, since some editors
+        // use a socket instead of a pipe.
         match poll(&mut [PollFd::new(file, PollFlags::RDHUP)], None) {
             Err(rustix::io::Errno::INTR) | Ok(0) => {}
             Ok(_) => return Ok(()),
@@ -38,7 +38,7 @@ fn by_poll(file: &File) -> io::Result<()> {
     }
 }
 
-// Also compiled on Linux, to run its tests there.
+// We also compile this on Linux to run the tests there.
 #[cfg(any(test, not(target_os = "linux")))]
 fn by_queue(file: &File) -> io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -49,7 +49,7 @@ fn by_queue(file: &File) -> io::Result<()> {
     let mut events = Events::with_capacity(1);
     loop {
         match poll.poll(&mut events, None) {
-            // Each message is also an event, so check if this one is the end.
+            // Each message is also an event, so we need to check if this is the end.
             Ok(()) if events.iter().any(Event::is_read_closed) => return Ok(()),
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -28,7 +28,7 @@ const KEPT_BYTES: usize = 64 * CHUNK_BYTES;
 pub(super) fn read_ahead<R: Read + Send + 'static>(source: R) -> (ReadAhead<R>, impl FnOnce() + Send) {
     let (open, end) = channel();
     let wait = move || {
-        // This fails if the thread has ended or was never started.
+        // This only fails if the thread has ended or was never started.
         let _ = end.recv();
     };
     (ReadAhead::Waiting(source, open), wait)
@@ -157,7 +157,7 @@ mod tests {
     fn the_bytes_are_unchanged() {
         let (source, mut writer) = io::pipe().unwrap();
         let (mut reader, end) = read_ahead(source);
-        // More than fits into the buffer.
+        // This should be more than the buffer can hold.
         let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(3 * KEPT_BYTES).collect();
         let expected = bytes.clone();
         let writes = thread::spawn(move || writer.write_all(&bytes));
@@ -210,7 +210,7 @@ mod tests {
         writer.write_all(b"said").unwrap();
         let (reader, end) = read_ahead(source.try_clone().unwrap());
         drop(reader);
-        // The wait ends when the reader is dropped.
+        // The wait should end when the reader is dropped.
         end();
         let mut read = [0; 4];
         source.read_exact(&mut read).unwrap();
@@ -245,7 +245,7 @@ mod tests {
         struct Endless(std::sync::mpsc::Sender<()>);
         impl Read for Endless {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                // Fails when the test has ended.
+                // This fails when the test has ended.
                 self.0.send(()).map_err(io::Error::other)?;
                 Ok(buffer.len())
             }

@@ -99,12 +99,12 @@ fn learns_how_an_agent_writes() {
     let mut learned = classifier();
     learned.classify(UPDATE.as_bytes());
     assert_eq!(learned.classify(escaped.as_bytes()), Class::Other);
-    // A new space does not change the class.
+    // A new space should not change the class.
     let spaced = UPDATE.replace(":\"plan", ": \"plan");
     let mut learned = classifier();
     learned.classify(UPDATE.as_bytes());
     assert_eq!(learned.classify(spaced.as_bytes()), Class::Streaming);
-    // No shape is learned from an id with an escaped quote.
+    // We should not learn a shape from an id with an escaped quote.
     let mut learned = classifier();
     learned.classify(UPDATE.replace(r#""s""#, r#""\"""#).as_bytes());
     assert_eq!(learned.shape, None);

@@ -59,7 +59,7 @@ impl BodyCache {
                 Instructions::File(path) => return self.file(path),
                 Instructions::Url(url) => self.fetched(url, || fetch(url))?,
             },
-            // The key contains the checksum, so that a new version at the same URL will be fetched again.
+            // Include the checksum in the key, so that we will fetch a new version from the same URL.
             #[cfg(feature = "fetch")]
             Source::Remote(remote) => self.fetched(&remote.key(), || Ok(remote.skill_md()?))?,
         };
@@ -128,10 +128,10 @@ impl OnDisk {
 /// Reads a file of a virtual skill. The path is trusted, because it comes from code or from a configuration file.
 fn read(path: &Path) -> Result<OnDisk, ActivationError> {
     let failed = |source| ActivationError::Read { path: path.to_owned(), source };
-    // Check the type before we open the file, since opening a FIFO would block until another process writes to it.
+    // We need to check the type before we open the file, since opening a FIFO would block until another process writes to it.
     let metadata = fs::metadata(path).map_err(failed)?;
     if !metadata.is_file() {
-        return Err(failed(io::Error::other("it is not a regular file")));
+        return Err(failed(io::Error::other("not a regular file")));
     }
     let file = File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();

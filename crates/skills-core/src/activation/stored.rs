@@ -74,11 +74,12 @@ pub(super) fn read(skill: &Skill, stored: &Stored) -> Result<Text, ActivationErr
             }
             return Ok(text);
         }
-        // The directory was replaced by a link. The user may want to replace the skill, so don't fall back to the old text.
+        // The directory was replaced by a link. The user may want to use another skill here, so we shouldn't fall back to the
+        // old text.
         Err(error @ ActivationError::File(FileError::LinkInPath { .. })) => return Err(error),
         Err(error) => error,
     };
-    // If there is a guard, don't use the last good text, since it may be a version that the user has not approved.
+    // If there is a guard, we can't use the last good text either, because the user may not have approved it.
     let last = kept.get(&stored.dir).filter(|_| stored.guard.is_none());
     let Some(last) = last else { return Err(error) };
     let message = format!("using the last good instructions of the skill: {error}");

@@ -69,7 +69,7 @@ where
     let mut any = None;
     for glob in globs {
         let glob = glob.as_ref();
-        // Names are not paths, so a backslash is an escape on all platforms.
+        // Note that names are not paths, so we always treat a backslash as an escape, even on Windows.
         let compiled = GlobBuilder::new(glob).case_insensitive(true).backslash_escape(true).build();
         set.add(compiled.map_err(|source| error(glob, &source))?);
         any = Some(glob.to_owned());

@@ -92,7 +92,7 @@ pub(super) struct Child {
 pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
     let fail = |diagnostic| LoadError { path: dir.to_owned(), diagnostics: vec![diagnostic] };
     let real = dunce::canonicalize(dir).map_err(|error| fail(unreadable(&error)))?;
-    // If `dir` is a link, the skill has the name of the link instead of its target.
+    // If `dir` is a link, we use the name of the link instead of its target's name.
     let (real, dir_name) = match real.parent() {
         Some(parent) if real.is_file() && skill_file_name(real.file_name()).is_some() => {
             (parent.to_owned(), None)
@@ -101,14 +101,14 @@ pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
     };
     let dir_name = dir_name.or_else(|| real.file_name().map(ToOwned::to_owned)).unwrap_or_default();
     match visit(&real, &dir_name, Scope::Named) {
-        // The skill is not shared yet, so this doesn't clone it.
+        // This doesn't need to clone the skill, since it's not shared yet.
         Ok(Visit::Skill { skill, diagnostics, .. }) => Ok((Arc::unwrap_or_clone(skill), diagnostics)),
         Ok(Visit::Plain(Some(error), _)) => Err(error),
         Ok(Visit::Plain(None, _)) => {
             let diagnostic = Diagnostic::error("no-skill-md", "the directory has no SKILL.md");
-            Err(fail(
-                diagnostic.help("name the directory of one skill; scan a directory that has several skills"),
-            ))
+            Err(fail(diagnostic.help(
+                "use the directory of a single skill; to use a directory with several skills, scan it",
+            )))
         }
         Err(error) => Err(fail(unreadable(&error))),
     }
@@ -140,7 +140,7 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<V
             children.push(Child { name: entry.file_name(), is_link: kind.is_symlink() });
         }
         if !kind.is_dir() {
-            // Prefer `skill.md` to `Skill.md`, independently of the order of the entries.
+            // We always prefer `skill.md` to `Skill.md`, no matter which one is listed first.
             other_spelling = other_spelling.max(skill_file_name(Some(&entry.file_name())));
         }
     }

@@ -1,4 +1,4 @@
-//! Decides by their names which directories are searched.
+//! Decides which directories to search, based on their names.
 
 use std::ffi::OsStr;
 

@@ -70,8 +70,8 @@ pub fn user_roots_in(home: Option<&Path>, config: Option<&Path>) -> Vec<Root> {
 /// directory up to the root of the repository, which contains `.git`. The nearest come first. Outside of a repository, only
 /// those in `cwd` are returned. They may not exist.
 ///
-/// Ask the user before you load skills from these directories, because they contain whatever the authors of the project put
-/// there. Links that lead out of the repository (or `cwd`) are not followed.
+/// Ask the user before you load skills from these directories, because anyone who can write to the project can add skills to
+/// them. Links that lead out of the repository (or `cwd`) are not followed.
 pub fn project_roots(cwd: &Path) -> Vec<Root> {
     let cwd = dunce::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
     // In a worktree or a submodule, `.git` is a file.

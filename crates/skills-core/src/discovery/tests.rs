@@ -79,7 +79,7 @@ fn nested_directories_are_searched() {
             ("a/SKILL.md", "name=a"),
             ("group/c/SKILL.md", "name=c"),
             ("group/README.md", "no skill"),
-            // Not found, because it is within another skill.
+            // This should not be found, because it's inside another skill.
             ("a/examples/inner/SKILL.md", "name=inner"),
             (".claude/skills/d/SKILL.md", "name=d"),
             (".agents/skills/e/SKILL.md", "name=e"),
@@ -118,7 +118,7 @@ fn hidden_directories_come_last() {
             scanned b .b name-not-directory
             shadowed a .backup/a/SKILL.md by a/SKILL.md"#]],
     );
-    // Hidden directories don't use up the limits either.
+    // Hidden directories should not count towards the limits either.
     check(
         &[(".a/x", ""), (".b/x", ""), ("c/x", ""), ("d/SKILL.md", "name=d")],
         Limits { max_dirs: 3, ..Limits::default() },
@@ -144,7 +144,8 @@ fn hidden_directories_of_projects_and_users() {
         project d .agents/skills/.claude/skills/d"#]]
     .assert_eq(&show(&set, &base));
 
-    // A hidden directory is skipped below one root, but is found when it is a root itself. This also works with a cache.
+    // We skip hidden directories below a root, but search a hidden directory if it is a root itself. This should also work
+    // with a cache.
     let search = Discovery::new([
         Root::new(Scope::Project, base.join(".skills")),
         Root::scanned(base.join(".skills/.curated")),
@@ -233,7 +234,7 @@ fn the_number_of_skills_and_directories_is_limited() {
         scanned s01 s01
         skipped : too-many-skills"#]],
     );
-    // Skills don't count as directories.
+    // Skills should not count as directories.
     let root = tree(&files);
     let limits = Limits { max_dirs: 1, ..Limits::default() };
     let set = Discovery { limits, ..Discovery::new([Root::scanned(root.path())]) }.find();
@@ -278,7 +279,7 @@ fn scopes_decide_the_precedence() {
         shadowed z one/z/SKILL.md by home/.agents/skills/z/SKILL.md"#]]
     .assert_eq(&show(&together, &base));
 
-    // Merging the results of two separate searches gives the same set.
+    // Merging the results of two separate searches should give the same set.
     let (project, rest): (Vec<_>, Vec<_>) = roots.into_iter().partition(|root| root.scope == Scope::Project);
     let mut base_set = SkillSet::builder();
     let (skill, diagnostics) = load_dir(&base.join("named/x")).unwrap();

@@ -152,7 +152,7 @@ struct LimitReached(Diagnostic);
 
 impl Walk<'_, '_> {
     fn run(&mut self, real: PathBuf) {
-        // A root that is a link keeps the name of the link.
+        // If the root is a link, we keep the name of the link.
         let path = if self.root.path.file_name() == real.file_name() {
             real.clone()
         } else {
@@ -357,7 +357,7 @@ fn visit_all<C: Borrow<Candidate> + Sync>(batch: &[C], scope: Scope) -> Vec<io::
         }
     };
     let mut done = thread::scope(|scope| {
-        // If no more threads can be started, the existing threads do all the work.
+        // If we can't start more threads, the existing ones will just do all the work.
         let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
         let others: Vec<_> = (1..threads).filter_map(spawn).collect();
         let mut done = work();

@@ -139,7 +139,7 @@ fn result_of(name: &str, completed: &Completed) -> Result<Value, ToolError> {
         Outcome::Exit(code) => format!("the program `{name}` failed with exit code {code}"),
         Outcome::Signal(signal) => format!("the program `{name}` was killed by signal {signal}"),
         Outcome::Timeout(limit) => {
-            format!("the program `{name}` was stopped after its timeout of {} s", limit.as_secs_f64())
+            format!("the program `{name}` timed out after {} s", limit.as_secs_f64())
         }
     };
     let outputs = [&completed.stderr, &completed.stdout].map(CapturedText::marked);

@@ -43,7 +43,7 @@ impl Descriptors {
     pub(super) fn apply(&self, command: &mut Command) -> io::Result<()> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         let mut mappings = Vec::new();
-        // List them before we create the pipes below.
+        // We need to list the descriptors before we create the pipes below.
         for child_fd in inheritable()? {
             mappings.push(FdMapping { parent_fd: null.try_clone()?.into(), child_fd });
         }

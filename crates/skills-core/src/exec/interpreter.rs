@@ -39,7 +39,9 @@ pub(super) enum InterpreterError {
         advice: &'static str,
     },
     /// The script has neither a `#!` line nor a known extension.
-    #[error("cannot tell which program runs `{path}`: it has neither a `#!` line nor a known extension")]
+    #[error(
+        "cannot find a program to run `{path}`, because the file has neither a `#!` line nor a known extension"
+    )]
     Unknown { path: String },
 }
 

@@ -23,7 +23,7 @@ impl Capture {
     pub(super) async fn drain(&mut self, stream: Option<impl AsyncRead + Unpin>) {
         let Some(mut stream) = stream else { return };
         let mut chunk = vec![0; 16 * 1024];
-        // Treat a read error like the end of the stream, because the writer is gone.
+        // If we can't read any more, the writer is gone, so we treat an error like the end of the stream.
         while let Ok(count @ 1..) = stream.read(&mut chunk).await {
             let room = self.max - self.bytes.len();
             self.bytes.extend_from_slice(&chunk[..count.min(room)]);

@@ -81,7 +81,7 @@ impl ProcessGroup {
     /// # Errors
     /// Returns the system's error if the exit status is not available.
     pub async fn exited(&mut self) -> io::Result<ExitStatus> {
-        // The wrapper's own `wait` waits for the whole group, and a descendant can live for as long as it likes.
+        // We can't use the wrapper's own `wait` here: it waits for the whole group, but a descendant may run forever.
         self.child.inner_mut().wait().await
     }
 

@@ -103,19 +103,19 @@ pub enum SandboxError {
 #[non_exhaustive]
 pub enum DirectoryProblem {
     /// The directory is a system directory, such as `/etc`, or under one.
-    #[error("it belongs to the system")]
+    #[error("the directory belongs to the system")]
     System,
     /// The directory contains a path that scripts must not change or see. Contains that path.
     #[error("it contains {}", .0.display())]
     Contains(PathBuf),
     /// The directory contains the user's home directory. Contains the path of that directory.
-    #[error("it contains your home directory {}", .0.display())]
+    #[error("the directory contains your home directory {}", .0.display())]
     ContainsHome(PathBuf),
     /// The directory is the parent of the skill, so it may contain other skills. Contains the name of the skill's directory.
-    #[error("it contains the skill `{0}` directly, so scripts could change other skills in it")]
+    #[error("the directory contains the skill `{0}` directly, so scripts could change other skills there")]
     DirectoryOfSkills(String),
     /// The directory is a second mount of a forbidden directory. Contains that directory.
-    #[error("it is another mount of {}", .0.display())]
+    #[error("the directory is another mount of {}", .0.display())]
     OtherName(PathBuf),
 }
 

@@ -140,7 +140,7 @@ impl ScriptResult {
                 Some((
                     ScriptError::ExecutionTimeout,
                     format!(
-                        "the script was stopped after its timeout of {} s; give it less work, or ask the user to raise the timeout",
+                        "the script timed out after {} s; give it less work, or ask the user to increase the timeout",
                         limit.as_secs_f64()
                     ),
                 )),
@@ -225,7 +225,7 @@ fn prepare(
     }
     let files = SkillFiles::of(skill).map_err(|error| refused(&error))?;
     let head = files.head(&call.script, HEAD_BYTES).map_err(|error| refused(&error))?;
-    // The script may read or run any other file of the skill, so check all of them.
+    // The script may read or run any other file of the skill, so we need to check all of them.
     files.check_all(Bounds::SKILL).map_err(|error| refused(&error))?;
     let interpreter =
         Interpreter::choose(&call.script, &head.bytes).map_err(|error| failed(error.to_string()))?;
@@ -238,13 +238,14 @@ fn prepare(
         return Err(failed(format!("the working directory {} does not exist", cwd.display())));
     }
     let dir = match &options.sandbox {
-        // A link in the path might not resolve inside the sandbox.
+        // Resolve links here, since their targets might not exist inside the sandbox.
         Some(_) => &*dunce::canonicalize(dir).map_err(|error| {
             failed(format!("cannot resolve the skill's directory {}: {error}", dir.display()))
         })?,
         None => dir,
     };
-    // Collecting the components uses the separators of the system. Windows programs take `/` for the start of an option.
+    // Collect the components again to get the system's separators, since Windows programs would take `/` for the start of an
+    // option.
     let script: PathBuf = dir.join(&call.script).components().collect();
     let mut args = interpreter.args;
     let program = match interpreter.program {

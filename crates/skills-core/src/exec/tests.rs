@@ -95,7 +95,7 @@ async fn endless_output_is_drained_until_the_timeout() {
     let mut tool = sh("trap 'exit 0' TERM; while :; do echo 日本日本日本日本; done");
     tool.limits = Limits { timeout: Duration::from_secs(1), max_output_bytes: 1000 };
     let error = call(&tool, None).await.unwrap_err().to_string();
-    assert!(error.starts_with("the program `sh` was stopped after its timeout of 1 s:\n日"), "{error}");
+    assert!(error.starts_with("the program `sh` timed out after 1 s:\n日"), "{error}");
     assert!(error.ends_with(TRUNCATED), "{error}");
     assert!(error.len() < 1200, "{}", error.len());
 }
@@ -121,7 +121,7 @@ async fn a_program_can_write_output_during_the_grace_period() {
     let mut tool = sh("trap 'echo bye >&2; exit 0' TERM; while :; do sleep 0.02; done");
     tool.limits.timeout = Duration::from_secs(1);
     let error = call(&tool, None).await.unwrap_err().to_string();
-    assert!(error.contains("timeout") && error.contains("bye"), "{error}");
+    assert!(error.contains("timed out") && error.contains("bye"), "{error}");
 }
 
 /// A FIFO that a program and its descendants hold open. Reading it ends when all of them are gone.
@@ -223,7 +223,7 @@ async fn an_observer_is_told_of_each_group() {
         tool.executor = tool.executor.observed_by(log.clone());
         (tool, log)
     };
-    // The observer's number is the ID of the process and of its group.
+    // The observer should get the ID of the process, which is also the ID of its group.
     let (tool, log) = observed(sh("ps -o pid= -o pgid= -p $$"));
     let answer = call(&tool, None).await.unwrap();
     let numbers: Vec<u32> =

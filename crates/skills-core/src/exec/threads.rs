@@ -13,7 +13,7 @@ use std::{io, sync::RwLock, thread};
 pub fn probe_threads(count: usize) -> io::Result<()> {
     let gate = RwLock::new(());
     thread::scope(|scope| {
-        // The threads wait for this guard, so that all of them exist at the same time.
+        // We make the threads wait for this guard, so that all of them exist at the same time.
         let _closed = gate.write();
         for _ in 0..count {
             thread::Builder::new().spawn_scoped(scope, || drop(gate.read()))?;

@@ -7,7 +7,7 @@
 
 #[cfg(target_os = "linux")]
 mod linux;
-// Also compiled for tests on Linux, which test all implementations.
+// We also compile this for the tests on Linux, to test all implementations there.
 #[cfg(any(test, not(target_os = "linux")))]
 mod other;
 
@@ -86,7 +86,7 @@ mod tests {
         symlink(base.join("a/b"), base.join("absolute")).unwrap();
         symlink("gone", base.join("dangling")).unwrap();
         for path in ["above/b", "a/last", "absolute", "dangling", "above/last"] {
-            check(&base.join(path), Err("its path now contains a link"));
+            check(&base.join(path), Err("the path now contains a link"));
         }
         check(&base.join("a/b"), Ok(()));
     }

@@ -18,7 +18,7 @@ pub enum FileError {
     },
     /// The path of the skill's directory now contains a link, but contained none when discovery found the skill.
     #[error(
-        "cannot open the skill's directory {}: its path now contains a link; reload the skills",
+        "cannot open the skill's directory {}: the path now contains a link; reload the skills",
         shown_path(dir)
     )]
     LinkInPath {
@@ -29,7 +29,7 @@ pub enum FileError {
     #[error("skill `{0}` has no files, because it is defined in code or configuration")]
     NoFiles(SkillName),
     /// The path can never name a file of a skill, for example because it is absolute.
-    #[error("`{}` is not a path of a file of the skill: {reason}", path.escape_debug())]
+    #[error("`{}` is not a valid path to a file of the skill: {reason}", path.escape_debug())]
     Invalid {
         /// The requested path.
         path: String,
@@ -76,7 +76,7 @@ pub enum FileError {
         path: String,
     },
     /// The file is larger than the hard cap.
-    #[error("`{}` has {size} bytes, more than the {cap} that can be read", path.escape_debug())]
+    #[error("`{}` has {size} bytes, but the maximum is {cap}", path.escape_debug())]
     TooLarge {
         /// The requested path.
         path: String,
@@ -153,7 +153,7 @@ fn did_you_mean(similar: &[String]) -> String {
 
 fn contents(entries: &[String], more: usize) -> String {
     match (entries, more) {
-        ([], _) => "it is empty".to_owned(),
+        ([], _) => "the directory is empty".to_owned(),
         (entries, 0) => format!("it contains {}", quoted(entries, ", ")),
         (entries, more) => format!("it contains {} and {more} more", quoted(entries, ", ")),
     }

@@ -73,7 +73,7 @@ pub(super) fn list(root: &Dir, max: usize) -> Listing {
                 break;
             };
             let Ok(name) = entry.file_name().into_string() else {
-                // The model cannot request a file whose name is not Unicode, but count it.
+                // The model can't request a file whose name is not Unicode, but we should still count it.
                 listing.more += 1;
                 continue;
             };

@@ -13,7 +13,7 @@ pub(super) const MAX_CANDIDATES: usize = 1_000;
 const MAX_SIMILAR: usize = 3;
 
 /// The problem with an absolute path.
-const ABSOLUTE: &str = "it is absolute; use a path relative to the skill's directory";
+const ABSOLUTE: &str = "expected a path relative to the skill's directory, but the path is absolute";
 
 /// The minimum similarity of a suggestion, from 0 to 1.
 const MIN_SIMILARITY: f64 = 0.7;
@@ -30,7 +30,7 @@ pub(super) fn check(path: &str) -> Result<PathBuf, FileError> {
     }
     // On Windows, a colon names an alternate stream of a file, or a drive.
     if cfg!(windows) && path.contains(':') {
-        return invalid("it contains a colon, which Windows does not allow in file names");
+        return invalid("Windows does not allow colons in file names");
     }
     Ok(PathBuf::from(path))
 }
@@ -43,13 +43,13 @@ pub(super) fn check(path: &str) -> Result<PathBuf, FileError> {
 pub(crate) fn check_form(path: &str) -> Result<(), FileError> {
     let invalid = |reason| Err(FileError::Invalid { path: path.to_owned(), reason });
     if path.trim().is_empty() {
-        return invalid("it is empty");
+        return invalid("the path is empty");
     }
     if path.contains('\0') {
-        return invalid("it contains a NUL character");
+        return invalid("paths cannot contain a NUL character");
     }
     if path.contains('\\') {
-        return invalid("it contains a backslash; separate the parts with `/`");
+        return invalid("use `/` instead of a backslash");
     }
     if path.starts_with('/') {
         return invalid(ABSOLUTE);
@@ -144,7 +144,7 @@ mod tests {
                 ..a ok
                 ~/a ok
                 a b/ü.md ok
-                `x:y/z` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory"]],
+                `x:y/z` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute"]],
         );
     }
 
@@ -174,26 +174,26 @@ mod tests {
                 "a\\..\\..\\b",
             ],
             expect![[r"
-                `` is not a path of a file of the skill: it is empty
-                `  ` is not a path of a file of the skill: it is empty
-                `\0` is not a path of a file of the skill: it contains a NUL character
-                `a\0b` is not a path of a file of the skill: it contains a NUL character
-                `/etc/passwd` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory
-                `//etc/passwd` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory
+                `` is not a valid path to a file of the skill: the path is empty
+                `  ` is not a valid path to a file of the skill: the path is empty
+                `\0` is not a valid path to a file of the skill: paths cannot contain a NUL character
+                `a\0b` is not a valid path to a file of the skill: paths cannot contain a NUL character
+                `/etc/passwd` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute
+                `//etc/passwd` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute
                 `..` is outside of the skill's directory; only files inside can be read
                 `../SKILL.md` is outside of the skill's directory; only files inside can be read
                 `./../a` is outside of the skill's directory; only files inside can be read
                 `a/../..` is outside of the skill's directory; only files inside can be read
                 `a/../../b` is outside of the skill's directory; only files inside can be read
                 `references/../../../../etc/passwd` is outside of the skill's directory; only files inside can be read
-                `C:\\Windows` is not a path of a file of the skill: it contains a backslash; separate the parts with `/`
-                `C:/Windows` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory
-                `c:` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory
-                `\\\\server\\share` is not a path of a file of the skill: it contains a backslash; separate the parts with `/`
-                `//server/share` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory
-                `\\\\?\\C:\\a` is not a path of a file of the skill: it contains a backslash; separate the parts with `/`
-                `..\\a` is not a path of a file of the skill: it contains a backslash; separate the parts with `/`
-                `a\\..\\..\\b` is not a path of a file of the skill: it contains a backslash; separate the parts with `/`"]],
+                `C:\\Windows` is not a valid path to a file of the skill: use `/` instead of a backslash
+                `C:/Windows` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute
+                `c:` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute
+                `\\\\server\\share` is not a valid path to a file of the skill: use `/` instead of a backslash
+                `//server/share` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute
+                `\\\\?\\C:\\a` is not a valid path to a file of the skill: use `/` instead of a backslash
+                `..\\a` is not a valid path to a file of the skill: use `/` instead of a backslash
+                `a\\..\\..\\b` is not a valid path to a file of the skill: use `/` instead of a backslash"]],
         );
     }
 

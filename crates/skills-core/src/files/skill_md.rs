@@ -102,7 +102,7 @@ mod tests {
             (&["a", "skill.md"], "SKILL.md", Some("skill.md")),
             (&["Skill.MD"], "SKILL.md", Some("Skill.MD")),
             (&["skill.md"], "SKILL.MD", Some("skill.md")),
-            // Two files on a file system that distinguishes case.
+            // Here, the file system distinguishes case, so both files exist.
             (&["skill.md", "SKILL.md"], "SKILL.md", None),
             (&["SKILL.md", "skill.md"], "skill.md", None),
             (&["SKILL.md.txt", "XSKILL.md"], "SKILL.md", None),

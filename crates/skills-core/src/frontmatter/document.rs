@@ -15,7 +15,7 @@ use crate::diagnostic::Diagnostic;
 /// Parses the bytes of a file, or of its beginning.
 pub(super) fn read_bytes(bytes: &[u8], context: &ParseContext<'_>, verdict: Verdict) -> Parsed {
     let mut findings = Findings::new(verdict);
-    // Decode at most the maximum size, since a larger file will be rejected anyway.
+    // We don't need to decode more than this, since a larger file will be rejected anyway.
     let decoded = text::decode(&bytes[..bytes.len().min(MAX_FILE_BYTES)]);
     match decoded.fault {
         Some(Fault::Invalid { offset }) => {
@@ -31,7 +31,7 @@ pub(super) fn read_bytes(bytes: &[u8], context: &ParseContext<'_>, verdict: Verd
         }
         Some(Fault::Utf16) => {
             findings.broken(
-                Diagnostic::warning("utf16", "the file is encoded in UTF-16").help("save the file as UTF-8"),
+                Diagnostic::warning("utf16", "the file is encoded as UTF-16").help("save the file as UTF-8"),
             );
         }
         None => {}
@@ -79,7 +79,7 @@ fn read_text(text: &str, given: usize, context: &ParseContext<'_>, mut findings:
         findings.broken(
             Diagnostic::warning("invalid-yaml", "a quoted text continues here without indentation")
                 .at(problem.line + findings.lines_before, problem.column)
-                .help("indent the lines of the text, or put it in one line"),
+                .help("indent the lines of the text, or put the text on one line"),
         );
         yaml = Cow::Owned(fixed);
         composed = yaml::compose(&yaml);
@@ -154,8 +154,11 @@ fn report_control_character(split: &Split<'_>, offset: usize, findings: &mut Fin
 
 /// Returns the diagnostic for a file that is too large. `size` is in bytes.
 pub(super) fn too_large(size: u64) -> Diagnostic {
-    Diagnostic::error("file-too-large", format!("the file has {size} bytes; the maximum is {MAX_FILE_BYTES}"))
-        .help("move details to files in `references/`")
+    Diagnostic::error(
+        "file-too-large",
+        format!("the file has {size} bytes, but the maximum is {MAX_FILE_BYTES}"),
+    )
+    .help("move details to files in `references/`")
 }
 
 /// Returns at most the first [`MAX_FRONTMATTER_BYTES`] of `text`, without a partial character at the end.
@@ -171,16 +174,16 @@ fn beginning(text: &str) -> &str {
 fn report_split(split: &Split<'_>, findings: &mut Findings) {
     if split.leading_blank {
         findings.broken(
-            Diagnostic::warning("leading-blank-lines", "there are blank lines before the frontmatter")
+            Diagnostic::warning("leading-blank-lines", "found blank lines before the frontmatter")
                 .at(1, 0)
-                .help("remove them: the first line must be `---`"),
+                .help("remove these lines, because the first line must be `---`"),
         );
     }
     if split.indented_open {
         findings.broken(
             Diagnostic::warning("indented-fence", "the opening `---` is indented")
                 .at(split.line - 1, 1)
-                .help("remove the spaces before it"),
+                .help("remove the spaces before `---`"),
         );
     }
     match split.end {
@@ -188,12 +191,12 @@ fn report_split(split: &Split<'_>, findings: &mut Findings) {
         End::IndentedFence => findings.broken(
             Diagnostic::warning("indented-fence", "the closing `---` is indented")
                 .at(split.end_line, 1)
-                .help("remove the spaces before it"),
+                .help("remove the spaces before `---`"),
         ),
         End::Prose | End::Cut => findings.broken(
             Diagnostic::warning(
                 "frontmatter-not-closed",
-                "the frontmatter is not closed; it probably ends here",
+                "the frontmatter is not closed, but probably ends here",
             )
             .at(split.end_line, 0)
             .help("add a line `---` between the frontmatter and the body"),

@@ -165,7 +165,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             self.text(Field::Description).map(|text| readable(&text)).filter(|text| !text.is_empty());
         let Some(description) = description else {
             let finding = Diagnostic::error("description-missing", "the skill has no description")
-                .help("add `description:` and say what the skill does and when to use it");
+                .help("add `description:` to say what the skill does and when to use it");
             let finding = match self.entry(Field::Description) {
                 Some((key, _)) => self.findings.at(key.start, finding),
                 // The line of the opening fence.
@@ -196,9 +196,11 @@ impl<'r, 'a> Reader<'r, 'a> {
             && let Some((key, value)) = self.entry(field)
         {
             let name = key.text().unwrap_or_default();
-            let finding =
-                Diagnostic::warning(code, format!("`{name}` has {count} characters; the maximum is {max}"))
-                    .help("shorten it, and move details to the body");
+            let finding = Diagnostic::warning(
+                code,
+                format!("`{name}` has {count} characters, but the maximum is {max}"),
+            )
+            .help("shorten the text and move details to the body");
             self.findings.broken(self.findings.at(value.start, finding));
         }
     }
@@ -321,7 +323,7 @@ impl<'r, 'a> Reader<'r, 'a> {
                     Some(meant) => format!("did you mean `{meant}`?"),
                     None => {
                         format!(
-                            "some clients reject it; move it into `metadata`: `metadata:` / `  {name}: …`"
+                            "some clients reject unknown fields; move this field into `metadata`: `metadata:` / `  {name}: …`"
                         )
                     }
                 };

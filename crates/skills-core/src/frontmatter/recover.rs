@@ -27,7 +27,7 @@ pub(super) fn recover<'a>(source: &'a str, problem: &Problem, findings: &mut Fin
     let before = findings.list.len();
     let entries = level(source, 0..source.len(), 1, 1, findings);
     if findings.list.len() == before && !entries.is_empty() {
-        // If no field is invalid by itself, report the problem of the whole text.
+        // If each field is valid on its own, we can only report the error for the whole text.
         findings.broken(
             invalid(&format!("the frontmatter is invalid YAML: {}", problem.message))
                 .at(problem.line + findings.lines_before, problem.column),
@@ -74,7 +74,7 @@ fn level<'a>(
         findings.broken(findings.at(
             fields[MAX_FIELDS].start,
             invalid(&format!(
-                "the YAML is invalid and has many fields; only the first {MAX_FIELDS} are used"
+                "the YAML is invalid and has many fields, but only the first {MAX_FIELDS} are used"
             )),
         ));
     }
@@ -94,7 +94,7 @@ fn level<'a>(
 pub(super) fn duplicate(position: Position, key: &str, findings: &mut Findings) {
     let finding =
         Diagnostic::warning("duplicate-key", format!("duplicate field `{key}`; the first one is used"))
-            .help("remove one of them");
+            .help("remove one of the two");
     findings.broken(findings.at(position, finding));
 }
 
@@ -116,7 +116,7 @@ fn value<'a>(source: &'a str, field: &Block<'a>, depth: u32, findings: &mut Find
                 _ => Problem {
                     line: 1,
                     column: field.start.column,
-                    message: Cow::Borrowed("there is no space after the colon"),
+                    message: Cow::Borrowed("expected a space after the colon"),
                     cause: Cause::Syntax,
                 },
             }
@@ -160,7 +160,8 @@ fn is_structured(value: &str) -> bool {
         let first = value.trim_start();
         return first.starts_with("- ") || key(first.lines().next().unwrap_or_default()).is_some();
     }
-    // `[Beta] text` and `{{x}}` are text. If the bracket is closed at the end or not at all, it is a collection.
+    // If the bracket is closed at the end or not at all, this should be a collection, but `[Beta] text` and `{{x}}` are just
+    // text.
     match inline.as_bytes().first() {
         Some(b'[') => inline.trim_end().ends_with(']') || !inline.contains(']'),
         Some(b'{') => {
@@ -186,7 +187,7 @@ fn fields<'a>(source: &'a str, from: usize, first: u32, findings: &mut Findings)
                 if !text.is_empty() && !text.starts_with('#') && !std::mem::replace(&mut reported, true) {
                     let finding = Diagnostic::warning(
                         "not-a-field",
-                        "the line is not a `key: value` pair and is ignored",
+                        "expected a `key: value` pair; the line is ignored",
                     );
                     findings.broken(finding.at(number + findings.lines_before, 0));
                 }
@@ -217,7 +218,7 @@ fn key_at(line: &str, indent: usize) -> Option<(&str, usize)> {
     }
     let text = line[indent..].split(['\n', '\r']).next()?;
     let (key, colon) = key(text).or_else(|| {
-        // Accept a missing space after the colon only for these two fields, which every skill needs.
+        // We only accept a missing space after the colon for these two fields, because every skill needs them.
         ["name", "description"].into_iter().find_map(|known| {
             text.strip_prefix(known)?.starts_with(':').then(|| (&text[..known.len()], known.len() + 1))
         })

@@ -31,7 +31,7 @@ pub(super) fn validate(text: &str, context: &ParseContext<'_>) -> Vec<Diagnostic
         let message = "SKILL.md frontmatter not properly closed with ---";
         return vec![Diagnostic::error("frontmatter-not-closed", message).at(1, 0)];
     };
-    // The YAML starts in the line of the fence, after the fence.
+    // Note that the YAML starts on the line of the fence, right after it.
     let place = |position: Position| {
         (position.line, if position.line == 1 { position.column + 3 } else { position.column })
     };

@@ -59,16 +59,16 @@ fn rules_for_fields() {
     check(
         &format!("---\nname: pdf\ndescription: {long}\ncompatibility: {long}\n---\nBody"),
         expect![[r#"
-            3:14: error[description-too-long]: `description` has 1499 characters; the maximum is 1024
-              help: shorten it, and move details to the body
-            4:16: error[compatibility-too-long]: `compatibility` has 1499 characters; the maximum is 500
-              help: shorten it, and move details to the body"#]],
+            3:14: error[description-too-long]: `description` has 1499 characters, but the maximum is 1024
+              help: shorten the text and move details to the body
+            4:16: error[compatibility-too-long]: `compatibility` has 1499 characters, but the maximum is 500
+              help: shorten the text and move details to the body"#]],
     );
     check(&format!("---\nname: pdf\ndescription: {}\n---\nBody", "é".repeat(1024)), expect![""]);
     check(
         &format!("---\nname: {}\ndescription: d\n---\nBody", "é".repeat(65)),
         expect![[r#"
-            2:7: error[name-too-long]: the name has 65 characters; the maximum is 64
+            2:7: error[name-too-long]: the name has 65 characters, but the maximum is 64
               help: use at most 64 lower-case letters, digits and single hyphens
             2:7: error[name-not-directory]: the name `ééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé` differs from the name of its directory, `pdf`
               help: change the name to `pdf`"#]],
@@ -77,7 +77,7 @@ fn rules_for_fields() {
         "---\nName: PDF\n---\nBody",
         expect![[r#"
             1: error[description-missing]: the skill has no description
-              help: add `description:` and say what the skill does and when to use it
+              help: add `description:` to say what the skill does and when to use it
             2:1: error[field-spelling]: the field `Name` must be spelled `name`
               help: use `name:`
             2:7: error[name-not-lowercase]: the name `PDF` contains upper-case letters
@@ -97,9 +97,9 @@ fn rules_for_fields() {
         "---\nname: pdf\ndescription: d\nversion: 1\nuserInvocable: false\n---\nBody",
         expect![[r#"
             4:1: warning[unknown-field]: the field `version` is not in the specification
-              help: some clients reject it; move it into `metadata`: `metadata:` / `  version: …`
+              help: some clients reject unknown fields; move this field into `metadata`: `metadata:` / `  version: …`
             5:1: warning[unknown-field]: the field `userInvocable` is not in the specification
-              help: some clients reject it; move it into `metadata`: `metadata:` / `  userInvocable: …`"#]],
+              help: some clients reject unknown fields; move this field into `metadata`: `metadata:` / `  userInvocable: …`"#]],
     );
 }
 
@@ -109,11 +109,11 @@ fn rules_for_the_layout_and_yaml() {
     check(
         "\n---\nname: pdf\ndescription: a: b",
         expect![[r#"
-            1: error[leading-blank-lines]: there are blank lines before the frontmatter
-              help: remove them: the first line must be `---`
+            1: error[leading-blank-lines]: found blank lines before the frontmatter
+              help: remove these lines, because the first line must be `---`
             4:15: error[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
               help: put the text in quotes, or in indented lines below `>-`; for now, the literal text is used
-            5: error[frontmatter-not-closed]: the frontmatter is not closed; it probably ends here
+            5: error[frontmatter-not-closed]: the frontmatter is not closed, but probably ends here
               help: add a line `---` between the frontmatter and the body
             5: warning[body-empty]: the skill has no instructions
               help: add instructions below the frontmatter"#]],
@@ -122,7 +122,7 @@ fn rules_for_the_layout_and_yaml() {
         "---\nname: pdf\ndescription: 'a\nb'\n---\nBody",
         expect![[r#"
             4:1: error[invalid-yaml]: a quoted text continues here without indentation
-              help: indent the lines of the text, or put it in one line"#]],
+              help: indent the lines of the text, or put the text on one line"#]],
     );
     check("---\nname: ｐｄｆ\ndescription: d\n---\nBody", expect![""]);
     check(
@@ -163,13 +163,13 @@ fn bytes_are_decoded_and_limited() {
     check(
         &utf16,
         expect![[r#"
-            Some("é") warning[utf16]: the file is encoded in UTF-16
+            Some("é") warning[utf16]: the file is encoded as UTF-16
               help: save the file as UTF-8"#]],
     );
     check(
         &vec![b'-'; MAX_FILE_BYTES + 1],
         expect![[r#"
-            None error[file-too-large]: the file has 1048577 bytes; the maximum is 1048576
+            None error[file-too-large]: the file has 1048577 bytes, but the maximum is 1048576
               help: move details to files in `references/`"#]],
     );
 }
@@ -187,13 +187,13 @@ fn a_very_long_name_is_an_error() {
     check(
         MAX_LOADED_NAME_CHARS,
         expect![[r#"
-            true 2:7: warning[name-too-long]: the name has 256 characters; the maximum is 64
+            true 2:7: warning[name-too-long]: the name has 256 characters, but the maximum is 64
               help: use at most 64 lower-case letters, digits and single hyphens"#]],
     );
     check(
         MAX_LOADED_NAME_CHARS + 1,
         expect![[r#"
-            false 2:7: error[name-too-long]: the name has 257 characters; the maximum is 64
+            false 2:7: error[name-too-long]: the name has 257 characters, but the maximum is 64
               help: use at most 64 lower-case letters, digits and single hyphens"#]],
     );
 }

@@ -128,7 +128,7 @@ fn options() -> Options {
         flow_nesting_limit: MAX_DEPTH,
         block_nesting_limit: MAX_DEPTH,
     };
-    // Another crate may have enabled the feature for comments, whose events we don't handle.
+    // We don't handle events for comments, but another crate may have enabled this feature of the parser.
     options.set_emit_comments(false);
     options
 }

@@ -47,27 +47,27 @@ enum FileEntry {
 pub(super) enum EntryError {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    #[error("it is an archive; download and unpack it, then use --skill")]
+    #[error("archives are not supported; download and unpack the archive, then use --skill")]
     Archive,
-    #[error("its type `{0}` is unknown")]
+    #[error("unknown type `{0}`")]
     UnknownType(String),
-    #[error("it has no name")]
+    #[error("the name is missing")]
     NoName,
-    #[error("its name has more than {MAX_LOADED_NAME_CHARS} characters")]
+    #[error("the name has more than {MAX_LOADED_NAME_CHARS} characters")]
     LongName,
-    #[error("its name cannot be part of a URL")]
+    #[error("the name cannot be part of a URL")]
     NameNotInUrl,
-    #[error("it has no description")]
+    #[error("the description is missing")]
     NoDescription,
-    #[error("its files include no SKILL.md")]
+    #[error("the list of files does not include a SKILL.md")]
     NoSkillMd,
-    #[error("its URL `{0}` may not be fetched from this index")]
+    #[error("this index may not refer to the URL `{0}`")]
     UrlNotAllowed(String),
     #[error(transparent)]
     Path(#[from] FileError),
     #[error("`{0}` is a directory, but only files can be listed")]
     Directory(String),
-    #[error("its digest `{0}` is not a SHA-256")]
+    #[error("the digest `{0}` is not a SHA-256")]
     Digest(String),
 }
 

@@ -10,7 +10,7 @@ pub enum RemoteError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// Each URL at which the site may have an index answered 404.
-    #[error("there is no index of skills at {}; tried {}", shown(url), shown(&tried.join(" and ")))]
+    #[error("no index of skills found at {}; tried {}", shown(url), shown(&tried.join(" and ")))]
     NoIndex {
         /// The URL that the caller passed.
         url: String,

@@ -116,7 +116,8 @@ impl RemoteIndex {
                 Ok(None) => return Ok(None),
                 Ok(Some(response)) => {
                     let text = fetch::text_of(candidate, response.bytes)?;
-                    // Some sites answer with their front page instead of 404, so text that isn't an index is not final.
+                    // Some sites return their front page instead of a 404. So if this is not an index, we should still try the
+                    // next URL.
                     match Self::parse_with_timeout(&text, candidate, timeout) {
                         Ok(_) if known.is_some_and(|known| known.text == text) => return Ok(None),
                         Ok(_) => {

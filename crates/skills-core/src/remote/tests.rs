@@ -60,7 +60,7 @@ fn colons_are_part_of_names() {
            {"name":"c","description":"d","files":["SKILL.md","c:/../../b.md"]}"#,
         expect![[r#"
             a https://example.com/.well-known/skills/a/SKILL.md https://example.com/.well-known/skills/a/ Some(["C:/b.md", "c:", "notes: a.md"])
-            `b` is skipped: `C:\\b.md` is not a path of a file of the skill: it contains a backslash; separate the parts with `/`
+            `b` is skipped: `C:\\b.md` is not a valid path to a file of the skill: use `/` instead of a backslash
             `c` is skipped: `c:/../../b.md` is outside of the skill's directory; only files inside can be read"#]],
     );
     for (path, url) in [("notes: a.md", "notes%3A%20a.md"), ("C:/b.md", "C%3A/b.md")] {
@@ -83,8 +83,8 @@ fn entries_of_the_second_draft() {
             a https://example.com/s/a/SKILL.md?v=1 abcd https://example.com/s/a/ None
             b https://example.com/.well-known/skills/b.md abcd alone None
             c https://cdn.example.com/c/SKILL.md https://cdn.example.com/c/ None
-            `d` is skipped: it is an archive; download and unpack it, then use --skill
-            `e` is skipped: its type `hologram` is unknown"#]],
+            `d` is skipped: archives are not supported; download and unpack the archive, then use --skill
+            `e` is skipped: unknown type `hologram`"#]],
     );
 }
 
@@ -110,7 +110,7 @@ fn an_overlong_name_is_shortened_in_the_diagnostic() {
     check(
         &format!(r#"{{"name":"{name}","description":"d"}}"#),
         expect![
-            "`nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn…` is skipped: its name has more than 256 characters"
+            "`nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn…` is skipped: the name has more than 256 characters"
         ],
     );
 }
@@ -133,19 +133,19 @@ fn invalid_entries_are_skipped() {
             twice https://example.com/.well-known/skills/twice/SKILL.md https://example.com/.well-known/skills/twice/ None
             skill 0 is skipped: missing field `name`
             skill 1 is skipped: invalid type: integer `7`, expected struct Entry
-            `` is skipped: it has no name
-            `empty` is skipped: it has no description
-            `..` is skipped: its name cannot be part of a URL
-            `a/b` is skipped: its name cannot be part of a URL
-            `a\b` is skipped: its name cannot be part of a URL
+            `` is skipped: the name is missing
+            `empty` is skipped: the description is missing
+            `..` is skipped: the name cannot be part of a URL
+            `a/b` is skipped: the name cannot be part of a URL
+            `a\b` is skipped: the name cannot be part of a URL
             `up` is skipped: `../up` is outside of the skill's directory; only files inside can be read
-            `rooted` is skipped: `/etc/passwd` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory
+            `rooted` is skipped: `/etc/passwd` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute
             `dir` is skipped: `dir/` is a directory, but only files can be listed
-            `bare` is skipped: its files include no SKILL.md
-            `md5` is skipped: its digest `md5:1cb251ec0d568de6a929b520c4aed8d1` is not a SHA-256
-            `plain` is skipped: its URL `http://example.com/SKILL.md` may not be fetched from this index
-            `inside` is skipped: its URL `http://127.0.0.1:8080/SKILL.md` may not be fetched from this index
-            `file` is skipped: its URL `file:///etc/` may not be fetched from this index"#]],
+            `bare` is skipped: the list of files does not include a SKILL.md
+            `md5` is skipped: the digest `md5:1cb251ec0d568de6a929b520c4aed8d1` is not a SHA-256
+            `plain` is skipped: this index may not refer to the URL `http://example.com/SKILL.md`
+            `inside` is skipped: this index may not refer to the URL `http://127.0.0.1:8080/SKILL.md`
+            `file` is skipped: this index may not refer to the URL `file:///etc/`"#]],
     );
     check_at(
         "https://example.com/i.json",

@@ -66,7 +66,7 @@ fn kind(c: char) -> Option<Detector> {
     })
 }
 
-/// Answers whether a text contains right-to-left letters. Queries must be in the order of the text; each line is read once.
+/// Checks the lines of a text for right-to-left letters. Queries must be in the order of the text; each line is read once.
 struct RightToLeft<'t> {
     text: &'t str,
     line_end: usize,

@@ -54,7 +54,7 @@ pub(super) fn content(path: &str, start: &[u8]) -> Content {
 pub(super) fn program(start: &[u8]) -> Option<&'static str> {
     match start {
         [0x7F, b'E', b'L', b'F', ..] => Some("a program for Linux (ELF)"),
-        // Require the header after `MZ`, because a text can start with these two letters.
+        // Don't just check for `MZ`, because a text can start with these two letters, too.
         [b'M', b'Z', rest @ ..] if rest.get(..64).is_some_and(|rest| rest.contains(&0)) => {
             Some("a program for Windows (PE)")
         }

@@ -92,7 +92,7 @@ fn equal_scores_are_ordered_by_priority_then_completeness_then_position() {
     tool.missing = Some("gone".into());
     let incomplete = builder("d").add_tool(tool).build().unwrap();
     let skills = vec![skill("a", "Same words.", low), incomplete, complete, skill("c", "Same words.", high)];
-    // The text of `d` and `e` is longer, since they have a tool. This leads to a lower score.
+    // The text of `d` and `e` is longer, since they have a tool. This should lead to a lower score.
     assert_eq!(names(skills, &text("same words")), ["c", "a", "e", "d"]);
 }
 
@@ -142,7 +142,7 @@ fn examples_and_parameters_are_found() {
         ]
     };
     assert_eq!(names(skills(), &text("revenue")), ["a", "b"]);
-    // The description still has more weight.
+    // The description should still have more weight.
     assert_eq!(names(skills(), &text("tables")), ["c", "a"]);
     assert!(names(skills(), &text("spreadsheet")).is_empty());
 }

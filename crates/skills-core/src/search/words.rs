@@ -135,7 +135,7 @@ pub(super) enum Similarity {
 #[derive(Debug, Default)]
 pub(super) struct Names {
     by_word: BTreeMap<Box<str>, Vec<u32>>,
-    /// The same after sorting, with the letters of each word, which can quickly rule out a typo.
+    /// The words after sorting. We also store the letters of each word, to quickly rule out typos.
     words: Vec<(Letters, Box<str>, Vec<u32>)>,
     whole: HashMap<String, Vec<u32>>,
 }

@@ -45,7 +45,7 @@ impl SkillSetBuilder {
         if let Some(&index) = self.0.by_key.get(&key) {
             let path = file(&skill);
             let by = file(&self.0.skills[index].skill);
-            // The same file can be found through two roots, which is not a conflict.
+            // If we find the same file through two roots, this is not a conflict.
             if path.is_none() || path != by {
                 self.0.shadowed.push(Shadowed { name: skill.name.clone(), path, by });
             }

@@ -10,7 +10,7 @@ use super::digest::Sha256;
 pub struct Remote {
     /// The URL of the `SKILL.md`.
     pub url: Arc<str>,
-    /// The checksum of the `SKILL.md`, if the index has one.
+    /// The checksum of the `SKILL.md`, if the index contains one.
     pub sha256: Option<Sha256>,
     /// The base URL of the other files, with a trailing `/`. `None` if the skill has no other files.
     pub base: Option<Arc<str>>,

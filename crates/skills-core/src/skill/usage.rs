@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(usage.parameters[1].kind.as_deref(), Some("3"));
         assert_eq!(usage.examples, [Example::new("A review.", "A list."), Example::new("Another.", "")]);
         assert_eq!(usage.hint().as_deref(), Some("<path> [depth] [format]"));
-        // Values that are not lists are used for other purposes, so they are ignored without a finding.
+        // If a value is not a list, it is probably used for something else, so we should ignore it without a finding.
         for other in [
             json!({}),
             json!("x"),

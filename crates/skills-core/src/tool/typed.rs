@@ -106,7 +106,7 @@ fn read<T: DeserializeOwned>(input: Option<Value>) -> Result<T, InvalidInput> {
     let Some(input) = input else {
         return read_value(Value::Null).or_else(|_| read_value(Value::Object(serde_json::Map::new())));
     };
-    // The schema of `call_skill_tool` allows any input, and some models send the JSON text of an object.
+    // The schema of `call_skill_tool` allows any input, so some models send an object as JSON text. We accept that, too.
     let inner = input.as_str().and_then(|text| serde_json::from_str(text).ok()).filter(Value::is_object);
     read_value(input).or_else(|error| inner.map_or(Err(error), read_value))
 }

@@ -233,7 +233,7 @@ async fn read_skill_file_explains_errors() {
     let tool = READ_SKILL_FILE;
     check(tool, json!({"skill": "pdf", "path": "references/form.md"}), expect![[r#"ERROR FileNotFound: the skill has no file `references/form.md`; did you mean `references/forms.md`? Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
     check(tool, json!({"skill": "pdf", "path": "../secret"}), expect![[r#"ERROR FileNotAllowed: `../secret` is outside of the skill's directory; only files inside can be read. Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
-    check(tool, json!({"skill": "pdf", "path": "/etc/passwd"}), expect![[r#"ERROR FileNotAllowed: `/etc/passwd` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory. Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
+    check(tool, json!({"skill": "pdf", "path": "/etc/passwd"}), expect![[r#"ERROR FileNotAllowed: `/etc/passwd` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute. Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
     check(
         tool,
         json!({"skill": "pdf", "path": "references"}),

@@ -6,7 +6,7 @@ use std::{
 };
 
 /// Returns `path` with its first component replaced by the home directory if it is `~`, `$HOME` or `${HOME}` (on Windows also
-/// `%USERPROFILE%`). Write `./~` for a directory with that name. Without an absolute home directory, the path is unchanged.
+/// `%USERPROFILE%`). Use `./~` for a directory with this name. Without an absolute home directory, the path is unchanged.
 ///
 /// ```
 /// use std::path::Path;

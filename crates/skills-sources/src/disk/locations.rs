@@ -26,19 +26,20 @@ enum Kind {
     State,
 }
 
-/// Returns the path of the default configuration file. It need not exist. `None` if there is no home directory.
+/// Returns the path of the default configuration file, or `None` if there is no home directory. The file may not exist.
 pub fn config_file() -> Option<PathBuf> {
     Some(here(Kind::Config)?.join("skills.yaml"))
 }
 
-/// Returns the cache directory. It need not exist. `None` if there is no home directory.
+/// Returns the cache directory, or `None` if there is no home directory. The directory may not exist yet.
 pub fn cache_dir() -> Option<PathBuf> {
     let dir = here(Kind::Cache)?;
-    // On Windows, cache and state share a directory.
+    // On Windows, cache and state share a directory, so we need to use a subdirectory.
     Some(if cfg!(windows) { dir.join("cache") } else { dir })
 }
 
-/// Returns the state directory, for data that is kept between runs. It need not exist. `None` if there is no home directory.
+/// Returns the state directory for data that is kept between runs, or `None` if there is no home directory. The directory may
+/// not exist yet.
 pub fn state_dir() -> Option<PathBuf> {
     here(Kind::State)
 }

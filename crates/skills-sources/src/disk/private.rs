@@ -10,7 +10,7 @@ use std::{
     path::Path,
 };
 
-/// Opens a file for appending. A missing file is created so that only its owner can read it.
+/// Opens a file for appending. If the file doesn't exist, it is created so that only its owner can read it.
 ///
 /// Never blocks. If `path` is a FIFO, writes don't block either: a write that doesn't fit into a full FIFO fails with
 /// [`WouldBlock`](io::ErrorKind::WouldBlock).
@@ -37,8 +37,8 @@ pub fn append_and_wait(path: &Path) -> io::Result<File> {
 /// # Errors
 /// Returns the errors of [`append`].
 pub fn lockable(path: &Path) -> io::Result<File> {
-    // Windows can't lock a file that is opened for appending only. On Unix, opening a FIFO for reading as well would succeed
-    // without a reader.
+    // On Windows, we also need to open the file for reading, so that it can be locked. Don't do this on Unix, because we
+    // could then open a FIFO without a reader.
     open(OpenOptions::new().create(true).append(true).read(cfg!(windows)), path)
 }
 
@@ -51,12 +51,12 @@ pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
     let file = File::open(path)?;
     if system::is_device(&file.metadata()?) {
-        return invalid("it is not a regular file");
+        return invalid("not a regular file");
     }
     let mut bytes = Vec::new();
     file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max_bytes {
-        return invalid("it is larger than this program's files can be");
+        return invalid("the file exceeds the maximum size");
     }
     Ok(bytes)
 }
@@ -85,7 +85,7 @@ fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     system::private_file(options);
     let file = options.open(path).map_err(|error| system::explained(error, path))?;
     if system::is_stdout(&file) {
-        return Err(io::Error::other("it leads to stdout, which carries the protocol"));
+        return Err(io::Error::other("the path leads to stdout, which is reserved for the protocol"));
     }
     Ok(file)
 }
@@ -107,7 +107,7 @@ mod tests {
         append(&file).unwrap().write_all(b"one").unwrap();
         append_and_wait(&file).unwrap().write_all(b"two").unwrap();
         assert_eq!(std::fs::read(&file).unwrap(), b"onetwo");
-        // Two writers at once, as when several proxies share an event file.
+        // Use two writers at once, because several proxies may share an event file.
         let mut first = append(&file).unwrap();
         let mut second = append(&file).unwrap();
         first.write_all(b"three").unwrap();

@@ -97,7 +97,7 @@ pub fn write<T: Serialize>(file: &Path, contents: Option<&T>) -> io::Result<()> 
             _ => Ok(()),
         };
     };
-    // Temporary files are private from the start.
+    // Temporary files should be private from the start.
     let mut temporary = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
     temporary.write_all(&serde_json::to_vec(contents)?)?;
     temporary.persist(file)?;
@@ -121,18 +121,18 @@ mod tests {
         add(1).unwrap();
         add(2).unwrap();
         assert_eq!(read::<Vec<u32>>(&file).unwrap(), Some(vec![1, 2]));
-        // Invalid content is overwritten.
+        // Invalid content should be overwritten.
         fs::write(&file, "{").unwrap();
         read::<Vec<u32>>(&file).unwrap_err();
         add(3).unwrap();
         assert_eq!(read::<Vec<u32>>(&file).unwrap(), Some(vec![3]));
         let long = vec![b' '; usize::try_from(MAX_BYTES).unwrap() + 1];
         fs::write(&file, long).unwrap();
-        assert!(read::<Vec<u32>>(&file).unwrap_err().to_string().contains("larger"));
+        assert!(read::<Vec<u32>>(&file).unwrap_err().to_string().contains("maximum size"));
         state.change(&file, |_: Option<Vec<u32>>| None).unwrap();
         state.change(&file, |_: Option<Vec<u32>>| None).unwrap();
         assert!(!file.exists());
-        // No temporary files are left.
+        // There should be no temporary files left.
         let left: Vec<_> =
             fs::read_dir(state.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, [".lock"]);
@@ -147,7 +147,7 @@ mod tests {
         let file = state.about(b"x");
         std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
         assert!(read::<u32>(&file).unwrap_err().to_string().contains("not a regular file"));
-        // A change replaces the link by a file.
+        // A change should replace the link with a file.
         state.change(&file, |_: Option<u32>| Some(1)).unwrap();
         assert_eq!(read::<u32>(&file).unwrap(), Some(1));
         let lock = directory.path().join(".lock");

@@ -34,7 +34,7 @@ pub(super) fn write(output: &mut dyn Read, wanted: &[Wanted], directory: &Path) 
             return Err(GitError::TooMuch(format!("`{}` has more than {MAX_FILE_BYTES} bytes", file.path)));
         }
         if total > MAX_TOTAL_BYTES {
-            return Err(GitError::TooMuch(format!("its skills have more than {MAX_TOTAL_BYTES} bytes")));
+            return Err(GitError::TooMuch(format!("the skills have more than {MAX_TOTAL_BYTES} bytes")));
         }
         if let Some((parent, _)) = file.path.rsplit_once('/') {
             dir.create_dir_all(parent).map_err(failed)?;

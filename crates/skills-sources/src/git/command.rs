@@ -2,8 +2,8 @@
 //!
 //! Git uses the user's keys, proxies and credential helpers. Arguments are passed as a list, without a shell. Everything that a
 //! repository, an address or the environment could trigger is turned off: hooks, submodules, other protocols (`ext::` runs a
-//! program), prompts on the terminal, replacement objects, and variables that name a repository. The process group ends with this
-//! process, and after a timeout.
+//! program), prompts on the terminal, replacement objects, and variables that name a repository. The process group ends when this
+//! process ends, or after a timeout.
 
 #[cfg(unix)]
 use std::os::unix::process::ExitStatusExt;
@@ -22,7 +22,7 @@ use tokio::process::Command;
 
 use super::{super::address::Transport, GitError};
 
-/// How much of git's stderr is kept, in bytes. The end is kept, because it contains the reason.
+/// The maximum number of bytes of git's stderr to keep. We keep the end, because it contains the reason.
 const MAX_STDERR_BYTES: usize = 16 * 1024;
 
 /// The number of threads for git's stdin, stdout and stderr.
@@ -82,7 +82,7 @@ impl<'a> Git<'a> {
         observer: Option<Arc<dyn ProcessObserver>>,
         timeout: Duration,
     ) -> Result<Self, GitError> {
-        // Use the absolute path, because Windows would search the working directory first.
+        // Use the absolute path here, because Windows would search the working directory first.
         let program = which::which("git").map_err(|_| GitError::NoGit)?;
         Ok(Self { program, directory, transport, observer, deadline: Instant::now() + timeout, timeout })
     }
@@ -118,7 +118,7 @@ impl<'a> Git<'a> {
         let mut command = self.command(arguments);
         command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
-        // Check this before git starts, because a running git would wait for the threads below.
+        // We need to check this before we start git, since we can't read its output without the threads below.
         probe_threads(THREADS).map_err(system)?;
         let entered = runtime.enter();
         let mut group = ProcessGroup::spawn(command, self.observer.clone()).map_err(system)?;
@@ -127,7 +127,7 @@ impl<'a> Git<'a> {
         thread::scope(|scope| {
             let writes = move || {
                 let mut to_git = to_git;
-                // If git stops reading, its exit status and stderr give the reason.
+                // If git stops reading, we can ignore this error, since its exit status and stderr will give the reason.
                 let _ = to_git.write_all(&input);
             };
             scope.spawn(writes);
@@ -135,13 +135,13 @@ impl<'a> Git<'a> {
             let reads = move || {
                 let mut from_git = from_git;
                 let read = read(&mut from_git)?;
-                // Git doesn't exit while its output is not read.
+                // We need to read the rest of the output, because git doesn't exit until we do.
                 let _ = io::copy(&mut from_git, &mut io::sink());
                 Ok(read)
             };
             let read = scope.spawn(reads);
             let ended = runtime.block_on(async { tokio::time::timeout(left, group.exited()).await });
-            // This also closes pipes that children of git have inherited.
+            // This also closes pipes that git's children have inherited, so that the threads can end.
             group.kill();
             let said = join(said);
             let read = join(read)?;
@@ -169,7 +169,7 @@ impl<'a> Git<'a> {
         };
         command
             .current_dir(self.directory)
-            // This also applies to addresses that the user's configuration rewrites (`url.*.insteadOf`).
+            // Note that this also applies to addresses that the user's configuration rewrites (`url.*.insteadOf`).
             .env("GIT_ALLOW_PROTOCOL", protocol)
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("GCM_INTERACTIVE", "never")

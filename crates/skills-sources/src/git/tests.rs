@@ -131,7 +131,7 @@ fn only_skills_are_fetched() {
         );
         assert_eq!(fetched.notes, Vec::<String>::new());
     }
-    // A pinned commit is fetched even if the branch has moved.
+    // We should still fetch a pinned commit after the branch has moved.
     let (files, fetched) = fetch_from(&repository.place("#main"), Some(&first)).unwrap();
     assert_eq!((files.len(), fetched.commit), (2, first));
 }
@@ -225,9 +225,12 @@ fn a_hostile_repository() {
     let (files, fetched) = fetch_from(&repository.place(""), None).unwrap();
     assert_eq!(files, ["a/NOTES.md", "a/SKILL.md", "a/run.sh"]);
     let notes = fetched.notes.join("\n");
-    for words in
-        ["`a/passwd` is left out: it is a link", "`a/up`", "a/notes.md` is left out: it differs", "`a/c:/x`"]
-    {
+    for words in [
+        "`a/passwd` is left out because it is a link",
+        "`a/up`",
+        "a/notes.md` is left out because it differs",
+        "`a/c:/x`",
+    ] {
         assert!(notes.contains(words), "{notes}");
     }
 }
@@ -278,7 +281,7 @@ fn a_hundred_thousand_files() {
     repository.import(skill.into_iter().chain(many).chain(large).chain(in_skill));
     let (files, fetched) = fetch_from(&repository.place(""), None).unwrap();
     assert_eq!(files, ["a/SKILL.md"]);
-    assert_eq!(fetched.notes, ["`c` is left out: it has too many files for a skill"]);
+    assert_eq!(fetched.notes, ["`c` is left out because it has too many files for a skill"]);
 }
 
 /// A server that accepts the connection and never answers runs into the timeout.

@@ -130,7 +130,7 @@ pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
     }
     wanted.retain(|file| skill_of(&file.path, &skills).is_none_or(|skill| !too_many.contains(skill)));
     if wanted.len() > MAX_FILES {
-        return Err(GitError::TooMuch(format!("its skills have more than {MAX_FILES} files")));
+        return Err(GitError::TooMuch(format!("the skills have more than {MAX_FILES} files")));
     }
     Ok(Selection { wanted, notes: notes.finish() })
 }
@@ -171,7 +171,7 @@ impl Notes {
             return;
         }
         let path = if path.is_empty() { "the repository" } else { path };
-        self.lines.push(format!("`{}` is left out: it {why}", shown(path)));
+        self.lines.push(format!("`{}` is left out because it {why}", shown(path)));
     }
 
     fn finish(mut self) -> Vec<String> {
@@ -235,7 +235,7 @@ mod tests {
             ],
             &[],
         );
-        // The root of the repository is a skill.
+        // Here, the repository's root is a skill.
         check(&["100644 SKILL.md", "100644 a/b.md"], &["SKILL.md", "a/b.md"], &[]);
     }
 
@@ -287,9 +287,9 @@ mod tests {
                 "unknown kind",
             ],
         );
-        // A link outside of a skill needs no note.
+        // We don't need a note for a link that is not in a skill.
         check(&["100644 a/SKILL.md", "120000 link"], &["a/SKILL.md"], &[]);
-        // A link can't be a SKILL.md.
+        // We don't use a link as a SKILL.md.
         check(&["120000 a/SKILL.md", "100644 a/x"], &[], &[]);
     }
 
@@ -313,7 +313,7 @@ mod tests {
         let mut entries = vec!["100644 a/SKILL.md".to_owned(), "100644 b/SKILL.md".to_owned()];
         entries.extend((0..MAX_SKILL_FILES).map(|number| format!("100644 b/{number}")));
         let entries: Vec<_> = entries.iter().map(String::as_str).collect();
-        check(&entries, &["a/SKILL.md"], &["`b` is left out: it has too many files"]);
+        check(&entries, &["a/SKILL.md"], &["`b` is left out because it has too many files"]);
         let links: Vec<_> = (0..30).map(|number| format!("120000 a/{number}")).collect();
         let mut entries = vec!["100644 a/SKILL.md"];
         entries.extend(links.iter().map(String::as_str));

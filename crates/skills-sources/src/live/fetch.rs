@@ -59,7 +59,8 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
     }
 }
 
-/// Writes the first version of a source to the lock file. If another process has written one meanwhile, that one is used.
+/// Writes the first version of a source to the lock file. If another process has written one in the meantime, we use that
+/// version instead.
 fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> Fetched {
     let key = spec.address.as_str();
     let write = |lock_file: &mut LockFile| {
@@ -82,7 +83,7 @@ fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> Fetched {
 fn warn_of_risks(address: &Address, risks: &[(String, Finding)]) {
     for (path, finding) in risks {
         tracing::warn!(
-            "the skill in `{path}` of {address} is not used: {} ({}, {}); `acp-skills-proxy update '{address}'` shows it and asks for approval",
+            "the skill in `{path}` of {address} is not used: {} ({}, {}); run `acp-skills-proxy update '{address}'` to review and approve it",
             finding.reason,
             finding.code,
             finding.file

@@ -1,5 +1,5 @@
-//! Files in the cache directory about a lock file: a copy of its last readable version, the path of the original, and the file lock
-//! that processes take to change it.
+//! Keeps files about each lock file in the cache directory: a copy of the last readable version, the path of the original, and the
+//! file lock that a process must hold to change the original.
 
 use std::{
     collections::HashSet,
@@ -30,10 +30,10 @@ impl LockFile {
     pub(super) fn keep(&self, path: &Path, cache: &Path) {
         let copy = copy(path, cache);
         if Self::read(&copy).ok().as_ref() != Some(self) {
-            // Without the copy, a broken lock file serves no skills.
+            // If this fails, we just can't serve any skills while the lock file is broken.
             let _ = self.write(&copy);
         }
-        // The path of the original is needed to ignore the copy once the original is gone.
+        // We need the path of the original to ignore the copy once the original is gone.
         let origin = copy.with_extension(ORIGIN);
         if let Ok(path) = std::path::absolute(path)
             && !origin.exists()
@@ -69,7 +69,8 @@ pub(crate) fn references(cache: &Path) -> HashSet<String> {
             let _ = fs::remove_file(&file);
             continue;
         }
-        // The copy counts even if the original differs from it, because a process may serve the copy while the original is broken.
+        // Always include the copy, even if the original is different, because we may serve the copy while the original is
+        // broken.
         for path in origin.iter().chain([&copy]) {
             let lock = LockFile::read(path).unwrap_or_default();
             references.extend(lock.sources.into_values().map(|pinned| match pinned {

@@ -25,7 +25,7 @@ pub(super) fn remove_dir_all(dir: &Path) -> io::Result<()> {
 fn make_writable(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        // `metadata` doesn't follow links, so targets outside of the directory aren't changed.
+        // Note that `metadata` doesn't follow links, so we don't change targets outside of the directory.
         let metadata = entry.metadata()?;
         if metadata.is_dir() {
             make_writable(&entry.path())?;

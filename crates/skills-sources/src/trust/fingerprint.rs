@@ -1,4 +1,4 @@
-//! [`Fingerprint`]: the checksums of a skill, for comparison with the approved version.
+//! [`Fingerprint`]: the checksums of a skill, to compare it with the approved version.
 
 use std::{collections::BTreeMap, io};
 
@@ -24,7 +24,7 @@ impl Fingerprint {
             found.insert(path.to_owned(), digest);
             Ok(())
         })?;
-        // The length before each path ensures that a path can't imitate two lines.
+        // Add the length before each path, so that a path with a line break can't look like two lines.
         let mut text = String::new();
         for (path, digest) in &found {
             let digest = digest.map_or_else(|| "-".to_owned(), |digest| digest.to_string());

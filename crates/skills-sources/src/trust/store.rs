@@ -1,4 +1,4 @@
-//! [`TrustStore`]: decisions about skills of projects, in the directory `trust` below the state directory.
+//! [`TrustStore`]: the user's decisions for each project, stored in the directory `trust` of the state directory.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ const VERSION: u32 = 1;
 #[derive(Debug, Clone)]
 pub(super) struct TrustStore(StateDir);
 
-/// Decisions about the skills of a project: checksums, by directory relative to the project.
+/// Decisions for the skills in a project: checksums, by directory relative to the project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Decisions {
     v: u32,
@@ -31,17 +31,17 @@ impl TrustStore {
         Self(StateDir::later(state.join("trust")))
     }
 
-    /// Returns the path of the file about a project.
+    /// Returns the path of the file for a project.
     pub(super) fn file(&self, project: &Path) -> PathBuf {
         self.0.about_directory(project)
     }
 
-    /// Returns the decisions about a project. If the file can't be read, a warning is logged and no skill is trusted.
+    /// Returns the decisions for a project. If the file can't be read, a warning is logged and no skill is trusted.
     pub(super) fn load(&self, project: &Path) -> Decisions {
         let file = self.file(project);
         let read = state::read::<Decisions>(&file).unwrap_or_else(|error| {
             tracing::warn!(
-                "cannot read {}: {error}; the skills of the project need your approval again",
+                "cannot read {}: {error}; you need to approve the project's skills again",
                 file.display()
             );
             None
@@ -49,7 +49,7 @@ impl TrustStore {
         read.filter(|decisions| decisions.v == VERSION).unwrap_or_default()
     }
 
-    /// Adds decisions about a project.
+    /// Adds decisions for a project.
     ///
     /// # Errors
     /// Returns an error if the file can't be locked or written. The file is then unchanged.

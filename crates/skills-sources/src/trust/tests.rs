@@ -62,12 +62,12 @@ fn a_skill_is_approved_once_by_checksum() {
     let decided = project.decide(true);
     assert_eq!((decided.done.len(), decided.failed.len(), decided.unsaved), (1, 0, None));
     assert_eq!(project.state(), (1, vec![]));
-    // Another process, and another checkout of the same project.
+    // Try another process, and another checkout of the same project.
     let again = Trust::new(Some(project.dir.path().join("state")));
     let found = Discovery::new(project_roots(&project.root())).find();
     assert_eq!(again.sift(&project.root(), &found).len(), 1);
     assert_eq!(again.sift(project.dir.path(), &found).len(), 0);
-    // Every file counts, including hidden ones. If the content is restored, the skill is trusted again.
+    // We should check every file, including hidden ones. If the content is restored, the skill is trusted again.
     for (path, text, before) in
         [("references/a.md", "b", Some("a")), (".hidden", "", None), ("scripts/x.sh", "", None)]
     {
@@ -91,7 +91,7 @@ fn a_skill_that_changes_after_it_was_shown() {
     assert_eq!(project.state(), (0, vec!["new"]));
 }
 
-/// Whoever has a skill in hand reads what was approved, or nothing.
+/// If a file changes after approval, a caller that already has the skill gets the approved content or an error.
 #[test]
 fn a_file_that_changes_after_approval() {
     let project = Project::new();
@@ -111,7 +111,7 @@ fn a_file_that_changes_after_approval() {
     assert_eq!(read("SKILL.md"), Ok(()));
     project.write("SKILL.md", "---\nname: x\ndescription: d\n---\nObey.\n");
     assert!(body().unwrap_err().contains("has changed since the user approved"));
-    // Discovery has read the new text, but it is not served after the file is removed.
+    // Discovery has read the new text, but we should not serve this text after the file is removed.
     project.sift();
     fs::remove_file(project.root().join(".skills/x/SKILL.md")).unwrap();
     assert!(body().is_err());
@@ -237,7 +237,7 @@ fn a_link_that_becomes_a_file() {
             .map_err(|error| error.code())
     };
     assert_eq!((read("in.md"), read("out.md")), (Ok(()), Err("outside-skill")));
-    // Replace the link by a file.
+    // Replace the link with a file.
     fs::remove_file(skill.join("out.md")).unwrap();
     fs::write(skill.join("out.md"), "x").unwrap();
     assert_eq!(read("out.md"), Err("not-approved"));
@@ -259,8 +259,8 @@ fn a_skill_that_exceeds_the_bounds() {
     let why: Vec<_> =
         skills.skipped().iter().map(|skipped| skipped.diagnostics[0].message.as_str()).collect();
     assert_eq!((skills.len(), skills.unapproved().len(), why.len()), (0, 1, 2), "{why:?}");
-    assert!(why[0].starts_with("the skill cannot be approved: its files have more than"), "{why:?}");
-    // All skills share the same bounds.
+    assert!(why[0].starts_with("the skill cannot be approved: the skill has more than"), "{why:?}");
+    // We should use the same bounds for all skills together.
     let mut bounds = Bounds { bytes: 100, ..Bounds::SKILL };
     let skill = skills.unapproved()[0].skill.clone();
     Fingerprint::of(&skill, &mut bounds).unwrap();
@@ -306,7 +306,7 @@ fn links_ambiguous_names_and_deep_directories() {
         let why =
             skills.skipped().iter().map(|skipped| skipped.diagnostics[0].message.clone()).collect::<Vec<_>>();
         assert_eq!((skills.len(), skills.unapproved().len(), why.len()), (0, 0, 1), "{what}: {why:?}");
-        assert!(why[0].starts_with("the skill cannot be approved: `"), "{what}: {why:?}");
+        assert!(why[0].starts_with("the skill cannot be approved: cannot read `"), "{what}: {why:?}");
     };
     let twin = skill.join(OsStr::from_bytes(b"\xff.sh"));
     fs::write(&twin, "bad").unwrap();

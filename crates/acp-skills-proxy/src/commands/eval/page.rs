@@ -50,7 +50,7 @@ pub(super) fn page(evaluation: &Evaluation, workspace: &Workspace, report: &Repo
     let frame = Frame {
         title: format!("Evaluation of {}", report.skill_name),
         command: "eval",
-        note: "This page loads nothing.",
+        note: "This page loads no other files.",
         script: Some(SCRIPT),
     };
     let page = Page {
@@ -138,7 +138,7 @@ struct HeatMap {
 struct HeatRow {
     /// The query, or the name of the task.
     case: String,
-    /// For a query, whether the skill should be loaded.
+    /// The expected result of a query, in words. `None` for a task.
     expected: Option<&'static str>,
     cells: Vec<Cell>,
 }

@@ -57,8 +57,10 @@ pub(super) fn text(report: &Report) -> String {
     let errors: u64 = report.agents.iter().map(|agent| agent.errors).sum();
     if errors > 0 {
         let runs = count(errors, "run");
-        let _ =
-            writeln!(text, "The agent failed in {runs}. These count as failed, but do not rate the skill.");
+        let _ = writeln!(
+            text,
+            "The agent failed in {runs}. These runs count as failed, but not because of the skill."
+        );
     }
     if !report.complete {
         text.push_str("Incomplete: some runs are missing.\n");

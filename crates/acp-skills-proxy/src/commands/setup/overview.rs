@@ -55,7 +55,7 @@ pub(super) fn of(home: &Home) -> anyhow::Result<String> {
     let editor = first.unwrap_or("zed");
     Ok(format!(
         "{editors}\n\n{agents}{known} agents are known by name: acp-skills-proxy setup --agents\n\
-         Agents that are packages of npm and PyPI are started with {runners}.\n\n{skills}\n\
+         Agents from npm and PyPI are started with {runners}.\n\n{skills}\n\
          To put the proxy in front of an agent: acp-skills-proxy setup {editor} --agent claude\n"
     ))
 }
@@ -116,7 +116,7 @@ fn user_skills(home: &Home) -> anyhow::Result<String> {
         }
     }
     Ok(match loaded.here.len() {
-        0 => "You have no skills yet: put them into ~/.agents/skills, or name a directory with `--skills DIR`.\n"
+        0 => "You have no skills yet: put some into ~/.agents/skills, or use `--skills DIR` to choose a directory.\n"
             .to_owned(),
         number => format!(
             "You have {} in {}. To list them: acp-skills-proxy list --discover user\n",
@@ -132,7 +132,7 @@ pub(super) fn agents() -> String {
     let in_full = known(false);
     let table = if width.is_none_or(|width| in_full.width() <= width) { in_full } else { known(true) };
     format!(
-        "{}\n\nVERSION is the tested version, and SKILLS is the way in which the model reads skills. Any other ACP agent works by its \
+        "{}\n\nVERSION is the tested version, and SKILLS shows how the model reads skills. To use any other ACP agent, give its \
          command: `acp-skills-proxy … -- COMMAND`. To test an agent here: acp-skills-proxy doctor --agent ID\n",
         table.render(width)
     )

@@ -106,8 +106,8 @@ impl Plan {
     /// Plans the changes of all agents that have a command. Agents that use the proxy already are updated.
     fn all(&mut self, request: &Request<'_>) -> Result<(), Refused> {
         if request.name.is_some() {
-            return Err(UsageError::new("`--name` needs one agent")
-                .hint("choose the agent with `--agent`")
+            return Err(UsageError::new("`--name` can only be used with one agent")
+                .hint("use `--agent` to choose the agent")
                 .into());
         }
         let mut has_command = false;
@@ -117,7 +117,7 @@ impl Plan {
                     has_command = true;
                     self.existing(request, entry)?;
                 }
-                // Skip it, since the user asked for all agents and not for this one.
+                // We can just skip this agent, since the user asked for all of them and not for this one.
                 Start::Unclear(error) => self.notes.push(format!("unchanged: {}", error.message)),
                 Start::Editor => {}
             }
@@ -140,7 +140,7 @@ impl Plan {
         };
         match (entry.ours(), request.name) {
             (Some(_), Some(_)) => {
-                let message = format!("`{}` goes through the proxy already", entry.name);
+                let message = format!("`{}` already uses the proxy", entry.name);
                 Err(UsageError::new(message)
                     .hint("`--name` copies an agent, and only works if the agent does not use the proxy yet")
                     .into())
@@ -176,10 +176,10 @@ impl Plan {
             }
             (Some(_), None) => {
                 let message = format!(
-                    "`{}` goes through the proxy, but its command has no `--` before the agent",
+                    "`{}` uses the proxy, but there is no `--` before the command of the agent",
                     entry.name
                 );
-                return Err(UsageError::new(message).hint("change its flags by hand").into());
+                return Err(UsageError::new(message).hint("edit the flags by hand").into());
             }
         };
         if before != after {
@@ -217,7 +217,7 @@ impl Plan {
                 (Start::Command(words), Some(ours)) => self.renew(request, entry, words, ours),
                 _ => Err(UsageError::new(format!("the settings already have an agent `{name}`, in line {}", entry.line))
                     .hint(format!(
-                        "`--agent '{name}'` puts the proxy in front of that agent; `--name` chooses another name for the new one"
+                        "use `--agent '{name}'` to put the proxy in front of that agent, or `--name` to choose another name for the new one"
                     ))
                     .into()),
             };

@@ -8,7 +8,7 @@ use crate::{error::UsageError, output, setup::paste::shell};
 /// Returns a change as a diff, in color if stdout is a terminal.
 pub(super) fn diff(file: &str, before: &str, after: &str) -> String {
     let patch = diffy::create_patch(before, after).to_string();
-    // The first two lines of the library's diff don't contain the name of the file.
+    // Skip the first two lines of the library's diff, since they don't contain the file's name.
     let mut lines = vec![format!("--- {file}"), format!("+++ {file}")];
     lines.extend(patch.lines().skip(2).map(str::to_owned));
     let has_colors = output::has_colors();
@@ -36,10 +36,10 @@ pub(super) fn confirmed(how: How, question: &str) -> Result<bool, UsageError> {
     match how {
         How::Show => Ok(false),
         How::Write => Ok(true),
-        How::Ask if !std::io::stdin().is_terminal() => {
-            Err(UsageError::new("nothing was written: setup cannot ask, because stdin is not a terminal")
-                .hint("use `--yes` to write without asking, or `--print` to see the change"))
-        }
+        How::Ask if !std::io::stdin().is_terminal() => Err(UsageError::new(
+            "cannot ask for confirmation, because stdin is not a terminal; nothing was written",
+        )
+        .hint("use `--yes` to write without asking, or `--print` to see the change")),
         How::Ask => {
             let is_wanted = output::ask(question);
             if !is_wanted {
@@ -50,10 +50,10 @@ pub(super) fn confirmed(how: How, question: &str) -> Result<bool, UsageError> {
     }
 }
 
-/// Returns a sentence: `A goes through the proxy`, `A and B go through the proxy`.
+/// Returns a sentence: `A uses the proxy`, `A and B use the proxy`.
 pub(super) fn through(names: &[String]) -> String {
-    let verb = if names.len() == 1 { "goes" } else { "go" };
-    format!("{} {verb} through the proxy", names.join(" and "))
+    let verb = if names.len() == 1 { "uses" } else { "use" };
+    format!("{} {verb} the proxy", names.join(" and "))
 }
 
 /// Returns a command line of `setup` with `flag` for the same settings.

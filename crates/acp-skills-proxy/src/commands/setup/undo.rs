@@ -46,7 +46,7 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
             record.undone()?;
         }
         output::print(&format!(
-            "Nothing to revert in {}: it does not contain the last change any more.\n",
+            "Nothing to revert in {}: the last change is no longer in the file.\n",
             place.shown()
         ))?;
         return Ok(ExitCode::SUCCESS);

@@ -78,7 +78,7 @@ fn links_out_of_a_project_are_not_followed() {
         let shown = format!("{}\n{}", show(&set, &base), messages.join("\n"));
         expected.assert_eq(&shown.replace(base.to_str().unwrap(), "[BASE]"));
     };
-    // Links within the repository are followed. Projects use them to share skills between agents.
+    // We follow links within the repository, since projects use them to share skills between agents.
     fs::create_dir(base.join("repo/.claude")).unwrap();
     symlink("../.skills", base.join("repo/.claude/skills")).unwrap();
     symlink("../packages/x/skill", base.join("repo/.skills/linked")).unwrap();
@@ -116,10 +116,10 @@ fn links_out_of_a_project_are_not_followed() {
         [BASE]/repo/.skills: error[link-out-of-project]: 4 links were not followed, because they lead out of the project, for example [BASE]/repo/.skills/a to [BASE]/elsewhere/a
           help: if you trust the target, add it as a directory to scan"#]]);
 
-    // A directory that the user names may lead anywhere.
+    // If the user names the directory, it may lead anywhere.
     let named = Discovery::new([Root::scanned(base.join("repo/.skills/twice"))]).find();
     assert_eq!(named.iter().map(|skill| skill.name.as_str()).collect::<Vec<_>>(), ["b", "a"]);
-    // The boundary is compared by whole names, not by prefix.
+    // We should compare whole names here, not just a prefix of the path.
     let similar = Root::new(Scope::Project, base.join("repo/.skills")).within(base.join("rep"));
     assert!(Discovery::new([similar]).find().is_empty());
 }

@@ -39,7 +39,7 @@ fn a_single_directory_is_loaded() {
             "none",
             expect![[r#"
                 cannot load the skill …/none: error[no-skill-md]: the directory has no SKILL.md
-                  help: name the directory of one skill; scan a directory that has several skills"#]],
+                  help: use the directory of a single skill; to use a directory with several skills, scan it"#]],
         ),
         (
             "nothing",
@@ -51,7 +51,7 @@ fn a_single_directory_is_loaded() {
             "silent",
             expect![[r#"
                 cannot load the skill …/silent/SKILL.md:1: error[description-missing]: the skill has no description
-                  help: add `description:` and say what the skill does and when to use it"#]],
+                  help: add `description:` to say what the skill does and when to use it"#]],
         ),
         (
             "missing",

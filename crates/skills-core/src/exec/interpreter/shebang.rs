@@ -20,7 +20,7 @@ impl Shebang {
         if base_name(program) == "env" {
             return Self::parse_env(rest.trim());
         }
-        // Like the kernel, pass everything after the program as a single argument.
+        // Like the kernel, we pass everything after the program as a single argument.
         let args = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(str::to_owned);
         Some(Self { program: program.to_owned(), args: args.into_iter().collect(), env: Vec::new() })
     }

@@ -125,8 +125,7 @@ mod on_unix {
             &[],
             Err("`a` needs `lua`, which is not installed; ask the user to install it"),
         );
-        let unknown =
-            "cannot tell which program runs `a.md`: it has neither a `#!` line nor a known extension";
+        let unknown = "cannot find a program to run `a.md`, because the file has neither a `#!` line nor a known extension";
         check("a.md", "# Title\n", &["sh"], Err(unknown));
         check("a.md", "#!\n", &["sh"], Err(unknown));
         check("a.md", "#!/usr/bin/env\n", &["sh"], Err(unknown));
@@ -193,11 +192,11 @@ mod on_windows {
                     Windows only opens the Microsoft Store";
         check_with("a.py", "", (&[STORE_PYTHON, STORE_PYTHON3], &[]), &[], Err(none));
         check_with("a.py", "#!/usr/bin/env python3\n", (&[STORE_PYTHON3], &[]), &[], Err(none));
-        // A Python that was installed from the Store is used.
+        // If Python was installed from the Store, we should use it.
         let package = r"C:\Users\me\AppData\Local\Microsoft\WindowsApps\PythonSoftwareFoundation.Python.3.12_qbz5n2kfra8p0";
         let store = r"PYTHONUTF8=1 C:\Users\me\AppData\Local\Microsoft\WindowsApps\python.exe";
         check_with("a.py", "", (&[STORE_PYTHON], &[package]), &[], Ok(store));
-        // An active virtual environment comes first.
+        // An active virtual environment should come first.
         let environment = r"C:\work\.venv\Scripts\python.exe";
         let active = [("VIRTUAL_ENV", r"C:\work\.venv")];
         let expected = r"PYTHONUTF8=1 C:\work\.venv\Scripts\python.exe";
@@ -215,9 +214,9 @@ mod on_windows {
             ("a.bash", "", &[WSL_BASH], &[GIT_BASH], GIT_BASH),
             ("a.sh", "", &[WSL_BASH], &[GIT_BASH], GIT_BASH),
             ("a", "#!/usr/bin/env bash\n", &[WSL_BASH], &[GIT_BASH], GIT_BASH),
-            // Any other `bash` on the search path comes first.
+            // Any other `bash` on the search path should come first.
             ("a.bash", "", &[r"C:\msys64\usr\bin\bash.exe", GIT], &[GIT_BASH], r"C:\msys64\usr\bin\bash.exe"),
-            // Git that was installed for one user, and Git in an unusual directory on the search path.
+            // Here, Git is installed for one user only, or into an unusual directory on the search path.
             (
                 "a.bash",
                 "",
@@ -265,8 +264,7 @@ mod on_windows {
         check_with("a.pl", "", (&[GIT], &[perl]), &[], Ok(perl));
         let none = "`a.rb` needs `ruby`, which is not installed; ask the user to install it";
         check_with("a.rb", "", (&[], &[]), &[], Err(none));
-        let unknown =
-            "cannot tell which program runs `a.md`: it has neither a `#!` line nor a known extension";
+        let unknown = "cannot find a program to run `a.md`, because the file has neither a `#!` line nor a known extension";
         check_with("a.md", "", (&[], &[]), &[], Err(unknown));
         check_with(
             "a",

@@ -24,7 +24,7 @@ const LANGUAGES: &[Language] = &[
     Language {
         interpreters: &["python", "python3", "python2", "pythonw", "py"],
         takes_options: true,
-        // Without this, Python writes to pipes in the system's code page, which lacks most characters.
+        // Without this, Python would use the system's code page for pipes, which doesn't support most characters.
         env: &[("PYTHONUTF8", "1")],
         advice: Some(
             "ask the user to install it, because the `python` that comes with Windows only opens the Microsoft Store",
@@ -61,7 +61,7 @@ const LANGUAGES: &[Language] = &[
             &["bash"],
             &[
                 on_path("bash", &[]),
-                // Don't use the one in `usr\bin`, because it doesn't find the other programs in its own directory.
+                // Don't use the `bash.exe` in `usr\bin`, because it doesn't find the other programs there.
                 Candidate { place: Place::BelowGit(r"bin\bash.exe"), args: &[] },
             ],
         )
@@ -91,7 +91,7 @@ const LANGUAGES: &[Language] = &[
         interpreters: &["pwsh", "powershell"],
         ..language(&["ps1"], &[on_path("pwsh", POWERSHELL), on_path("powershell", POWERSHELL)])
     },
-    // The standard library starts these through `cmd` and follows its quoting rules.
+    // The standard library uses `cmd` to start these, and takes care of the quoting.
     language(&["bat", "cmd"], &[]),
 ];
 

@@ -26,7 +26,7 @@ pub(super) fn terminate(child: &dyn ChildWrapper, joined: Option<u32>) -> bool {
 
 /// Sends SIGKILL to the group.
 pub(super) fn kill(child: &mut dyn ChildWrapper, joined: Option<u32>) {
-    // An error means that no process is left.
+    // We can ignore errors, since they only mean that no process is left.
     let _ = child.start_kill();
     if let Some(group) = joined {
         send(group, Signal::KILL);

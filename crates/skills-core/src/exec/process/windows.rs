@@ -36,7 +36,7 @@ pub(super) fn terminate(_: &dyn ChildWrapper, _joined: Option<u32>) -> bool {
 
 /// Kills all processes of the job.
 pub(super) fn kill(child: &mut dyn ChildWrapper, _joined: Option<u32>) {
-    // An error means that no process is left.
+    // We can ignore errors, since they only mean that no process is left.
     let _ = child.start_kill();
 }
 

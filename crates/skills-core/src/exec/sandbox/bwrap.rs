@@ -134,8 +134,8 @@ impl Bwrap {
     ) -> Invocation {
         let mut args = mounts;
         args.extend(self.namespaces());
-        // A script can influence its variables and the files in its directory. The dynamic linker would obey both before
-        // bubblewrap confines anything. Therefore variables are set inside the sandbox, and bubblewrap starts in `/`.
+        // A script can influence its variables and the files in its directory. The dynamic linker would use both before
+        // bubblewrap confines anything. To avoid this, we set the variables inside the sandbox, and start bubblewrap in `/`.
         for (name, value) in std::mem::take(&mut invocation.env) {
             args.extend(["--setenv".into(), name, value]);
         }

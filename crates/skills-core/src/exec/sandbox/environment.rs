@@ -116,7 +116,7 @@ mod tests {
             ("WAYLAND_DISPLAY", "wayland-0", true),
             ("GPG_AGENT_INFO", "", true),
             ("TMP", "/var/tmp", true),
-            // The name is unknown, but the value is a socket.
+            // We don't know this name, but the value is a socket.
             ("MY_AGENT", "/a/socket", true),
             ("MY_MUX", "/a/socket,71,0", true),
             ("MY_BUS", "unix:abstract=/tmp/bus,guid=1;unix:path=/x", true),
@@ -126,7 +126,7 @@ mod tests {
             ("MY_FILES", "/a/file,/a/socket", false),
             ("NOTES", "see /a/socket", false),
             ("RELATIVE", "a/socket", false),
-            // Programs need these variables.
+            // Programs need these variables to work.
             ("PATH", "/usr/bin:/bin", false),
             ("HOME", "/home/me", false),
             ("TMPDIR", "/var/tmp", false),

@@ -44,8 +44,8 @@ const SYS_FCHMODAT2: c_long = 452;
 pub(super) fn programs() -> Result<Vec<Arc<[u8]>>, SandboxError> {
     let unsupported = |_| SandboxError::Architecture(std::env::consts::ARCH);
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(unsupported)?;
-    // Programs report `EPERM` with a fitting message. With `ENOSYS`, they use a fallback instead: the C library uses `clone`,
-    // whose flags the filter can check, and Node.js uses threads.
+    // If a call returns `EPERM`, programs show an error message that fits. If it returns `ENOSYS`, they use a fallback instead:
+    // the C library uses `clone`, whose flags we can check here, and Node.js uses threads.
     let rules = || Ok([(refused()?, EPERM), (set_user_id()?, EPERM), (absent(), ENOSYS)]);
     let compiled = |rules: [_; 3]| {
         rules.into_iter().map(|(rules, errno)| compile(rules, errno, arch)).collect::<Result<_, _>>()
@@ -100,8 +100,8 @@ fn set_user_id() -> Result<Rules, BackendError> {
         #[cfg(target_arch = "x86_64")]
         (SYS_open, 2),
     ];
-    // These calls have a mode only with one of these flags, which are in the argument before it. Otherwise the argument can
-    // have any value.
+    // These calls use the mode only if one of these flags is set in the argument before it. Otherwise the mode can have any
+    // value, so we don't check it.
     let creating = [O_CREAT, O_TMPFILE & !O_DIRECTORY];
     let has = |argument, bit: c_int| condition(argument, SeccompCmpOp::MaskedEq(bits(bit)), bit);
     let wrong = [S_ISUID, S_ISGID].map(u32::cast_signed);

@@ -141,7 +141,7 @@ pub(super) fn common(host: &Host) -> Vec<OsString> {
 
 /// Returns mounts that empty the directories of [`Host::emptied`], and restore the few files in them that programs need.
 fn emptied(host: &Host) -> Vec<(&Path, Mount)> {
-    // A variable could name a directory that contains the home directory. That one must not be emptied.
+    // A variable could be set to a directory that contains the home directory. We should not empty that directory.
     let home_is_in = |dir: &Path| host.home.as_ref().is_some_and(|home| home.starts_with(dir));
     let emptied: Vec<&Path> = host.emptied.iter().map(|dir| &**dir).filter(|dir| !home_is_in(dir)).collect();
     let mut mounts: Vec<_> = emptied.iter().map(|dir| (*dir, Mount::Empty)).collect();
@@ -176,8 +176,8 @@ fn layered(mut mounts: Vec<(&Path, Mount)>) -> Vec<OsString> {
 pub(super) fn root() -> Vec<OsString> {
     let mut arguments: Vec<OsString> =
         ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"].map(OsString::from).into();
-    // A device that is mounted like this can't be opened. A script that could open the terminal could write to the terminal
-    // from which we were started, and simulate input.
+    // Scripts can't open a device that is mounted like this. Otherwise a script could write to the terminal that we were
+    // started from, and simulate input.
     arguments.extend(["--ro-bind", "/dev/null", TERMINAL].map(OsString::from));
     for path in READ_ONLY_PROC {
         arguments.extend(["--ro-bind-try", path, path].map(OsString::from));
@@ -243,7 +243,7 @@ mod tests {
                 "/srv/w/skills/kit",
                 &["--bind /srv/w", "--ro-bind /srv/w/skills", "--ro-bind /srv/w/skills/kit"],
             ),
-            // An emptied directory is mounted before the directories in it.
+            // We need to mount an emptied directory before the directories in it.
             ("/tmp/w", "/tmp/kit", &["--bind /tmp/w", "--ro-bind /tmp/kit"]),
             ("/run/media/me/disk", "/srv/kit", &["--ro-bind /srv/kit", "--bind /run/media/me/disk"]),
         ] {
@@ -255,13 +255,13 @@ mod tests {
     fn directories_that_would_defeat_the_sandbox_are_rejected() {
         for (cwd, problem) in [
             ("/", "it contains /dev"),
-            ("/proc", "it belongs to the system"),
-            ("/proc/1/root", "it belongs to the system"),
-            ("/sys/fs/cgroup", "it belongs to the system"),
-            ("/dev/shm", "it belongs to the system"),
-            ("/etc/cron.d", "it belongs to the system"),
-            ("/usr", "it belongs to the system"),
-            ("/usr/local/lib", "it belongs to the system"),
+            ("/proc", "the directory belongs to the system"),
+            ("/proc/1/root", "the directory belongs to the system"),
+            ("/sys/fs/cgroup", "the directory belongs to the system"),
+            ("/dev/shm", "the directory belongs to the system"),
+            ("/etc/cron.d", "the directory belongs to the system"),
+            ("/usr", "the directory belongs to the system"),
+            ("/usr/local/lib", "the directory belongs to the system"),
             ("/run", "it contains /run"),
             ("/tmp", "it contains /tmp"),
             ("/var", "it contains /var/lib"),
@@ -269,13 +269,13 @@ mod tests {
             ("/opt/bubblewrap", "it contains /opt/bubblewrap/bwrap"),
             (
                 "/home/me/.claude/skills",
-                "it contains the skill `kit` directly, so scripts could change other skills in it",
+                "the directory contains the skill `kit` directly, so scripts could change other skills there",
             ),
         ] {
             check(&host(), cwd, "/home/me/.claude/skills/kit", Err(problem));
         }
         let elsewhere = Host { home: Some("/srv/people/me".into()), ..host() };
-        let problem = "it contains your home directory /srv/people/me";
+        let problem = "the directory contains your home directory /srv/people/me";
         check(&elsewhere, "/srv/people", "/a/kit", Err(problem));
     }
 

@@ -165,7 +165,8 @@ async fn each_failure_has_a_kind_and_a_message() {
     assert_eq!((&result["exitCode"], &result["error"]), (&Value::Null, &json!("ExecutionFailed")));
     let result = fixture.run("slow.sh").await;
     assert_eq!((&result["stdout"], &result["error"]), (&json!("begun\n"), &json!("ExecutionTimeout")));
-    let message = "the script was stopped after its timeout of 1 s; give it less work, or ask the user to raise the timeout";
+    let message =
+        "the script timed out after 1 s; give it less work, or ask the user to increase the timeout";
     assert_eq!(result["message"], message);
 
     for (script, error, expected) in [
@@ -175,7 +176,7 @@ async fn each_failure_has_a_kind_and_a_message() {
         ("/bin/ls", "ScriptNotAllowed", "absolute"),
         ("scripts/link.sh", "ScriptNotAllowed", "outside"),
         ("scripts/relative.sh", "ScriptNotAllowed", "outside"),
-        ("scripts/notes.md", "ExecutionFailed", "cannot tell which program runs `scripts/notes.md`"),
+        ("scripts/notes.md", "ExecutionFailed", "cannot find a program to run `scripts/notes.md`"),
     ] {
         let result = fixture.call(json!({"skill": "kit", "script": script})).await;
         assert_eq!(result["error"], error, "{script}: {result}");

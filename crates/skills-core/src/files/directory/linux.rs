@@ -26,7 +26,8 @@ pub(super) fn open_with_openat2(path: &Path) -> Option<Result<Dir, FileError>> {
     match openat2(CWD, path, OFlags::RDONLY | DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Ok(dir) => Some(Ok(Dir::from_std_file(File::from(dir)))),
         Err(Errno::LOOP) => Some(Err(FileError::LinkInPath { dir: path.to_owned() })),
-        // Filters use either of these errors. If instead the directory itself is not permitted, `open_by_steps` reports that.
+        // System call filters return either of these errors. If we just don't have access to the directory, `open_by_steps` will
+        // report that.
         Err(Errno::NOSYS | Errno::PERM) => None,
         Err(error) => Some(Err(failed(path, error))),
     }

@@ -53,7 +53,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             let finding = Diagnostic::warning("metadata-not-text", message)
                 .help("put the value in quotes; in the specification, `metadata` maps strings to strings");
             let finding = self.findings.at(value.start, finding);
-            // We support these two lists, although the specification doesn't allow them.
+            // We support lists for these two keys, even though the specification doesn't allow them.
             if matches!(key.text(), Some("parameters" | "examples")) {
                 self.findings.advice(finding);
             } else {

@@ -208,7 +208,7 @@ fn parameters_and_examples_are_read_from_the_metadata() {
     assert!(parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
     let usage = parsed.frontmatter.unwrap().properties.usage.unwrap();
     assert_eq!((usage.parameters.len(), usage.examples[0].expected.as_str()), (2, "A list."));
-    // The specification allows only texts, so there is a warning.
+    // The specification only allows strings here, so there should be a warning.
     let verdict = crate::frontmatter::Verdict::Spec;
     let found = crate::frontmatter::validate(text, &crate::frontmatter::ParseContext::default(), verdict);
     assert!(

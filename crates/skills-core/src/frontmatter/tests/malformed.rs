@@ -53,7 +53,7 @@ fn line_ends_and_marks_and_unclosed_frontmatter() {
         "\n\n---\nname: pdf\ndescription: d\n---\nBody",
         expect![[r#"
             "pdf": "d"
-            1: warning[leading-blank-lines]: there are blank lines before the frontmatter
+            1: warning[leading-blank-lines]: found blank lines before the frontmatter
         "#]],
     );
     check(
@@ -61,7 +61,7 @@ fn line_ends_and_marks_and_unclosed_frontmatter() {
         expect![[r##"
             "pdf": "d"
             body "# Title\n\nBody: text"
-            5: warning[frontmatter-not-closed]: the frontmatter is not closed; it probably ends here
+            5: warning[frontmatter-not-closed]: the frontmatter is not closed, but probably ends here
         "##]],
     );
     check(
@@ -69,7 +69,7 @@ fn line_ends_and_marks_and_unclosed_frontmatter() {
         expect![[r#"
             "pdf": "d"
             body ""
-            4: warning[frontmatter-not-closed]: the frontmatter is not closed; it probably ends here
+            4: warning[frontmatter-not-closed]: the frontmatter is not closed, but probably ends here
             4: warning[body-empty]: the skill has no instructions
         "#]],
     );
@@ -130,14 +130,14 @@ fn indented_fences_and_missing_parts() {
     check(
         "---\njust text\n---\nBody",
         expect![[r#"
-            2: warning[not-a-field]: the line is not a `key: value` pair and is ignored
+            2: warning[not-a-field]: expected a `key: value` pair; the line is ignored
             2:1: error[frontmatter-not-a-mapping]: the frontmatter has no `key: value` line: it is not a mapping
         "#]],
     );
     check(
         "---\n- a\n- b\n---\nBody",
         expect![[r#"
-            2: warning[not-a-field]: the line is not a `key: value` pair and is ignored
+            2: warning[not-a-field]: expected a `key: value` pair; the line is ignored
             2:1: error[frontmatter-not-a-mapping]: the frontmatter has no `key: value` line: it is not a mapping
         "#]],
     );

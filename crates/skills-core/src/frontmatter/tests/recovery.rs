@@ -71,8 +71,8 @@ fn invalid_text_becomes_literal_text() {
         "---\nname:pdf\ndescription:Reads files.\n---\nBody",
         expect![[r#"
             "pdf": "Reads files."
-            2:1: warning[invalid-yaml]: the value of `name` is invalid YAML: there is no space after the colon
-            3:1: warning[invalid-yaml]: the value of `description` is invalid YAML: there is no space after the colon
+            2:1: warning[invalid-yaml]: the value of `name` is invalid YAML: expected a space after the colon
+            3:1: warning[invalid-yaml]: the value of `description` is invalid YAML: expected a space after the colon
         "#]],
     );
 }
@@ -130,7 +130,7 @@ fn invalid_values_are_recovered_or_ignored() {
         "---\nstray line\nname: pdf\ndescription: a: b\n---\nBody",
         expect![[r#"
             "pdf": "a: b"
-            2: warning[not-a-field]: the line is not a `key: value` pair and is ignored
+            2: warning[not-a-field]: expected a `key: value` pair; the line is ignored
             4:15: warning[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
         "#]],
     );
@@ -138,7 +138,7 @@ fn invalid_values_are_recovered_or_ignored() {
         "---\n%YAML 1.2\nname: pdf\ndescription: d\n---\nBody",
         expect![[r#"
             "pdf": "d"
-            2: warning[not-a-field]: the line is not a `key: value` pair and is ignored
+            2: warning[not-a-field]: expected a `key: value` pair; the line is ignored
         "#]],
     );
     check(

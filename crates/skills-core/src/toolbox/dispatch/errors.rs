@@ -123,7 +123,7 @@ pub(super) fn files_of(skill: &Skill) -> String {
         return "Only files that its instructions mention are known.".to_owned();
     }
     if paths.is_empty() {
-        return "The skill has no files beside its SKILL.md.".to_owned();
+        return "The skill has no files besides its SKILL.md.".to_owned();
     }
     let more = if bundled.more > 0 { format!(" and {} more", bundled.more) } else { String::new() };
     format!("Its files are: {}{more}.", list(&paths, MAX_FILES))

@@ -133,7 +133,7 @@ async fn tools_that_belong_to_no_skill() {
     }
     let skills = skills.build();
     assert!(skills.is_empty() && !skills.offers_nothing());
-    // Merging the set with itself keeps each tool once.
+    // If we merge the set with itself, each tool should still be there just once.
     let skills = SkillSet::merged([&skills, &skills]);
     let toolbox = Toolbox::new(skills);
     let definitions = toolbox.definitions();

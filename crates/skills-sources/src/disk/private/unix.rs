@@ -13,7 +13,7 @@ use rustix::{
 };
 
 pub(super) fn private_file(options: &mut OpenOptions) {
-    // Without this flag, opening a FIFO blocks until a reader opens it.
+    // Use this flag to avoid blocking if the file is a FIFO that nothing reads from.
     options.mode(0o600).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
 }
 
@@ -43,7 +43,7 @@ pub(super) fn is_stdout(file: &File) -> bool {
 pub(super) fn explained(error: io::Error, path: &Path) -> io::Error {
     let is_fifo = || fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
     if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_fifo() {
-        return io::Error::new(io::ErrorKind::NotConnected, "it is a FIFO without a reader");
+        return io::Error::new(io::ErrorKind::NotConnected, "the file is a FIFO without a reader");
     }
     error
 }
@@ -84,7 +84,7 @@ mod tests {
             let error = open(&fifo).unwrap_err();
             assert!(error.to_string().contains("a FIFO without a reader"), "{error}");
         }
-        // The FIFO has a reader now.
+        // Now that the FIFO has a reader, we can open it.
         let mut reader = OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
         let mut writer = append(&fifo).unwrap();
         let full = std::iter::repeat_with(|| writer.write(&[b'x'; 1024])).find_map(Result::err).unwrap();
