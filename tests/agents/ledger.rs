@@ -3,7 +3,7 @@
 //!
 //! The rest of the table is written by hand, so we edit the source text in place and run `rustfmt` on the file.
 
-use std::{env, fs, path::Path, process::Command};
+use std::{env, fmt::Write as _, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -42,7 +42,7 @@ fn call(spec: &Spec, row: &Row, before: Option<&Seen>) -> String {
     let version = short(&row.version);
     let mut call = format!("        .seen(Seen::of({program:?}).version({version:?})");
     if let Some(says) = row.says.as_deref().map(short).filter(|says| *says != version) {
-        call += &format!(".says({says:?})");
+        let _ = write!(call, ".says({says:?})");
     }
     if row.model == WANTS_LOGIN {
         return call + ".login())";
@@ -79,13 +79,12 @@ fn with_call(text: &str, id: &str, call: &str) -> Option<String> {
         .flatten()
         .min()?;
     let row = row[..end].strip_suffix(',')?;
-    let (from, to) = match row.find("\n        .seen(") {
-        Some(at) => (at, at + closing(&row[at..])? + 1),
-        None => {
-            let at =
-                row.find("\n        .notes(").or_else(|| row.find("\n        .quirks(")).unwrap_or(row.len());
-            (at, at)
-        }
+    let (from, to) = if let Some(at) = row.find("\n        .seen(") {
+        (at, at + closing(&row[at..])? + 1)
+    } else {
+        let at =
+            row.find("\n        .notes(").or_else(|| row.find("\n        .quirks(")).unwrap_or(row.len());
+        (at, at)
     };
     Some(format!("{}{}\n{call}{}{}", &text[..start], &row[..from], &row[to..], &text[start + row.len()..]))
 }

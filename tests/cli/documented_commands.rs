@@ -75,14 +75,13 @@ fn words(line: &str) -> Vec<String> {
     for letter in line.chars() {
         match (letter, quote) {
             (_, Some(open)) if letter == open => quote = None,
-            (_, Some(_)) => word.get_or_insert_default().push(letter),
             ('"' | '\'', None) => {
                 quote = Some(letter);
                 word.get_or_insert_default();
             }
             (' ', None) => words.extend(word.take()),
             ('#' | '>' | '|', None) if word.is_none() => return words,
-            (_, None) => word.get_or_insert_default().push(letter),
+            _ => word.get_or_insert_default().push(letter),
         }
     }
     words.extend(word);

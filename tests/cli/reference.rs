@@ -98,9 +98,10 @@ fn values(schema: &Value, definitions: &Map<String, Value>) -> String {
     };
     if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/definitions/")) {
         let definition = &definitions[name];
-        return match definition["properties"].is_object() {
-            true => format!("[{name}](#{})", name.to_lowercase()),
-            false => values(definition, definitions),
+        return if definition["properties"].is_object() {
+            format!("[{name}](#{})", name.to_lowercase())
+        } else {
+            values(definition, definitions)
         };
     }
     if let Some(constant) = schema.get("const") {

@@ -63,7 +63,7 @@ fn wait_for_overview(fixture: &mut Fixture, words: &str) {
     }
 }
 
-/// Runs a proxy until it has fetch a source.
+/// Runs a proxy until it has fetched a source.
 fn fetch(home: &Home, source: &str) {
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", source));
     fixture.new_session("s");
@@ -169,7 +169,7 @@ fn unavailable_repositories() {
     let mut fixture = Fixture::over_http(proxy);
     fixture.new_session("s");
     let (git, _) = silent.accept().expect("git");
-    assert!(overview(&mut fixture).contains("is being fetch"));
+    assert!(overview(&mut fixture).contains("is being fetched"));
     fixture.finish();
     wait_until_closed(&git);
     // Git does not survive a proxy that is killed either.
@@ -216,7 +216,7 @@ fn an_invalid_lock_file() {
             "the lock file is not overwritten"
         );
     }
-    // Without an earlier good lock file there are no skills to serve, and an unapproved version is not fetch.
+    // Without an earlier good lock file there are no skills to serve, and an unapproved version is not fetched.
     fs::remove_dir_all(home.path("cache")).expect("the path exists");
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
     fixture.new_session("s");

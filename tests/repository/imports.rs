@@ -115,7 +115,7 @@ impl Names {
                 if *target == module {
                     break;
                 }
-                module = target.clone();
+                module.clone_from(target);
             } else {
                 break;
             }

@@ -37,7 +37,7 @@ fn modules(dir: &str) -> BTreeSet<String> {
     let entries = std::fs::read_dir(root().join(dir).join("src")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names
-        .filter(|name| name.ends_with(".rs") || !name.contains('.'))
+        .filter(|name| name.split_once('.').is_none_or(|(_, extension)| extension == "rs"))
         .map(|name| name.trim_end_matches(".rs").to_owned())
         .filter(|name| !["lib", "main", "tests"].contains(&name.as_str()))
         .collect()

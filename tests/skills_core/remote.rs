@@ -309,11 +309,11 @@ async fn oversized_content_is_rejected() {
     site.serve("/.well-known/skills/pdf/references/forms.md", more_than(MAX_FILE_BYTES));
     site.serve(INDEX, more_than(MAX_INDEX_BYTES));
     let text = activate(&toolbox).await.to_text();
-    assert!(text.ends_with("it is larger than 1048576 bytes"), "{text}");
+    assert!(text.ends_with("the content is larger than 1048576 bytes"), "{text}");
     let text = read(&toolbox, "references/forms.md").await;
-    assert!(text.contains(&format!("it is larger than {MAX_FILE_BYTES} bytes")), "{text}");
+    assert!(text.contains(&format!("larger than {MAX_FILE_BYTES} bytes")), "{text}");
     let error = site.index().unwrap_err().to_string();
-    assert!(error.ends_with(&format!("it is larger than {MAX_INDEX_BYTES} bytes")), "{error}");
+    assert!(error.ends_with(&format!("larger than {MAX_INDEX_BYTES} bytes")), "{error}");
 }
 
 #[tokio::test]

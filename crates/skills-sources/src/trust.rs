@@ -132,7 +132,7 @@ impl Trust {
                     decided.done.push(name);
                 }
                 Ok(_) => {
-                    decided.failed.push((name, "the skill has just changed; review it again".to_owned()))
+                    decided.failed.push((name, "the skill has just changed; review it again".to_owned()));
                 }
                 Err(error) => decided.failed.push((name, error.to_string())),
             }

@@ -36,7 +36,7 @@ pub(super) fn paths(text: &str) -> Vec<Path> {
                 reader.tree(&[], true);
             }
             "crate" | "self" | "super" if !is_after_path && reader.peek(1) == Some("::") => {
-                reader.tree(&[], false)
+                reader.tree(&[], false);
             }
             _ => reader.next += 1,
         }

@@ -1,5 +1,7 @@
 //! Help pages: an overview of the commands on one screen, and all flags of the proxy (`help flags`).
 
+use std::fmt::Write;
+
 use clap::{Command, CommandFactory, builder::StyledStr};
 
 use super::Cli;
@@ -51,7 +53,7 @@ fn overview(command: &Command) -> StyledStr {
         for name in names {
             let about = command.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            text.push_str(&format!("  {name:<13}{about}\n"));
+            let _ = writeln!(text, "  {name:<13}{about}");
         }
     }
     text.push_str("  help         Show the help of a command: `acp-skills-proxy help COMMAND`\n\n");

@@ -58,16 +58,19 @@ impl DirectoryLibrary {
     }
 
     /// Sets the approvals. With these, skills of a project are only used if the user approved them.
+    #[must_use]
     pub fn trust(self, trust: Option<Trust>) -> Self {
         Self { trust, ..self }
     }
 
     /// Sets the entries of `projects`, which apply to sessions in certain directories.
+    #[must_use]
     pub fn projects(self, projects: Vec<ProjectSkills>) -> Self {
         Self { projects, ..self }
     }
 
     /// Sets whether the library watches the disk for changes. The default is false.
+    #[must_use]
     pub fn watch(self, watch: bool) -> Self {
         Self { watch, ..self }
     }
