@@ -157,7 +157,7 @@ async fn a_proxy_without_an_agent_returns_an_error() {
     let error = with_client(client, async |_| Ok(())).await.expect_err("no agent");
     assert!(error.message.contains("no agent to run"), "{error:?}");
     let end = run.await.expect("no panic").expect_err("the component fails as well");
-    assert!(format!("{end:?}").contains("in front of no agent"), "{end:?}");
+    assert!(format!("{end:?}").contains("without an agent"), "{end:?}");
 }
 
 #[tokio::test]

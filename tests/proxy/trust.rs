@@ -218,7 +218,7 @@ fn an_editor_that_asks() {
     project.checkout.write(".skills/deploy/references/hosts.md", "evil\n");
     let answer = json!({ "action": "accept", "content": { "trust": true } });
     fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
-    fixture.editor.wait_for_log("`deploy` is not trusted: it has just changed");
+    fixture.editor.wait_for_log("`deploy` is not trusted: the skill has just changed");
     fixture.editor.unread();
     let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error, "{text}");
