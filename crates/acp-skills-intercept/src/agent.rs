@@ -52,7 +52,7 @@ impl Interceptor {
                 }
                 self.started(session, &open.method, actions);
                 self.await_tools(session, actions);
-                // If the agent has just refused the skills server, we don't need to hold prompts for this session anymore.
+                // If the agent has refused the skills server, we don't need to hold prompts for this session anymore.
                 self.release(session, actions);
                 let pass = self.session_is_set_up(session, message, result, actions);
                 let question = self.question(session);

@@ -82,7 +82,7 @@ impl Session {
         let known_guide = self.briefing.guide();
         let late = (known_guide, now) == (Some(Guide::Files), Guide::Tools)
             && self.skills.listed().all(|skill| skill.dir().is_some());
-        // The catalog we sent along with the tools might also list the paths. In that case, the model can use it without the
+        // The catalog we sent along with the tools may also list the paths. In that case, the model can use it without the
         // tools.
         let knows_files =
             (known_guide, now) == (Some(Guide::Tools), Guide::Files) && self.briefing.has_paths();
@@ -130,7 +130,7 @@ impl Session {
         if !in_prompt || self.briefing.guide().is_some() {
             return;
         }
-        // The earlier run might have sent a different guide from the one we would send now, so we try all of them.
+        // The earlier run may have sent a different guide from the one we would send now, so we try all of them.
         for guide in [self.guide(), Guide::Tools, Guide::Files] {
             let list = placement::list(&self.skills, &policy.catalog, guide);
             if list.is_some_and(|list| has_words(ours, &list)) {

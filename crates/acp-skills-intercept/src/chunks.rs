@@ -108,7 +108,7 @@ impl Interceptor {
         let chunk = ChunkKind::of_message(message);
         let session = match message.kind() {
             Kind::Response => match message.id().and_then(|id| self.requests.get(&id)) {
-                // This response just accepts the prompt, so the turn is still running.
+                // This response only accepts the prompt, and the turn is still running.
                 Some(OpenRequest { method, .. })
                     if method == "session/prompt" && self.agent.version.turn(message) == Turn::Accepted =>
                 {
@@ -135,7 +135,7 @@ impl Interceptor {
         // Messages from a different session, or from no session at all, don't end this message.
         let Some(id) = session else { return };
         let held = self.reader.chunks.get(&id);
-        // Don't flush yet, since this chunk might continue the message.
+        // Don't flush yet, since this chunk may continue the message.
         if chunk.is_some_and(|chunk| held.is_some_and(|(kind, _)| *kind == chunk)) {
             return;
         }

@@ -152,7 +152,7 @@ impl Interceptor {
         let session = self.sessions.find(&name);
         if offers {
             let key = session.map(|session| session.key());
-            // If we don't know this session, we just return the list from the agent.
+            // If we don't know this session, the client gets the agent's list.
             return Some((key.map_or(Purpose::Other, |key| Purpose::ListSkills(Some(key))), Pass::Untouched));
         }
         actions.to_client.push(match session {

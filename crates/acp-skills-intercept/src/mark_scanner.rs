@@ -176,7 +176,7 @@ mod tests {
                 assert_eq!(seen(PLAN, &[text, "", text]), [true, false, true], "{text} in a plan");
             }
         }
-        // If the lines start to look different, the scanner should learn the new form.
+        // When the lines start to look different, the scanner learns the new form.
         for frames in [[PLAIN, OTHER], [OTHER, PLAIN], [PLAIN, FIRST]] {
             let mut scanner = MarkScanner::default();
             let mut classifier = Classifier::new(updates::READ);

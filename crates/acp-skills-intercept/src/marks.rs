@@ -151,7 +151,7 @@ pub fn begins_with_ours(text: &str) -> bool {
 
 /// Returns a content block of a prompt with the injected text.
 pub(crate) fn block(text: &str) -> Value {
-    // Agents ignore the audience for now, but we set it anyway, since this block is just for the model.
+    // Agents ignore the audience for now, but we set it anyway, since this block is only for the model.
     json!({ "type": "text", "text": text, "annotations": { "audience": ["assistant"] } })
 }
 
@@ -198,7 +198,7 @@ pub(crate) fn has_arguments(ours: &str) -> bool {
 pub(crate) fn cut_off(ours: &str) -> String {
     let Some(typed) = typed(ours) else { return String::new() };
     let text = typed.replacen(REST, "", 1).replacen(REST_END, "", 1);
-    // The text might end in the middle of a tag or an entity, so we drop anything that is incomplete.
+    // The text may end in the middle of a tag or an entity, so we drop anything that is incomplete.
     let text = text.split_once('<').map_or(text.as_str(), |(whole, _)| whole);
     let text = match text.rsplit_once('&') {
         Some((whole, entity)) if !entity.contains(';') => whole,
@@ -226,7 +226,7 @@ mod tests {
             (format!("ä<{open}>"), Next::Open(mark, 3..38)),
             (format!("{close}{open}"), Next::Close(mark, 0..36)),
             (format!("<acp-skills-proxy:{other}"), Next::Open(Mark::new(7), 18..53)),
-            // These could have been written by a user, so they should not be taken for marks.
+            // A user may have written these, so they must not be taken for marks.
             ("<acp-skills-proxy>".to_owned(), Next::Nothing),
             ("a < b".to_owned(), Next::Nothing),
             (open.to_uppercase(), Next::Nothing),

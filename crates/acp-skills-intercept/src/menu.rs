@@ -106,7 +106,7 @@ fn add(edit: &mut Edit, object: Node<'_>, session: &Session, version: Version) {
             let result = [br#"{"availableCommands":"#.as_slice(), &all, b"}"].concat();
             edit.replace(object.span(), result);
         }
-        // The protocol doesn't allow any other type, so we just forward the message.
+        // The protocol doesn't allow any other type, so forward the message and let the client handle it.
         _ => {}
     }
 }
@@ -132,7 +132,7 @@ impl Interceptor {
         let list = update.get("availableCommands").filter(Node::is_array);
         let raw = list.map(|list| list.raw().to_vec());
         let Some(session) = self.sessions.find(&id) else {
-            // This might be a new session, but we haven't seen the response yet. So we forward the list, and keep it until the
+            // This may be a new session, but we haven't seen the response yet. So we forward the list, and keep it until the
             // response arrives.
             if self.memory.early_commands.len() < MAX_EARLY && self.is_setting_up() {
                 self.memory.early_commands.extend(raw.map(|raw| (id.into_owned(), raw)));

@@ -73,7 +73,7 @@ fn decide(
     if declared(false).next().is_none() {
         return Decision::Ask(None);
     }
-    // If the path is a link, it might point to a different directory. So we make sure that both the path and its target match.
+    // If the path is a link, it may point to a different directory. So we make sure that both the path and its target match.
     let path = call.input.and_then(only_path).filter(|_| policy.tool_policy != ToolPolicy::Permissive);
     let matched = |by_user| {
         let said = patterns::match_call(
@@ -153,7 +153,7 @@ fn announcement(
     let was_announced = session.calls.announced(&id);
     let ours = call.ours.filter(|_| call_titles::wanted(session, policy));
     if was_announced {
-        // Keep the title here, since this request might be the last message to include the input.
+        // Keep the title here, since this request may be the last message to include the input.
         if let Some(tool) = ours {
             call_titles::note(call.node, tool, session, peers);
         }

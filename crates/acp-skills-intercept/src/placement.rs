@@ -49,7 +49,7 @@ pub(crate) fn text(
 ) -> Option<String> {
     let list = list(skills, options, guide)?;
     let more = match server.name() {
-        // Some agents don't connect until the model uses a tool, so the tools might still show up.
+        // Some agents don't connect until the model uses a tool, so the tools may still show up.
         _ if guide == Guide::Files && server.is_missing() => {
             " Should you have the tools `activate_skill` and `read_skill_file` after all, use them instead."
                 .to_owned()
@@ -62,7 +62,7 @@ pub(crate) fn text(
 
 /// Returns the sentence that identifies the skill tools, or an empty text if their names are enough.
 fn whose_tools(server: &str, agent: &AgentFacts, skills: &SkillSet, options: &CatalogOptions) -> String {
-    // If there might be a different tool with the same name, we include the name of the server. For example, this happens with
+    // If there may be a different tool with the same name, we include the name of the server. For example, this happens with
     // Gemini, or if there is another proxy in the chain. We also include it if the model has to search for tools, so that it
     // knows which words to use.
     let is_first = server == servers::SERVER_NAME || agent.quirks.shares_servers;

@@ -173,7 +173,7 @@ impl Interceptor {
                 PromptText::Ready(text) => Some(text),
                 PromptText::None | PromptText::Fetching => None,
             };
-            // We have to wait until here to record activations, since a text might be fetched twice, or might never be sent.
+            // We have to wait until here to record activations, since a text may be fetched twice, or may never be sent.
             for kind in held.activations {
                 if held.kind == PromptKind::Ordinary {
                     record::put_in_front(session, &kind, actions);

@@ -94,7 +94,7 @@ impl Interceptor {
         }
         // We already have everything we need for this session, so we don't have to ask the host.
         let Some(mut session) = self.sessions.remove(key) else { return (Purpose::Other, Pass::Untouched) };
-        // If the agent has accepted the skills server before, it won't refuse the session because of it. It might even be using
+        // If the agent has accepted the skills server before, it won't refuse the session because of it. It may even be using
         // it right now.
         let was_offered = session.server.is_offered();
         let pass = self.set_up(&mut session, message, transport, actions);
@@ -148,7 +148,7 @@ impl Interceptor {
         actions: &mut Actions,
     ) {
         let Some((id, setup)) = self.pending.take_setup(ticket) else {
-            // If the session is gone, the request was cancelled, so we just close the server.
+            // If the session is gone, the request was cancelled, so only close the server.
             if self.sessions.get(key).is_none() {
                 actions.effects.push(Effect::CloseServer(key));
             }
@@ -208,7 +208,7 @@ impl Interceptor {
             Pass::Untouched | Pass::Consumed => setup.line,
         });
         if setup.refreshes != self.memory.refreshes {
-            // The skills were refreshed after we asked the host, so this answer might be out of date.
+            // The skills were refreshed after we asked the host, so this answer may be out of date.
             let directories = vec![session.cwd.clone()];
             actions.ask(Query::Skills { directories, reason: Reason::CatchUp(Duration::ZERO) });
         }
@@ -229,7 +229,7 @@ impl Interceptor {
             return Pass::Untouched;
         };
         // If there are no skills or tools, we don't need to add a server or any text to this session. We do count skills that are
-        // turned off, since they might be turned on later.
+        // turned off, since they may be turned on later.
         if session.switches.all().will_offer_nothing() {
             return Pass::Untouched;
         }

@@ -219,7 +219,7 @@ pub(crate) fn title(text: &str, words: Option<&str>) -> Option<String> {
     if !scanner.cuts.is_empty() {
         return Some(one_line(&scanner.clean(text, 0..text.len())));
     }
-    // The agent might also cut the title off in the middle of the mark, with or without an ellipsis.
+    // The agent may also cut the title off in the middle of the mark, with or without an ellipsis.
     let end = text.trim_end().trim_end_matches(['…', '.']).trim_end();
     let Next::Cut(at) = Next::find(end, 0) else { return None };
     let cut = &end[at..];

@@ -174,12 +174,12 @@ fn leads_elsewhere(value: Node<'_>) -> bool {
 }
 
 fn leaves_directory(glob: &str) -> bool {
-    // Braces contain alternatives, which are separated by commas. Note that an alternative might be empty (`{,x}/etc`), or just
+    // Braces contain alternatives, which are separated by commas. Note that an alternative may be empty (`{,x}/etc`), or just
     // one half of `..` (`.{.,x}`).
     let mut parts = glob.split(['{', ',']);
     let has_empty = glob.contains("}/") && ["{,", ",,", ",}", "{}"].iter().any(|empty| glob.contains(empty));
     let has_dot = [".{.", "{.,", ",.,", ",.}"].iter().any(|dot| glob.contains(dot));
-    // If it starts with just one `\\`, it's more likely to be a regular expression.
+    // With only one `\\` at the start, it's more likely to be a regular expression.
     let is_absolute =
         |part: &str| part.starts_with(['/', '~']) || part.starts_with(r"\\") || part.get(1..2) == Some(":");
     parts.any(is_absolute) || has_empty || has_dot || glob.contains("..")

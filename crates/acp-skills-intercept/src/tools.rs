@@ -62,7 +62,7 @@ impl Interceptor {
     pub(crate) fn connected(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         let effect = session.server.connected();
-        // While the agent is working on a prompt, it might connect just to call a tool. So we can't draw any conclusion from
+        // While the agent is working on a prompt, it may connect just to call a tool. So we can't draw any conclusion from
         // this.
         if effect == ToolsEffect::ConnectedInTime && !session.turns.agent_works() {
             self.learn_connects(true, actions);
@@ -129,7 +129,7 @@ impl Interceptor {
                     arguments: commands::arguments(&message),
                     tools: has_tools,
                 }),
-                // Since the model can't use the tools, we might have to activate skills for it here.
+                // Since the model can't use the tools, we may have to activate skills for it here.
                 PromptKind::Ordinary if prompt.text == PromptText::None => {
                     prompt::text_of_matching_skills(has_tools, is_empty, &message, &self.policy)
                 }

@@ -264,7 +264,7 @@ mod tests {
         use Origin::{Client, Successor};
         let mut switch = begun();
         for (line, origin, expected) in [
-            // If the message is from the client, it should not be changed.
+            // A message from the client does not change.
             (r#"{"id":1,"method":"session/new","params":{"x":1e3}}"#, Some(Client), None),
             (r#"{"method":"session/cancel","params":{}}"#, Some(Client), None),
             // If the message is from the successor, we should return the inner message byte for byte, with the id from the
@@ -279,7 +279,7 @@ mod tests {
                 Some(Successor),
                 Some(r#"{"jsonrpc":"2.0","method":"session/update"}"#),
             ),
-            // We should be able to tell from the id whose request this cancels.
+            // The id tells us whose request this cancels.
             (r#"{"method":"$/cancel_request","params":{"requestId":"é"}}"#, Some(Successor), None),
             (r#"{"method":"$/cancel_request","params":{"requestId":1}}"#, Some(Client), None),
             (
@@ -287,7 +287,7 @@ mod tests {
                 Some(Client),
                 Some(r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}"#),
             ),
-            // This chain uses the other spelling, so it's just a message from the client.
+            // This chain uses the other spelling, so it's a message from the client.
             (r#"{"method":"_proxy/successor","params":{"method":"x"}}"#, Some(Client), None),
             // A response should belong to the side that the request was sent to.
             (r#"{"id":7,"result":{}}"#, Some(Successor), None),
@@ -358,7 +358,7 @@ mod tests {
         let mut switch = begun();
         sorted(&mut switch, r#"{"id":9,"method":"proxy/successor","params":{"method":"mcp/message"}}"#);
         switch.to_successor(br#"{"id":9,"result":{}}"#);
-        // It should be possible to use the same id twice.
+        // The same id can be used twice.
         assert_eq!(sorted(&mut switch, r#"{"id":9,"result":{}}"#).0, Some(Origin::Successor));
     }
 

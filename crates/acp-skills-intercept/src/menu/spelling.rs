@@ -40,7 +40,7 @@ fn spelling(name: &str) -> String {
     }
     let trimmed = word.trim_matches('-');
     match (trimmed.is_empty(), name.starts_with('-') || name.ends_with('-')) {
-        // There are just symbols in this name, so we use a default.
+        // The name only contains symbols, so use a default.
         (true, _) => "skill".to_owned(),
         // Keep the hyphens at the ends, since they are part of the name.
         (false, true) if word == name => word,
@@ -74,7 +74,7 @@ mod tests {
             (vec!["prüfung", "レビュー", "v1.2_x"], vec!["prüfung", "レビュー", "v1.2_x"]),
             (vec!["🎉", "🎉🎉"], vec!["skill", "skill-2"]),
             (vec!["-edge-", "(draft)"], vec!["-edge-", "draft"]),
-            // If a name doesn't need to be changed, it should keep its spelling, no matter where it is in the list.
+            // A name that is already valid keeps its spelling, no matter where it is in the list.
             (
                 vec!["code review", "code/review", "code-review"],
                 vec!["code-review-2", "code-review-3", "code-review"],

@@ -68,7 +68,7 @@ mod tests {
         claims.arrived();
         claims.turn_over(false);
         assert_eq!(claims.check(), (true, false));
-        // If a turn was cut short, we should not expect any calls from it.
+        // When a turn is cut short, we don't expect any calls from it.
         claims.granted();
         claims.turn_over(true);
         assert_eq!(claims.check(), (true, false));

@@ -27,7 +27,7 @@ impl Interceptor {
         let Setup { session: key, kind, retry } = setup;
         let code = message.error.and_then(|error| error.get("code")).map(|code| code.raw().to_vec());
         let is = |other: i64| code.as_deref() == Some(other.to_string().as_bytes());
-        // We only want to retry if the error might be about the skills server. This can't be the case if the user isn't logged
+        // We only want to retry if the error may be about the skills server. This can't be the case if the user isn't logged
         // in, or if the request was cancelled.
         let is_about_us = message.error.is_some() && !is(AUTH_REQUIRED) && !is(REQUEST_CANCELLED);
         if let Some(line) = retry.filter(|_| is_about_us)

@@ -74,7 +74,7 @@ fn servers_in_another_form_are_kept() {
         assert_eq!(got.contains(&format!(r#""mcpServers":{theirs} "#)), stays, "{got}");
         assert_eq!(got.contains(r#""name":"acp-skills""#), !stays, "{got}");
         fixture.respond(1, &json!({ "sessionId": "s" }));
-        // If the model doesn't have the tools, we should give it the paths of the files, or send it the text.
+        // When the tools are missing, the model gets the paths of the files, or we send it the text.
         assert_eq!(fixture.prompt(2, "s", &["hello"]).to_agent.len(), 1);
     }
 }
@@ -102,7 +102,7 @@ fn the_users_words_come_first_if_agents_cut_prompts() {
                 assert_eq!(seen, "fix the bug", "{title}");
             }
         }
-        // If the message is replayed in one piece, just the user's words should be left.
+        // When the message is replayed in one piece, only the user's words should be left.
         let content = json!({ "type": "text", "text": prompt.join("\n\n") });
         let chunk = json!({ "sessionUpdate": "user_message_chunk", "content": content });
         let mut other = Fixture::new(policy()).initialized(name, &json!({}));
@@ -162,7 +162,7 @@ fn the_catalog_names_the_server_and_the_files_if_needed() {
         assert_eq!(catalog.contains("SKILL.md"), !files.is_empty(), "{agent}: {catalog}");
         assert!(catalog.ends_with(files), "{agent}: {catalog}");
     }
-    // If the model has called one of the tools, we should know that it has them.
+    // Calling one of the tools means that the model has them.
     let mut fixture = Fixture::with_skills(policy(), set(flat)).initialized("vibe", &json!({}));
     fixture.new_session(1, "s");
     fixture
@@ -311,7 +311,7 @@ fn a_system_prompt_in_another_form_is_kept() {
         let prompt = fixture.prompt(2, "s", &["hello"]);
         assert!(begins_with_ours(texts(prompt.agent())[0]), "{field}");
     }
-    // We should be able to add our text even if the client's text was cut off in the middle of a character.
+    // Make sure that we can add our text even when the client's text is cut off in the middle of a character.
     let mut fixture = Fixture::new(policy()).initialized(claude, &json!({}));
     let line = r#"{"id":1,"method":"session/new","params":{"cwd":"/p","mcpServers":[],"_meta":{"systemPrompt":"Be \u006bind \ud83d"}}}"#;
     let got = fixture.as_the_agent_gets_it(line);

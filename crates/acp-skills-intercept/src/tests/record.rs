@@ -89,8 +89,7 @@ fn only_new_activations_are_saved() {
         remembered(&fixture.handle(fetched(ticket, ActivatedBy::User))),
         [("s", vec![ActivatedBy::User])]
     );
-    // A copy should start with this activation. If the session is deleted, we should also delete what we saved, but not if it's
-    // just closed.
+    // A copy starts with this activation. Deleting the session also deletes what we saved, but closing it does not.
     fixture.request(4, "session/fork", &json!({ "sessionId": "s", "cwd": "/", "mcpServers": [] }));
     let out = fixture.respond(4, &json!({ "sessionId": "t" }));
     assert_eq!(

@@ -52,7 +52,7 @@ fn check(changes: &[SkillSet], expected: Expect) {
     };
     expected.assert_eq(told);
     assert!(!told.contains('\n'), "one line");
-    // We should send this line just once.
+    // The line is only sent once.
     assert_eq!(texts(fixture.prompt(4, "s", &["go on"]).agent()), ["go on"]);
 }
 
@@ -73,7 +73,7 @@ fn one_line_has_all_changes() {
     check(&[set(&[&anew, &secret])], expect!["The skills have changed. Changed: `review` (Reviews code.)."]);
     let priority = skill("review", "Reviews.", |skill| skill.properties.version = Some("2".into()));
     check(&[set(&[&priority, &secret])], expect!["The skills have changed. Changed: `review`."]);
-    // If there are several changes, we should put them into one line. But if a change is undone, we should not mention it.
+    // Several changes are put into one line, but a change that is undone is not mentioned.
     check(
         &[set(&[&secret]), set(&[&greet]), set(&[&greet, &anew])],
         expect![
@@ -81,7 +81,7 @@ fn one_line_has_all_changes() {
         ],
     );
     check(&[set(&[&review, &secret, &greet]), before.clone()], expect![[""]]);
-    // If a skill is hidden from the model, we should not mention it.
+    // Don't mention skills that are hidden from the model.
     check(&[set(&[&review])], expect![[""]]);
     let open = skill("secret", "Hides.", |_| {});
     check(&[set(&[&review, &open])], expect!["The skills have changed. New: `secret` (Hides.)."]);
@@ -115,10 +115,10 @@ fn servers_and_menus_change_immediately() {
     fixture.new_session(1, "s");
     fixture.new_session(2, "t");
     fixture.host.served = None;
-    // If it's the same snapshot, nothing should happen, not even on the server.
+    // For the same snapshot, nothing should happen, not even on the server.
     assert!(fixture.notices(before).is_silence());
     assert_eq!(fixture.host.served, None);
-    // If it's a new snapshot, but with the same skills, we should just pass it to the server.
+    // A new snapshot with the same skills is only passed to the server.
     assert!(fixture.notices(set(&[&review])).is_silence());
     let out = fixture.notices(set(&[&review, &greet]));
     assert_eq!(
@@ -154,7 +154,7 @@ fn changed_instructions_do_not_change_the_menu() {
         texts(prompt.agent())[0].contains("\nThe skills have changed. Changed: `review`.\n"),
         "{prompt:?}"
     );
-    // If the model has seen the old instructions, we should send it a note.
+    // A model that has seen the old instructions should get a note.
     fixture.handle(Input::Activated(KEY, SkillName::new("review").unwrap()));
     fixture.notices(set(&[&stored("three")]));
     let prompt = fixture.prompt(5, "s", &["go on"]);
@@ -222,7 +222,7 @@ fn the_system_prompt_does_not_change() {
     let mut fixture = Fixture::new(policy()).initialized("x", &capabilities);
     let first = fixture.new_session(1, "s")["params"]["systemPrompt"].clone();
     fixture.notices(skills(&["review", "greet"]));
-    // This should not change the text, even if the session is loaded a second time.
+    // The text does not change, even when the session is loaded a second time.
     let again =
         fixture.request(2, "session/load", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
     assert_eq!(again.agent()["params"]["systemPrompt"], first);
@@ -232,7 +232,7 @@ fn the_system_prompt_does_not_change() {
     assert_eq!(again.agent()["params"]["systemPrompt"], first);
     fixture.respond(4, &json!({}));
     assert_eq!(texts(fixture.prompt(5, "s", &["go on"]).agent()), ["go on"]);
-    // For a new session, all skills should be in the system prompt.
+    // In a new session, all skills are in the system prompt.
     assert!(fixture.new_session(6, "t")["params"]["systemPrompt"].to_string().contains("greet"));
     assert_eq!(texts(fixture.prompt(7, "t", &["hello"]).agent()), ["hello"]);
 }

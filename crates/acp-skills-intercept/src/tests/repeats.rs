@@ -45,7 +45,7 @@ fn little_is_held_back_for_unknown_sessions() {
         seen.extend(fixture.agent(&begins(&format!("stranger-{number}"))).to_client);
     }
     assert!(seen.len() > 900, "{} of 1,000 were forwarded", seen.len());
-    // Each of these should be forwarded just once, and not changed. For the session we know, we should still hold the text.
+    // Each of these is forwarded only once and without changes. For the known session, the text is still being held.
     let mut sessions: Vec<_> =
         seen.iter().map(|line| line["params"]["sessionId"].as_str().unwrap()).collect();
     assert!(seen.iter().all(|line| line["params"]["update"]["content"]["text"] == "<acp-skills"));
@@ -119,13 +119,13 @@ fn the_client_gets_no_message_with_our_text() {
                 "{name}, escaped: {said}"
             );
         }
-        // If our text is cut off, it should be removed everywhere but in messages, since the rest might still arrive there.
+        // Remove our text where it is cut off, but not in messages, because the rest may still arrive there.
         let mut fixture = fixture();
         let mut seen = fixture.agent(&line(cut)).to_client;
         seen.append(&mut fixture.update("s", &json!({ "sessionUpdate": "current_mode_update" })).to_client);
         let is_message = name == "an agent's chunk" || name == "a thought";
         assert_eq!(seen[0], line(if is_message { cut } else { "" }), "{name}");
-        // If there are no digits from the checksum, this might have been written by the user.
+        // Without any digits from the checksum, this may have been written by the user.
         for piece in ["see <acp-skills-proxy:", "see <acp-skills-proxy:01234567"] {
             if !is_message {
                 assert_eq!(self::fixture().agent(&line(piece)).client(), &line(piece), "{name}");
@@ -247,7 +247,7 @@ fn texts_truncated_within_a_character() {
             let out = fixture().agent_line(&cut(&line(&format!("{ours}Fix CUT it")), half));
             assert_eq!(out.client(), &line("Fix \u{fffd} it"), "{name}");
         }
-        // If there is no injected text, the message should not be changed.
+        // Without any injected text, the message does not change.
         let said = cut(&line("Fix < CUT it"), "\\ud83d");
         let mut actions = Actions::default();
         let pass = fixture().interceptor.from_agent(said.as_bytes(), &mut actions);
@@ -283,7 +283,7 @@ fn other_updates_in_the_middle_of_our_text() {
             fixture.agent(&chunk("agent_message_chunk", back)).client(),
             &chunk("agent_message_chunk", "Fix it")
         );
-        // If a mark is incomplete, we should release it before the update.
+        // An incomplete mark should be released before the update.
         assert!(fixture.agent(&chunk("agent_message_chunk", "a <")).is_nothing());
         assert_eq!(
             fixture
@@ -321,13 +321,13 @@ fn members_that_are_null() {
     seen["id"] = Value::Null;
     seen["error"] = Value::Null;
     assert_eq!(fixture.agent(&said).client(), &seen);
-    // Since the turn didn't fail, we should not send the catalog again.
+    // The turn didn't fail, so we don't need to send the catalog again.
     let first = fixture.prompt(2, "s", &["hello"]);
     assert_eq!(texts(first.agent()).len(), 2);
     let answer = json!({ "jsonrpc": "2.0", "id": 2, "method": null, "result": { "stopReason": "end_turn" }, "error": null });
     assert_eq!(fixture.agent(&answer).client(), &answer);
     assert_eq!(texts(fixture.prompt(3, "s", &["hello"]).agent()).len(), 1);
-    // If a session couldn't be closed, it should still be there.
+    // When a session cannot be closed, it still exists.
     fixture.request(4, "session/close", &json!({ "sessionId": "s" }));
     fixture.agent(
         &json!({ "jsonrpc": "2.0", "id": 4, "result": null, "error": { "code": 1, "message": "no" } }),

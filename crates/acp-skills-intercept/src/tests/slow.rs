@@ -69,11 +69,11 @@ fn messages_of_the_same_session_wait_in_order() {
     assert!(fixture.prompt(4, "t", &["hello"]).is_nothing());
     let notification = json!({ "jsonrpc": "2.0", "method": "_note", "params": { "sessionId": "t" } });
     assert!(fixture.client(&notification).is_nothing());
-    // If there is another `session/load`, it should have to wait as well.
+    // A second `session/load` has to wait as well.
     assert!(set_up(&mut fixture, 5, "session/load", Some("t")).is_nothing());
     let out = fixture.answer();
     assert_eq!(ids(&out.to_agent), [&json!(2), &json!(3), &json!(4), &Value::Null, &json!(5)]);
-    // The catalog should be in this prompt.
+    // The prompt includes the catalog.
     assert_eq!(texts(&out.to_agent[2]).len(), 2);
 }
 
@@ -82,7 +82,7 @@ fn a_prompt_waits_until_its_session_is_copied() {
     let mut fixture = fixture();
     set_up(&mut fixture, 2, "session/fork", Some("s"));
     assert!(fixture.prompt(3, "s", &["not in the copy"]).is_nothing());
-    // A cancellation should not have to wait. We don't need to send it to the agent, since the agent is idle.
+    // A cancellation does not have to wait. The agent doesn't need it, since it's idle.
     let out = fixture.client(&cancel("s"));
     assert_eq!((ids(&out.to_client), out.to_agent.len()), (vec![&json!(3)], 0));
     assert_eq!(ids(&fixture.answer().to_agent), [&json!(2)]);
@@ -109,10 +109,10 @@ fn pending_requests_can_be_cancelled() {
     fixture.request(4, "session/set_mode", &json!({ "sessionId": "t" }));
     let out = fixture.client(&cancel_request(3));
     assert_eq!((&out.client()["id"], &out.client()["error"]["code"]), (&json!(3), &json!(-32800)));
-    // If there are messages in the queue, we should forward them even though this request is gone.
+    // Messages in the queue are still forwarded, even though this request is gone.
     let out = fixture.client(&cancel_request(2));
     assert_eq!((ids(&out.to_client), ids(&out.to_agent)), (vec![&json!(2)], vec![&json!(4)]));
-    // The host answers too late, so we should just close the server, but not send any messages.
+    // The host answers too late, so we only close the server and do not send any messages.
     let out = fixture.answer();
     assert!(out.is_silence(), "{out:?}");
     assert_eq!(fixture.host.closed, [SessionKey(2)]);
@@ -129,7 +129,7 @@ fn pending_requests_are_answered_when_the_agent_is_gone() {
     fixture.prompt(3, "t", &["hello"]);
     set_up(&mut fixture, 4, "session/new", None);
     assert_eq!(ids(&fixture.gone()), [&json!(2), &json!(3), &json!(4)]);
-    // If the host answers after that, nothing should happen.
+    // After that, nothing should happen when the host answers.
     assert!(fixture.answer().is_silence());
     assert!(fixture.answer().is_silence());
 }
@@ -152,7 +152,7 @@ fn a_reload_delays_only_its_own_session() {
     fixture.host.is_slow = true;
     fixture.host.after_reload = Some(skills(&["review", "greet"]));
     assert!(fixture.prompt(3, "s", &["/skills reload"]).is_nothing());
-    // A later prompt has to wait for the new skills. But this should not affect prompts in a different session.
+    // A later prompt waits for the new skills, but prompts in a different session do not.
     assert!(fixture.prompt(4, "s", &["then"]).is_nothing());
     assert_eq!(fixture.prompt(5, "t", &["meanwhile"]).to_agent.len(), 1);
     let out = fixture.answer();
@@ -174,7 +174,7 @@ fn a_reload_can_be_cancelled() {
     assert_eq!(out.client(), &json!({ "jsonrpc": "2.0", "id": 2, "result": { "stopReason": "cancelled" } }));
     assert!(out.to_agent.is_empty());
     assert!(fixture.answer().is_nothing());
-    // We should not send this command to the agent, even if the client is gone.
+    // This command is not sent to the agent, even if the client is gone.
     fixture.prompt(3, "s", &["/skills reload"]);
     assert!(fixture.handle(Input::ClientGone).is_nothing());
 }
@@ -198,7 +198,7 @@ fn a_late_answer_does_not_bring_back_old_skills() {
     fixture.answer();
     fixture.handle(old);
     fixture.respond(2, &json!({ "sessionId": "n" }));
-    // The old answer should make us ask the host for the skills a second time.
+    // Because of the old answer, we asked the host for the skills a second time.
     fixture.answer();
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review", "greet"]);
     assert!(fixture.host.questions.is_empty());
@@ -215,7 +215,7 @@ fn a_session_that_opens_during_a_reload_is_refreshed() {
     fixture.answer();
     fixture.respond(3, &json!({ "sessionId": "n" }));
     fixture.answer();
-    // Since the reload didn't include this session, we should make a separate query for it.
+    // The reload didn't include this session, so there is a separate query for it.
     fixture.answer();
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review", "greet"]);
     assert!(fixture.host.questions.is_empty());

@@ -140,7 +140,7 @@ fn commands_are_in_the_responses() {
         }
         assert_eq!(names(&seen["availableCommands"]), expected, "{method} {result}");
         assert_eq!(seen["availableCommands"].as_array().unwrap().len(), expected.len());
-        // This should not start a timer.
+        // Make sure that no timer is started.
         assert!(out.tasks.is_empty(), "{:?}", out.tasks);
     }
 }
@@ -211,11 +211,11 @@ fn our_text_is_removed_from_echoes() {
     assert_eq!(fixture.respond(2, &json!({ "messageId": "m" })).to_client.len(), 1);
     assert!(fixture.update("s", &chunk(&ours[40..])).is_nothing());
     assert_eq!(updates(&fixture.update("s", &chunk("hello"))), [&chunk("hello")]);
-    // If a command is restored, it should not keep the annotations from our block.
+    // A restored command does not keep the annotations from our block.
     let mut block = chunk(&Mark::new(1).wrap("<typed>/review <rest>src</rest></typed>"));
     block["content"]["annotations"] = json!({ "audience": ["assistant"] });
     assert_eq!(updates(&fixture.update("s", &block)), [&chunk("/review ")]);
-    // If there is no injected text, the message should not be changed.
+    // Without any injected text, the message does not change.
     let line = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m", "content":[ {"text":"x"} ,{}]}}}"#;
     let mut actions = Actions::default();
     assert_eq!(fixture.interceptor.from_agent(line.as_bytes(), &mut actions), Pass::Untouched);
@@ -234,7 +234,7 @@ fn a_replay_shows_the_known_catalog() {
     fixture.update("s", &state("idle", None));
     fixture.respond(1, &json!({}));
     assert_eq!(texts(fixture.prompt(2, "s", &["again"]).agent()), ["again"]);
-    // The words for the title should also be taken from the replay.
+    // The replay also provides the words for the title.
     let title =
         json!({ "sessionUpdate": "session_info_update", "title": told[0]["text"].as_str().unwrap()[..30] });
     assert_eq!(updates(&fixture.update("s", &title))[0]["title"], "hello");
@@ -259,7 +259,7 @@ fn a_state_update_ends_the_turn() {
         let blocks = texts(fixture.prompt(3, "s", &["again"]).agent()).len();
         assert_eq!(blocks == 2, is_told_again, "{reason}");
     }
-    // If the prompt is refused, we should assume that the model hasn't seen it.
+    // When a prompt is refused, the model hasn't seen it, so the next one includes the catalog.
     let mut fixture = session(fixture());
     fixture.prompt(2, "s", &["hello"]);
     fixture.refuse(2, -32602);
@@ -277,10 +277,10 @@ fn held_prompts_are_cancelled() {
     let mut fixture = session(fixture.initialized_v2("x", &json!({ "mcp": { "http": {} } })));
     assert!(fixture.prompt(2, "s", &["hello"]).is_nothing());
     let out = fixture.client(&cancel());
-    // This prompt should never become part of the conversation.
+    // The client gets an error, and the prompt never becomes part of the conversation.
     assert_eq!((&out.client()["id"], &out.client()["error"]["code"]), (&json!(2), &json!(REQUEST_CANCELLED)));
     assert!(out.to_agent.is_empty());
-    // The same should happen if the session is closed.
+    // The same happens when the session is closed.
     fixture.prompt(3, "s", &["hello"]);
     fixture.request(4, "session/close", &json!({ "sessionId": "s" }));
     let out = fixture.respond(4, &json!({}));
@@ -357,12 +357,11 @@ fn our_own_answers_look_like_a_turn() {
     let [echo, _, message, _] = updates(&out)[..] else { panic!("{out:?}") };
     assert_eq!((&echo["messageId"], &echo["content"]), (id, &prompt));
     assert!(message["content"][0]["text"].as_str().unwrap().starts_with("**1 skill in this session**"));
-    // Message ids should be unique, even if there is another run of the proxy.
+    // Make sure that message ids are unique, even across different runs of the proxy.
     assert_ne!(&skills(&mut fixture, 3).to_client[1]["result"]["messageId"], id);
     let mut other = session(self::fixture());
     assert_ne!(&skills(&mut other, 2).to_client[1]["result"]["messageId"], id);
-    // While the agent is running, we should leave it to the agent to report the state. After that, we should repeat its
-    // background work.
+    // While the agent is running, only the agent reports the state. After that, we do, and repeat its background work.
     fixture.update("s", &state("running", None));
     assert_eq!(said(&skills(&mut fixture, 4)), ["user_message", "response", "agent_message"]);
     let mut idle = state("idle", None);
@@ -404,7 +403,7 @@ fn permission_is_asked_for_a_subject() {
         let mut fixture =
             session(Fixture::new(policy()).initialized_v2(agent, &json!({ "mcp": { "http": {} } })));
         let options = json!([{ "optionId": "yes", "name": "Allow", "kind": "allow_once" }]);
-        // We should ignore this call, since it's where version 1 would put it.
+        // This is where version 1 would put the call, so ignore it.
         let params = json!({ "sessionId": "s", "title": "May I?", "subject": subject, "toolCall": call, "options": options });
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });

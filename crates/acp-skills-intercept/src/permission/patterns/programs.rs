@@ -189,7 +189,7 @@ impl Program {
             return name == "--" || self.has(name);
         }
         // To make, `SHELL=…`, `SHELL:=…` and `X!=…` set variables. To editors, `+!…` is a command. And since the shell replaces
-        // wildcards by file names, these might look like options.
+        // wildcards by file names, these may look like options.
         !word.contains('=') && !word.starts_with(['+', '*', '?', '['])
     }
 
@@ -243,7 +243,7 @@ mod tests {
             ("npm exec:*", "npm exec evil", false),
             ("go test:*", "go test -race ./x", true),
             ("go test:*", "go test -toolexec evil ./x", false),
-            // When the shell expands a wildcard, a file name might look like an option, such as `-execdir`.
+            // When the shell expands a wildcard, a file name may look like an option, such as `-execdir`.
             ("find:*", "find src -name '*.rs'", true),
             ("find:*", "find src -name \"*.rs\"", true),
             ("find:*", "find src -name *.rs", false),

@@ -31,7 +31,7 @@ fn is_invocation(block: &Value) -> bool {
 fn a_command_is_expanded() {
     let mut fixture = session(&[]);
     let prompt = expanded(&mut fixture, 2, &json!([text("/review src/main.rs")]));
-    // Since this is the first prompt, it should also include the catalog.
+    // This is the first prompt, so it also includes the catalog.
     let [catalog, ours, theirs] = &prompt.as_array().unwrap()[..] else { panic!("{prompt}") };
     assert!(catalog["text"].as_str().unwrap().contains("<available_skills>"));
     expect![[r#"
@@ -41,7 +41,7 @@ fn a_command_is_expanded() {
         <skill_content name="review">Do it with [src/main.rs].</skill_content>"#]]
     .assert_eq(unmarked(ours["text"].as_str().unwrap()));
     assert_eq!(theirs, &text("src/main.rs"));
-    // But this should happen just once.
+    // But this only happens once.
     let prompt = expanded(&mut fixture, 3, &json!([text("/review x")]));
     assert_eq!(prompt.as_array().unwrap().len(), 2);
     let served = fixture.host.served.clone().unwrap();
@@ -64,7 +64,7 @@ fn all_shapes_of_prompts() {
         (json!([text("/review "), link, image]), json!([ours, link, image])),
         (json!([image, link, text("/review a")]), json!([image, link, ours, text("a")])),
         (json!([text(" "), text("/review a")]), json!([text(" "), ours, text("a")])),
-        // If the client adds some context, it should come first.
+        // Context that was added by the client comes first.
         (json!([text("Sharing a.rs"), text("/review a")]), json!([text("Sharing a.rs"), ours, text("a")])),
         (
             json!([text("Sharing a.rs"), link, text("/review"), image]),
@@ -86,7 +86,7 @@ fn all_shapes_of_prompts() {
             let starts = block["text"].as_str().is_some_and(|text| text.trim_start().starts_with(['/', '$']));
             assert!(!starts, "{block} of {prompt}");
         }
-        // The user should see the text as it was typed, whether it's sent by block or merged.
+        // The user should see the text as it was typed, both by block and merged.
         let typed: Vec<_> =
             prompt.as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect();
         let sent: Vec<_> = got.iter().filter_map(|block| block["text"].as_str().map(str::to_owned)).collect();
@@ -94,7 +94,7 @@ fn all_shapes_of_prompts() {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words(&seen(&mut fixture, &sent)), words(&typed.concat()));
         assert_eq!(words(&seen(&mut fixture, std::slice::from_ref(&joined))), words(&typed.concat()));
-        // A proxy that hasn't seen this prompt should also be able to restore it, even from a title.
+        // A proxy that hasn't seen the prompt can restore it as well, even from a title.
         let mut other = session(&[]);
         assert_eq!(words(&seen(&mut other, &sent)), words(&typed.concat()));
         let title = json!({ "sessionUpdate": "session_info_update", "title": words(&joined) });
@@ -133,14 +133,14 @@ fn other_commands_are_forwarded() {
     ]) {
         assert_eq!(texts(fixture.prompt(request, "s", &[words]).agent()), [words], "{words}");
     }
-    // This should also work if there is some context from the client.
+    // This also works after some context from the client.
     for (request, words) in
         (12..).zip(["/web x", "/review x", "/unknown", " /skill:review", "/skill:review/x"])
     {
         let prompt = ["Sharing a.rs", words];
         assert_eq!(texts(fixture.prompt(request, "s", &prompt).agent()), prompt, "{words}");
     }
-    // If the prefix is used, it should always be one of our skills.
+    // The prefix always means that it's one of our skills.
     let prompt = expanded(&mut fixture, 20, &json!([text("/skill:review x")]));
     assert_eq!(prompt.as_array().unwrap().last(), Some(&text("x")));
 }
@@ -153,7 +153,7 @@ fn the_catalog_is_repeated_after_a_forgotten_command() {
     assert_eq!(expanded(&mut fixture, 3, &json!([text("/review x")])).as_array().unwrap().len(), 3);
     fixture.respond(3, &json!({ "stopReason": "end_turn" }));
     assert_eq!(expanded(&mut fixture, 4, &json!([text("/review x")])).as_array().unwrap().len(), 2);
-    // If there is just injected text in the title, we should use what the user typed instead.
+    // The title only contains injected text, so use what the user typed instead.
     let title = json!({ "sessionUpdate": "session_info_update", "title": fixture.mark().open() });
     assert_eq!(fixture.update("s", &title).client()["params"]["update"]["title"], "/review x");
 }
@@ -216,8 +216,7 @@ fn a_skill_that_cannot_be_read_ends_the_turn() {
             json!({ "jsonrpc": "2.0", "id": 2, "result": { "stopReason": "end_turn" } }),
         ]
     );
-    // The next prompt should be released. We should send one response to the command, but we should not send any of it to the
-    // agent.
+    // The next prompt should be released. The command gets a single response, and none of it is sent to the agent.
     assert_eq!(texts(out.agent())[1], "hello");
     assert_eq!(fixture.gone().iter().map(|line| line["id"].clone()).collect::<Vec<_>>(), [json!(3)]);
     // This skill doesn't exist anymore.

@@ -21,7 +21,7 @@ fn commands_are_added_to_the_agents() {
         json!({ "name": "review", "description": "Does review.", "input": { "hint": "[file]" } })
     );
     assert!(out.client()["params"]["update"]["availableCommands"][2].get("input").is_none());
-    // We should add our entries to any list.
+    // Our entries are added to any list.
     for (list, expected) in [
         (json!([]), vec!["skills", "review", "Plan-B", "secret"]),
         (Value::Null, vec!["skills", "review", "Plan-B", "secret"]),
@@ -33,7 +33,7 @@ fn commands_are_added_to_the_agents() {
             json!([{ "name": "plan-b list" }, { "name": "/secret" }]),
             vec!["skills", "review", "skill:Plan-B", "skill:secret", "plan-b list", "/secret"],
         ),
-        // If an entry is derived from a prompt on our server, we should remove it.
+        // Remove entries that are derived from a prompt on our server.
         (
             json!([{ "name": "mcp__acp-skills__review" }, { "name": "mcp__other__review" }]),
             vec!["skills", "review", "Plan-B", "secret", "mcp__other__review"],
@@ -154,13 +154,13 @@ fn without_skills_there_is_no_menu() {
     assert_eq!(sent(&fixture.update("s", &commands(&[]))), Vec::<&str>::new());
     assert_eq!(texts(fixture.prompt(2, "s", &["/skill:review"]).agent()), ["/skill:review"]);
     assert_eq!(texts(fixture.prompt(3, "s", &["$skills"]).agent()), ["$skills"]);
-    // We should answer this if the user asks for skills.
+    // When the user asks for skills, we answer.
     let out = fixture.prompt(4, "s", &["/skills"]);
     assert!(
         out.to_agent.is_empty() && out.to_client[0].to_string().contains("There are no skills"),
         "{out:?}"
     );
-    // But if the agent uses the same name for a command, we should leave it to the agent.
+    // But if the agent uses the same name for a command, leave it to the agent.
     fixture.update("s", &commands(&[json!({ "name": "skills", "description": "" })]));
     assert_eq!(texts(fixture.prompt(5, "s", &["/skills"]).agent()), ["/skills"]);
 }

@@ -66,7 +66,7 @@ fn calls_of_our_tools_are_recognized() {
         (CLAUDE, claude("something_else"), None, "asked"),
         (CLAUDE, only_meta, None, "proceed_once"),
         (CLAUDE, only_name, None, "proceed_once"),
-        // If a call changes or runs something, or if it has any extra members, it can't be ours. The name should not matter.
+        // A call cannot be ours if it changes or runs something, or if it has any extra members. Its name doesn't matter.
         (CLAUDE, with("kind", json!("execute")), None, "asked"),
         (CLAUDE, with("kind", json!("delete")), None, "asked"),
         (CLAUDE, with("kind", json!("read")), None, "proceed_once"),
@@ -75,7 +75,7 @@ fn calls_of_our_tools_are_recognized() {
         (CLAUDE, with("rawInput", json!("rm -rf ~")), None, "asked"),
         (CLAUDE, with("rawInput", json!({})), None, "proceed_once"),
         (CLAUDE, with("rawInput", Value::Null), None, "proceed_once"),
-        // The names don't match, there is just a title, or the name of the server is different.
+        // The names don't match, there is only a title, or the name of the server is different.
         (CLAUDE, mixed, None, "asked"),
         (CLAUDE, titled.clone(), None, "asked"),
         (CLAUDE, json!({ "toolCallId": "1", "name": "mcp__acp-skills-2__activate_skill" }), None, "asked"),
@@ -93,15 +93,14 @@ fn calls_of_our_tools_are_recognized() {
         ),
         ("claude-look-alike", claude("activate_skill"), None, "asked"),
         ("other", codex("mcp.acp-skills.activate_skill"), approval(), "asked"),
-        // Gemini puts the name of the function at the start of the id. It should not be enough to have just the title or just the
-        // id.
+        // Gemini puts the name of the function at the start of the id. Note that both the title and the id are required.
         ("gemini-cli", gemini("mcp_acp-skills_activate_skill", "acp-skills"), None, "proceed_once"),
         ("gemini-cli", gemini("mcp_acp-skills_call_skill_tool", "acp-skills"), None, "asked"),
         ("gemini-cli", gemini("activate_skill", "acp-skills"), None, "asked"),
         ("gemini-cli", gemini("mcp_acp-skills_activate_skill", "acp-skills_activate"), None, "asked"),
         ("gemini-cli", gemini("mcp_other_activate_skill", "other"), None, "asked"),
         ("other", gemini("mcp_acp-skills_activate_skill", "acp-skills"), None, "asked"),
-        // For fast-agent, the title should be exactly `SERVER/TOOL`.
+        // For fast-agent, the title has to be exactly `SERVER/TOOL`.
         ("fast-agent-acp", fast_agent("acp-skills/activate_skill", "other"), None, "proceed_once"),
         ("fast-agent-acp", fast_agent("acp-skills/read_skill_file", "other"), None, "asked"),
         ("fast-agent-acp", fast_agent("acp-skills/call_skill_tool", "other"), None, "asked"),
@@ -151,7 +150,7 @@ fn a_request_without_a_name_refers_to_the_announced_call() {
     let rm = json!({ "command": "rm -rf ~" });
     for (announced, id, asked_with, title, expected) in [
         (Some(NAME), "t1", &input, NAME, "proceed_once"),
-        // If there was no announcement, or if the id or the announced name is different, it should not be enough to have a title.
+        // A title is not enough without an announcement, or when the id or the announced name is different.
         (None, "t1", &input, NAME, "asked"),
         (Some(NAME), "t2", &input, NAME, "asked"),
         (Some("Bash"), "t1", &input, NAME, "asked"),
@@ -172,7 +171,7 @@ fn a_request_without_a_name_refers_to_the_announced_call() {
         }
         let call = json!({ "toolCallId": id, "rawInput": asked_with, "title": title });
         assert_eq!(outcome(&ask(&mut fixture, &call, None)), expected, "{announced:?} {call}");
-        // If there is a name in the request, we should use it instead of the one that was announced.
+        // Use the name from the request, and not the one that was announced.
         let mut call = call;
         call["_meta"] = json!({ "claudeCode": { "toolName": "Bash" } });
         assert_eq!(outcome(&ask(&mut fixture, &call, None)), "asked", "{call}");
@@ -299,7 +298,7 @@ fn false_claims_end_the_trust() {
         fixture.handle(Input::Recorded(SessionKey(1), kind));
     };
     let mut fixture = fixture(CLAUDE, policy());
-    // We should trust the agent as long as all calls arrive, or if the turn is cancelled.
+    // The agent is trusted as long as all calls arrive, or the turn is cancelled.
     for (id, reason, arrived) in [(2, "end_turn", true), (3, "cancelled", false), (4, "end_turn", true)] {
         fixture.prompt(id, "s", &["hello"]);
         assert_eq!(outcome(&ask(&mut fixture, &ours, None)), "proceed_once", "{id}");

@@ -15,8 +15,7 @@ fn policies() {
     let linked = call("Edit", &json!({ "file_path": "notes/link/passwd" }));
     let nameless = json!({ "toolCallId": "1", "title": "Bash(rm)", "rawInput": { "command": "rm -rf x" } });
     let ours = call("mcp__acp-skills__call_skill_tool", &json!({}));
-    // For each row: the skill that the user activated, the one that the model activated, the call, and what should happen with
-    // each policy.
+    // The skills that were activated by the user and by the model, the call, and the outcome for each policy.
     for (by_user, by_model, call, [permissive, approval, strict]) in [
         (None, None, &rm, ["asked", "asked", "asked"]),
         (Some("free"), None, &rm, ["asked", "asked", "asked"]),
@@ -28,11 +27,11 @@ fn policies() {
         (Some("git"), None, &ours, ["asked", "asked", "asked"]),
         (None, Some("git"), &git, ["asked", "asked", "asked"]),
         (None, Some("git"), &rm, ["asked", "asked", "no"]),
-        // We should use the patterns of all active skills, but not if the model has activated the skill by itself.
+        // The patterns of all active skills are used, except for those that the model has activated by itself.
         (Some("git"), Some("notes"), &note, ["asked", "asked", "asked"]),
         (Some("notes"), Some("git"), &note, ["asked", "proceed_once", "asked"]),
         (Some("git"), None, &note, ["asked", "asked", "no"]),
-        // If a program can run other programs, it should not be enough to allow it by name.
+        // For programs that can run other programs, the name is not enough.
         (Some("vague"), None, &git, ["asked", "asked", "asked"]),
         // The path matches, but it's a link to a path that doesn't.
         (Some("notes"), None, &linked, ["asked", "asked", "asked"]),
@@ -93,7 +92,7 @@ fn the_user_chooses_between_several_options_that_allow() {
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
         let mut out = fixture.agent(&request);
-        // We have to resolve the path first, so there might be a task.
+        // The path has to be resolved first, so there may be a task.
         out.tasks.clear();
         assert_eq!(outcome(&out), expected, "{call}");
     }
