@@ -85,7 +85,7 @@ pub fn words(
     }
     let (runner, package) = match (agent.npx, agent.uvx) {
         (Some(package), _) => ("npx", vec!["-y", package]),
-        // The package may have several programs, or one whose name is not that of the package.
+        // Use `--from`, since the program's name might not be the same as the package's name.
         (None, Some(package)) => ("uvx", vec!["--from", package, program]),
         (None, None) => return Err(AgentError::NotInstalled(agent)),
     };

@@ -45,7 +45,7 @@ pub fn line(bytes: &[u8]) -> Option<Line> {
             Ok(head) if head.v > VERSION || !is_known(&head.event) => {
                 Line::Unknown { event: head.event, version: head.v }
             }
-            // The caller adds the line number, so only the column is left here.
+            // Just keep the column here, since the caller will add the line number.
             _ => Line::Bad(error.to_string().replace(" at line 1 column ", ", at column ")),
         },
     })

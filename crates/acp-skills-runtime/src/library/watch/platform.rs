@@ -45,7 +45,7 @@ impl Platform {
     } else if cfg!(target_os = "macos") {
         Self::MACOS
     } else {
-        // For unknown systems, this is the most cautious choice.
+        // We don't know how other systems behave, so use the most careful settings.
         Self::WINDOWS
     };
 }

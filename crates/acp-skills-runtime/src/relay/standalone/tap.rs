@@ -20,7 +20,7 @@ struct Tapped<W> {
 
 impl<W: Write> Write for Tapped<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Call the tap first, because the agent may respond before the write returns.
+        // We need to call the tap first, because the agent might respond before the write returns.
         (self.tap)(bytes);
         self.writer.write_all(bytes)?;
         Ok(bytes.len())
