@@ -225,7 +225,7 @@ mod tests {
                     "{message}"
                 );
             }
-            // Make sure that we don't open a FIFO, since this would block until there is a process to write to it.
+            // We must not open a FIFO here, or we would block until something is written to it.
             fs::remove_file(evals.join("evals.json")).unwrap();
             let fifo = std::process::Command::new("mkfifo").arg(evals.join("evals.json")).status().unwrap();
             assert!(fifo.success());

@@ -132,11 +132,11 @@ impl Connection {
         thread::Builder::new().name("from-agent".to_owned()).spawn(move || read_lines(reader, &sender))?;
         let (lines, to_write) = std::sync::mpsc::channel::<String>();
         let mut writer = client.writer;
-        // Use a thread to write, so that if an agent doesn't read from its stdin, we don't block any other runs.
+        // Write to the agent from a thread, so that we never block other runs if this agent stops reading from stdin.
         thread::Builder::new().name("to-agent".to_owned()).spawn(move || {
             for line in to_write {
                 if writer.write_all(line.as_bytes()).and_then(|()| writer.flush()).is_err() {
-                    // We don't need to report here that the agent has ended, since the reading thread does that.
+                    // The agent has ended, which is reported by the thread that reads from it.
                     return;
                 }
             }
@@ -147,7 +147,7 @@ impl Connection {
     /// Queues a line for the agent. `line` has no line break at its end.
     pub(super) fn send(&self, line: &str) {
         if let Some(lines) = &self.lines {
-            // We don't need to handle an error here, since `receive` reports if the agent has ended.
+            // Ignore the error here: if the agent has ended, `receive` will return it.
             let _ = lines.send(format!("{line}\n"));
         }
     }
@@ -162,7 +162,7 @@ impl Connection {
         // Drop the sender to close the agent's stdin.
         self.lines = None;
         let Some(process) = self.process.take() else { return Ended::default() };
-        // It's fine if this fails, since the agent might have already ended.
+        // If this fails, the agent has already ended.
         let _ = process.stop.send(());
         let how = process.ended.await.unwrap_or_else(|_| "ended".to_owned());
         Ended { how, stderr: process.stderr.end().await }
@@ -178,7 +178,7 @@ fn put_proxy_in_front(
 ) -> io::Result<Ends> {
     let observer: Observer = Arc::new(move |activity| {
         if let Some(skill) = loaded(activity) {
-            // It's fine if this fails, since it just means that the run is over.
+            // This can fail at the end of a run, when the receiver is dropped.
             let _ = sender.send(Received::Loaded(skill));
         }
     });
@@ -234,7 +234,7 @@ fn read_lines(reader: Box<dyn Read + Send>, sender: &UnboundedSender<Received>) 
         }
         line.clear();
     }
-    // It's fine if this fails, since it just means that the run is over.
+    // This can fail at the end of a run, when the receiver is dropped.
     let _ = sender.send(Received::Closed);
 }
 
@@ -255,7 +255,7 @@ impl Process {
             let how = supervise(agent, stopped).await;
             // End any processes that the agent started but didn't end.
             let _ = spawn_blocking(move || processes.finish()).await;
-            // It's fine if this fails, since the connection might have been dropped.
+            // This can fail if the connection is dropped first.
             let _ = sender.send(how);
         });
         Ok((Self { stop, ended, stderr }, Ends::new(stdout, stdin)))
@@ -273,7 +273,7 @@ async fn supervise(mut agent: Agent, stopped: oneshot::Receiver<()>) -> String {
         Some(status) => status,
         None => shut_down(&mut agent).await,
     };
-    // Make sure to end the agent's children as well, because otherwise they would keep the pipes open.
+    // Make sure to end the agent's children as well, or they would keep the pipes open.
     agent.reap();
     status.map_or_else(|error| format!("cannot be waited for: {error}"), agent::describe)
 }
@@ -311,14 +311,14 @@ impl Stderr {
                 let more = kept.len().saturating_sub(MAX_STDERR_BYTES);
                 kept.drain(..more);
             }
-            // It's fine if this fails, since the run might have been dropped.
+            // This can fail if the run is dropped first.
             let _ = sender.send(());
         })?;
         Ok(Self { kept, done })
     }
 
     async fn end(self) -> String {
-        // Don't wait here forever, since any process that has left the agent's group can keep the pipe open.
+        // Use a timeout here, because a process that has left the agent's group can keep the pipe open.
         let _ = timeout(SHUTDOWN_GRACE, self.done).await;
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();

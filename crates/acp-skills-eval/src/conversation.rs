@@ -184,7 +184,7 @@ impl Client<'_> {
                 () = time::sleep_until(self.deadline) => {
                     return Err(End::TimedOut { silent: self.conversation.transcript.is_silent() });
                 }
-                // If the sender was dropped, this doesn't match, and then we just don't stop early.
+                // This returns an error if the sender is dropped, and in that case we never stop early.
                 Ok(_) = self.stop.wait_for(|stop| *stop) => return Err(End::Interrupted),
             };
             let line = match received {
@@ -232,8 +232,8 @@ impl Client<'_> {
 
     fn log(&mut self, dir: &str, message: &Value) {
         if let Some(log) = &mut self.log {
-            // We can ignore errors here, since the log is only for users. If the disk is full, we'll get an error
-            // when we write the results.
+            // It's fine to ignore errors here: the log is only for users to read, and if the disk is full, we also
+            // get an error when we write the results.
             let _ = writeln!(log, "{}", json!({ "dir": dir, "msg": message }));
         }
     }

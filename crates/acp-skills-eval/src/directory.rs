@@ -244,7 +244,7 @@ mod tests {
         {
             std::os::unix::fs::symlink(target, skill.path().join(link)).unwrap();
         }
-        // Make sure that we don't open a FIFO, since this would block until there is a process to write to it.
+        // We must not open a FIFO here, or we would block until something is written to it.
         #[cfg(unix)]
         fifo(&skill.path().join("references/fifo"));
         let (_scratch, copy) = copy_without_cases(skill.path()).unwrap();

@@ -173,7 +173,7 @@ impl Evaluation {
             if name.is_empty() || name.starts_with('.') || is_taken || !name.chars().all(is_plain) {
                 return Err(EvaluationError::AgentName(name.clone()));
             }
-            // Ignore case here, since some file systems do the same.
+            // Compare names in lower case, as some file systems do.
             if !names.insert(name.to_ascii_lowercase()) {
                 return Err(EvaluationError::SameName(name.clone()));
             }
@@ -194,7 +194,7 @@ impl Evaluation {
             Ok((skill, _)) => vec![Arc::new(skill)],
             Err(_) => Discovery::new([Root::scanned(dir)]).find().iter().cloned().collect(),
         };
-        // Skip the skill that we want to evaluate, since it might be in the same directory.
+        // The skill that we evaluate can be in the same directory, so we need to skip it here.
         self.among.extend(found.into_iter().filter(|skill| skill.name != self.skill.name));
         Ok(self)
     }
@@ -255,7 +255,7 @@ impl Evaluation {
         let mut runs = Vec::new();
         let mut turns: BTreeMap<_, usize> = BTreeMap::new();
         let compared = self.compared_with();
-        // We don't run queries without the skill, because then there would be nothing to load.
+        // Queries are only run with the skill, because otherwise there is nothing to load.
         let for_queries = [Some(Configuration::WithSkill), self.baseline.is_some().then_some(compared)];
         for number in 1..=self.options.runs {
             for agent in &self.agents {

@@ -98,7 +98,7 @@ impl CallPaths {
         let files = locations.chain(diffs).filter_map(Value::as_str).map(PathBuf::from);
         let mut paths = Self { files: files.collect(), bases: Vec::new() };
         for Place { path, role } in tool_paths::named_in(&call["rawInput"].to_string()) {
-            // Skip empty strings, since some agents use them for optional members.
+            // Skip empty strings, which some agents use for optional members.
             if path.as_deref() == Some("") {
                 continue;
             }

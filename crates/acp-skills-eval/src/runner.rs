@@ -59,7 +59,7 @@ impl Evaluation {
                         if *stopped.borrow() {
                             return Ok(None);
                         }
-                        // This should never fail, since the receiver is not dropped before this stream.
+                        // This should never fail, because the receiver lives longer than this stream.
                         let _ = started.send(id.clone());
                         run::run(self, workspace, id, &stopped).await
                     }

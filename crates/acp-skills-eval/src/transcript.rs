@@ -156,7 +156,7 @@ impl Transcript {
     pub(super) fn end(&mut self, result: &Value) {
         let meta = &result["_meta"];
         let reports = [&result["usage"], &meta["usage"], &meta["quota"]["token_count"], meta];
-        // Use the number from the response if there is one, since it's for the whole turn. Updates are only for the
+        // Prefer the number from the response, which is for the whole turn. The one from updates is only for the
         // current context.
         if let Some(tokens) = reports.into_iter().find_map(reported) {
             self.usage = Some(tokens);

@@ -114,8 +114,7 @@ impl From<SkillArgs> for SessionArgs {
 impl SessionArgs {
     fn override_in(self, config: &mut Config) {
         self.skills.override_in(config);
-        // It's not possible to use `--location` and `--mount` at the same time, so the flag also needs to replace
-        // `mount` from the file.
+        // `--location` and `--mount` can't be used together, so the flag must replace `mount` from the file as well.
         if self.catalog.location.is_some() {
             config.mount = None;
         }

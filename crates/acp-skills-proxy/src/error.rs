@@ -182,8 +182,7 @@ fn no_skill(path: &Path) -> Option<String> {
         let here = env::current_dir().ok();
         return not_expanded(here.as_deref().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path));
     }
-    // If there is an invalid SKILL.md, this is meant to be a skill, so we don't look for skills in its
-    // subdirectories.
+    // A directory with an invalid SKILL.md is still meant to be a skill, so we don't look for skills below it.
     let below = if has_skill(path) { return None } else { Discovery::new([Root::scanned(path)]).find() };
     let shown = shown_path(path);
     match below.len() {

@@ -26,9 +26,9 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
         Layer, filter::Targets, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt,
     };
     let level = level_filter(config.log.unwrap_or(LogLevel::Warn));
-    // Use a lower level for dependencies, because their detailed messages might include the contents of protocol
-    // messages. Some of their warnings are also about situations that are normal, for example if a client asks for a
-    // stream that has already ended.
+    // Use a lower level for dependencies, because their detailed messages may include the contents of protocol
+    // messages. Some of their warnings are also about normal situations, such as when a client asks for a stream that
+    // has already ended.
     let dependencies = level.min(match level {
         LevelFilter::TRACE => LevelFilter::TRACE,
         LevelFilter::DEBUG => LevelFilter::WARN,

@@ -203,8 +203,8 @@ fn json_escaped(json: &str) -> Cow<'_, str> {
     if shown_lines(json) == json {
         return Cow::Borrowed(json);
     }
-    // Since we only look at single characters here, this also escapes joiners that would be safe as part of a
-    // sequence. That's fine, because the text is the same after it was parsed.
+    // We look at each character on its own, so joiners are also escaped where they would be safe as part of a
+    // sequence. That's fine, because we get the same text when it's parsed.
     let mut escaped = String::with_capacity(json.len() + 16);
     for c in json.chars() {
         let mut alone = [0; 4];

@@ -30,11 +30,11 @@ pub(crate) fn answer(
     hint: Option<&str>,
 ) {
     let (found, request) = mpsc::channel();
-    // It's not possible to cancel a blocking read, so this thread runs until the program exits.
+    // A blocking read cannot be cancelled, so this thread runs until the program exits.
     let reader = thread::Builder::new().spawn(move || {
         let mut client = BufReader::new(client);
         // If this fails, the caller is no longer waiting. Otherwise, read until the client closes the pipe. The
-        // caller is then notified, because the channel is closed when this thread ends.
+        // channel is closed when this thread ends, which the caller is waiting for.
         if found.send(first_request(&mut client)).is_ok() {
             let _ = io::copy(&mut client, &mut io::sink());
         }

@@ -118,7 +118,7 @@ impl Agent {
     /// # Errors
     /// Returns an error if the operating system doesn't provide the exit status.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
-        // Don't use the wrapper's `wait` here, because it also waits for orphans of the group if they are our
+        // Use the inner child here. The wrapper's `wait` also waits for orphans of the group if they are our
         // children.
         self.child.inner_mut().wait().await
     }
@@ -184,7 +184,7 @@ fn with_directory(program: &Path, path: &OsStr) -> Option<OsString> {
         return None;
     }
     dirs.push(dir.to_owned());
-    // If a path contains a separator, this fails and we don't change `PATH`.
+    // This fails if a path contains a separator, and then `PATH` is not changed.
     env::join_paths(dirs).ok()
 }
 

@@ -244,8 +244,7 @@ impl RunningHost {
         match query {
             Query::SetUp { session, ticket, needs } => {
                 let work = blocking(move || host.provide(session, needs));
-                // If this panics, continue with no skills, since otherwise the request would wait for an answer
-                // forever.
+                // If this panics, continue with no skills. Otherwise, the request would wait for an answer forever.
                 let provisions = work.await.unwrap_or_default();
                 answer(Input::SetUp { session, ticket, provisions });
             }
@@ -282,7 +281,7 @@ impl RunningHost {
             Query::Skills { directories, reason } => {
                 let _refreshing = self.0.refreshing.lock().await;
                 let work = blocking(move || host.refresh(directories, reason));
-                // If the search panics, report no changes, since otherwise requests would wait for an answer forever.
+                // If the search panics, report no changes. Otherwise, requests would wait for an answer forever.
                 let refreshed = work.await.unwrap_or_else(|_| Refreshed::nothing(reason));
                 answer(Input::Skills(refreshed));
             }

@@ -78,7 +78,7 @@ impl Relay {
         if let Some(hangup) = client.hangup {
             thread::Builder::new().name("client-hangup".to_owned()).spawn(move || {
                 hangup();
-                // It's fine if the receiver was already dropped.
+                // Ignore the error if the receiver was dropped.
                 let _ = gone.send(());
             })?;
         }
@@ -159,7 +159,7 @@ fn start_pump(
         if from == Side::Client {
             hub.client_gone();
         }
-        // It's fine if the receiver was already dropped.
+        // Ignore the error if the receiver was dropped.
         let _ = done.send(result);
         if from == Side::Client {
             // Do this last, because it will block if the agent doesn't read from its stdin.

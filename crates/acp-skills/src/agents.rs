@@ -85,7 +85,7 @@ pub fn words(
     }
     let (runner, package) = match (agent.npx, agent.uvx) {
         (Some(package), _) => ("npx", vec!["-y", package]),
-        // Use `--from`, since the program's name might not be the same as the package's name.
+        // With `--from`, this also works for packages where the program doesn't have the same name as the package.
         (None, Some(package)) => ("uvx", vec!["--from", package, program]),
         (None, None) => return Err(AgentError::NotInstalled(agent)),
     };

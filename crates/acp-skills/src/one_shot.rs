@@ -275,7 +275,7 @@ impl OneShot {
         if self.agent.is_empty() {
             let (agent_reads, to_agent) = io::pipe()?;
             let (from_agent, agent_writes) = io::pipe()?;
-            // Don't use `thread::spawn` here, since it panics if the system can't start any more threads.
+            // We can't use `thread::spawn` here, because it panics when there are no threads left.
             thread::Builder::new().spawn(move || {
                 let _ = demo::serve(agent_reads, agent_writes);
             })?;

@@ -84,7 +84,7 @@ fn find<T: DeserializeOwned>(text: &str) -> Result<T, Option<String>> {
             }
         })
     };
-    // Try the whole text first, since it might just be a number or a string.
+    // First try the whole text, which may be just a number or a string.
     if let Ok(value) = serde_json::from_str::<Value>(text.trim())
         && let Ok(found) = read(&value.to_string())
     {
@@ -96,7 +96,7 @@ fn find<T: DeserializeOwned>(text: &str) -> Result<T, Option<String>> {
         if let Ok(found) = read(rest) {
             return Ok(found);
         }
-        // If the JSON doesn't match, skip all of it, since a part of it is not the answer.
+        // Skip all of the JSON if it doesn't match, because a part of it is not the answer.
         let mut values = Deserializer::from_str(rest).into_iter::<Value>();
         let length = match values.next() {
             Some(Ok(_)) => values.byte_offset(),

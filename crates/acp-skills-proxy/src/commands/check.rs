@@ -159,8 +159,8 @@ fn check(candidate: Candidate, verdict: Verdict, rules: Option<&Rules>) -> Check
 }
 
 fn check_file(path: PathBuf, verdict: Verdict) -> Checked {
-    // This returns an error for links to files outside of the skill. Otherwise, it would be possible for a skill from
-    // someone else to copy a private file to the output of the check.
+    // This returns an error for links to files outside of the skill. Otherwise, a skill from someone else could copy
+    // a private file into the output of the check.
     let file = match SkillMd::read(&path) {
         Ok(file) => file,
         Err(error) => return Checked::new(path, None, vec![error.to_diagnostic()], String::new()),
@@ -209,7 +209,7 @@ impl Checked {
 
 /// Renders the results as text.
 fn text(checked: &[Checked], colors: bool) -> String {
-    // If a path is below the working directory, make it relative. It's still possible to click on it in a terminal.
+    // Make paths below the working directory relative. Users can still click on them in a terminal.
     let here = std::env::current_dir().ok();
     let short = |path: &Path| {
         let below = here.as_ref().and_then(|here| path.strip_prefix(here).ok());

@@ -125,7 +125,8 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if let Some(agents) = agents {
         agents.finish();
     }
-    // Don't wait for threads here. If the client doesn't close the pipe, a thread might be blocked in a read forever.
+    // Exit now instead of waiting for threads, which can be blocked in a read forever if the client doesn't close the
+    // pipe.
     runtime.shutdown_background();
     std::process::exit(code?);
 }

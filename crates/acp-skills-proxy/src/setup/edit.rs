@@ -183,7 +183,7 @@ fn replace_first(
     let is_same = |(element, word): &(&Value<'_>, &String)| {
         element.as_string_lit().is_some_and(|text| text.value == word.as_str())
     };
-    // Don't touch elements at the start that stay the same, to keep the comments between them.
+    // Leave elements at the start alone if they stay the same, to keep the comments between them.
     let same = elements.iter().take(count).zip(words).take_while(is_same).count();
     let range_of = |at: usize| elements.get(at).map(Ranged::range);
     let first = list.range.start + 1;

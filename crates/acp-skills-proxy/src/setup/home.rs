@@ -60,7 +60,7 @@ impl Home {
     }
 }
 
-// It's only possible to set these directories with environment variables on Linux.
+// On other systems, these directories can't be set with environment variables.
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;

@@ -88,8 +88,8 @@ pub(crate) fn our_own(is_desktop: bool) -> Result<Words, UsageError> {
         );
         return Ok(found);
     }
-    // If there's a link in `PATH`, use it instead of the target, because the target might include a version and would
-    // not work after an update.
+    // Prefer a link in `PATH` to the target of the link, which may include a version and would then not work after an
+    // update.
     let real = dunce::canonicalize(&program).unwrap_or_else(|_| program.clone());
     let link = which::which(NAME).ok().filter(|link| link.is_absolute());
     let stays = link.filter(|link| dunce::canonicalize(link).is_ok_and(|target| target == real));
@@ -125,7 +125,7 @@ fn cached(program: &Path) -> Option<(&'static str, &'static [&'static str])> {
 /// Returns an error if the path is not UTF-8.
 pub(crate) fn reachable(program: &str, is_desktop: bool) -> Result<Words, UsageError> {
     let as_it_is = |notes| Words { words: vec![program.to_owned()], notes };
-    // If the user gave a path, return it as is. We don't need to expand `~`, because the proxy does that.
+    // If this is a path, return it as is, without expanding `~`, because the proxy does that.
     let is_name = Path::new(program).components().count() == 1 && !program.starts_with(['~', '$']);
     let path = match which::which(program) {
         Ok(path) => path,

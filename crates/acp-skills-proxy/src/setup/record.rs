@@ -47,7 +47,7 @@ impl Record {
     /// Returns an error if the record cannot be written, or if there are too many records.
     pub(crate) fn keep(mut self, dir: &Path, before: Option<&[u8]>, after: &[u8]) -> io::Result<Self> {
         private::create_dir(dir)?;
-        // We can't use the number of records here, because some might have been removed by the user.
+        // We can't use the number of records here, as the user may have removed some of them.
         let last = numbers(dir)?.into_iter().max().unwrap_or(0);
         self.dir = (last + 1..MAX_RECORDS)
             .map(|number| dir.join(format!("{number:04}")))

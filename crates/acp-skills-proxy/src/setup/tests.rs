@@ -53,7 +53,7 @@ fn check_undo(format: &Format, before: &str, change: &Change, after: &[u8]) {
     assert_eq!(back(after), before);
     let edited = [after, b"// mine\n"].concat();
     let back = back(&edited);
-    // If the file doesn't end with a line break, it might not be possible to merge the texts. We then get the same
+    // If the file doesn't end with a line break, we may not be able to merge the texts. We then get the same
     // settings, but not the same bytes.
     if before.ends_with('\n') && before.lines().count() > 1 {
         assert_eq!(back, format!("{before}// mine\n"));
@@ -324,7 +324,7 @@ fn undo_keeps_later_edits() {
         expect!["Ok(Nothing)"],
     );
     check(add(), |_| "{}".to_owned(), expect!["Ok(Nothing)"]);
-    // It's no longer possible to parse the settings.
+    // The settings can no longer be parsed.
     check(
         add(),
         |now| format!("{now}]"),

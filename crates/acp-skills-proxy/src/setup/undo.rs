@@ -49,7 +49,7 @@ pub(crate) fn undo(
             return Ok(Undone::Bytes(Some(merged.bytes())));
         }
     }
-    // If it's not possible to merge the texts, edit the parsed settings instead, in reverse order.
+    // If the texts cannot be merged, edit the parsed settings instead, in reverse order.
     let mut is_changed = false;
     for change in changes.iter().rev() {
         if let Some(inverse) = inverse(&document, change, format)? {

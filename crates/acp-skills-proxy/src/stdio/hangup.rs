@@ -28,8 +28,8 @@ pub(super) fn wait(file: &File) {
 fn by_poll(file: &File) -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, poll};
     loop {
-        // We don't need a flag for hangups, but some editors use a socket instead of a pipe, so add `RDHUP` to be
-        // notified if it's closed in just one direction.
+        // Hangups are always reported. With `RDHUP`, we're also notified when just one direction is closed, since
+        // some editors use a socket instead of a pipe.
         match poll(&mut [PollFd::new(file, PollFlags::RDHUP)], None) {
             Err(rustix::io::Errno::INTR) | Ok(0) => {}
             Ok(_) => return Ok(()),

@@ -35,7 +35,7 @@ pub(crate) fn make_executable_hint(shown: &str) -> String {
 /// Makes a write that exceeds the file size limit return an error instead of ending this process. `SIGXFSZ` is caught and not
 /// ignored, because programs that we start would inherit an ignored signal.
 pub(crate) fn report_large_files() {
-    // We need a flag for `register`, but we don't use it, because the write will fail and report the problem.
+    // `register` needs a flag, but we never read it, because the write will fail and report the problem.
     static WAS_RAISED: AtomicBool = AtomicBool::new(false);
     // If this fails, a write that is too large will still end the process.
     let _ = flag::register(Signal::XFSZ.as_raw(), &WAS_RAISED);

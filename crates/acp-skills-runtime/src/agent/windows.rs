@@ -56,7 +56,7 @@ impl Group {
 /// arguments so that none of them can become a command, or returns an error if that isn't possible
 /// ([`std::process`](std::process#windows-argument-splitting), CVE-2024-24576).
 pub(super) fn resolve(program: &OsStr) -> OsString {
-    // If we can't find the program, just use its name here, since we'll get a better error when we try to start it.
+    // If the program is not found, just use the name, so that we return the error from trying to start it.
     which::which(program).map_or_else(|_| program.to_owned(), OsString::from)
 }
 

@@ -64,7 +64,7 @@ pub(super) struct Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It's fine if this fails, since the process might have already exited.
+        // This can fail if the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -122,7 +122,7 @@ impl<W: Write> LineWriter<W> {
                 true
             }
             Err((written, error)) => {
-                // Note that this is an upper bound, since some of the events could be in the file.
+                // Note that this is an upper bound: some of these events may be in the file.
                 self.lost += count;
                 self.is_cut = self.is_cut || (written > 0 && written < all);
                 if !self.has_warned {

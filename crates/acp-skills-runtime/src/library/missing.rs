@@ -23,8 +23,8 @@ fn sentence(search: &Discovery, root: &Root, found: &SkillSet) -> Option<String>
     {
         return None;
     }
-    // We get here if no skill was found below the root, for example because the root is a link, or because the skills
-    // were already found below another root. Search it again to find out, but only here, since it takes time.
+    // No skill was found below this root. For example, it may be a link, or all of the skills were already found
+    // below another root. We need to search the root again to find out, which is slow, so we only do it in this case.
     let everything = Discovery { roots: vec![root.clone()], ..Discovery::default() }.find();
     let dir = root.path.display();
     if everything.is_empty() && everything.skipped().is_empty() {
@@ -82,7 +82,7 @@ mod tests {
         check(&[&full], &["pdf"], &[]);
         check(&[&full], &["pfd"], &["full, which has `docx`, `pdf`"]);
         check(&[&full, &empty], &["x"], &["leave no skill", "there is no skill"]);
-        // We don't need this warning for skills that can't be loaded, because there is already another one.
+        // If a skill can't be loaded, there is already another warning.
         check(&[&broken], &["x"], &[]);
         check(&[&dir.path().join("missing")], &[], &[]);
         // The skills are only found below the first root.

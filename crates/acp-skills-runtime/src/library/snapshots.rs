@@ -190,7 +190,7 @@ impl Watched for Snapshots {
         for (cwd, search) in &finder.projects {
             if let Some(discovery) = finder.skills.project_search(cwd) {
                 coverage.add_search(&discovery, &search.visits);
-                // Watch the trust file too, since the user might decide in a session of another proxy process.
+                // Also watch the trust file, as the user can decide in a session of another proxy process.
                 if let Some(file) = finder.skills.trust_file(cwd) {
                     coverage.add_file(&file);
                 }
@@ -236,7 +236,7 @@ impl SkillLibrary for Snapshots {
 
     fn leave(&self, cwd: &Path) {
         self.found.lock().remove(&Some(cwd.to_owned()));
-        // If a search is running, we don't wait for it, since it will remove the project itself.
+        // If a search is running, it will remove the project, so we don't have to wait for it here.
         if let Some(mut finder) = self.finder.try_lock() {
             finder.projects.remove(cwd);
         }
@@ -292,7 +292,7 @@ const MAX_LOGGED_UNAPPROVED: usize = 10;
 fn warnings(skills: &SkillSet) -> Vec<String> {
     let mut lines = Vec::new();
     for skipped in skills.skipped() {
-        // Skip problems of sources here, because they have already been logged when the source was loaded.
+        // Skip problems of sources, which have already been logged when the source was loaded.
         let is_new = |finding: &&Diagnostic| finding.is_error() && !finding.code.starts_with("source-");
         for finding in skipped.diagnostics.iter().filter(is_new) {
             let hint = hint(finding);

@@ -51,8 +51,8 @@ pub(super) trait Watched: Send + Sync {
 pub(super) fn start(library: Weak<impl Watched + 'static>, debounce: Arc<Debounce>, changed: WhenReloaded) {
     let work = move || {
         let sink = Arc::clone(&debounce);
-        // Make sure that we can start threads, because `notify` doesn't return an error if it can't, but panics later
-        // when we use it.
+        // Make sure that we can start threads. If `notify` can't start one, it doesn't return an error, but panics
+        // later when we use it.
         if let Err(error) = probe_threads(SPARE_THREADS) {
             return cannot_watch(&error);
         }
@@ -100,7 +100,7 @@ fn watch(
                 None => return,
             }
             if changes.is_empty() {
-                // Go back to add watches, since there are new directories.
+                // Go back to the start to watch new directories.
                 continue;
             }
             if changes.everything {

@@ -146,7 +146,7 @@ impl Inner {
                     (None, None) => None,
                 };
                 if let Some(sender) = sender {
-                    // It's fine if this fails, since the request might be cancelled.
+                    // This can fail if the request is cancelled.
                     let _ = sender.send(message);
                 }
             }

@@ -89,12 +89,12 @@ pub fn run() -> Result<(), BridgeError> {
 
     let writer = stream.try_clone().map_err(BridgeError::Gone)?;
     let copies = move || {
-        // If this fails, one of the sides is closed, and then the other direction will end too.
+        // If either side is closed, this ends, and then so does the other direction.
         let _ = copy(io::stdin().lock(), &writer);
         let _ = writer.shutdown(Shutdown::Write);
     };
     thread::Builder::new().spawn(copies).map_err(BridgeError::NoThread)?;
-    // It's fine if this fails, since the agent is allowed to stop reading.
+    // This fails if the agent stops reading, which it's allowed to do.
     let _ = copy(reader, io::stdout().lock());
     Ok(())
 }

@@ -200,8 +200,7 @@ impl ServerHandler for Handler {
                     Ok(result(output).into())
                 }
                 never = progress::report(&request.name, &context) => never,
-                // The call is dropped here, which ends its programs. We don't need an answer, since the agent won't
-                // read it.
+                // The call is dropped here, which ends its programs. The agent no longer reads the answer.
                 () = context.ct.cancelled() => {
                     tracing::debug!("the tool call was cancelled");
                     self.recorded(call.event(None, started.elapsed()));
@@ -274,8 +273,8 @@ impl ServerHandler for Handler {
 }
 
 fn tool(definition: ToolDefinition) -> Tool {
-    // Keep this short, because some agents pass the whole definition to the model: don't include defaults, and don't
-    // repeat the title. Note that if a tool is not read-only, the spec treats it as destructive by default.
+    // Leave out defaults and don't repeat the title here, because some agents pass the whole definition to the model.
+    // Note that if a tool is not read-only, it's destructive by default according to the spec.
     let annotations = ToolAnnotations::new().read_only(definition.read_only);
     let mut tool = Tool::new(definition.name, definition.description, definition.input_schema);
     tool.title = Some(definition.title.into_owned());
@@ -300,7 +299,8 @@ fn block(content: Content) -> ContentBlock {
     match content {
         Content::Text(text) => ContentBlock::text(text),
         Content::Image { media_type, data } => ContentBlock::image(STANDARD.encode(data), media_type),
-        // Newer versions of `skills-core` might add other kinds of content. If so, just send the debug output.
+        // In newer versions of `skills-core`, there may be other kinds of content. For these, just send the debug
+        // output.
         other => ContentBlock::text(format!("{other:?}")),
     }
 }

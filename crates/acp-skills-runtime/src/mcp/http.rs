@@ -103,11 +103,10 @@ impl Service {
 /// Creates the manager for the MCP sessions of one endpoint.
 fn sessions() -> LocalSessionManager {
     let mut sessions = LocalSessionManager::default();
-    // Don't send events that don't contain data, because Gemini tries to parse the data as JSON, fails, and then
-    // disconnects.
+    // Never send an event with no data: Gemini tries to parse the data as JSON, fails, and then disconnects.
     sessions.session_config.sse_retry = None;
-    // Don't let sessions time out, because users might take a break for hours, and few agents would start a new
-    // session after that. We drop the sessions with the endpoint instead.
+    // Sessions must not time out, because users may take a break for hours, and few agents would start a new session
+    // after that. We drop the sessions with the endpoint instead.
     sessions.session_config.keep_alive = None;
     sessions
 }
@@ -215,7 +214,7 @@ fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
             server.end.child_token(),
         );
         match served.await {
-            // Wait for the connection to be closed. We don't need the result.
+            // Wait for the connection to be closed, and ignore the result.
             Ok(running) => {
                 let _ = running.waiting().await;
             }

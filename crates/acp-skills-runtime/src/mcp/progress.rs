@@ -24,7 +24,7 @@ pub(super) async fn report(tool: &str, context: &RequestContext<RoleServer>) -> 
             let mut progress = ProgressNotificationParam::new(token.clone(), elapsed.as_secs_f64());
             progress.message = Some(format!("{tool} has been running for {} s", elapsed.as_secs()));
             if let Err(error) = context.peer.notify_progress(progress).await {
-                // Just stop here, since it might still be possible to send the result.
+                // Only stop sending progress here. The client may still be able to receive the result.
                 tracing::debug!(%error, "cannot send progress");
                 break;
             }

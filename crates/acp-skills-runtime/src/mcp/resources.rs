@@ -125,7 +125,7 @@ fn skill_md(skill: &Skill, bodies: &BodyCache) -> Result<String, ResourceError> 
         return Ok(String::from_utf8_lossy(&head.bytes).into_owned());
     }
     let body = bodies.body(skill)?;
-    // Use JSON to quote these, since a JSON string is also valid YAML.
+    // Quote these with JSON, which is also valid YAML.
     let name = json!(skill.name);
     let description = json!(skill.description);
     Ok(format!("---\nname: {name}\ndescription: {description}\n---\n\n{}\n", body.trim_end()))

@@ -29,8 +29,8 @@ fn has_only_zombies(group: Pid) -> bool {
             }
         }
     }
-    // If `/proc` is set up to hide the processes of other users, we don't find any here, so we assume that the group
-    // is still running.
+    // If `/proc` hides the processes of other users, there are none here, and we assume that the group is still
+    // running.
     found
 }
 
@@ -73,7 +73,7 @@ mod tests {
             assert!(Instant::now() < deadline, "the process has ended but counts as alive");
             thread::sleep(Duration::from_millis(1));
         }
-        // We haven't waited for the child yet, so it's still possible to send signals to the zombie.
+        // We haven't waited for the child yet, so signals can still be sent to the zombie.
         test_kill_process_group(group).unwrap();
         child.wait().unwrap();
         assert!(!group_is_alive(group));

@@ -93,7 +93,7 @@ impl Guard {
 impl HelperProcess {
     fn start(program: &Path, part: Option<&str>) -> io::Result<Self> {
         let (reader, pipe) = io::pipe()?;
-        // Use a non-blocking pipe, so that we don't block if the helper is stopped.
+        // Use a non-blocking pipe, so that we never block on a helper that is stopped.
         rustix::io::ioctl_fionbio(&pipe, true)?;
         let child = Command::new(program)
             .arg(watchdog::SUBCOMMAND)
@@ -120,8 +120,8 @@ impl HelperProcess {
     /// knows of.
     fn dismiss(&mut self) {
         if let Some(mut pipe) = self.pipe.take() {
-            // It's fine if this fails, because it means that the leader was killed together with the agent. If the
-            // helper is a watchdog, it ignores this line.
+            // This fails if the leader was killed together with the agent, which is fine. If the helper is a
+            // watchdog, it ignores this line.
             let _ = pipe.write_all(watchdog::DISMISSAL.as_bytes());
         }
     }
@@ -190,8 +190,8 @@ impl Processes {
     /// as a group too, because the agent may create a group.
     pub(crate) fn agent_started(&self, group: Option<u32>, id: Option<u32>) {
         if let (Helper::Running(leader), Some(id)) = (&mut self.0.state.lock().guard.leader, id) {
-            // Until the watchdog is running, the leader should end this group as well. It's fine if this fails,
-            // because it means that the leader was ended together with the agent.
+            // Until the watchdog is running, the leader must end this group as well. This fails if the leader was
+            // ended together with the agent, which is fine.
             let _ = leader.send(watchdog::ADD, id);
         }
         group.into_iter().chain(id).for_each(|id| self.add(id));
@@ -269,14 +269,14 @@ impl Processes {
         };
         let State { groups, guard } = &mut *state;
         for &id in groups.iter() {
-            // We don't need to handle an error here, since the next write will fail as well and log a warning.
+            // Ignore the error here. The next write will fail as well, and then log a warning.
             let _ = watchdog.send(watchdog::ADD, id);
             guard.dismiss_leader(id);
         }
         guard.watchdog = Helper::Running(watchdog);
         let leader = mem::take(&mut guard.leader);
         drop(state);
-        // Don't drop the leader before the watchdog knows the group, to make sure that the group is always watched.
+        // Only drop the leader after the watchdog knows the group, to make sure that the group is always watched.
         drop(leader);
     }
 }

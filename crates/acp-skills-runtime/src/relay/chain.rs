@@ -48,14 +48,14 @@ pub async fn run(policy: Policy, host: Host, conductor: Ends) -> io::Result<Chai
     let reader = conductor.reader;
     thread::Builder::new().name("from-conductor".to_owned()).spawn(move || {
         let end = pump(reader, &hub, &switch).or_else(|error| match error {
-            // It's fine if the conductor closes the connection before it has read all messages.
+            // The conductor may close the connection before it has read all messages.
             error if is_disconnect(&error) => Ok(ChainEnd::Closed),
             error => Err(error),
         });
         hub.client_gone();
         hub.lane_to(Side::Agent).close();
         hub.lane_to(Side::Client).close();
-        // It's fine if the receiver was already dropped.
+        // Ignore the error if the receiver was dropped.
         let _ = done.send(end);
     })?;
     ended.await.unwrap_or_else(|_| Err(io::Error::other("the reading thread has panicked")))

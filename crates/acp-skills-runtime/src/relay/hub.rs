@@ -101,7 +101,7 @@ impl Hub {
         let lane = self.lane_to(from.other());
         let mut actions = Actions::default();
         let mut interceptor = self.interceptor.lock();
-        // The start of the lines that we don't change and haven't copied to `edited` yet.
+        // The start of the lines that are not changed and that we have not copied into `edited` yet.
         let mut run = 0;
         let mut edited: Option<Vec<u8>> = None;
         let mut start = 0;

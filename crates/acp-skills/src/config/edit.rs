@@ -57,7 +57,7 @@ pub fn remove_source(text: &str, number: usize) -> Result<String, EditError> {
     let gone = expected.remove(number);
     let edited = match place(text) {
         Some(Place::Block { items, .. }) if items.len() == 1 => {
-            // Remove the key too, since it doesn't have any other items.
+            // This is the only item, so remove the key as well.
             let start = text[..items[0].0].rfind(KEY).ok_or_else(wrong)?;
             format!("{}{}", &text[..start], &text[items[0].1..])
         }

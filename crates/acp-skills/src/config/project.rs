@@ -96,7 +96,7 @@ fn below(dir: &Path, glob: &str) -> String {
     if matches!(glob, "" | ".") { dir } else { format!("{dir}/{glob}") }
 }
 
-// We don't use `untagged` here, since errors would then not contain the line, the column or the key.
+// This is not derived with `untagged`, because errors would then be missing the line, the column and the key.
 impl<'de> Deserialize<'de> for Globs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Read;

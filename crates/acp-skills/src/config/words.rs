@@ -11,7 +11,7 @@ use serde::{
 #[derive(Debug, Clone, Default)]
 pub struct Words(pub Vec<OsString>);
 
-// We don't use `untagged` here, since errors would then not contain the line, the column or the key.
+// This is not derived with `untagged`, because errors would then be missing the line, the column and the key.
 impl<'de> Deserialize<'de> for Words {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Read;

@@ -154,7 +154,7 @@ async fn run(mut one_shot: OneShot, sender: mpsc::Sender<Message>) {
         }
     });
     let outcome = one_shot.converse(move |client| match ask(client, &cwd, &prompt) {
-        // Don't wait for the agent's process to end before we send the answer, since this can take a while.
+        // Send the answer now, without waiting for the agent's process, which can take a while to end.
         Ok(answer) => {
             let _ = end.blocking_send(Message::End(Ok(answer)));
             None

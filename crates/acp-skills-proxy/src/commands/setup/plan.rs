@@ -125,7 +125,7 @@ impl Plan {
         if has_command {
             return Ok(());
         }
-        // If the editor starts a known agent, suggest it, because it's probably the one that the user wants.
+        // Suggest an agent that the editor already starts, as this is most likely the one the user wants.
         let known = request.entries.iter().find(|entry| agents::find(&entry.name).is_ok());
         Err(no_agent(request.editor, known.map_or("claude", |entry| &entry.name)).into())
     }

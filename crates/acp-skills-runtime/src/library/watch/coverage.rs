@@ -147,7 +147,7 @@ impl Coverage {
 
     /// Returns the changes that an event reports.
     pub(super) fn changes(&self, event: &Event) -> Changes {
-        // The system has dropped events, so we don't know what has changed.
+        // Some events were lost, so anything could have changed.
         if event.need_rescan() {
             return Changes::everything();
         }
@@ -245,8 +245,7 @@ mod tests {
             (ANY, "root/a", "root/a", ""),
             (ANY, "root/notes.txt", "", ""),
             (READ, "root/a/SKILL.md", "", ""),
-            // We don't need to search if any of these change, since they are read from the disk each time they are
-            // used.
+            // There is no need to search if these change, because they are read from disk each time they are used.
             (WRITE, "root/a/notes.md", "", ""),
             (CREATE, "root/a/references", "", ""),
             (CREATE, "root/a/.SKILL.md.swp", "", ""),

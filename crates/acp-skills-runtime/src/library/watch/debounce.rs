@@ -80,7 +80,7 @@ impl Debounce {
         let changes = match event {
             Ok(event) => state.coverage.changes(&event),
             Err(error) => {
-                // We don't know what has changed, so search all directories.
+                // Anything could have changed, so search all directories.
                 tracing::debug!(%error, "the watcher failed; searching everything");
                 Changes::everything()
             }

@@ -45,7 +45,7 @@ impl Platform {
     } else if cfg!(target_os = "macos") {
         Self::MACOS
     } else {
-        // We don't know how other systems behave, so use the most careful settings.
+        // Use the most careful settings for all other systems, as we don't know how they behave.
         Self::WINDOWS
     };
 }

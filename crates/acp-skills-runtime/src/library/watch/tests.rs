@@ -99,7 +99,7 @@ fn run(platform: Platform, events: impl Fn(&Path) -> Vec<Event>) -> (Vec<Changes
     let debounce = Arc::new(Debounce::default());
     let mut events = events(&base);
     events.reverse();
-    // We don't watch any directories in the first round, so use an event that doesn't matter.
+    // Nothing is watched in the first round, so start with an event that has no effect.
     events.push(Event::new(EventKind::Other));
     let library = Arc::new(Skills {
         root: base.join("root"),

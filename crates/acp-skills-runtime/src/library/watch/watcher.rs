@@ -59,7 +59,7 @@ impl Watches {
         let is_forgotten = |path: &&Arc<Path>| changes.replaces(path);
         let forgotten: Vec<_> = self.watched.keys().filter(is_forgotten).cloned().collect();
         self.remove(&forgotten);
-        // The system might now accept directories that it refused to watch above.
+        // From now on, the system may accept directories that it refused to watch before.
         self.refused.clear();
     }
 
@@ -76,7 +76,7 @@ impl Watches {
         let mut batch = self.watcher.paths_mut();
         for path in paths {
             self.watched.remove(path);
-            // This fails if the directory was removed, but then we don't need the watch.
+            // This fails if the directory was removed, but in that case the watch is not needed.
             let _ = batch.remove(path);
         }
         if let Err(error) = batch.commit() {
@@ -86,7 +86,8 @@ impl Watches {
 
     /// Adds the missing watches. Returns the directories that are newly watched.
     fn add(&mut self, wanted: HashMap<&Arc<Path>, RecursiveMode>) -> Changes {
-        // On some systems, each attempt interrupts all watches, so don't try directories that we know will fail.
+        // On some systems, each attempt interrupts all watches, so only try directories that exist and were not
+        // refused before.
         let is_vain =
             |path: &Arc<Path>| self.platform.one_stream && (self.refused.contains(path) || !path.exists());
         let is_new = |(path, _): &(&Arc<Path>, _)| !self.watched.contains_key(*path) && !is_vain(path);
@@ -106,12 +107,12 @@ impl Watches {
                         RecursiveMode::Recursive => added.trees.insert(path.to_path_buf()),
                     };
                 }
-                // The directory was just removed, so we don't need to watch it.
+                // The directory was just removed, so there is nothing to watch.
                 Err(_) if !path.exists() => {}
                 Err(error) => {
                     self.refused.insert(Arc::clone(path));
-                    // We've reached the system's limit. Stop here, since the next ten thousand attempts would fail as
-                    // well and take a long time.
+                    // Stop at the system's limit. The next ten thousand attempts would fail as well, and take a long
+                    // time.
                     let is_limit = matches!(error.kind, ErrorKind::MaxFilesWatch);
                     failure.get_or_insert(error);
                     if is_limit {

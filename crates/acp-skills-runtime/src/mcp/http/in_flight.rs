@@ -66,7 +66,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Limited<T> {
             self.held = Some(Box::new(self.inner.receive().await?));
         }
         let permit = match self.held.as_deref() {
-            // This should never fail, because we don't close the semaphore.
+            // This should never fail, because the semaphore is never closed.
             Some(JsonRpcMessage::Request(_)) => Arc::clone(&self.free).acquire_owned().await.ok(),
             _ => None,
         };

@@ -227,7 +227,7 @@ async fn the_number_of_mcp_sessions_is_limited() {
     }
     let request = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} }).to_string();
     assert_eq!(send(&service, "POST", None, &request).await.0, StatusCode::SERVICE_UNAVAILABLE);
-    // Existing sessions should still work, and if we end one of them, it should be possible to start another.
+    // Existing sessions should still work, and when one of them is ended, there should be room for another.
     assert_eq!(call(&service, &session, "tools/list").await.0, StatusCode::OK);
     let _ = send(&service, "DELETE", Some(&session), "").await;
     initialized(&service).await;

@@ -197,8 +197,8 @@ impl Supervisor {
     /// Terminates the remaining children of the agent, writes its last output to the client, and sends an error for
     /// each request that it didn't answer.
     async fn finish(mut self, status: ExitStatus) {
-        // Make sure to end the agent's children, since otherwise they would keep running. If a child inherited the
-        // agent's stdout, it would also keep it open.
+        // Make sure to end the agent's children. Otherwise, they would keep running, and any child that inherited the
+        // agent's stdout would also keep it open.
         self.agent.terminate();
         let deadline = Instant::now() + TERMINATE_GRACE;
         while self.agent.is_alive() && Instant::now() < deadline {
