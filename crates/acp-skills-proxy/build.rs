@@ -12,7 +12,7 @@ fn main() {
     println!("cargo::rerun-if-env-changed=ACP_SKILLS_PROXY_COMMIT");
     let version = env!("CARGO_PKG_VERSION");
     let commit = env::var("ACP_SKILLS_PROXY_COMMIT").ok().filter(|commit| !commit.is_empty());
-    // Only for release builds, because other builds would be repeated after each commit.
+    // Only do this for release builds. Otherwise, we would need to rebuild after every commit.
     let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
     let commit = commit.or_else(|| is_release.then(|| packaged().or_else(checked_out))?);
     let version = commit.map_or_else(|| version.to_owned(), |commit| format!("{version} ({commit})"));
@@ -31,12 +31,13 @@ fn packaged() -> Option<String> {
 
 /// Returns the commit of the checkout with its date.
 fn checked_out() -> Option<String> {
-    // A package may be unpacked inside of an unrelated repository, so check that git tracks it.
+    // The package may have been unpacked into some other repository, so check whether the file is tracked by git.
     let tracked = git(&["ls-files", "--error-unmatch", "Cargo.toml"])?;
     if tracked.is_empty() {
         return None;
     }
-    // The branch and its log. A path that does not exist would make cargo run this script each time.
+    // Run this script again if the branch or the log of HEAD changes. We can only add a path that exists. Otherwise,
+    // cargo would run the script every time.
     for name in ["HEAD", "logs/HEAD"] {
         let path = git(&["rev-parse", "--git-path", name])?;
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);

@@ -225,13 +225,13 @@ mod tests {
                     "{message}"
                 );
             }
-            // If we open a FIFO, we block until another process writes to it.
+            // We must not open a FIFO here, or we would block until something is written to it.
             fs::remove_file(evals.join("evals.json")).unwrap();
             let fifo = std::process::Command::new("mkfifo").arg(evals.join("evals.json")).status().unwrap();
             assert!(fifo.success());
             let message = find_output_cases(skill.path()).unwrap_err().to_string();
             assert!(message.contains("is not a regular file"), "{message}");
-            // Links inside of the skill are allowed.
+            // Links are allowed if they point to a file in the skill.
             symlink("../queries", evals.join("trigger-evals.json")).unwrap();
             fs::remove_file(evals.join("eval_queries.json")).unwrap();
             assert_eq!(find_queries(skill.path()).unwrap().len(), 1);

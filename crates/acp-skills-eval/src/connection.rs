@@ -132,11 +132,11 @@ impl Connection {
         thread::Builder::new().name("from-agent".to_owned()).spawn(move || read_lines(reader, &sender))?;
         let (lines, to_write) = std::sync::mpsc::channel::<String>();
         let mut writer = client.writer;
-        // Use a separate thread, so that an agent that doesn't read can't block other runs.
+        // Write to the agent from a thread, so that we never block other runs if this agent stops reading from stdin.
         thread::Builder::new().name("to-agent".to_owned()).spawn(move || {
             for line in to_write {
                 if writer.write_all(line.as_bytes()).and_then(|()| writer.flush()).is_err() {
-                    // The agent has ended. We don't report it here, because the reading thread does.
+                    // The agent has ended, which is reported by the thread that reads from it.
                     return;
                 }
             }
@@ -147,7 +147,7 @@ impl Connection {
     /// Queues a line for the agent. `line` has no line break at its end.
     pub(super) fn send(&self, line: &str) {
         if let Some(lines) = &self.lines {
-            // If the agent has ended, `receive` reports it.
+            // Ignore the error here: if the agent has ended, `receive` will return it.
             let _ = lines.send(format!("{line}\n"));
         }
     }
@@ -159,10 +159,10 @@ impl Connection {
 
     /// Ends the agent and all of its children.
     pub(super) async fn close(mut self) -> Ended {
-        // This closes the agent's stdin.
+        // Drop the sender to close the agent's stdin.
         self.lines = None;
         let Some(process) = self.process.take() else { return Ended::default() };
-        // This fails if the agent has already ended.
+        // If this fails, the agent has already ended.
         let _ = process.stop.send(());
         let how = process.ended.await.unwrap_or_else(|_| "ended".to_owned());
         Ended { how, stderr: process.stderr.end().await }
@@ -178,7 +178,7 @@ fn put_proxy_in_front(
 ) -> io::Result<Ends> {
     let observer: Observer = Arc::new(move |activity| {
         if let Some(skill) = loaded(activity) {
-            // This fails if the run has ended.
+            // This can fail at the end of a run, when the receiver is dropped.
             let _ = sender.send(Received::Loaded(skill));
         }
     });
@@ -193,7 +193,7 @@ fn put_proxy_in_front(
     let (from_client, client_writes) = io::pipe()?;
     let mut relay = Relay::start(launch.policy.clone(), host, Ends::new(from_client, to_client), agent)?;
     tokio::spawn(async move {
-        // This fails if the client has ended.
+        // Wait for the output of the agent to end. If this fails, the client has already ended.
         let _ = (&mut relay.agent_done).await;
         let _ = spawn_blocking(relay.close_client()).await;
     });
@@ -227,14 +227,14 @@ fn is_instructions(path: &str) -> bool {
 fn read_lines(reader: Box<dyn Read + Send>, sender: &UnboundedSender<Received>) {
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
-    // An error counts as the end of the output.
+    // If we can't read from the agent, treat it as the end of the output.
     while let Ok(1..) = reader.read_until(b'\n', &mut line) {
         if sender.send(Received::Line(String::from_utf8_lossy(&line).trim_end().to_owned())).is_err() {
             break;
         }
         line.clear();
     }
-    // This fails if the run has ended.
+    // This can fail at the end of a run, when the receiver is dropped.
     let _ = sender.send(Received::Closed);
 }
 
@@ -253,9 +253,9 @@ impl Process {
         let (sender, ended) = oneshot::channel();
         tokio::spawn(async move {
             let how = supervise(agent, stopped).await;
-            // End processes that the agent has left running.
+            // End any processes that the agent started but didn't end.
             let _ = spawn_blocking(move || processes.finish()).await;
-            // This fails if the connection was dropped.
+            // This can fail if the connection is dropped first.
             let _ = sender.send(how);
         });
         Ok((Self { stop, ended, stderr }, Ends::new(stdout, stdin)))
@@ -266,14 +266,14 @@ impl Process {
 async fn supervise(mut agent: Agent, stopped: oneshot::Receiver<()>) -> String {
     let by_itself = tokio::select! {
         status = agent.wait() => Some(status),
-        // The sender is also dropped if the run was abandoned. We stop the agent in both cases.
+        // We get an error here if the sender was dropped with the run, but we need to stop the agent in both cases.
         _ = stopped => None,
     };
     let status = match by_itself {
         Some(status) => status,
         None => shut_down(&mut agent).await,
     };
-    // End the agent's children too, because they would keep the pipes open.
+    // Make sure to end the agent's children as well, or they would keep the pipes open.
     agent.reap();
     status.map_or_else(|error| format!("cannot be waited for: {error}"), agent::describe)
 }
@@ -311,14 +311,14 @@ impl Stderr {
                 let more = kept.len().saturating_sub(MAX_STDERR_BYTES);
                 kept.drain(..more);
             }
-            // This fails if the run was abandoned.
+            // This can fail if the run is dropped first.
             let _ = sender.send(());
         })?;
         Ok(Self { kept, done })
     }
 
     async fn end(self) -> String {
-        // Don't wait forever: a process that has left the agent's group can keep the pipe open.
+        // Use a timeout here, because a process that has left the agent's group can keep the pipe open.
         let _ = timeout(SHUTDOWN_GRACE, self.done).await;
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();

@@ -184,7 +184,7 @@ impl Client<'_> {
                 () = time::sleep_until(self.deadline) => {
                     return Err(End::TimedOut { silent: self.conversation.transcript.is_silent() });
                 }
-                // This fails if the sender was dropped, and then we don't stop early.
+                // This returns an error if the sender is dropped, and in that case we never stop early.
                 Ok(_) = self.stop.wait_for(|stop| *stop) => return Err(End::Interrupted),
             };
             let line = match received {
@@ -232,7 +232,8 @@ impl Client<'_> {
 
     fn log(&mut self, dir: &str, message: &Value) {
         if let Some(log) = &mut self.log {
-            // The log is only for reading. If the disk is full, writing the results fails with an error.
+            // It's fine to ignore errors here: the log is only for users to read, and if the disk is full, we also
+            // get an error when we write the results.
             let _ = writeln!(log, "{}", json!({ "dir": dir, "msg": message }));
         }
     }

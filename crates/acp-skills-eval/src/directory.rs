@@ -48,7 +48,7 @@ impl RunDirectory {
     /// Returns an error with the name of the file if a file is missing, is not regular, or is outside of the skill.
     pub(super) fn new(skill: &Path, files: &[String]) -> io::Result<Self> {
         let scratch = tempfile::Builder::new().prefix("skill-eval-").tempdir()?;
-        // Agents compare paths, and the temporary directory is a link on some systems.
+        // Resolve the path, because the temporary directory is a link on some systems, and agents compare paths.
         let path = dunce::canonicalize(scratch.path())?;
         let to = Dir::open_ambient_dir(&path, ambient_authority())?;
         let from = Dir::open_ambient_dir(skill, ambient_authority())?;
@@ -109,7 +109,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     let head = &bytes[..bytes.len().min(MAX_TEXT_BYTES)];
     match str::from_utf8(head) {
         Ok(text) if !text.contains('\0') => Some(text.to_owned()),
-        // The limit is in the middle of a character.
+        // Ignore a character that is cut off by the limit.
         Err(error) if error.error_len().is_none() && bytes.len() > head.len() => {
             str::from_utf8(&head[..error.valid_up_to()]).ok().map(str::to_owned)
         }
@@ -237,14 +237,14 @@ mod tests {
         }
         #[cfg(unix)]
         std::os::unix::fs::symlink("/etc/passwd", skill.path().join("link")).unwrap();
-        // Loops of links and dangling links.
+        // Links that form a loop, and links to files that don't exist.
         #[cfg(unix)]
         for (link, target) in
             [("one", "."), ("two", "."), ("references/up", ".."), ("none", "x"), ("self", "self")]
         {
             std::os::unix::fs::symlink(target, skill.path().join(link)).unwrap();
         }
-        // If we open a FIFO, we block until another process writes to it.
+        // We must not open a FIFO here, or we would block until something is written to it.
         #[cfg(unix)]
         fifo(&skill.path().join("references/fifo"));
         let (_scratch, copy) = copy_without_cases(skill.path()).unwrap();

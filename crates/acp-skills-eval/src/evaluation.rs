@@ -168,12 +168,12 @@ impl Evaluation {
         for agent in &agents {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             let name = &agent.name;
-            // These are names of directories for cases.
+            // We already use these names for the directories of cases.
             let is_taken = name.starts_with("eval-") || name == "triggers";
             if name.is_empty() || name.starts_with('.') || is_taken || !name.chars().all(is_plain) {
                 return Err(EvaluationError::AgentName(name.clone()));
             }
-            // Some file systems ignore case, so we do the same.
+            // Compare names in lower case, as some file systems do.
             if !names.insert(name.to_ascii_lowercase()) {
                 return Err(EvaluationError::SameName(name.clone()));
             }
@@ -194,7 +194,7 @@ impl Evaluation {
             Ok((skill, _)) => vec![Arc::new(skill)],
             Err(_) => Discovery::new([Root::scanned(dir)]).find().iter().cloned().collect(),
         };
-        // Skip the evaluated skill, because it can be in the same directory.
+        // The skill that we evaluate can be in the same directory, so we need to skip it here.
         self.among.extend(found.into_iter().filter(|skill| skill.name != self.skill.name));
         Ok(self)
     }
@@ -255,7 +255,7 @@ impl Evaluation {
         let mut runs = Vec::new();
         let mut turns: BTreeMap<_, usize> = BTreeMap::new();
         let compared = self.compared_with();
-        // Queries are not run without a skill, because then there is nothing to load.
+        // Queries are only run with the skill, because otherwise there is nothing to load.
         let for_queries = [Some(Configuration::WithSkill), self.baseline.is_some().then_some(compared)];
         for number in 1..=self.options.runs {
             for agent in &self.agents {
@@ -281,7 +281,8 @@ impl Evaluation {
         for run in &runs {
             *turns.entry(Some(run.agent.clone())).or_default() += 1;
         }
-        // All runs of a case are made before the next case, so that a stopped evaluation has complete results for some cases.
+        // Finish all runs of a case before we start the next one, so that we have complete results for some of the
+        // cases if the evaluation is stopped.
         runs.sort_by_key(|run| (run.case.clone(), run.number));
         Ok(Plan { runs, turns })
     }
@@ -330,7 +331,8 @@ impl Evaluation {
         };
         let mut command = absolute(command);
         if let Some(sandbox) = self.options.sandbox.as_ref().filter(|_| !command.is_empty()) {
-            // Agents without our tools read the files of the skills, which are outside of the run's directory.
+            // If an agent doesn't use our tools, it needs to read the files of the skills, but these are not in the
+            // run's directory.
             let readable: Vec<_> = skills
                 .iter()
                 .flat_map(SkillSet::iter)

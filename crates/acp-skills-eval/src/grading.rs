@@ -202,7 +202,7 @@ fn is_evidence(text: &str) -> bool {
 
 fn question(case: &OutputCase, sentences: &[&str], work: &Work<'_>) -> String {
     let mut number = [0; 8];
-    // If there is no randomness, the mark stays constant, and material could forge it more easily.
+    // If the system can't generate random numbers, we use a constant mark, which would be easier to forge.
     let _ = getrandom::fill(&mut number);
     let mark = format!("{:016x}", u64::from_le_bytes(number));
     let mut text = format!(

@@ -98,7 +98,7 @@ impl CallPaths {
         let files = locations.chain(diffs).filter_map(Value::as_str).map(PathBuf::from);
         let mut paths = Self { files: files.collect(), bases: Vec::new() };
         for Place { path, role } in tool_paths::named_in(&call["rawInput"].to_string()) {
-            // Agents send empty strings for optional members.
+            // Skip empty strings, which some agents use for optional members.
             if path.as_deref() == Some("") {
                 continue;
             }
@@ -131,8 +131,8 @@ fn local(place: &str) -> PathBuf {
 pub(super) fn is_below(path: &Path, directory: &Path) -> bool {
     let Some(mut resolved) = resolve(path, Some(directory)) else { return false };
     if resolved.components().any(|component| component == Component::ParentDir) {
-        // The path has a `..` below a directory that doesn't exist yet. Remove it and resolve the path again, because the
-        // shorter path can pass through other links.
+        // We get here if there's a `..` below a directory that doesn't exist yet. Remove it, and then resolve the
+        // path from the start, because the shorter path can go through different links.
         match resolve(&without_parents(&resolved), None) {
             Some(again) => resolved = again,
             None => return false,
@@ -193,7 +193,7 @@ mod tests {
             ),
             (json!({ "kind": "edit", "rawInput": { "changes": { "/etc/x": {} } } }), Allow::ALL, false),
             (json!({ "kind": "move", "rawInput": { "from": "a", "to": "/etc/x" } }), Allow::ALL, false),
-            // A place in which the tool works: it can forbid an edit, but it names no file.
+            // A working directory can forbid an edit, but it doesn't name a file.
             (json!({ "kind": "edit", "rawInput": { "path": "x", "cwd": "/etc" } }), Allow::ALL, false),
             (
                 json!({ "kind": "edit", "rawInput": { "path": "x", "uri": "file:///etc/x" } }),

@@ -59,7 +59,7 @@ impl Evaluation {
                         if *stopped.borrow() {
                             return Ok(None);
                         }
-                        // The receiver lives as long as this stream.
+                        // This should never fail, because the receiver lives longer than this stream.
                         let _ = started.send(id.clone());
                         run::run(self, workspace, id, &stopped).await
                     }
@@ -71,7 +71,7 @@ impl Evaluation {
             tokio::select! {
                 biased;
                 Some(id) = starts.recv() => progress(&Progress::Started(&id)),
-                // The runs watch this value and end their agents.
+                // Tell the runs to stop, so that they end their agents.
                 () = &mut stop, if !*stopped.borrow() => {
                     stopper.send_replace(true);
                 }
@@ -83,7 +83,7 @@ impl Evaluation {
                         outcomes.push(outcome);
                     }
                     Some(Err(error)) => {
-                        // Wait until the other runs have ended their agents.
+                        // Wait for all other runs to end their agents.
                         stopper.send_replace(true);
                         while running.next().await.is_some() {}
                         return Err(error);

@@ -225,7 +225,7 @@ mod tests {
         assert_eq!((train(0..10), train(10..20)), (6, 6));
         assert_eq!(parts, split(&cases, 0.6, 1));
         assert_ne!(parts, split(&cases, 0.6, 2));
-        // If we remove a query, at most one other query moves to the other part.
+        // If a query is removed, at most one of the others should move to a different part.
         let fewer = split(&cases[1..], 0.6, 1);
         let moved = fewer.iter().zip(&parts[1..]).filter(|(a, b)| a != b).count();
         assert!(moved <= 1, "{moved}");

@@ -156,7 +156,8 @@ impl Transcript {
     pub(super) fn end(&mut self, result: &Value) {
         let meta = &result["_meta"];
         let reports = [&result["usage"], &meta["usage"], &meta["quota"]["token_count"], meta];
-        // The response counts the whole turn, but updates count only the current context.
+        // Prefer the number from the response, which is for the whole turn. The one from updates is only for the
+        // current context.
         if let Some(tokens) = reports.into_iter().find_map(reported) {
             self.usage = Some(tokens);
         }
@@ -267,7 +268,7 @@ fn reported(usage: &Value) -> Option<Tokens> {
     let input = number(&["inputTokens", "input_tokens", "promptTokens", "prompt_tokens"]);
     let output = number(&["outputTokens", "output_tokens", "completionTokens", "completion_tokens"]);
     let total = number(&["totalTokens", "total_tokens"]);
-    // Without one of the parts, the total is unknown.
+    // If there's no total, we need both parts to compute it.
     let total = total.or_else(|| Some(input? + output?))?;
     Some(Tokens { total, input, output })
 }

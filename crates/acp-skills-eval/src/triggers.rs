@@ -180,7 +180,7 @@ impl Tally {
         }
         if outcome.status == Status::Error {
             result.errors += 1;
-            // If the agent failed, the skill could not be loaded. We count this only for queries that should load it.
+            // If the agent failed, the skill was not loaded. Only count this here if the query should have loaded it.
             if result.should_trigger {
                 self.confusion.add(true, false);
             }
@@ -195,7 +195,8 @@ impl Tally {
         let result = &mut self.result;
         result.trigger_rate = rate(result.triggers, result.runs);
         result.interval = wilson(result.triggers, result.runs);
-        // A run in which the agent failed counts as wrong: as not loaded if it should be, and as loaded otherwise.
+        // If the agent failed, the run should count as wrong. To do this, treat the skill as not loaded if it should
+        // be, and as loaded if it shouldn't be.
         result.pass =
             match (rate(result.triggers, result.runs), rate(result.triggers + result.errors, result.runs)) {
                 (Some(rate), _) if result.should_trigger => rate >= threshold,

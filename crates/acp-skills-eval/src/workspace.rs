@@ -51,7 +51,7 @@ impl Workspace {
     pub fn create(root: &Path, evaluation: &Evaluation) -> Result<Self, EvaluationError> {
         if !root.exists() {
             make(root)?;
-            // The workspace can be inside a repository, and the files of agents should not be committed.
+            // Since the workspace can be in a repository, make sure that files from agents are not committed.
             write(&root.join(".gitignore"), "*\n")?;
         }
         let number = iterations(root)?.last().map_or(1, |last| last + 1);
@@ -134,7 +134,7 @@ impl Workspace {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 text => text.map_err(|source| EvaluationError::Unreadable { path, source })?,
             };
-            // An incomplete file counts as an unfinished run.
+            // If the file is incomplete, treat the run as not finished.
             if let Ok(outcome) = serde_json::from_str::<Outcome>(&text)
                 && outcome.run == *id
             {
@@ -204,7 +204,7 @@ fn write(path: &Path, text: &str) -> Result<(), EvaluationError> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let written = tempfile::NamedTempFile::new_in(directory).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
-        // By default, only the owner can read temporary files.
+        // Temporary files are only readable by the owner, so we need to set the usual permissions.
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;

@@ -44,11 +44,11 @@ fn measure(dir: &Path, count: usize, rounds: usize) -> anyhow::Result<()> {
     ensure!(library.at(None).len() == count, "not all skills were found");
     let (sender, reloads) = channel();
     Arc::clone(&library).watch(Box::new(move |reloaded| {
-        // This fails for changes after the end of the measurement, but we don't need these.
+        // This fails for changes after we stop measuring, which is fine.
         let _ = sender.send(reloaded);
     }));
 
-    // Wait until the watches are set up and the first change is detected.
+    // Wait for the watches to be set up and for the first change to be detected.
     let number = count / 2;
     let mut attempts = 0;
     loop {

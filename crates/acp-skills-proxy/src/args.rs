@@ -114,7 +114,7 @@ impl From<SkillArgs> for SessionArgs {
 impl SessionArgs {
     fn override_in(self, config: &mut Config) {
         self.skills.override_in(config);
-        // `--location` and `--mount` exclude each other. If the flag is set, it also replaces the `mount` of the file.
+        // `--location` and `--mount` can't be used together, so the flag must replace `mount` from the file as well.
         if self.catalog.location.is_some() {
             config.mount = None;
         }
@@ -148,7 +148,7 @@ impl AgentArgs {
             return agents::command(agents::find(id)?);
         }
         let Some((program, arguments)) = self.command.split_first() else { return Ok(Vec::new()) };
-        // Arguments are passed to the agent unchanged.
+        // Only expand `~` in the program, and pass all arguments to the agent as is.
         let program = expand_home(Path::new(program)).into_os_string();
         Ok([&[program], arguments].concat())
     }

@@ -36,7 +36,7 @@ The proxy writes nothing to the project. Stdout carries the protocol; messages a
 #[derive(Debug, Parser)]
 #[command(
     name = "acp-skills-proxy",
-    // Without `.exe` on Windows, so that help pages are the same everywhere.
+    // This makes the help pages the same on all systems, because there is no `.exe` in the name on Windows.
     bin_name = "acp-skills-proxy",
     version = env!("ACP_SKILLS_PROXY_VERSION"),
     about = "Agent Skills for every ACP agent, in any editor",
@@ -134,7 +134,7 @@ pub(crate) fn parse() -> (Cli, Vec<OsString>) {
         }
     }
     if !error.use_stderr() {
-        // The help or the version was requested.
+        // The user asked for the help or the version.
         exit_after_print(output::print_help(&error));
     }
     let (message, hint) = if let Some(explained) = mistakes::explain(&error, &words) {
@@ -146,7 +146,7 @@ pub(crate) fn parse() -> (Cli, Vec<OsString>) {
         output::complain_as(&error.render());
         (mistakes::message(&error), None)
     };
-    // An editor that starts the proxy with an invalid command line gets the error as a response.
+    // If the proxy was started by an editor, it should also get the error as a response.
     if !mistakes::names_a_command(&words) {
         let mut messages = Config::default();
         messages.log_file = mistakes::log_file(&words);

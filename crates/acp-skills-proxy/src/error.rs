@@ -73,7 +73,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
 /// Returns the message of an error and its causes. A cause is left out if an earlier message contains it.
 pub(crate) fn message(error: &anyhow::Error) -> String {
     if let Some(config) = error.downcast_ref::<ConfigError>() {
-        // This message already contains its causes.
+        // The causes are already included in this message.
         return config.to_string();
     }
     error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
@@ -182,7 +182,7 @@ fn no_skill(path: &Path) -> Option<String> {
         let here = env::current_dir().ok();
         return not_expanded(here.as_deref().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path));
     }
-    // A directory with an invalid SKILL.md is meant to be a skill, so don't search for others in it.
+    // A directory with an invalid SKILL.md is still meant to be a skill, so we don't look for skills below it.
     let below = if has_skill(path) { return None } else { Discovery::new([Root::scanned(path)]).find() };
     let shown = shown_path(path);
     match below.len() {

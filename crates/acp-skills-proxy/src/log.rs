@@ -26,14 +26,16 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
         Layer, filter::Targets, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt,
     };
     let level = level_filter(config.log.unwrap_or(LogLevel::Warn));
-    // We log dependencies at a lower level. Their detailed messages may include contents of the protocol's messages, and some of
-    // their warnings are about normal situations, such as a client that asks again for a stream that has ended.
+    // Use a lower level for dependencies, because their detailed messages may include the contents of protocol
+    // messages. Some of their warnings are also about normal situations, such as when a client asks for a stream that
+    // has already ended.
     let dependencies = level.min(match level {
         LevelFilter::TRACE => LevelFilter::TRACE,
         LevelFilter::DEBUG => LevelFilter::WARN,
         _ => LevelFilter::ERROR,
     });
-    // The MCP library logs an error when a session ends before its last answer was fetched, but that's not a problem.
+    // This is not a problem for us, but the MCP library logs an error if a session ends before the client has
+    // received the last answer.
     let rmcp = if level < LevelFilter::DEBUG { LevelFilter::OFF } else { dependencies };
     let ours = Targets::new()
         .with_default(dependencies)
@@ -43,7 +45,7 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
         .with_target("skills_core", level)
         .with_target("skills_sources", level);
     let layer = fmt::layer().with_target(false).with_ansi(false);
-    // A second call in one process (tests, embedding) keeps the first log.
+    // If this is called twice in the same process, such as in tests, we keep the first log.
     match &config.log_file {
         Some(path) => {
             let failed = |error| {
@@ -54,7 +56,7 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
             let layer = layer.with_writer(std::sync::Mutex::new(file)).with_filter(ours);
             let _ = registry().with(layer).try_init();
         }
-        // Users who ask for `info` or more may want to see how often a message is repeated.
+        // If the user asks for `info` or more, we show repeated messages as well.
         None if level > LevelFilter::WARN => {
             let layer = layer.with_writer(output::log_to_stderr).without_time();
             let _ = registry().with(layer.with_filter(ours)).try_init();
@@ -70,7 +72,7 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
 
 /// Logs a failed start to the log file, if there is one. It was already written to stderr, which editors discard.
 pub(crate) fn failure(config: &Config, message: &str, hint: Option<&str>) {
-    // The log should already be running here. If it could not be started, we have already reported that error.
+    // At this point the log should already be running. If it could not be started, we've already reported the error.
     if config.log_file.is_some() && start(config).is_ok() {
         let hint = hint.map_or_else(String::new, |hint| format!("\nhint: {hint}"));
         tracing::error!("{message}{hint}");
@@ -91,7 +93,7 @@ impl<W: Write> Write for LogFile<W> {
         if !mem::replace(&mut self.has_failed, true) {
             let path = shown_path(&self.path);
             let warning = format!(" WARN cannot write the log to {path}: {error}; logging to stderr instead");
-            // We should only write once, since each write is a separate message.
+            // Write this in a single call, because each write is shown as a message.
             stderr.write_all(warning.as_bytes())?;
         }
         stderr.write(message)

@@ -45,7 +45,7 @@ use clap::CommandFactory;
 use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
-    // Must come before anything is written, including help pages.
+    // We need to do this before we write any output, including help pages.
     system::report_large_files();
     let (cli, login) = cli::parse();
     let result = match cli.command {

@@ -86,7 +86,7 @@ pub(crate) fn complain_as(error: &StyledStr) {
     let is_colored = io::stderr().is_terminal() && wants_colors();
     let text = if is_colored { error.ansi().to_string() } else { error.to_string() };
     let text = colored(text.trim_end()) + "\n";
-    // If we can't write to stderr, there is no other place to report this.
+    // If we can't write to stderr, there is nowhere to report the error to.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
@@ -99,14 +99,14 @@ pub(crate) fn advise(hint: &str) {
 pub(crate) fn ask(question: &str) -> bool {
     let _ = io::stderr().write_all(format!("{} [y/N] ", shown_lines(question)).as_bytes());
     let mut answer = String::new();
-    // If this fails, the answer is empty, which we treat as no.
+    // If there is an error, the answer will be empty, which means no.
     let _ = io::stdin().read_line(&mut answer);
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 fn print_line(line: &str) {
     let line = shown_lines(line) + "\n";
-    // If we can't write to stderr, there is no other place to report this.
+    // If we can't write to stderr, there is nowhere to report the error to.
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
@@ -203,8 +203,8 @@ fn json_escaped(json: &str) -> Cow<'_, str> {
     if shown_lines(json) == json {
         return Cow::Borrowed(json);
     }
-    // This checks each character on its own, so it also escapes joiners that would be safe within a sequence. That's fine, since
-    // a parser reads the same text.
+    // We look at each character on its own, so joiners are also escaped where they would be safe as part of a
+    // sequence. That's fine, because we get the same text when it's parsed.
     let mut escaped = String::with_capacity(json.len() + 16);
     for c in json.chars() {
         let mut alone = [0; 4];
@@ -247,7 +247,7 @@ mod tests {
             let shown = json_escaped(&value.to_string()).into_owned();
             assert_eq!(shown_lines(&shown), shown);
             assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
-            // Joiners may be escaped too if the text contains an unsafe character.
+            // Joiners can be escaped as well if there is an unsafe character in the text.
             let value = json!(["👩\u{200d}💻", c]);
             assert_eq!(serde_json::from_str::<Value>(&json_escaped(&value.to_string())).unwrap(), value);
         }

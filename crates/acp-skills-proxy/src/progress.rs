@@ -50,7 +50,7 @@ impl Progress {
                 shown.enable_steady_tick(FRAME);
             }
         };
-        // If the thread cannot be started, the work continues without a bar.
+        // If we can't start the thread, just continue with no bar.
         let shows = thread::Builder::new().name("progress".to_owned()).spawn(show).ok();
         Self { bar, done: Some(done), shows }
     }

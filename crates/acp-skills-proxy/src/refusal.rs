@@ -30,10 +30,11 @@ pub(crate) fn answer(
     hint: Option<&str>,
 ) {
     let (found, request) = mpsc::channel();
-    // A blocking read cannot be cancelled, so the thread runs until the program ends.
+    // A blocking read cannot be cancelled, so this thread runs until the program exits.
     let reader = thread::Builder::new().spawn(move || {
         let mut client = BufReader::new(client);
-        // This fails if the caller has stopped waiting. When the client closes its end, this thread ends and closes the channel.
+        // If this fails, the caller is no longer waiting. Otherwise, read until the client closes the pipe. The
+        // channel is closed when this thread ends, which the caller is waiting for.
         if found.send(first_request(&mut client)).is_ok() {
             let _ = io::copy(&mut client, &mut io::sink());
         }
@@ -45,7 +46,7 @@ pub(crate) fn answer(
         let message = hint.map_or_else(|| message.to_owned(), |hint| format!("{message}\nhint: {hint}"));
         let error = json!({ "code": NOT_STARTED, "message": shown_lines(&message) });
         let line = format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "error": error }));
-        // If this fails, the client has already closed its end.
+        // If this fails, the client has already closed the pipe.
         if to_client.write_all(line.as_bytes()).and_then(|()| to_client.flush()).is_ok() {
             let _ = request.recv_timeout(CLOSE_TIMEOUT);
         }
@@ -75,7 +76,7 @@ mod tests {
             (initialize.to_owned(), Some(json!("a"))),
             (format!("\n{{\"jsonrpc\":\"2.0\",\"method\":\"x\"}}\n{initialize}\n"), Some(json!("a"))),
             (format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"x\"}}\n{initialize}\n"), Some(json!(0))),
-            // Input that is not ACP.
+            // These inputs are not ACP.
             (String::new(), None),
             ("GET / HTTP/1.1\r\n\r\n".to_owned(), None),
             ("[]\n{\"id\":1}\nnull\n".to_owned(), None),

@@ -164,7 +164,7 @@ impl Summary {
             | EventKind::ToolCalled { .. }
             | EventKind::ScriptRun { .. }
             | EventKind::Search { .. }
-            // Newer versions of the library may have other kinds of events.
+            // This can be any kind of event that is added by a newer version of the library.
             | _ => {}
         }
     }

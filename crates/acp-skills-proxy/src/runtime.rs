@@ -18,12 +18,12 @@ const FOREVER: Duration = Duration::from_hours(24 * 365);
 /// # Errors
 /// Returns an error if there are too few descriptors or threads.
 pub(crate) fn new() -> io::Result<Runtime> {
-    // A pipe has two descriptors.
+    // Note that a pipe uses two descriptors.
     let spare: Vec<_> = (0..DESCRIPTORS / 2).map(|_| io::pipe()).collect::<io::Result<_>>()?;
     drop(spare);
     probe_threads(SPARE_THREADS)?;
     let runtime = Builder::new_current_thread().enable_all().thread_keep_alive(FOREVER).build()?;
-    // Start the first thread for blocking work now.
+    // Start the first thread for blocking work here, so that it can be used later.
     drop(runtime.spawn_blocking(|| ()));
     Ok(runtime)
 }

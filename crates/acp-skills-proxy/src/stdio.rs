@@ -9,7 +9,7 @@
 
 #[cfg(unix)]
 mod hangup;
-// We also compile this on other systems to run the tests there.
+// This is also compiled on other systems, so that we can run the tests there.
 #[cfg(any(test, windows))]
 mod read_ahead;
 #[cfg_attr(unix, path = "stdio/unix.rs")]

@@ -134,7 +134,7 @@ mod tests {
         drop(store);
         let store = ActivationStore::open(&place).unwrap();
         assert_eq!((store.load("../../x"), store.load("none")), (both, ActiveSkills::new()));
-        // The files hold only names, and all of them are in the directory of the store.
+        // The files should only contain names, and should all be in the store's directory.
         let files: Vec<_> = fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(files.len(), 2, "{files:?}");
         let text = fs::read_to_string(file(&place, "../../x")).unwrap();

@@ -118,7 +118,8 @@ impl Agent {
     /// # Errors
     /// Returns an error if the operating system doesn't provide the exit status.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
-        // Don't use `wait` of the wrapper. If orphans of the group are our children, it would also wait for these.
+        // Use the inner child here. The wrapper's `wait` also waits for orphans of the group if they are our
+        // children.
         self.child.inner_mut().wait().await
     }
 
@@ -183,7 +184,7 @@ fn with_directory(program: &Path, path: &OsStr) -> Option<OsString> {
         return None;
     }
     dirs.push(dir.to_owned());
-    // This fails if there is a separator in the path.
+    // This fails if a path contains a separator, and then `PATH` is not changed.
     env::join_paths(dirs).ok()
 }
 

@@ -111,7 +111,7 @@ mod tests {
         assert!(!store.never_connects("cline 3.1") && !store.never_connects("cline"));
         let text = fs::read_to_string(store.0.dir.about(b"cline 3.0")).unwrap();
         assert_eq!(text, r#"{"v":1,"agent":"cline 3.0","connects":false}"#);
-        // An agent that connects has no file. Removing a file that doesn't exist is not an error.
+        // If an agent connects, it should not have a file. It's not an error to remove a file that doesn't exist.
         store.save("cline 3.0".to_owned(), true);
         store.save("other".to_owned(), true);
         store.finish();

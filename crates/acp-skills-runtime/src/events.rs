@@ -48,7 +48,7 @@ impl Record {
     /// Creates a record with the current time.
     pub fn now(session: Option<String>, what: EventKind) -> Self {
         let now = Timestamp::now();
-        // Use milliseconds to keep the lines short.
+        // Round the time to milliseconds to keep the lines short.
         let time = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
         Self { v: VERSION, time, what, session }
     }

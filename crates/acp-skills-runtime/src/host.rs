@@ -131,7 +131,7 @@ impl Host {
         let (inputs, receiver) = unbounded_channel();
         let changes: UnboundedSender<Input> = inputs.clone();
         Arc::clone(&self.library).watch(Box::new(move |reloaded| {
-            // This only fails if the relay is shutting down.
+            // This fails if the relay is being shut down, so we can ignore the error.
             let _ = changes.send(Input::SkillsChanged(reloaded.took));
         }));
         let spans = Spans::default();
@@ -244,7 +244,7 @@ impl RunningHost {
         match query {
             Query::SetUp { session, ticket, needs } => {
                 let work = blocking(move || host.provide(session, needs));
-                // If the work panics, the request continues without skills. Without an answer it would wait forever.
+                // If this panics, continue with no skills. Otherwise, the request would wait for an answer forever.
                 let provisions = work.await.unwrap_or_default();
                 answer(Input::SetUp { session, ticket, provisions });
             }
@@ -281,7 +281,7 @@ impl RunningHost {
             Query::Skills { directories, reason } => {
                 let _refreshing = self.0.refreshing.lock().await;
                 let work = blocking(move || host.refresh(directories, reason));
-                // A search that panics counts as one without changes. Without an answer, requests would wait forever.
+                // If the search panics, report no changes. Otherwise, requests would wait for an answer forever.
                 let refreshed = work.await.unwrap_or_else(|_| Refreshed::nothing(reason));
                 answer(Input::Skills(refreshed));
             }

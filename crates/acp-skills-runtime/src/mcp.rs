@@ -284,7 +284,7 @@ fn random_hex() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a string cannot fail.
+        // Writing to a string never fails.
         let _ = write!(text, "{byte:02x}");
         text
     }))

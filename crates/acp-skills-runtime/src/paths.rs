@@ -28,7 +28,7 @@ pub fn resolve(path: &Path, base: Option<&Path>) -> Option<PathBuf> {
     };
     let nearest = absolute.ancestors().find(exists)?;
     let real = dunce::canonicalize(nearest).ok()?.join(absolute.strip_prefix(nearest).ok()?);
-    // Joining an empty path leaves a trailing separator.
+    // If we join an empty path, we get a separator at the end. Use `components` to remove it.
     Some(real.components().collect())
 }
 

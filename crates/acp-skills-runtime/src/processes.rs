@@ -60,7 +60,7 @@ impl Processes {
 
     /// Removes a group, which may never have had a process.
     fn remove(&self, id: u32) {
-        // Drop the leader last. Otherwise the id of the group could be reused for another process.
+        // Make sure to drop the leader last. Otherwise, the system could use the id of the group for another process.
         let _leader = {
             let mut state = self.0.state.lock();
             let leader = state.guard.take_leader(id);

@@ -78,7 +78,7 @@ impl Relay {
         if let Some(hangup) = client.hangup {
             thread::Builder::new().name("client-hangup".to_owned()).spawn(move || {
                 hangup();
-                // This fails if the receiver was dropped, which is fine.
+                // Ignore the error if the receiver was dropped.
                 let _ = gone.send(());
             })?;
         }
@@ -159,10 +159,10 @@ fn start_pump(
         if from == Side::Client {
             hub.client_gone();
         }
-        // This fails if the receiver was dropped, which is fine.
+        // Ignore the error if the receiver was dropped.
         let _ = done.send(result);
         if from == Side::Client {
-            // This comes last, because it blocks if the agent doesn't read.
+            // Do this last, because it will block if the agent doesn't read from its stdin.
             hub.lane_to(Side::Agent).close();
         }
     })?;
@@ -188,7 +188,6 @@ async fn run_tasks(
                     });
                     continue;
                 }
-                // The hub was dropped.
                 None => return,
             },
             Some(input) = inputs.recv() => input,
@@ -215,7 +214,8 @@ async fn run_task(task: Task, hub: Weak<Hub>, host: RunningHost) {
                 }
             };
             host.over_acp(session, &line, &mut send).await;
-            // The request counts as in flight until the agent reads enough of the answers that are queued for it.
+            // Wait here to make sure that the request is in flight until the agent has read enough of the answers
+            // that we queued for it.
             if let Some(hub) = hub.upgrade() {
                 hub.lane_to(Side::Agent).has_room().await;
             }

@@ -98,14 +98,14 @@ mod tests {
         assert_eq!(again.load(&project.join(".")), names(&["pdf", "Ü b", "review"]));
         assert!(again.load(&other).is_empty());
         again.save(&other, &names(&["x"]), false).unwrap();
-        // Names are not case-sensitive, and the file only contains names.
+        // Names should not be case-sensitive, and the file should only contain names.
         store.save(&project, &names(&["PDF"]), true).unwrap();
         assert_eq!(store.load(&project), names(&["Ü b", "review"]));
         let text = fs::read_to_string(store.0.about_directory(&project)).unwrap();
         assert_eq!(text, r#"{"v":1,"off":["Ü b","review"]}"#);
         store.save(&project, &names(&["ü b", "review"]), true).unwrap();
         assert!(!store.0.about_directory(&project).exists());
-        // An invalid file should be ignored, and replaced on the next change.
+        // An invalid file should be ignored, and then replaced on the next change.
         fs::write(store.0.about_directory(&project), "{").unwrap();
         assert!(store.load(&project).is_empty());
         store.save(&project, &names(&["pdf"]), false).unwrap();

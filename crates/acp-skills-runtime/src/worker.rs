@@ -167,7 +167,7 @@ mod tests {
         let submitter = worker.submitter();
         submitter.submit(0);
         enters.recv().unwrap();
-        // These items are queued, because the thread is busy. There is no space for the last two.
+        // The thread is busy, so these items are added to the queue, but there's no space for the last two.
         (1..=5).for_each(|number| submitter.submit(number));
         leave.send(()).unwrap();
         leave.send(()).unwrap();

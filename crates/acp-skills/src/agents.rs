@@ -85,7 +85,7 @@ pub fn words(
     }
     let (runner, package) = match (agent.npx, agent.uvx) {
         (Some(package), _) => ("npx", vec!["-y", package]),
-        // The package may have several programs, or one whose name is not that of the package.
+        // With `--from`, this also works for packages where the program doesn't have the same name as the package.
         (None, Some(package)) => ("uvx", vec!["--from", package, program]),
         (None, None) => return Err(AgentError::NotInstalled(agent)),
     };

@@ -74,7 +74,7 @@ impl ClientWriter {
     pub(crate) fn cancel(&self) {
         let session = self.state().prompted.take();
         if let Some(session) = session {
-            // This fails if the agent has ended, and then there is nothing to cancel.
+            // If this fails, the agent has already ended, so there is no turn to cancel.
             let _ = self.write(&Codec::cancel(&session));
         }
         self.close();

@@ -218,7 +218,7 @@ impl<A: ConnectTo<Client>> ConnectTo<Client> for SkilledAgent<A> {
             }
         };
         relay.agent_gone(&why);
-        // This writes to an unbounded queue, so it doesn't block.
+        // This never blocks, because the queue is unbounded.
         relay.close_client()();
         match client_driver {
             Some(driver) => finish(driver).await.and(end),

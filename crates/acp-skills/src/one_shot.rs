@@ -267,21 +267,22 @@ impl OneShot {
         let (from_client, client_writes) = io::pipe()?;
         let tracer = self.tracer.clone();
         let mut client = Client::new(client_reads, client_writes, self.writer, tracer, self.on_permission);
-        // At the end of the conversation, the client closes its pipes. This ends the relay and the agent.
+        // When the conversation ends, the client is dropped, which closes its pipes. This ends the relay and the
+        // agent.
         let conversation = tokio::task::spawn_blocking(move || conversation(&mut client));
         let ends = Ends::new(from_client, to_client);
         let tap = self.tracer.map(tap);
         if self.agent.is_empty() {
             let (agent_reads, to_agent) = io::pipe()?;
             let (from_agent, agent_writes) = io::pipe()?;
-            // `thread::spawn` panics if the system has no threads left.
+            // We can't use `thread::spawn` here, because it panics when there are no threads left.
             thread::Builder::new().spawn(move || {
                 let _ = demo::serve(agent_reads, agent_writes);
             })?;
             let agent = Ends::new(from_agent, tapped(to_agent, tap));
             let relay = Relay::start(policy, host, ends, agent)?;
             let outcome = finished(conversation).await?;
-            // The agent's input is closed, so it ends by itself.
+            // We closed the agent's input above, so just wait for it to end.
             let _ = relay.agent_done.await;
             return Ok((outcome, None));
         }

@@ -99,10 +99,10 @@ mod tests {
             (all, &refuse, Some("3")),
             (all, &allow, Some("1")),
             (all, &always, Some("2")),
-            // The order of the options doesn't matter.
+            // The order of the options should not matter.
             (&["reject_always", "reject_once", "allow_once"], &refuse, Some("2")),
             (&["reject_always", "reject_once", "allow_once"], &allow, Some("3")),
-            // A decision for one call never selects an option that allows all calls.
+            // If the decision is for a single call, we should never select an option that is for all calls.
             (&["allow_always", "reject_once"], &allow, Some("2")),
             (&["allow_always", "reject_always"], &refuse, Some("2")),
             (&["allow_once"], &always, None),

@@ -64,7 +64,7 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, NotParsed> {
 /// Returns the contents of the fenced blocks.
 fn fenced(text: &str) -> impl Iterator<Item = &str> {
     text.split("```").skip(1).step_by(2).map(|block| {
-        // Skip the name of the language.
+        // If the block starts with the name of a language, skip it.
         let begin = block.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(0);
         &block[begin..]
     })
@@ -84,7 +84,7 @@ fn find<T: DeserializeOwned>(text: &str) -> Result<T, Option<String>> {
             }
         })
     };
-    // The whole text can be a number or a string.
+    // First try the whole text, which may be just a number or a string.
     if let Ok(value) = serde_json::from_str::<Value>(text.trim())
         && let Ok(found) = read(&value.to_string())
     {
@@ -96,7 +96,7 @@ fn find<T: DeserializeOwned>(text: &str) -> Result<T, Option<String>> {
         if let Ok(found) = read(rest) {
             return Ok(found);
         }
-        // Skip JSON that doesn't match as a whole, because a part of it is not the answer.
+        // Skip all of the JSON if it doesn't match, because a part of it is not the answer.
         let mut values = Deserializer::from_str(rest).into_iter::<Value>();
         let length = match values.next() {
             Some(Ok(_)) => values.byte_offset(),

@@ -30,7 +30,7 @@ pub(crate) fn run() -> io::Result<()> {
                 let own = params["sessionId"].as_str().unwrap_or_default();
                 match text.split(' ').collect::<Vec<_>>()[..] {
                     ["flood", count, size] => flood(&mut stdout, &[own], number(count), number(size))?,
-                    // We send the updates to all sessions in turn.
+                    // Updates are sent to all sessions in turn.
                     ["storm", count, size] => {
                         let names: Vec<_> = (1..sessions).map(|session| format!("s{session}")).collect();
                         let mut names: Vec<_> = names.iter().map(String::as_str).collect();
@@ -55,7 +55,7 @@ fn flood(out: &mut impl Write, sessions: &[&str], count: usize, size: usize) -> 
             r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}}}}}"#
         ) + "\n"
     };
-    // If the envelope alone is longer than `size`, the text is one character.
+    // If `size` is too small for the envelope, use a text of just one character.
     let text = "x".repeat(size.saturating_sub(frame("s", "").len()).max(1));
     let lines: Vec<_> = sessions.iter().map(|session| frame(session, &text)).collect();
     let turn = lines.concat();

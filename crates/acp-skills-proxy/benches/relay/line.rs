@@ -86,7 +86,7 @@ impl Line {
     pub(crate) fn flood(&mut self, session: &str, count: usize, size: usize) -> anyhow::Result<f64> {
         let started = Instant::now();
         let seen = self.prompt(session, &format!("flood {count} {size}"))?;
-        // The proxy may send its own updates for slash commands, too.
+        // The count can be higher, because the proxy also sends updates for slash commands.
         ensure!(seen >= count, "received {seen} of {count} updates");
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let rate = count as f64 / started.elapsed().as_secs_f64();

@@ -67,7 +67,7 @@ fn print_goals_of_peers(peers: &[Peer], rows: &[Row], plan: &Plan) {
     for ((row, skills), goal) in [few, some].into_iter().zip(SKILLS).zip([8.5, 10.0]) {
         goals::at_most(&format!("resident memory, {skills} skills"), goal, row.memory, " MiB");
     }
-    // More skills should only cost up to 10 % more.
+    // More skills should cost at most 10 %.
     let skills = many.rates[0] / few.rates[0];
     goals::at_least(&format!("updates/s with {} skills, over {}", SKILLS[2], SKILLS[0]), 0.9, skills, "×");
 }

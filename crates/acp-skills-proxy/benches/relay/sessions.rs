@@ -35,7 +35,7 @@ pub(crate) fn measure(peer: &Peer, plan: &Plan) -> anyhow::Result<Growth> {
 fn storm(line: &mut Line, count: usize, size: usize) -> anyhow::Result<f64> {
     let started = Instant::now();
     let seen = line.prompt("s", &format!("storm {count} {size}"))?;
-    // The proxy may send its own updates for slash commands, too.
+    // The count can be higher, because the proxy also sends updates for slash commands.
     ensure!(seen >= count, "received {seen} of {count} updates");
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     let rate = count as f64 / started.elapsed().as_secs_f64();

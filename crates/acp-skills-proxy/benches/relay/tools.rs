@@ -31,7 +31,7 @@ pub(crate) fn measure(peer: &Peer, plan: &Plan) -> anyhow::Result<Calls> {
     let session = line.session()?;
     let request = Request::new(&session["_meta"]["servers"][0])?;
     let mut connection = request.connect()?;
-    // Don't measure the first call, since it initializes the server.
+    // The first call is not measured, because it's used to initialize the server.
     request.call(&mut connection)?;
     let mut times = Vec::new();
     for _ in 0..plan.calls.0 {

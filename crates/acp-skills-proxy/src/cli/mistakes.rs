@@ -73,9 +73,9 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
             "only flags and their values can come before `--`; `acp-skills-proxy help flags` lists them";
         return Some(UsageError::new(message).hint(hint));
     }
-    // The remaining words are the agent's command, including its flags.
+    // From here on, the words are the command of the agent, including any flags.
     let (ours, agent) = words.split_at(at);
-    // A word such as `claude` is the name of an agent, but not of its program.
+    // A word like `claude` might be the name of an agent, but not the name of a program.
     if agent.len() == 1
         && let Ok(known) = agents::find(wrong)
         && known.program[0] != *wrong
@@ -119,10 +119,10 @@ pub(super) fn without_advice(mut error: clap::Error) -> clap::Error {
 fn command_hint(command: &str, words: &[String], at: usize) -> Option<String> {
     let wrong = &words[at];
     match command {
-        // The word belongs to the prompt.
+        // The word is probably a part of the prompt.
         "try" | "doctor" => {
             let (first, end) = match words[..at].iter().rposition(|word| word == "--prompt") {
-                // If there are no quotes, the shell passes each word of the prompt as an argument.
+                // If the prompt is not quoted, the shell passes it as several arguments.
                 Some(flag) if words[flag + 1..=at].iter().all(|word| !word.starts_with('-')) => {
                     let more = words[at..].iter().take_while(|word| !word.starts_with('-')).count();
                     (flag, at + more)
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     fn check(line: &str, expected: Expect) {
-        // `_` represents a space within a word.
+        // Use `_` for a space within a word.
         let words: Vec<OsString> = line.split(' ').map(|word| word.replace('_', " ").into()).collect();
         let error = Cli::try_parse_from(&words).expect_err("an invalid command line");
         let explained = explain(&error, &words);
@@ -317,7 +317,7 @@ mod tests {
             "acp-skills-proxy setup zed --dry-run",
             expect!["unknown flag `--dry-run`; use `--print` to show the change without writing it"],
         );
-        // Clap suggests similar flags itself.
+        // For these, clap already suggests similar flags.
         check("acp-skills-proxy --skils x", expect!["(clap's message)"]);
         check("acp-skills-proxy report", expect!["(clap's message)"]);
     }

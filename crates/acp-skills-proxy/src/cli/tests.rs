@@ -12,7 +12,7 @@ use super::Cli;
 /// Returns the configuration key of a flag.
 fn key(flag: &str) -> Option<String> {
     Some(match flag {
-        // The first two select the file, and the last two exit.
+        // These are not in the file: the first two select it, and the last two exit.
         "config" | "no-config" | "help" | "version" => return None,
         "skill" => "skills".to_owned(),
         "skills" => "roots".to_owned(),

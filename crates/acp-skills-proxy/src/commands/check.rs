@@ -159,8 +159,8 @@ fn check(candidate: Candidate, verdict: Verdict, rules: Option<&Rules>) -> Check
 }
 
 fn check_file(path: PathBuf, verdict: Verdict) -> Checked {
-    // This rejects a link to a file outside of the skill. Otherwise a skill from another author could copy a private file into the
-    // output of the check.
+    // This returns an error for links to files outside of the skill. Otherwise, a skill from someone else could copy
+    // a private file into the output of the check.
     let file = match SkillMd::read(&path) {
         Ok(file) => file,
         Err(error) => return Checked::new(path, None, vec![error.to_diagnostic()], String::new()),
@@ -209,14 +209,14 @@ impl Checked {
 
 /// Renders the results as text.
 fn text(checked: &[Checked], colors: bool) -> String {
-    // Shorten paths below the working directory. A terminal can still open a relative path if the user clicks on it.
+    // Make paths below the working directory relative. Users can still click on them in a terminal.
     let here = std::env::current_dir().ok();
     let short = |path: &Path| {
         let below = here.as_ref().and_then(|here| path.strip_prefix(here).ok());
         shown_path(below.filter(|below| !below.as_os_str().is_empty()).unwrap_or(path))
     };
     let mut text = String::new();
-    // If one skill contains another, we scan the inner one twice. Print its findings only once.
+    // If there is a skill within another skill, it's scanned twice, but we only want to print it once.
     let mut printed = HashSet::new();
     for skill in checked {
         for problem in &skill.problems {

@@ -26,7 +26,7 @@ pub(crate) struct CompletionsArgs {
 /// Returns an error if stdout can't be written.
 pub(crate) fn run(args: CompletionsArgs, all: &Command) -> anyhow::Result<ExitCode> {
     let name = all.get_name().to_owned();
-    // Leave out internal commands.
+    // Only include commands that are shown to users.
     let mut command = Command::new(name.clone())
         .args(all.get_arguments().cloned())
         .subcommands(all.get_subcommands().filter(|command| !command.is_hide_set()).cloned());

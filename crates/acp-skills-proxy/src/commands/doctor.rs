@@ -168,7 +168,7 @@ fn judge(connected: bool, wants_tools: bool, stored: usize, had_prompt: bool) ->
             "the agent has not connected to the tools, and no skill has files on disk as a fallback"
                 .to_owned(),
         ),
-        // The answer may show that the model has read the files, but a program cannot judge that.
+        // From the answer, a user may see that the model has read the files, but we can't check that in code.
         (false, true, _) => (
             Verdict::NotKnown,
             format!("the agent has not connected to the tools, even after a prompt; {fallback}"),

@@ -95,7 +95,7 @@ async fn run_all(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Resu
     let mut signals = agent::signals()?;
     let interrupted = std::cell::Cell::new(false);
     let stop = async {
-        // Agents run in their own process groups, so Ctrl-C only sends the signal to us.
+        // Ctrl-C only sends the signal to us, because each agent runs in a separate process group.
         let _: Option<Signal> = signals.recv().await;
         interrupted.set(true);
     };
@@ -111,8 +111,8 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
     let scripts = ScriptArgs { allow_scripts, ..ScriptArgs::default() };
     let session = SessionArgs { catalog, server, scripts, ..SessionArgs::default() };
     let mut config = ProxyArgs { session, log, ..ProxyArgs::default() }.config()?;
-    // We don't need these logs: errors are already part of a run's outcome, and libraries also log an error if we stop an agent
-    // during a request.
+    // Turn the log off by default: errors are already included in the outcome of a run, and libraries also log an
+    // error if an agent is stopped during a request.
     config.log.get_or_insert(LogLevel::Off);
     log::start(&config)?;
     let settings = Settings::resolve(config)?;

@@ -43,7 +43,7 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
     let description = description.unwrap_or_else(|| {
         format!("Does {title}, step by step. Use when the user asks for {title}, or names a file and wants {title} for it.")
     });
-    // A JSON string is also a valid YAML string, with all special characters quoted.
+    // Use JSON to quote special characters, because any JSON string is also valid in YAML.
     let skill = SKILL
         .replace("{name}", &serde_json::to_string(&name)?)
         .replace("{description}", &serde_json::to_string(&description)?)
@@ -60,7 +60,7 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
     let unwritable =
         |error: io::Error| UsageError::failed(format_args!("cannot create {}", dir.display()), error);
     fs::create_dir_all(&parent).map_err(unwritable)?;
-    // If the directory exists, leave it alone: we must not overwrite the user's files.
+    // This fails if the directory already exists, which makes sure that we don't overwrite files of the user.
     fs::create_dir(&dir).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => UsageError::new(format!("{} already exists", dir.display()))
             .hint("nothing was changed; choose another name, or another directory with `--in DIR`"),
@@ -75,7 +75,8 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
     .into_iter()
     .try_for_each(|(file, text)| write(&dir.join(file), text));
     if let Err(error) = written {
-        // Remove the incomplete skill, so that the user can try again with the same name. We just created this directory.
+        // We just created this directory, so it's safe to remove it. The user can then try the same name a second
+        // time.
         let _ = fs::remove_dir_all(&dir);
         return Err(unwritable(error).into());
     }

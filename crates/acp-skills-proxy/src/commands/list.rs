@@ -237,7 +237,7 @@ impl<'a> Row<'a> {
 }
 
 fn body_tokens(skill: &Skill) -> Option<usize> {
-    // Listing skills doesn't use the network.
+    // We don't use the network to list skills.
     match &skill.source {
         Source::Remote(_) => return None,
         Source::Virtual(skill) if matches!(skill.instructions, Instructions::Url(_)) => return None,

@@ -100,7 +100,7 @@ pub(crate) fn meaning(path: &Path, purpose: &str) -> Result<Meaning, UsageError>
 /// Makes `path` absolute. Symbolic links are not resolved, because the name of the link is the name of the skill.
 fn absolute(path: &Path) -> io::Result<PathBuf> {
     let absolute = std::path::absolute(path)?;
-    // Resolve `..`, because otherwise the skill's directory would have no name.
+    // We need to resolve `..` here to get the name of the directory.
     if absolute.file_name().is_none() || absolute.components().any(|part| part == Component::ParentDir) {
         return dunce::canonicalize(absolute);
     }

@@ -31,7 +31,7 @@ use acp_skills_runtime::{
 /// If the start fails, the error is written to stderr and to the file of `--log-file`, and is sent to the client as the response to its
 /// first request.
 pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> ExitCode {
-    // Duplicate stdin and stdout before the proxy takes them.
+    // We need to do this before stdin and stdout are taken below.
     let client = stdio::spare();
     let mut messages = Config::default();
     args.log.clone().override_in(&mut messages);
@@ -65,18 +65,19 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let state = config.state.clone();
     let exit_wait = config.exit_wait;
     let mut settings = Settings::resolve(config)?;
-    // If there is no agent, we run under a conductor, which starts us with pipes. On a terminal, the user forgot the agent.
+    // If no agent is given, we should be running under a conductor, which would use pipes. But if this is a terminal,
+    // the user just forgot the agent.
     if settings.agent.is_empty() && stdio::is_terminal() {
         return Err(no_agent().into());
     }
-    // If a client runs our command on a terminal, it wants to let the user log in to the agent.
+    // If there is an agent and we're on a terminal, we were started by a client to let the user log in to the agent.
     if stdio::is_terminal() {
         settings.agent.extend(login);
         std::process::exit(agent::run_in_terminal(&settings.agent)?);
     }
     let program = std::env::current_exe()?;
     if !settings.agent.is_empty() {
-        // Start this first: it takes longer than everything else that we do before the agent starts.
+        // Do this first, because it takes longer than all of the work we need to do before the agent is started.
         settings.processes.prepare_agent(&program);
     }
     let library = settings.skills.load()?;
@@ -116,7 +117,7 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
         }
         Ok(Standalone::new(command, policy, host, client).exit_wait(exit_wait).run().await?)
     });
-    // Write all events and the state before the process exits.
+    // Make sure that all events and the state are written before we exit.
     drop(events);
     if let Some(memory) = memory {
         memory.finish();
@@ -124,7 +125,8 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if let Some(agents) = agents {
         agents.finish();
     }
-    // Exit without waiting for threads. If the client keeps its pipe open, a thread can block in a read forever.
+    // Exit now instead of waiting for threads, which can be blocked in a read forever if the client doesn't close the
+    // pipe.
     runtime.shutdown_background();
     std::process::exit(code?);
 }

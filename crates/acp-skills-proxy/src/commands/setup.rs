@@ -322,7 +322,7 @@ fn flags(mut args: SkillArgs) -> anyhow::Result<Flags> {
         args.discover = vec![Discover::User];
     }
     let words = if has_flags { Some(texts(&args.words()?)?) } else { None };
-    // Don't fetch sources here, since they may change later, and we may be offline now.
+    // We may be offline now, and the sources may change later, so we don't fetch them here.
     let here = SkillArgs { sources: Vec::new(), ..args.clone() };
     let config = ProxyArgs { session: here.into(), ..ProxyArgs::default() }.config()?;
     let loaded = skills::load(Settings::resolve(config)?.skills)?;

@@ -30,7 +30,7 @@ pub(crate) struct Loaded {
 pub(crate) fn load(sources: SkillSources) -> Result<Loaded, ConfigError> {
     let progress = Progress::spinner("looking for skills");
     let library = sources.load()?;
-    // Fetch remote skills now. The command would exit before a fetch in the background is done.
+    // Fetch remote skills now, and not in the background, where the command could exit before they are done.
     let warnings = library.fetch();
     let here = library.at(env::current_dir().ok().as_deref());
     drop(progress);

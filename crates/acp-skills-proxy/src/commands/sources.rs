@@ -131,7 +131,7 @@ pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
     }
     let lock = user_lock();
     for source in LockFile::read(&lock).map_err(lock_error)?.sources() {
-        // Skip addresses that another version of this program has written and that this version does not understand.
+        // Skip addresses that we can't parse. They may have been written by another version of this program.
         if let Ok(address) = Address::parse(source) {
             known.push(Known { address, lock: lock.clone() });
         }

@@ -101,12 +101,13 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
         tokio::select! {
             biased;
             answer = turn => answer.map(Some).map_err(anyhow::Error::from),
-            // End the turn, and with it the agent, if stdout is closed. The user should not pay for output that is discarded.
+            // If stdout is closed, stop the turn and the agent, so that the user doesn't have to pay for output that
+            // is not used.
             Ok(end) = output_ended => end.map(|()| None).map_err(Into::into),
         }
     });
     runtime.shutdown_background();
-    // Write all events before the process exits.
+    // Make sure that all events are written before we exit.
     drop(events);
     if let Some(answer) = answer? {
         output::print(&format!("\n\n── the turn ended: {}\n", answer.stop_reason))?;
@@ -160,7 +161,7 @@ impl Show {
             Err(error) => Err(error),
         };
         if let Some(ends) = lock(&self.output_end).take() {
-            // The turn may have ended, so that there is no receiver.
+            // If the turn is already over, nothing is waiting for this.
             let _ = ends.send(end);
         }
     }

@@ -14,7 +14,7 @@ pub(super) fn hint(error: &StartError) -> Option<String> {
         _ if error.program.is_empty() => Some("the agent's command is empty".to_owned()),
         io::ErrorKind::NotFound => Some(not_found(program, env::var_os("PATH").as_deref())),
         io::ErrorKind::PermissionDenied => Some(not_executable(program)),
-        // The message of the standard library on Windows.
+        // On Windows, the standard library uses this message.
         io::ErrorKind::InvalidInput if error.source.to_string().contains("batch file") => Some(
             "an argument of a batch file cannot contain a line break, because the next line could run as a command; start the \
              program of the batch file directly, such as `node …\\cli.js`, or put the text into a file"

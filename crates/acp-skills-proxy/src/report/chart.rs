@@ -99,7 +99,7 @@ impl Rows {
         if self.left > 0.0 {
             return Mark::text("name", self.left - GAP, y, text);
         }
-        // Names always fit if they follow the specification. We squeeze a longer name instead of cutting it.
+        // A name always fits if it follows the specification. If it's longer, squeeze it instead of cutting it off.
         let is_squeezed = width_of(text) > WIDTH;
         Mark::Text { class: "above", x: 0.0, y, is_squeezed, text: text.to_owned() }
     }

@@ -245,7 +245,7 @@ fn over_time(summary: &Summary) -> Option<Section> {
         Number("Searches"),
     ];
     let busy = bars.iter().filter(|bar| bar.parts.iter().any(|&part| part > 0));
-    // Put the latest rows first, since users will look for these.
+    // Start with the latest rows, because these are the most useful for users.
     let mut rows: Vec<_> = busy.map(|bar| row(&bar.label, &bar.parts)).rev().collect();
     let earlier = rows.split_off(rows.len().min(MAX_TIMES));
     let more = (!earlier.is_empty())

@@ -66,11 +66,11 @@ fn events_are_summarized() {
         .map(|(name, skill)| (*name, skill.activations, skill.used(), skill.errors))
         .collect();
     assert_eq!(used, [("used", [1, 1, 1], 3, 0), ("other", [0, 0, 0], 1, 0), ("failed", [0, 0, 0], 0, 1)]);
-    // If all calls of a skill failed, it should count as unused.
+    // If all calls to a skill failed, it should be counted as unused.
     assert_eq!(summary.never_used(), ["failed", "late", "never"]);
     assert_eq!(summary.calls[0].outcomes, [3, 1, 1]);
     assert_eq!((summary.events, summary.sessions.len(), summary.started), (12, 1, 1));
-    // Cancelled calls should not be included in the durations.
+    // Calls that were cancelled should not be included in the durations.
     assert_eq!(summary.calls[0].time.shown(100), "4.0 ms");
     assert_eq!(
         summary.failures(),
@@ -124,7 +124,7 @@ fn hostile_text_is_escaped() {
         "<script", "<img", "<link", "<iframe", " style=", " on", "href=", "src=", "url(", "http:", "https:",
         "@import", "\u{1b}", "\u{202e}",
     ] {
-        // Texts may contain ` on`, but attributes should not begin with it.
+        // It's fine for text to contain ` on`, but no attribute should start with it.
         let found = match forbidden {
             " on" => page.split('<').any(|tag| tag.split('>').next().unwrap_or_default().contains(" on")),
             _ => page.contains(forbidden),
@@ -181,7 +181,7 @@ fn pages_with_many_events_and_with_none() {
     let none = page(&Summary::default(), &["x".to_owned()]);
     check_markup(&none);
     assert!(none.contains("There are no events yet") && !none.contains("<svg"));
-    // Two events that are far apart, and a single one.
+    // Use two events that are far apart, and then just one.
     for events in
         [&[activation(0, "a", "user", "ok"), activation(9_000_000, "a", "user", "ok")][..], &events[..2]]
     {

@@ -229,7 +229,7 @@ impl Document {
             return wrong(format!("`command` of the agent `{name}` must be a string"));
         };
         let args = self.only(object, "args")?;
-        // Here the editor splits `command` into words itself, by rules that we don't know.
+        // In this case, the editor splits `command` into words, but we don't know which rules it uses.
         if format.has_argv && program.value.contains(char::is_whitespace) {
             return wrong(format!(
                 "`command` of the agent `{name}` is a command line; use a list in `argv` instead"

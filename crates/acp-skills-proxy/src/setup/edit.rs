@@ -147,11 +147,11 @@ fn splice(
     }
     let (program, arguments) = words.split_first()?;
     let command = agent.get("command")?;
-    // Replace from the end, so that earlier offsets stay valid.
+    // Start from the end, so that the offsets before it stay valid.
     let text = match agent.get_array("args") {
         Some(args) => {
             let (range, new) = replace_first(text, args, count - 1, arguments)?;
-            // `args` may come before `command`, but the two ranges never overlap.
+            // The two ranges never overlap, but we don't know which is first.
             let program_range = command.value.range();
             let mut pieces = [(range, new), (program_range.start..program_range.end, quoted(program))];
             pieces.sort_by_key(|piece| std::cmp::Reverse(piece.0.start));
@@ -183,7 +183,7 @@ fn replace_first(
     let is_same = |(element, word): &(&Value<'_>, &String)| {
         element.as_string_lit().is_some_and(|text| text.value == word.as_str())
     };
-    // Don't touch leading elements that don't change, so that they keep their comments.
+    // Leave elements at the start alone if they stay the same, to keep the comments between them.
     let same = elements.iter().take(count).zip(words).take_while(is_same).count();
     let range_of = |at: usize| elements.get(at).map(Ranged::range);
     let first = list.range.start + 1;
@@ -201,9 +201,9 @@ fn replace_first(
     let new = new.join(&separator);
     let is_empty = new.is_empty();
     Some(match (range_of(same), range_of(count)) {
-        // There are elements after these, so replace up to the next one.
+        // If there are more elements, replace up to the start of the next one.
         (Some(start), Some(next)) => (start.start..next.start, if is_empty { new } else { new + &separator }),
-        // Replace all elements from here to the end.
+        // Otherwise, replace all elements from here to the end.
         (Some(start), None) => {
             let end = range_of(elements.len() - 1)?.end;
             let start = if is_empty && same > 0 { range_of(same - 1)?.end } else { start.start };

@@ -208,7 +208,7 @@ pub(crate) fn find(name: &str) -> Result<&'static Editor, UsageError> {
         .iter()
         .flat_map(|editor| names(editor).map(|known| (strsim::jaro_winkler(&name, known), editor.id)));
     let best = alike.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|best| best.0 >= ALIKE);
-    // A typo in a short name lowers the similarity a lot, so we always accept one edit.
+    // If a name is short, it's not very similar to the same name with a typo, so always accept a single edit.
     let near = ALL.iter().find(|editor| strsim::osa_distance(&name, editor.id) == 1);
     let best = best.map(|best| best.1).or(near.map(|editor| editor.id));
     let all: Vec<_> = ALL.iter().map(|editor| editor.id).collect();
@@ -227,7 +227,7 @@ impl In {
             Self::Home(path) => home.dir.join(path),
             Self::Config(path) => home.config.join(path),
         };
-        // Collect the components again to use the system's separators.
+        // Collect the components into a new path, so that it uses the separators of the system.
         path.components().collect()
     }
 }

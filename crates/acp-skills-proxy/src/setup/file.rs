@@ -149,7 +149,7 @@ impl SettingsFile {
             new.as_file().set_permissions(permissions.clone()).map_err(failed)?;
         }
         new.as_file().sync_all().map_err(failed)?;
-        // We need to check this as late as possible, since there is no way to replace a file only if its content is unchanged.
+        // Do this as late as possible, because there is no way to replace a file only if its content is the same.
         self.check_unchanged()?;
         let put =
             if self.read.is_some() { new.persist(&self.target) } else { new.persist_noclobber(&self.target) };

@@ -33,7 +33,7 @@ impl Home {
     }
 
     fn of(dir: PathBuf, variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        // We should ignore relative paths here, as required by the XDG Base Directory Specification.
+        // According to the XDG Base Directory Specification, relative paths should be ignored.
         let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let (config, state) = if cfg!(windows) {
             let roaming = absolute("APPDATA").unwrap_or_else(|| dir.join("AppData").join("Roaming"));
@@ -60,7 +60,7 @@ impl Home {
     }
 }
 
-// Environment variables can only move these directories on Linux.
+// On other systems, these directories can't be set with environment variables.
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;

@@ -88,7 +88,8 @@ pub(crate) fn our_own(is_desktop: bool) -> Result<Words, UsageError> {
         );
         return Ok(found);
     }
-    // Prefer a link in `PATH`, since it should still work after an update. Its target may have a version in its path.
+    // Prefer a link in `PATH` to the target of the link, which may include a version and would then not work after an
+    // update.
     let real = dunce::canonicalize(&program).unwrap_or_else(|_| program.clone());
     let link = which::which(NAME).ok().filter(|link| link.is_absolute());
     let stays = link.filter(|link| dunce::canonicalize(link).is_ok_and(|target| target == real));
@@ -124,7 +125,7 @@ fn cached(program: &Path) -> Option<(&'static str, &'static [&'static str])> {
 /// Returns an error if the path is not UTF-8.
 pub(crate) fn reachable(program: &str, is_desktop: bool) -> Result<Words, UsageError> {
     let as_it_is = |notes| Words { words: vec![program.to_owned()], notes };
-    // If this is a path, keep it as the user wrote it. We don't need to expand `~`, since the proxy does that.
+    // If this is a path, return it as is, without expanding `~`, because the proxy does that.
     let is_name = Path::new(program).components().count() == 1 && !program.starts_with(['~', '$']);
     let path = match which::which(program) {
         Ok(path) => path,
@@ -143,7 +144,7 @@ pub(crate) fn reachable(program: &str, is_desktop: bool) -> Result<Words, UsageE
     let mut notes = Vec::new();
     let mut words = Vec::new();
     if let Some((found, name)) = interpreter.filter(|(found, _)| !is_on_desktop(found)) {
-        // The proxy adds the agent's directory to the end of `PATH`, so the agent will also find an interpreter there.
+        // The interpreter can also be next to the agent, because the proxy adds this directory to the end of `PATH`.
         let first = DESKTOP.iter().map(|dir| Path::new(dir).join(&name)).find(|path| path.is_file());
         match (path.with_file_name(&name).is_file(), first) {
             (true, None) => {}

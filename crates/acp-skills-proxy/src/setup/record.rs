@@ -47,7 +47,7 @@ impl Record {
     /// Returns an error if the record cannot be written, or if there are too many records.
     pub(crate) fn keep(mut self, dir: &Path, before: Option<&[u8]>, after: &[u8]) -> io::Result<Self> {
         private::create_dir(dir)?;
-        // We can't just use the number of existing records, since the user may have removed some.
+        // We can't use the number of records here, as the user may have removed some of them.
         let last = numbers(dir)?.into_iter().max().unwrap_or(0);
         self.dir = (last + 1..MAX_RECORDS)
             .map(|number| dir.join(format!("{number:04}")))
@@ -76,7 +76,7 @@ impl Record {
 
     /// Removes the record, because the file was not changed after all.
     pub(crate) fn forget(self) {
-        // If this fails, we just keep a backup that is not needed.
+        // If this fails, we just keep a backup that we don't need.
         let _ = fs::remove_dir_all(self.dir);
     }
 
@@ -89,7 +89,7 @@ impl Record {
         found.sort_unstable_by(|a, b| b.cmp(a));
         for number in found {
             let dir = dir.join(format!("{number:04}"));
-            // If the record is incomplete, the change was not made.
+            // If the record is not complete, the change was never made.
             let Ok(text) = fs::read(dir.join(CHANGE)) else { continue };
             let Ok(record) = serde_json::from_slice::<Self>(&text) else { continue };
             if record.file == file && !dir.join(UNDONE).exists() {

@@ -53,7 +53,8 @@ fn check_undo(format: &Format, before: &str, change: &Change, after: &[u8]) {
     assert_eq!(back(after), before);
     let edited = [after, b"// mine\n"].concat();
     let back = back(&edited);
-    // If there is no final line break, the texts may not merge. In that case, the settings are equal, but the bytes are not.
+    // If the file doesn't end with a line break, we may not be able to merge the texts. We then get the same
+    // settings, but not the same bytes.
     if before.ends_with('\n') && before.lines().count() > 1 {
         assert_eq!(back, format!("{before}// mine\n"));
     }
@@ -274,7 +275,7 @@ fn undo_keeps_later_edits() {
             other => format!("{other:?}"),
         });
     };
-    // The user has added another agent directly after ours.
+    // The user added an agent directly after ours.
     check(
         add(),
         |now| {
@@ -292,7 +293,7 @@ fn undo_keeps_later_edits() {
             }
         "#]],
     );
-    // The user has changed the flags of the proxy.
+    // The user changed the flags of the proxy.
     check(
         wrap("a", "x"),
         |now| now.replace("\"user\",", "\"user,project\", \"--strict\","),
@@ -304,7 +305,7 @@ fn undo_keeps_later_edits() {
             }
         "#]],
     );
-    // The user has added environment variables.
+    // The user added environment variables.
     check(
         wrap("a", "x"),
         |now| now.replace("\"acp\"] }", "\"acp\", \"-v\"], \"env\": {} }"),
@@ -316,14 +317,14 @@ fn undo_keeps_later_edits() {
             }
         "#]],
     );
-    // The user has removed the proxy by hand.
+    // The user removed the proxy by hand.
     check(
         wrap("a", "x"),
         |_| "{ \"agent_servers\": { \"a\": { \"command\": \"x\" } } }".to_owned(),
         expect!["Ok(Nothing)"],
     );
     check(add(), |_| "{}".to_owned(), expect!["Ok(Nothing)"]);
-    // The settings cannot be parsed any more.
+    // The settings can no longer be parsed.
     check(
         add(),
         |now| format!("{now}]"),
@@ -343,7 +344,7 @@ fn long_and_deeply_nested_settings() {
     let start = std::time::Instant::now();
     let result = edit(&document(&text), &ZED, &add()).unwrap();
     assert!(result.text().len() > text.len());
-    // This is much more than we need, but a quadratic algorithm would still take longer.
+    // This should take much less time, but a quadratic algorithm would take longer.
     assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
     let deep = "[".repeat(100_000);
     assert!(document(&deep).agents(&ZED).unwrap_err().message.contains("nesting"));

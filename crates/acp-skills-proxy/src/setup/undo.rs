@@ -40,7 +40,7 @@ pub(crate) fn undo(
             is.and_then(|agent| agent.command()) == was.and_then(|entry| entry.1.as_deref())
         }))
     };
-    // Try a three-way merge of the texts first, because it keeps each comma and each line.
+    // First try a three-way merge of the texts, because this keeps all commas and line breaks as they are.
     if let (Ok(ours), Ok(ancestor)) = (Document::new(before.unwrap_or_default()), Document::new(after))
         && let Ok(text) = diffy::merge(ancestor.text(), ours.text(), document.text())
     {
@@ -49,7 +49,7 @@ pub(crate) fn undo(
             return Ok(Undone::Bytes(Some(merged.bytes())));
         }
     }
-    // If the texts don't merge, edit the parsed settings, in reverse order.
+    // If the texts cannot be merged, edit the parsed settings instead, in reverse order.
     let mut is_changed = false;
     for change in changes.iter().rev() {
         if let Some(inverse) = inverse(&document, change, format)? {
@@ -72,7 +72,8 @@ fn inverse(document: &Document, change: &Change, format: &Format) -> Result<Opti
         Change::Splice { before, after, .. } if words.starts_with(after) => {
             Some(Change::Splice { name, before: after.clone(), after: before.clone() })
         }
-        // If the user has changed the proxy's flags, remove all words up to `--`, and restore the agent's program.
+        // If the user changed the flags of the proxy, remove all words up to `--`, and then restore the program of
+        // the agent.
         Change::Splice { before, .. } if document::ours(before).is_none() => {
             let agent = ours.agent.filter(|&agent| agent < words.len());
             agent.map(|agent| Change::Splice {
@@ -81,7 +82,8 @@ fn inverse(document: &Document, change: &Change, format: &Format) -> Result<Opti
                 after: before.clone(),
             })
         }
-        // The proxy was already there before the change, so we can't tell our own words from the user's later edits.
+        // The proxy was already used before the change, so we can't tell whether a word is from us or was edited by
+        // the user later.
         Change::Splice { .. } | Change::Remove { .. } => None,
     })
 }

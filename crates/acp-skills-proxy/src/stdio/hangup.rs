@@ -17,7 +17,7 @@ use by_queue as by_system;
 /// Returns when the other end is closed. Never returns for descriptors that cannot be watched, such as regular files.
 pub(super) fn wait(file: &File) {
     if by_system(file).is_err() {
-        // We treat a descriptor that cannot be watched as always open.
+        // If the system can't watch this descriptor, treat it as always open.
         loop {
             thread::park();
         }
@@ -28,8 +28,8 @@ pub(super) fn wait(file: &File) {
 fn by_poll(file: &File) -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, poll};
     loop {
-        // A hangup is always reported. We add `RDHUP` to notice when one direction of a socket is closed, since some editors
-        // use a socket instead of a pipe.
+        // Hangups are always reported. With `RDHUP`, we're also notified when just one direction is closed, since
+        // some editors use a socket instead of a pipe.
         match poll(&mut [PollFd::new(file, PollFlags::RDHUP)], None) {
             Err(rustix::io::Errno::INTR) | Ok(0) => {}
             Ok(_) => return Ok(()),
@@ -38,7 +38,7 @@ fn by_poll(file: &File) -> io::Result<()> {
     }
 }
 
-// We also compile this on Linux to run the tests there.
+// This is also compiled on Linux, so that we can run the tests there.
 #[cfg(any(test, not(target_os = "linux")))]
 fn by_queue(file: &File) -> io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -49,7 +49,7 @@ fn by_queue(file: &File) -> io::Result<()> {
     let mut events = Events::with_capacity(1);
     loop {
         match poll.poll(&mut events, None) {
-            // Each message is also an event, so we need to check if this is the end.
+            // There is an event for each message, so check whether this is the end.
             Ok(()) if events.iter().any(Event::is_read_closed) => return Ok(()),
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -119,7 +119,7 @@ mod tests {
             (ours.into(), theirs)
         };
         check(pair, |_writer| None);
-        // Closes one direction only.
+        // Close the socket in just one direction.
         check(pair, |writer| {
             writer.shutdown(Shutdown::Write).unwrap();
             Some(writer)

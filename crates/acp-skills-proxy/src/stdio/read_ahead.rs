@@ -28,7 +28,7 @@ const KEPT_BYTES: usize = 64 * CHUNK_BYTES;
 pub(super) fn read_ahead<R: Read + Send + 'static>(source: R) -> (ReadAhead<R>, impl FnOnce() + Send) {
     let (open, end) = channel();
     let wait = move || {
-        // This only fails if the thread has ended or was never started.
+        // If this fails, the thread has ended or was never started.
         let _ = end.recv();
     };
     (ReadAhead::Waiting(source, open), wait)
@@ -101,7 +101,7 @@ impl Read for Taker {
         let mut kept = self.0.wait(|kept| !kept.bytes.is_empty() || kept.end.is_some());
         let count = kept.bytes.read(buffer)?;
         if kept.bytes.is_empty() {
-            // Release the memory of a large backlog.
+            // Free the memory that was used for a large backlog.
             kept.bytes.shrink_to(CHUNK_BYTES);
             if let (0, Some(end)) = (count, &mut kept.end) {
                 mem::replace(end, Ok(()))?;
@@ -157,7 +157,7 @@ mod tests {
     fn the_bytes_are_unchanged() {
         let (source, mut writer) = io::pipe().unwrap();
         let (mut reader, end) = read_ahead(source);
-        // This should be more than the buffer can hold.
+        // Use more bytes than will fit into the buffer.
         let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(3 * KEPT_BYTES).collect();
         let expected = bytes.clone();
         let writes = thread::spawn(move || writer.write_all(&bytes));
@@ -245,7 +245,7 @@ mod tests {
         struct Endless(std::sync::mpsc::Sender<()>);
         impl Read for Endless {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                // This fails when the test has ended.
+                // This fails at the end of the test.
                 self.0.send(()).map_err(io::Error::other)?;
                 Ok(buffer.len())
             }
@@ -257,7 +257,7 @@ mod tests {
             reader.read_exact(&mut vec![0; CHUNK_BYTES]).unwrap();
             taken += 1;
         }
-        // The reads that were consumed, those in the buffer, and the one that waits for room.
+        // The number of reads that were used, plus those in the buffer, plus the one that is waiting for room.
         let most = taken + KEPT_BYTES / CHUNK_BYTES + 1;
         for _ in 0..most {
             reads.recv().unwrap();

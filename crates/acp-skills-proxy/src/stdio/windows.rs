@@ -12,7 +12,7 @@ use super::{Spare, read_ahead::read_ahead};
 /// prevent our own code from printing.
 pub(super) fn take() -> io::Result<Ends> {
     let Spare { reader, writer } = copies()?;
-    // We need to read to find out that the other end of a pipe is closed.
+    // The only way to find out whether a pipe was closed is to read from it.
     let (reader, hangup) = read_ahead(reader);
     let mut ends = Ends::new(reader, writer);
     ends.hangup = Some(Box::new(hangup));

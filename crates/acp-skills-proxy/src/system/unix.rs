@@ -7,7 +7,8 @@ use signal_hook::flag;
 
 /// Returns a hint for an error that was caused by a limit of the system, and `None` for other errors.
 pub(crate) fn limit_hint(error: &io::Error) -> Option<String> {
-    // Errors from `tempfile` also contain the path. They have the kind of the system's error, but not its number.
+    // Check the kind first, because an error from `tempfile` also includes the path: it still has the kind of the
+    // original error, but not the number.
     let hint = match error.kind() {
         io::ErrorKind::StorageFull => "the disk is full",
         io::ErrorKind::QuotaExceeded => "your disk quota is used up",
@@ -34,8 +35,8 @@ pub(crate) fn make_executable_hint(shown: &str) -> String {
 /// Makes a write that exceeds the file size limit return an error instead of ending this process. `SIGXFSZ` is caught and not
 /// ignored, because programs that we start would inherit an ignored signal.
 pub(crate) fn report_large_files() {
-    // We don't need to read this flag, because the failed write reports the problem.
+    // `register` needs a flag, but we never read it, because the write will fail and report the problem.
     static WAS_RAISED: AtomicBool = AtomicBool::new(false);
-    // If this fails, such a write will still end the process.
+    // If this fails, a write that is too large will still end the process.
     let _ = flag::register(Signal::XFSZ.as_raw(), &WAS_RAISED);
 }

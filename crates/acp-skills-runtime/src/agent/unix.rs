@@ -59,7 +59,7 @@ impl Group {
 
     fn send(&self, signal: rustix::process::Signal) {
         for group in self.all() {
-            // This only fails if there are no processes left in the group.
+            // This fails if the group doesn't have any processes left, so we can ignore the error.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -116,7 +116,7 @@ pub(super) fn signal_of(status: ExitStatus) -> Option<String> {
 }
 
 pub(super) fn run_in_terminal(program: &OsStr, arguments: &[OsString]) -> io::Result<i32> {
-    // `exec` returns only if it fails, because the agent replaces this process.
+    // If `exec` works, it doesn't return, because this process becomes the agent.
     let path = super::search_path(program).map(|path| ("PATH", path));
     Err(Command::new(program).args(arguments).envs(path).exec())
 }

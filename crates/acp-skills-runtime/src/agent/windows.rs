@@ -39,7 +39,7 @@ impl Group {
     }
 
     pub(super) fn kill(&self, child: &mut dyn ChildWrapper) {
-        // Fails only if the job has ended already.
+        // This fails if the job has already ended, so we can ignore the error.
         let _ = child.start_kill();
     }
 
@@ -56,7 +56,7 @@ impl Group {
 /// arguments so that none of them can become a command, or returns an error if that isn't possible
 /// ([`std::process`](std::process#windows-argument-splitting), CVE-2024-24576).
 pub(super) fn resolve(program: &OsStr) -> OsString {
-    // If the program is not found, starting it fails with a better error.
+    // If the program is not found, just use the name, so that we return the error from trying to start it.
     which::which(program).map_or_else(|_| program.to_owned(), OsString::from)
 }
 
@@ -92,7 +92,7 @@ pub(super) fn signal_of(_status: ExitStatus) -> Option<String> {
 }
 
 pub(super) fn run_in_terminal(program: &OsStr, arguments: &[OsString]) -> io::Result<i32> {
-    // This process cannot be replaced on Windows, so the command has to end together with it.
+    // Windows can't replace this process with the command, so make sure that the command ends when we do.
     end_children_with_this_process();
     Ok(code(Command::new(resolve(program)).args(arguments).status()?))
 }

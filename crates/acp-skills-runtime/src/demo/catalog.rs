@@ -59,7 +59,7 @@ fn unescape(text: &str) -> String {
 
 /// Returns the skill that shares the most words with the request. If no skill shares a word, returns the first one.
 pub(super) fn choose<'a>(skills: &'a [Skill], request: &str) -> Option<&'a Skill> {
-    // `max_by_key` returns the last maximum. We want the first, so we iterate in reverse.
+    // If there are several maximums, `max_by_key` returns the last one. We want the first, so use `rev` here.
     skills.iter().rev().max_by_key(|skill| score(&skill.name, &skill.description, request))
 }
 

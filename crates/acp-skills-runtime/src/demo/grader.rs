@@ -18,7 +18,7 @@ pub(super) fn verdicts(request: &str) -> Option<String> {
     };
     let (_, material) = request.split_once(WORK).unwrap_or_default();
     let material = material.split(ASSERTION).next().unwrap_or_default();
-    // The user's own prompt is no evidence.
+    // Skip the user's prompt, which must not be used as evidence.
     let (_, material) = material.split_once("## Agent").unwrap_or_default();
     let verdict = |(number, text): (usize, String)| {
         let (share, line) = best_line(&words(&text), material);

@@ -64,7 +64,7 @@ pub(super) struct Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The process may have exited already.
+        // This can fail if the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -98,7 +98,7 @@ impl Server {
         };
         let stdout = BufReader::new(stdout);
         let mut process = Process { child, stdin, stdout, next: 0, list: Value::Null };
-        // We list the tools on connecting, as an agent does that shows its tools to a model.
+        // List the tools when we connect, like an agent that shows its tools to a model.
         process.list = process.request("tools/list", &json!({ "_meta": meta() }))?;
         Ok(Self::Stdio(Box::new(process)))
     }

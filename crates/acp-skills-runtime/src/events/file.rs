@@ -101,8 +101,8 @@ impl<W: Write> LineWriter<W> {
         if serde_json::to_writer(&mut self.pending, record).is_ok() {
             self.pending.push(b'\n');
         } else {
-            // This should never happen for strings and numbers. If it does, drop the line instead of writing a part
-            // of it.
+            // This should never happen for strings and numbers, but if it does, drop the line to avoid writing just a
+            // part of it.
             self.pending.truncate(before);
             self.lost += 1;
         }
@@ -122,7 +122,7 @@ impl<W: Write> LineWriter<W> {
                 true
             }
             Err((written, error)) => {
-                // This is an upper bound. Some of the events may be in the file.
+                // Note that this is an upper bound: some of these events may be in the file.
                 self.lost += count;
                 self.is_cut = self.is_cut || (written > 0 && written < all);
                 if !self.has_warned {
@@ -196,7 +196,8 @@ mod tests {
         let mut lines = LineWriter::new(disk, "x".to_owned());
         lines.write(batch(10..11, 0));
         assert_eq!((counts(&lines.file), lines.lost), (vec![Some(10)], 0));
-        // The second line is incomplete, so it's not known how many events were written. Both are counted as lost.
+        // The second line is cut off, so we don't know how many of its events were written. Both should be counted as
+        // lost.
         lines.write(batch(11..13, 0));
         assert_eq!((counts(&lines.file), lines.lost, lines.is_cut), (vec![Some(10), None], 2, true));
         lines.write(batch(13..14, 5));

@@ -45,7 +45,7 @@ pub fn line(bytes: &[u8]) -> Option<Line> {
             Ok(head) if head.v > VERSION || !is_known(&head.event) => {
                 Line::Unknown { event: head.event, version: head.v }
             }
-            // The caller adds the line number, so only the column is left here.
+            // Only keep the column here. The line number will be added by the caller.
             _ => Line::Bad(error.to_string().replace(" at line 1 column ", ", at column ")),
         },
     })

@@ -63,7 +63,7 @@ fn written_events_can_be_read() {
         let record = Record::now(Some("s".to_owned()), what);
         let text = serde_json::to_string(&record).unwrap();
         assert_eq!(line(text.as_bytes()), Some(Line::Event(Box::new(record.clone()))), "{text}");
-        // Newer versions may add fields, which should be ignored.
+        // Newer versions can add fields, but they should be ignored here.
         let mut newer: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(newer["event"], record.what.name());
         newer["new"] = json!({ "a": [1] });

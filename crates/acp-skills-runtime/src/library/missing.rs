@@ -23,8 +23,8 @@ fn sentence(search: &Discovery, root: &Root, found: &SkillSet) -> Option<String>
     {
         return None;
     }
-    // This searches the whole directory again, so it should only be done if necessary. For example, the directory may
-    // be a link, or the skills in it may be found below another root.
+    // No skill was found below this root. For example, it may be a link, or all of the skills were already found
+    // below another root. We need to search the root again to find out, which is slow, so we only do it in this case.
     let everything = Discovery { roots: vec![root.clone()], ..Discovery::default() }.find();
     let dir = root.path.display();
     if everything.is_empty() && everything.skipped().is_empty() {
@@ -82,10 +82,10 @@ mod tests {
         check(&[&full], &["pdf"], &[]);
         check(&[&full], &["pfd"], &["full, which has `docx`, `pdf`"]);
         check(&[&full, &empty], &["x"], &["leave no skill", "there is no skill"]);
-        // There is already another warning for skills that can't be loaded.
+        // If a skill can't be loaded, there is already another warning.
         check(&[&broken], &["x"], &[]);
         check(&[&dir.path().join("missing")], &[], &[]);
-        // The skills are found only once, below the first root.
+        // The skills are only found below the first root.
         check(&[dir.path(), &full], &[], &[]);
         check(&[], &["x"], &[]);
     }

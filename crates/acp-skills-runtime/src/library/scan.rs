@@ -65,7 +65,7 @@ impl Scan {
         let scan = Self::later(discovery);
         if !scan.discovery.roots.is_empty() {
             let ahead = scan.clone();
-            // If the thread cannot be started, the first caller runs the search.
+            // If we can't start the thread, the first caller will run the search instead.
             let _ = thread::Builder::new().name("discovery".to_owned()).spawn(move || {
                 ahead.get();
             });

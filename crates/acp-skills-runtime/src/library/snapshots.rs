@@ -154,7 +154,7 @@ impl Snapshots {
         finder.warn(after.values(), true);
         let is_same = after.iter().all(|(cwd, new)| before.get(cwd).is_some_and(|old| old.ptr_eq(new)));
         let mut found = self.found.lock();
-        // Sessions may end while the search is running.
+        // A session could have ended while we were searching, so keep only the directories that are still in use.
         after.retain(|cwd, _| found.contains_key(cwd));
         finder.projects.retain(|cwd, _| after.contains_key(&Some(cwd.clone())));
         *found = after;
@@ -190,7 +190,7 @@ impl Watched for Snapshots {
         for (cwd, search) in &finder.projects {
             if let Some(discovery) = finder.skills.project_search(cwd) {
                 coverage.add_search(&discovery, &search.visits);
-                // The user can also decide in a session of another proxy process.
+                // Also watch the trust file, as the user can decide in a session of another proxy process.
                 if let Some(file) = finder.skills.trust_file(cwd) {
                     coverage.add_file(&file);
                 }
@@ -203,7 +203,8 @@ impl Watched for Snapshots {
 impl SkillLibrary for Snapshots {
     fn at(&self, cwd: Option<&Path>) -> SkillSet {
         let cwd = cwd.filter(|_| self.by_directory).map(Path::to_owned);
-        // Check this before locking the finder, so that sessions with a set don't have to wait for a running search.
+        // Look here before we lock the finder, so that a session that already has its skills doesn't have to wait for
+        // a search.
         if let Some(known) = self.found.lock().get(&cwd) {
             return known.clone();
         }
@@ -235,14 +236,14 @@ impl SkillLibrary for Snapshots {
 
     fn leave(&self, cwd: &Path) {
         self.found.lock().remove(&Some(cwd.to_owned()));
-        // Don't wait if a search is running. In this case, the search will remove the project.
+        // If a search is running, it will remove the project, so we don't have to wait for it here.
         if let Some(mut finder) = self.finder.try_lock() {
             finder.projects.remove(cwd);
         }
     }
 
     fn watch(self: Arc<Self>, changed: WhenReloaded) {
-        // Both the watch and sources that were fetched in the background call this.
+        // This is called by the watch, and also by sources that are fetched in the background.
         let changed = Arc::new(Mutex::new(changed));
         let library = Arc::downgrade(&self);
         let notified = Arc::clone(&changed);
@@ -291,7 +292,7 @@ const MAX_LOGGED_UNAPPROVED: usize = 10;
 fn warnings(skills: &SkillSet) -> Vec<String> {
     let mut lines = Vec::new();
     for skipped in skills.skipped() {
-        // Problems of sources are logged when they are loaded.
+        // Skip problems of sources, which have already been logged when the source was loaded.
         let is_new = |finding: &&Diagnostic| finding.is_error() && !finding.code.starts_with("source-");
         for finding in skipped.diagnostics.iter().filter(is_new) {
             let hint = hint(finding);

@@ -51,7 +51,8 @@ pub(super) trait Watched: Send + Sync {
 pub(super) fn start(library: Weak<impl Watched + 'static>, debounce: Arc<Debounce>, changed: WhenReloaded) {
     let work = move || {
         let sink = Arc::clone(&debounce);
-        // If `notify` can't start a thread, it will not return an error, but panic when it is used.
+        // Make sure that we can start threads. If `notify` can't start one, it doesn't return an error, but panics
+        // later when we use it.
         if let Err(error) = probe_threads(SPARE_THREADS) {
             return cannot_watch(&error);
         }
@@ -87,10 +88,11 @@ fn watch(
         }
         let mut changes = watches.update(&coverage);
         debounce.set_coverage(coverage);
-        // Don't hold the library while waiting. When it is dropped, the debounce is closed and this loop ends.
+        // Make sure not to hold the library while we wait, so that it can be dropped. This will close the debounce
+        // and end the loop.
         drop(here);
-        // If there are changes at this point, they are from new watches, and we should only search these directories.
-        // If we also removed the watches, they would be added again and the loop would never end.
+        // Changes at this point come from new watches, so we just need to search these directories. If we also
+        // removed the watches here, they would be added back and the loop would never end.
         if changes.is_empty() {
             let retry = watches.are_lost().then(|| Instant::now() + RETRY);
             match debounce.settled(search_all_at.or(retry)) {
@@ -98,7 +100,7 @@ fn watch(
                 None => return,
             }
             if changes.is_empty() {
-                // There are new directories to watch.
+                // Go back to the start to watch new directories.
                 continue;
             }
             if changes.everything {

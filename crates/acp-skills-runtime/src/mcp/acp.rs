@@ -67,7 +67,7 @@ impl Connection {
         };
         send(match last {
             Some(mut answer) => {
-                // An error of the inner request is sent as a result of the outer one.
+                // If the inner request fails, we send the error in the result of the outer one.
                 let outcome = match answer.get_mut("error") {
                     Some(error) => json!({ "error": error.take() }),
                     None => json!({ "result": answer["result"].take() }),
@@ -125,7 +125,7 @@ impl Inner {
     fn open(handler: Handler, end: CancellationToken) -> Self {
         let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
         tokio::spawn(async move {
-            // If the server fails to start, all requests are answered with an error below.
+            // If we can't start the server, all requests will be answered with an error below.
             if let Ok(running) =
                 rmcp::service::serve_server_with_ct(handler, tokio::io::split(theirs), end).await
             {
@@ -146,11 +146,11 @@ impl Inner {
                     (None, None) => None,
                 };
                 if let Some(sender) = sender {
-                    // This fails if the request was cancelled.
+                    // This can fail if the request is cancelled.
                     let _ = sender.send(message);
                 }
             }
-            // Dropping the senders answers the remaining requests with an error.
+            // Drop the senders to answer the remaining requests with an error.
             answers.lock().clear();
         });
         Self { writer, pending, last_id: 0 }

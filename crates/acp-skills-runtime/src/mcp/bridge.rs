@@ -89,12 +89,12 @@ pub fn run() -> Result<(), BridgeError> {
 
     let writer = stream.try_clone().map_err(BridgeError::Gone)?;
     let copies = move || {
-        // If either side is closed, the other direction will end too.
+        // If either side is closed, this ends, and then so does the other direction.
         let _ = copy(io::stdin().lock(), &writer);
         let _ = writer.shutdown(Shutdown::Write);
     };
     thread::Builder::new().spawn(copies).map_err(BridgeError::NoThread)?;
-    // This fails if the agent stops reading, which is fine.
+    // This fails if the agent stops reading, which it's allowed to do.
     let _ = copy(reader, io::stdout().lock());
     Ok(())
 }

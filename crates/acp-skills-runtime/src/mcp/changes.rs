@@ -79,7 +79,7 @@ impl Listener {
         let Self::Client(other) = self else { return false };
         match (other.peer_info(), peer.peer_info()) {
             (Some(other), Some(info)) => Arc::ptr_eq(&other, &info),
-            // There is no way to distinguish clients without this information.
+            // Without this information, we can't tell clients apart.
             (other, info) => other.is_none() && info.is_none(),
         }
     }
@@ -125,7 +125,7 @@ struct Registry {
 
 impl Registry {
     fn add(&mut self, listener: Listener) -> u64 {
-        // Clients can disconnect without notice.
+        // Clients can disconnect without telling us, so remove those that are gone.
         self.listeners.retain(|(_, listener)| !listener.is_gone());
         self.newest += 1;
         self.listeners.push((self.newest, listener));
@@ -145,7 +145,7 @@ impl Listeners {
     /// Adds a client that has connected.
     pub(super) fn connected(&self, peer: Peer<RoleServer>) {
         let mut registry = self.registry();
-        // A client may send `notifications/initialized` repeatedly.
+        // Only add the client once, even if it sends `notifications/initialized` again.
         if !registry.listeners.iter().any(|(_, listener)| listener.is_client(&peer)) {
             registry.add(Listener::Client(peer));
         }

@@ -47,7 +47,8 @@ async fn activate(
 ) -> Result<(String, EventKind), NotFetched> {
     let started = Instant::now();
     tracing::Span::current().record("skill", skill.name.as_str());
-    // The prompt already contains the arguments, as the user wrote them, so they are not repeated after the text.
+    // We don't need to add the arguments to the text, because the prompt already contains them as the user wrote
+    // them.
     match toolbox.activate(skill, Some(arguments), guide).await {
         Ok(activation) => {
             tracing::debug!(skill = %skill.name, bytes = activation.text.len(), "fetched the text of a skill for a prompt");

@@ -107,7 +107,7 @@ impl Handler {
     }
 
     fn report(&self, input: Input) {
-        // This only fails if the relay is shutting down.
+        // This fails if the relay is being shut down, so we can ignore the error.
         let _ = self.reports.inputs.send(input);
     }
 
@@ -200,7 +200,7 @@ impl ServerHandler for Handler {
                     Ok(result(output).into())
                 }
                 never = progress::report(&request.name, &context) => never,
-                // Dropping the call ends its programs. The agent doesn't read the answer.
+                // The call is dropped here, which ends its programs. The agent no longer reads the answer.
                 () = context.ct.cancelled() => {
                     tracing::debug!("the tool call was cancelled");
                     self.recorded(call.event(None, started.elapsed()));
@@ -273,13 +273,13 @@ impl ServerHandler for Handler {
 }
 
 fn tool(definition: ToolDefinition) -> Tool {
-    // Some agents pass the whole definition to the model, so we don't include defaults and don't repeat the title.
-    // According to the spec, tools that are not read-only are destructive by default.
+    // Leave out defaults and don't repeat the title here, because some agents pass the whole definition to the model.
+    // Note that if a tool is not read-only, it's destructive by default according to the spec.
     let annotations = ToolAnnotations::new().read_only(definition.read_only);
     let mut tool = Tool::new(definition.name, definition.description, definition.input_schema);
     tool.title = Some(definition.title.into_owned());
     tool.annotations = Some(annotations);
-    // With this, Claude Code always loads the tools. Otherwise they are only found with a tool search.
+    // Make sure that Claude Code always loads our tools. Otherwise, the model has to use a tool search to find them.
     let mut meta = MetaObject::new();
     meta.insert("anthropic/alwaysLoad".to_owned(), true.into());
     tool.meta = Some(meta);
@@ -299,7 +299,8 @@ fn block(content: Content) -> ContentBlock {
     match content {
         Content::Text(text) => ContentBlock::text(text),
         Content::Image { media_type, data } => ContentBlock::image(STANDARD.encode(data), media_type),
-        // A newer version of `skills-core` may have more kinds of content. We send their debug output.
+        // In newer versions of `skills-core`, there may be other kinds of content. For these, just send the debug
+        // output.
         other => ContentBlock::text(format!("{other:?}")),
     }
 }

@@ -71,8 +71,8 @@ pub(super) struct Service {
 
 impl Service {
     pub(super) fn new(handler: Handler, end: CancellationToken) -> Self {
-        // Enable sessions for the older revisions. Without this, GET requests for the event stream are refused, and
-        // some agents fail.
+        // Use sessions for clients with older revisions. Otherwise, GET requests for the event stream are refused,
+        // which makes some agents fail.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(true)
             .with_sse_retry(None)
@@ -89,7 +89,8 @@ impl Service {
         B: hyper::body::Body + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        // Only an `initialize` request of the older revisions has neither header. It starts a session.
+        // If a request doesn't have any of these headers, it should be an `initialize` request of an older revision,
+        // which starts a session.
         let headers = request.headers();
         let begins = !headers.contains_key("Mcp-Session-Id") && !headers.contains_key("MCP-Protocol-Version");
         if begins && self.sessions.sessions.read().await.len() >= MAX_MCP_SESSIONS {
@@ -102,10 +103,10 @@ impl Service {
 /// Creates the manager for the MCP sessions of one endpoint.
 fn sessions() -> LocalSessionManager {
     let mut sessions = LocalSessionManager::default();
-    // Don't send events without data. Gemini tries to parse the empty data as JSON, fails, and disconnects.
+    // Never send an event with no data: Gemini tries to parse the data as JSON, fails, and then disconnects.
     sessions.session_config.sse_retry = None;
-    // Don't let sessions expire, because the user may pause for hours and few agents would start a new session. They
-    // are removed with the endpoint.
+    // Sessions must not time out, because users may take a break for hours, and few agents would start a new session
+    // after that. We drop the sessions with the endpoint instead.
     sessions.session_config.keep_alive = None;
     sessions
 }
@@ -129,14 +130,14 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
             match accepted {
                 Ok((stream, _)) => match servers.upgrade() {
                     Some(servers) => {
-                        // Send small answers without delay. If this fails, answers are only slower.
+                        // Use this to send small answers immediately. If it fails, answers are just slower.
                         let _ = stream.set_nodelay(true);
                         tokio::spawn(serve(stream, unauthenticated.admit(), Servers(servers)));
                     }
                     None => return,
                 },
                 Err(error) => {
-                    // This happens if there are no file descriptors left. Wait for other connections to be closed.
+                    // We get here if there are no file descriptors left, so wait for other connections to be closed.
                     tracing::warn!(%error, "cannot accept an MCP connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -213,7 +214,7 @@ fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
             server.end.child_token(),
         );
         match served.await {
-            // This waits for the connection to be closed. There is nothing to do with the result.
+            // Wait for the connection to be closed, and ignore the result.
             Ok(running) => {
                 let _ = running.waiting().await;
             }

@@ -17,14 +17,14 @@ pub(super) async fn report(tool: &str, context: &RequestContext<RoleServer>) -> 
     if let Some(token) = context.meta.get_progress_token() {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // The first tick is immediate.
+        // Note that the first tick is immediate.
         let start = ticks.tick().await;
         loop {
             let elapsed = ticks.tick().await.duration_since(start);
             let mut progress = ProgressNotificationParam::new(token.clone(), elapsed.as_secs_f64());
             progress.message = Some(format!("{tool} has been running for {} s", elapsed.as_secs()));
             if let Err(error) = context.peer.notify_progress(progress).await {
-                // The client may still receive the result.
+                // Only stop sending progress here. The client may still be able to receive the result.
                 tracing::debug!(%error, "cannot send progress");
                 break;
             }

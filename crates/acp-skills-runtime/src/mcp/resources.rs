@@ -125,7 +125,7 @@ fn skill_md(skill: &Skill, bodies: &BodyCache) -> Result<String, ResourceError> 
         return Ok(String::from_utf8_lossy(&head.bytes).into_owned());
     }
     let body = bodies.body(skill)?;
-    // JSON strings are valid YAML.
+    // Quote these with JSON, which is also valid YAML.
     let name = json!(skill.name);
     let description = json!(skill.description);
     Ok(format!("---\nname: {name}\ndescription: {description}\n---\n\n{}\n", body.trim_end()))
@@ -282,7 +282,7 @@ mod tests {
         ] {
             assert!(text(&serving, uri).is_err(), "{uri}");
         }
-        // The user activates the skill.
+        // If the user activates the skill, the model should be able to read it.
         serving.context = serving.context.unlock([SkillName::new("secret").unwrap()]);
         assert!(text(&serving, "skill://secret/SKILL.md").unwrap().contains("name: secret"));
         assert!(uris(&serving).contains(&"skill://secret/SKILL.md".to_owned()));

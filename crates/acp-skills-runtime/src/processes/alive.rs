@@ -18,7 +18,7 @@ fn has_only_zombies(group: Pid) -> bool {
         if !name.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit) {
             continue;
         }
-        // Ignore processes that ended since we listed the directory.
+        // Skip this process if it has ended since we listed the directory.
         let Ok(stat) = std::fs::read_to_string(process.path().join("stat")) else { continue };
         if let Some((state, id)) = state_and_group(&stat)
             && id == group.as_raw_nonzero().get()
@@ -29,8 +29,8 @@ fn has_only_zombies(group: Pid) -> bool {
             }
         }
     }
-    // If `/proc` hides the processes of other users, we find none. We then assume that the group has running
-    // processes.
+    // If `/proc` hides the processes of other users, there are none here, and we assume that the group is still
+    // running.
     found
 }
 
@@ -73,7 +73,7 @@ mod tests {
             assert!(Instant::now() < deadline, "the process has ended but counts as alive");
             thread::sleep(Duration::from_millis(1));
         }
-        // The child was not waited for, so signals still reach the zombie.
+        // We haven't waited for the child yet, so signals can still be sent to the zombie.
         test_kill_process_group(group).unwrap();
         child.wait().unwrap();
         assert!(!group_is_alive(group));

@@ -93,7 +93,7 @@ impl Guard {
 impl HelperProcess {
     fn start(program: &Path, part: Option<&str>) -> io::Result<Self> {
         let (reader, pipe) = io::pipe()?;
-        // A stopped helper must not block this process.
+        // Use a non-blocking pipe, so that we never block on a helper that is stopped.
         rustix::io::ioctl_fionbio(&pipe, true)?;
         let child = Command::new(program)
             .arg(watchdog::SUBCOMMAND)
@@ -107,7 +107,7 @@ impl HelperProcess {
     }
 
     fn send(&mut self, sign: char, id: u32) -> io::Result<()> {
-        // A line is short enough to be written as a whole or not at all.
+        // Since the line is short, the pipe takes either the whole line or none of it.
         match &mut self.pipe {
             Some(pipe) => pipe.write_all(format!("{sign}{id}\n").as_bytes()),
             None => Err(io::ErrorKind::BrokenPipe.into()),
@@ -120,8 +120,8 @@ impl HelperProcess {
     /// knows of.
     fn dismiss(&mut self) {
         if let Some(mut pipe) = self.pipe.take() {
-            // This fails if the leader was killed together with the agent. If the helper is a watchdog, it ignores
-            // this line.
+            // This fails if the leader was killed together with the agent, which is fine. If the helper is a
+            // watchdog, it ignores this line.
             let _ = pipe.write_all(watchdog::DISMISSAL.as_bytes());
         }
     }
@@ -190,8 +190,8 @@ impl Processes {
     /// as a group too, because the agent may create a group.
     pub(crate) fn agent_started(&self, group: Option<u32>, id: Option<u32>) {
         if let (Helper::Running(leader), Some(id)) = (&mut self.0.state.lock().guard.leader, id) {
-            // The leader ends this group too until the watchdog runs. Writing fails if the leader was ended with the
-            // agent.
+            // Until the watchdog is running, the leader must end this group as well. This fails if the leader was
+            // ended together with the agent, which is fine.
             let _ = leader.send(watchdog::ADD, id);
         }
         group.into_iter().chain(id).for_each(|id| self.add(id));
@@ -201,7 +201,7 @@ impl Processes {
     /// Removes an agent when the agent and all children are gone. From now on, the ids can be reused.
     pub(crate) fn agent_ended(&self, group: Option<u32>, id: Option<u32>) {
         group.into_iter().chain(id).for_each(|id| self.remove(id));
-        // The leader still runs if the watchdog could not be started.
+        // If we could not start the watchdog, the leader is still running at this point.
         let leader = mem::take(&mut self.0.state.lock().guard.leader);
         drop(leader);
     }
@@ -213,7 +213,7 @@ impl Processes {
         let watchdog = mem::take(&mut state.guard.watchdog);
         let mut leaders = mem::take(&mut state.guard.leaders);
         drop(state);
-        // If a leader's pipe closes before the leader was dismissed, it ends its group.
+        // If we close the pipe of a leader that we haven't dismissed, the leader will end its group.
         for leader in leaders.values_mut() {
             leader.pipe = None;
         }
@@ -269,14 +269,14 @@ impl Processes {
         };
         let State { groups, guard } = &mut *state;
         for &id in groups.iter() {
-            // If this fails, the next write will fail too and log a warning.
+            // Ignore the error here. The next write will fail as well, and then log a warning.
             let _ = watchdog.send(watchdog::ADD, id);
             guard.dismiss_leader(id);
         }
         guard.watchdog = Helper::Running(watchdog);
         let leader = mem::take(&mut guard.leader);
         drop(state);
-        // The leader is dropped only after the watchdog knows the group, so that the group is watched at all times.
+        // Only drop the leader after the watchdog knows the group, to make sure that the group is always watched.
         drop(leader);
     }
 }

@@ -53,7 +53,7 @@ pub fn run(part: Option<&str>) -> io::Result<()> {
 /// Reads groups until the pipe closes, and then ends the remaining ones.
 fn watch(lines: impl BufRead) {
     let mut groups = HashSet::new();
-    // A read error counts as the end of the pipe.
+    // If we can't read from the pipe, treat it as closed.
     for line in lines.lines().map_while(Result::ok) {
         let group = |id: &str| id.parse().ok().and_then(Pid::from_raw);
         if let Some(id) = line.strip_prefix(ADD).and_then(group) {
@@ -68,7 +68,7 @@ fn watch(lines: impl BufRead) {
 fn end(groups: &HashSet<Pid>) {
     let send = |signal| {
         for &group in groups {
-            // This only fails if there are no processes left in the group.
+            // This fails if the group doesn't have any processes left, so we can ignore the error.
             let _ = kill_process_group(group, signal);
         }
     };
@@ -84,7 +84,7 @@ fn end(groups: &HashSet<Pid>) {
 /// Leads a group until it is dismissed. If the proxy ends before that, starts a watchdog that ends this group and the
 /// groups that were added. The leader can't do this, because it is in the same group and would be killed first.
 fn lead() -> io::Result<()> {
-    // This avoids the buffer of the standard library's stdin.
+    // Use a file here to avoid the buffer of the standard library's stdin.
     let stdin = fs::File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut groups = format!("{ADD}{}\n", getpid().as_raw_nonzero());
     for line in io::BufReader::with_capacity(64, stdin).lines().map_while(Result::ok) {
@@ -103,7 +103,7 @@ fn lead() -> io::Result<()> {
             None => Ok(()),
         },
         Err(error) => {
-            // Without the watchdog, we kill the group at once, without the grace period.
+            // If we can't start the watchdog, kill the group right here, which means that there is no grace period.
             let _ = kill_process_group(getpid(), Signal::KILL);
             Err(error)
         }
@@ -127,7 +127,7 @@ mod tests {
         let last = sleeper();
         let [a, b, c] = [&first, &other, &last].map(Child::id);
         let ends = [first, last].map(|mut process| std::thread::spawn(move || process.wait()));
-        // Invalid lines are ignored.
+        // Invalid lines should be ignored.
         watch(format!("+{a}\n+{b}\n+0\n\n-{b}\n+x\nnonsense\n+{c}").as_bytes());
         for end in ends {
             assert!(!end.join().unwrap().unwrap().success());

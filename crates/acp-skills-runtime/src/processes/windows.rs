@@ -91,7 +91,7 @@ fn join_job() -> Result<(), JobError> {
     limits.limit_kill_on_job_close();
     let job = Job::create_with_limit_info(&limits)?;
     job.assign_current_process()?;
-    // Windows closes the handle when this process ends. Closing it earlier would end this process.
+    // We must not close the handle, or it would end our own process. It's closed by Windows when we exit.
     job.into_handle();
     Ok(())
 }

@@ -48,14 +48,14 @@ pub async fn run(policy: Policy, host: Host, conductor: Ends) -> io::Result<Chai
     let reader = conductor.reader;
     thread::Builder::new().name("from-conductor".to_owned()).spawn(move || {
         let end = pump(reader, &hub, &switch).or_else(|error| match error {
-            // The conductor closed the connection without reading everything.
+            // The conductor may close the connection before it has read all messages.
             error if is_disconnect(&error) => Ok(ChainEnd::Closed),
             error => Err(error),
         });
         hub.client_gone();
         hub.lane_to(Side::Agent).close();
         hub.lane_to(Side::Client).close();
-        // This fails if the receiver was dropped, which is fine.
+        // Ignore the error if the receiver was dropped.
         let _ = done.send(end);
     })?;
     ended.await.unwrap_or_else(|_| Err(io::Error::other("the reading thread has panicked")))

@@ -101,7 +101,7 @@ impl Hub {
         let lane = self.lane_to(from.other());
         let mut actions = Actions::default();
         let mut interceptor = self.interceptor.lock();
-        // The start of the unchanged lines that were not copied to `edited` yet.
+        // The start of the lines that are not changed and that we have not copied into `edited` yet.
         let mut run = 0;
         let mut edited: Option<Vec<u8>> = None;
         let mut start = 0;
@@ -214,7 +214,7 @@ impl Hub {
             outbox.extend(effects.into_iter().map(|effect| (span.clone(), effect)));
         }
         drop(interceptor);
-        // This should be done before starting tasks, because these may depend on earlier effects.
+        // We need to do this before we start the tasks, because they can depend on the effects above.
         if has_effects || !tasks.is_empty() {
             self.empty_outbox();
         }
@@ -223,7 +223,7 @@ impl Hub {
         }
         for task in tasks {
             let permits = self.acquire_permits(&task, may_block);
-            // This only fails if the relay is shutting down.
+            // This fails if the relay is being shut down, so we can ignore the error.
             let _ = self.tasks.send((task, permits));
         }
     }

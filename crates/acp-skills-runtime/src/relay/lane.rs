@@ -149,7 +149,7 @@ impl Lane {
 
     /// Writes all queued bytes, then closes the writer.
     pub(super) fn close(&self) {
-        // We can ignore an error, because it only means that the lane is already closed.
+        // If this fails, the lane is already closed, so we can ignore the error.
         let _ = self.drain();
         self.shut();
         *self.writer.lock() = None;
@@ -165,7 +165,7 @@ impl Lane {
     }
 
     fn write_all(&self, mut writer: Option<&mut Box<dyn Write + Send>>) -> io::Result<()> {
-        // A closed lane is an error even if the queue is empty, so that the pump stops reading.
+        // Return an error for a closed lane even if the queue is empty, so that the pump stops reading.
         if writer.is_none() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }

@@ -23,11 +23,12 @@ pub(super) const READ_BYTES: usize = 64 * 1024;
 pub(super) fn pump(mut source: impl Read, from: Side, hub: &Arc<Hub>) -> io::Result<()> {
     let lane = hub.lane_to(from.other());
     let mut storage = lane.storage(READ_BYTES);
-    // The first `len` bytes of the storage are the beginning of an incomplete line.
+    // The first `len` bytes are the start of a line that we haven't read to the end yet.
     let mut len = 0;
     loop {
         if storage.len() - len < READ_BYTES / 2 {
-            // If the line doesn't fit, use twice the storage, so that the total cost of copying is linear.
+            // If the line doesn't fit, double the size of the storage, so that the total time we spend on copying is
+            // linear.
             storage.resize((storage.len() * 2).max(READ_BYTES), 0);
         }
         let read = match source.read(&mut storage[len..]) {
@@ -55,7 +56,7 @@ pub(super) fn pump(mut source: impl Read, from: Side, hub: &Arc<Hub>) -> io::Res
         storage = next;
         len = rest;
     }
-    // There may be a last line without a line break. Forward it as it is.
+    // If the last line doesn't end with a line break, forward it as is.
     if len > 0 && hub.batch(from, &mut storage, len) {
         lane.drain()?;
     }

@@ -86,7 +86,7 @@ impl Standalone {
         let ends = Ends { reader: Box::new(stdout), writer: stdin, hangup: None };
         let relay = Relay::start(self.policy, self.host, self.client, ends)?;
         let code = Supervisor::new(agent, relay, signals, self.exit_wait).run().await;
-        // This ends all scripts that are still running.
+        // End all scripts that are still running.
         let _ = spawn_blocking(move || processes.finish()).await;
         Ok(code?)
     }

@@ -74,7 +74,7 @@ pub fn describe_error(error: &Value) -> String {
     let data = match &error["data"] {
         Value::Null => String::new(),
         Value::String(text) => format!(": {text}"),
-        // Most agents send an object with `details` only, so we show just its text.
+        // Most agents send an object that only contains `details`, so just show this text.
         Value::Object(data) if data.len() == 1 && data.get("details").is_some_and(Value::is_string) => {
             format!(": {}", data["details"].as_str().unwrap_or_default())
         }

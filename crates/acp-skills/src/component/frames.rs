@@ -29,7 +29,7 @@ impl Read for Source {
         if self.at == self.line.len() {
             let Some(frame) = block_on(self.frames.next()) else { return Ok(0) };
             let mut line = frame.to_json().map_err(io::Error::other)?;
-            // A malformed frame can contain line breaks, and must not become two messages.
+            // A malformed frame may contain line breaks, and must not be turned into two messages.
             if line.contains('\n') {
                 line = line.replace('\n', " ");
             }

@@ -57,7 +57,7 @@ pub fn remove_source(text: &str, number: usize) -> Result<String, EditError> {
     let gone = expected.remove(number);
     let edited = match place(text) {
         Some(Place::Block { items, .. }) if items.len() == 1 => {
-            // Remove the key as well, because it would have no value.
+            // This is the only item, so remove the key as well.
             let start = text[..items[0].0].rfind(KEY).ok_or_else(wrong)?;
             format!("{}{}", &text[..start], &text[items[0].1..])
         }
@@ -202,9 +202,9 @@ mod tests {
                 "sources:\n- source: https://a.b\n  include: [x]\n- github:a/b@v1\nroots:\n- x\n",
             ),
             ("sources:\n  - 'https://a.b'", "sources:\n  - 'https://a.b'\n  - github:a/b@v1\n"),
-            // JSON on one line.
+            // JSON on a single line.
             ("{\"sources\":[\"https://a.b\"]}", "wants sources:\n  - github:a/b@v1"),
-            // We can't edit a list with an anchor, because its alias would change too.
+            // We can't edit a list that has an anchor, because this would also change its alias.
             ("sources: &x [https://a.b]\nagent: *x\n", "wants sources:\n  - github:a/b@v1"),
             ("sources:\n  - [\n", "wants sources:\n  - github:a/b@v1"),
         ] {

@@ -20,7 +20,7 @@ pub enum SkillEntry {
     Virtual(Box<VirtualSkill>),
 }
 
-// Not derived as `untagged`, because serde loses the line, the column and the key of errors in untagged variants.
+// This is not derived with `untagged`, because errors would then be missing the line, the column and the key.
 impl<'de> Deserialize<'de> for SkillEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Read;

@@ -96,7 +96,7 @@ fn below(dir: &Path, glob: &str) -> String {
     if matches!(glob, "" | ".") { dir } else { format!("{dir}/{glob}") }
 }
 
-// Not derived as `untagged`, because serde loses the line, the column and the key of errors in untagged variants.
+// This is not derived with `untagged`, because errors would then be missing the line, the column and the key.
 impl<'de> Deserialize<'de> for Globs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Read;

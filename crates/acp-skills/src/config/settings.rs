@@ -86,7 +86,7 @@ impl Settings {
         let mut policy = Policy::default();
         policy.mcp = config.mcp.unwrap_or(policy.mcp);
         if let Some(wait) = config.mcp_wait {
-            // An explicit timeout also applies to agents that connect slowly.
+            // If the user sets a timeout, use it for agents that are slow to connect as well.
             policy.mcp_wait = wait;
             policy.mcp_connect = wait;
         }
@@ -94,7 +94,7 @@ impl Settings {
         policy.catalog = catalog_options(&config);
         policy.activation = config.activation.unwrap_or(policy.activation);
         let search = config.search.unwrap_or_default();
-        // The catalog mentions the search only if it doesn't contain all skills.
+        // Note that the catalog only mentions the search if it doesn't contain all skills.
         policy.catalog.search = search != SearchTool::Off;
         let processes = Processes::default();
         let scripts = scripts::options(&config, &processes)?;
@@ -223,8 +223,8 @@ impl SkillSources {
             let mut skills = Vec::new();
             for entry in project.named {
                 match entry {
-                    // Scan the directory instead of loading the skill, so that a broken skill in one project doesn't stop
-                    // sessions in other projects.
+                    // Use a scan for this directory, so that a broken skill in this project doesn't stop sessions in
+                    // others.
                     SkillEntry::Directory(path) => places.push(Root::scanned(path)),
                     SkillEntry::Virtual(skill) => {
                         skills.push(fixed(*skill, self.validation, &self.processes)?);

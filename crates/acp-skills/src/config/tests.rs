@@ -135,7 +135,7 @@ fn paths_are_relative_to_the_file() {
     });
     assert_eq!(skills.collect::<Vec<_>>(), [base("a"), base("/b")]);
     assert_eq!((config.roots, config.log_file), (vec![base("c")], Some(base("d"))));
-    // A bare name is looked up in `PATH`.
+    // Names are looked up in `PATH`, so they should not be changed into a path.
     assert_eq!(Config::parse("agent: claude", Path::new("/base")).unwrap().agent.0, ["claude"]);
 }
 
@@ -154,7 +154,7 @@ fn build(text: &str) -> Result<(Skill, Vec<String>), ConfigError> {
 
 #[test]
 fn virtual_skills() {
-    // A program that exists on all machines.
+    // The path of a program that exists on every machine.
     let this = serde_json::json!(std::env::current_exe().unwrap());
     let (skill, warnings) = build(&format!(
         "skills:\n- name: count\n  description: Counts.\n  body: Do it.\n  tags: [a]\n  user_invocable: false\n  \

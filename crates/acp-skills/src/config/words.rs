@@ -11,7 +11,7 @@ use serde::{
 #[derive(Debug, Clone, Default)]
 pub struct Words(pub Vec<OsString>);
 
-// Not derived as `untagged`, because serde loses the line, the column and the key of errors in untagged variants.
+// This is not derived with `untagged`, because errors would then be missing the line, the column and the key.
 impl<'de> Deserialize<'de> for Words {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Read;

@@ -84,7 +84,7 @@ impl Turn {
         while let Some(piece) = self.next().await {
             piece?;
         }
-        // The answer is missing if the stream ended with an error earlier.
+        // If there is no answer, the stream has already returned an error.
         let answer = self.answer.take().ok_or(ClientError::Cancelled)?;
         if let Err(error) = (&mut self.task).await
             && let Ok(panic) = error.try_into_panic()
@@ -145,7 +145,8 @@ async fn run(mut one_shot: OneShot, sender: mpsc::Sender<Message>) {
     let end = sender.clone();
     let one_shot = one_shot.trace(move |trace| {
         if let Trace::Update(update) = trace {
-            // This runs on the client's own thread, so it can block. If the reader was dropped, the turn is being cancelled.
+            // We're on the client's thread here, so it's fine to block. If this fails, the reader was dropped, which
+            // cancels the turn.
             let _ = pieces.blocking_send(Message::Piece(Piece::of(update)));
         }
         if let Some(tracer) = &tracer {
@@ -153,7 +154,7 @@ async fn run(mut one_shot: OneShot, sender: mpsc::Sender<Message>) {
         }
     });
     let outcome = one_shot.converse(move |client| match ask(client, &cwd, &prompt) {
-        // Send the answer now, because the agent's process can take a while to end.
+        // Send the answer now, without waiting for the agent's process, which can take a while to end.
         Ok(answer) => {
             let _ = end.blocking_send(Message::End(Ok(answer)));
             None

@@ -24,7 +24,7 @@ pub(super) fn render(problem: &Problem, path: &str, source: &str, colors: bool) 
             let column = usize::try_from(problem.column).unwrap_or(usize::MAX);
             let mark = |shift| AnnotationKind::Primary.span(found.mark.start + shift..found.mark.end + shift);
             match (column - 1).checked_sub(before).filter(|_| column <= MAX_LINE_CHARS) {
-                // Replace the part of the line before the excerpt with spaces, so that the reported column is correct.
+                // Use spaces for the part of the line before the excerpt, so that we get the right column.
                 Some(indent) => Group::with_title(title).element(
                     Snippet::source(" ".repeat(indent) + &found.excerpt)
                         .line_start(line_number)

@@ -91,7 +91,7 @@ impl Serialize for Problem {
         fields.serialize_entry("code", &self.code)?;
         fields.serialize_entry("severity", &self.severity)?;
         fields.serialize_entry("line", &self.line)?;
-        // A problem that concerns a whole line is in column 1.
+        // If this is about the whole line, use column 1.
         fields.serialize_entry("column", &self.column.max(self.line.min(1)))?;
         fields.serialize_entry("message", &self.message)?;
         fields.serialize_entry("help", &self.help)?;

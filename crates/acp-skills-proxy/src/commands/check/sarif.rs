@@ -149,7 +149,7 @@ pub(super) fn write(file: &Path, checked: &[Checked], rules: Option<&Rules>) -> 
 
 fn log(checked: &[Checked], rules: Option<&Rules>, here: Option<&Path>) -> Log {
     let mut descriptors: Vec<Descriptor> = Vec::new();
-    // List all rules of the scan, including those without results.
+    // List all of the rules that were used for the scan, even if there are no results for them.
     for (code, risk) in rules.into_iter().flat_map(Rules::codes) {
         let reason = rules.and_then(|rules| rules.reason(code));
         descriptors.push(Descriptor {
@@ -159,7 +159,7 @@ fn log(checked: &[Checked], rules: Option<&Rules>, here: Option<&Path>) -> Log {
         });
     }
     let mut results = Vec::new();
-    // If one skill contains another, we scan the inner one twice. Report its findings only once.
+    // If there is a skill within another skill, it's scanned twice, but we only want to report it once.
     let mut seen = HashSet::new();
     for skill in checked {
         for problem in &skill.problems {
@@ -183,7 +183,7 @@ fn log(checked: &[Checked], rules: Option<&Rules>, here: Option<&Path>) -> Log {
         information_uri: env!("CARGO_PKG_REPOSITORY"),
         rules: descriptors,
     };
-    // Columns are counted in characters.
+    // Note that we count columns in characters, not in bytes.
     let run = Run { tool: Tool { driver }, column_kind: "unicodeCodePoints", results };
     Log { schema: SCHEMA, version: "2.1.0", runs: [run] }
 }
@@ -249,7 +249,7 @@ fn uri(path: &Path, here: Option<&Path>) -> String {
             part => push(part.as_os_str()),
         }
     }
-    // In the URI of a network share, the server is the host.
+    // If this is a network share, the name of the server is used as the host.
     match uri.strip_prefix("file:///") {
         Some(rest) if is_shared(path) => format!("file://{rest}"),
         _ => uri,

@@ -81,7 +81,7 @@ impl Steps {
         if self.is_shown {
             let mark = if ok { "ok  " } else { "FAIL" };
             let line = format!("{mark} {:>6} ms  {name:<12} {}\n", step.ms, shown(&step.detail));
-            // An error of stdout is reported when the conclusion is printed.
+            // If this fails, the error will be reported when we print the conclusion.
             let _ = match &state.progress {
                 Some(progress) => progress.aside(|| output::print(&line)),
                 None => output::print(&line),
@@ -115,7 +115,7 @@ impl Steps {
             Trace::Activity(Activity::Listed { revision, .. }) => {
                 let revision = revision.as_deref().unwrap_or("revision unknown");
                 self.step("tools", true, format!("the agent fetched the list of tools (MCP {revision})"));
-                // The conversation may have ended, so that there is no receiver.
+                // If the conversation is already over, nothing is waiting for this.
                 let _ = self.listed.lock().unwrap_or_else(PoisonError::into_inner).send(());
             }
             Trace::Activity(Activity::Called(call)) => {

@@ -21,7 +21,7 @@ pub(super) fn named(
             .map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' })
             .collect();
         let plain = plain.trim_matches(['-', '_']);
-        // The user did not choose this name, so we can replace it if it's not allowed.
+        // The name is not from the user, so we can use a different one if it's not allowed.
         let is_taken = plain.is_empty() || plain.starts_with("eval-") || plain == "triggers";
         let name = if is_taken { "agent".to_owned() } else { plain.to_owned() };
         return Ok(vec![(name, command)]);

@@ -26,7 +26,7 @@ impl Bar {
             let bar = ProgressBar::new(0);
             let style =
                 ProgressStyle::with_template("{bar:24} {pos}/{len} runs, {msg} · {elapsed}, {eta} left");
-            // This should never fail, since the template is a constant.
+            // This should never fail, because the template is a constant.
             if let Ok(style) = style {
                 bar.set_style(style);
             }
@@ -59,7 +59,7 @@ impl Bar {
                 self.running = self.running.saturating_sub(1);
                 self.finished += 1;
                 let line = format!("{:>4}/{} {}", self.finished, self.total, line_of(outcome));
-                // On a terminal, we only print failed runs. Otherwise, we log all runs.
+                // If there is a bar, only print runs that failed. Otherwise, print all of them.
                 if self.drawn.is_none() || outcome.status != Status::Passed {
                     self.line(&line);
                 }

@@ -117,7 +117,7 @@ impl Plan {
                     has_command = true;
                     self.existing(request, entry)?;
                 }
-                // We can just skip this agent, since the user asked for all of them and not for this one.
+                // It's fine to skip this agent, because the user asked for all agents and not just for this one.
                 Start::Unclear(error) => self.notes.push(format!("unchanged: {}", error.message)),
                 Start::Editor => {}
             }
@@ -125,7 +125,7 @@ impl Plan {
         if has_command {
             return Ok(());
         }
-        // Suggest the agent that the editor starts itself, since it is probably the one in use.
+        // Suggest an agent that the editor already starts, as this is most likely the one the user wants.
         let known = request.entries.iter().find(|entry| agents::find(&entry.name).is_ok());
         Err(no_agent(request.editor, known.map_or("claude", |entry| &entry.name)).into())
     }
@@ -135,7 +135,7 @@ impl Plan {
         let words = match &entry.start {
             Start::Command(words) => words,
             Start::Unclear(error) => return Err(Refused::Settings(error.clone())),
-            // The editor starts this agent itself, so we add a second one with a command.
+            // If the agent is started by the editor, there is no command to change, so add a second agent instead.
             Start::Editor => return self.known(request, &entry.name),
         };
         match (entry.ours(), request.name) {
@@ -194,11 +194,11 @@ impl Plan {
         let words = agents::words(agent, |program| which::which(program).ok())?;
         let new_name = match request.name {
             Some(name) => name.to_owned(),
-            // Names in this format are typed on a command line.
+            // In this format, names are used on the command line.
             None if request.format.has_argv => format!("{}-skills", name.to_lowercase()),
             None => format!("{} with skills", agent.name),
         };
-        // Copy the user's environment variables from the agent that the editor starts itself.
+        // If the editor already starts this agent, use the same environment variables.
         let same =
             request.entries.iter().find(|entry| entry.name == agent.id && entry.start == Start::Editor);
         let env = same.map(|entry| entry.env.clone()).unwrap_or_default();

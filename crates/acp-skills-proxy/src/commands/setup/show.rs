@@ -8,7 +8,7 @@ use crate::{error::UsageError, output, setup::paste::shell};
 /// Returns a change as a diff, in color if stdout is a terminal.
 pub(super) fn diff(file: &str, before: &str, after: &str) -> String {
     let patch = diffy::create_patch(before, after).to_string();
-    // Skip the first two lines of the library's diff, since they don't contain the file's name.
+    // The first two lines from the library don't include the name of the file, so replace them.
     let mut lines = vec![format!("--- {file}"), format!("+++ {file}")];
     lines.extend(patch.lines().skip(2).map(str::to_owned));
     let has_colors = output::has_colors();

@@ -73,7 +73,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
                 .hint(format!("add these lines to the file:\n{}", error.lines))
         })
     };
-    // Fail early if the file can't be edited.
+    // If we can't edit the file, fail here, before the source is fetched.
     add(&target.text)?;
     let updater = updater(&common)?;
     let offer = {
@@ -89,8 +89,9 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     }
     let approved = if common.json { yes } else { agreed(&format!("Add `{address}` to {path}?"), yes)? };
     if approved {
-        // Write the lock file first. If we fail between the two, the lock file has an entry that nothing uses. In the other order,
-        // the configuration would have a source without an approved version, and the next session would approve it automatically.
+        // Make sure to write the lock file first. If there's an error after that, we just have an unused entry in the
+        // lock file. If we did it the other way around, the configuration would have a source with no approved
+        // version, and it would then be approved automatically in the next session.
         updater.approve(&target.lock(), &address, &offer).map_err(lock_error)?;
         target.change(&updater, add)?;
     }

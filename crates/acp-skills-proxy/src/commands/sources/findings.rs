@@ -8,7 +8,7 @@ use skills_sources::{OfferedSkill, SkillChange};
 pub(super) fn of(skill: &OfferedSkill) -> Vec<Finding> {
     let rules = Rules::built_in();
     match &skill.dir {
-        // If we can't open the directory, the skill was not fetched either.
+        // If we can't open the directory, the skill was not fetched either, so there is nothing to scan.
         Some(dir) => scan(dir, rules).map(|report| report.findings).unwrap_or_default(),
         None => scan_text("description", &skill.description, rules).findings,
     }
@@ -18,7 +18,7 @@ pub(super) fn of(skill: &OfferedSkill) -> Vec<Finding> {
 pub(super) fn new_in(change: &SkillChange) -> Vec<Finding> {
     let known = change.before.as_ref().map(of).unwrap_or_default();
     let found = change.after.as_ref().map(of).unwrap_or_default();
-    // Ignore line numbers, which change if lines are added elsewhere in the file.
+    // Ignore line numbers, as they also change when a line is added above.
     let is_same = |a: &Finding, b: &Finding| (&a.code, &a.file, &a.excerpt) == (&b.code, &b.file, &b.excerpt);
     found.into_iter().filter(|new| !known.iter().any(|old| is_same(old, new))).collect()
 }

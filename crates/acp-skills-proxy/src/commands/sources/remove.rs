@@ -49,7 +49,7 @@ pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
             }
         };
         if is_in_config {
-            // Fail before the lock file is written if the configuration can't be edited.
+            // If we can't edit the configuration, fail here, before the lock file is written.
             if remove_from(&target.text)? == target.text {
                 return Err(not_removed(&target, &known.address).into());
             }

@@ -77,7 +77,7 @@ fn changed_skill(text: &mut String, before: &OfferedSkill, after: &OfferedSkill,
         match &file.diff {
             Some(diff) => {
                 let _ = writeln!(text, "    {kind}: {}", file.path);
-                // Skip the two header lines with the name of the file.
+                // Skip the header, which is two lines with the name of the file.
                 let rest = diff.splitn(3, '\n').nth(2).unwrap_or_default();
                 lines(text, "", rest);
             }

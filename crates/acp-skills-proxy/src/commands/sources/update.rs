@@ -82,7 +82,7 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
     let address = &source.address;
     let print = |text: &str| if is_json { Ok(true) } else { output::print(text) };
     let updater = updater(&args.common)?;
-    // Read the lock file first, so that an invalid file is reported before the source is fetched.
+    // Do this first, so that we report an invalid lock file before we fetch the source.
     let before = LockFile::read(&source.lock).map_err(lock_error)?.get(address.as_str()).cloned();
     let approved = before.as_ref().and_then(|pinned| updater.approved(address, pinned));
     let mut row = Row {
@@ -102,7 +102,7 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
     let offer = match latest {
         Ok(offer) => offer,
         Err(error) => {
-            // Continue with the other sources.
+            // Report the error, but continue with the next source.
             let message = error.to_string();
             output::complain(&message, Some(&error.hint()));
             row.error = Some(message);
@@ -128,7 +128,7 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
     row.approved = match (args.locked, is_json) {
         (true, _) => false,
         (false, true) => args.yes,
-        // A new commit without changes to the skills needs no approval.
+        // We don't need to ask if the commit is new but the skills are the same.
         (false, false) if row.changes.is_empty() && approved.is_some() => true,
         (false, false) => agreed("Approve?", args.yes)?,
     };

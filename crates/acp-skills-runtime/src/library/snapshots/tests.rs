@@ -73,7 +73,7 @@ fn a_broken_skill_is_kept_and_a_removed_one_is_not() {
     assert_eq!(fixture.seen(None), ["first: old", "second: old"]);
     for (name, dir) in [("first", "named/first"), ("second", "roots/second")] {
         let file = fixture.directory.path().join(dir).join("SKILL.md");
-        // The texts are an empty file, a frontmatter without an end, and a frontmatter without a description.
+        // An empty file, frontmatter that doesn't end, and frontmatter that doesn't have a description.
         for text in ["", "---\nname: other\ndescription: ha", "---\nname: first\n---\nx\n"] {
             fs::write(&file, text).unwrap();
             fixture.library.reload();
@@ -109,7 +109,7 @@ fn unchanged_sets_are_kept() {
     let at = |cwd: &str| fixture.library.at(Some(&fixture.directory.path().join(cwd)));
     let here = at("here");
     let there = at("there");
-    // Write the file again without changes.
+    // Write the same content to the file.
     fixture.write("roots/second", "old");
     fixture.library.reload();
     assert!(at("here").ptr_eq(&here) && at("there").ptr_eq(&there));
@@ -118,7 +118,7 @@ fn unchanged_sets_are_kept() {
     assert!(!at("here").ptr_eq(&here) && at("there").ptr_eq(&there));
     let shared = |name: &str| Arc::ptr_eq(here.get(name).unwrap(), at("here").get(name).unwrap());
     assert!(shared("first") && shared("second") && !shared("mine"));
-    // After the last session has left, the next one searches the directory again.
+    // If no session uses the directory any more, the next session needs to search it from scratch.
     fixture.write("there/.skills/yours", "new");
     fixture.library.leave(&fixture.directory.path().join("there"));
     assert_eq!(fixture.seen(Some("there")), ["first: old", "yours: new", "second: old"]);
@@ -139,7 +139,7 @@ fn leaving_does_not_wait_for_the_disk() {
     write(directory.path(), ".skills/mine", "old");
     let here = directory.path();
     assert_eq!(library.at(Some(here)).len(), 1);
-    // Simulate a slow disk.
+    // Hold the lock to simulate a search on a slow disk.
     let finder = library.finder.lock();
     let (left, receiver) = std::sync::mpsc::channel();
     let shared = Arc::clone(&library);
@@ -152,7 +152,7 @@ fn leaving_does_not_wait_for_the_disk() {
     drop(finder);
     leaver.join().unwrap();
     assert_eq!(in_time, Ok(()));
-    // The next search doesn't find the project again, and the cache doesn't keep it.
+    // The next search should not bring the project back, and it should not be in the cache.
     library.reload();
     assert!(library.found.lock().is_empty() && library.finder.lock().projects.is_empty());
 }

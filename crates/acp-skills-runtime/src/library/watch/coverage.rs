@@ -47,8 +47,8 @@ impl Change {
     fn of(kind: EventKind) -> Self {
         match kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write))
-            // On Windows, this is used if a file was written, or if an entry was added to or removed from a
-            // directory.
+            // Windows uses this kind if a file was written to, but also if an entry was added to a directory or
+            // removed from it.
             | EventKind::Modify(ModifyKind::Any | ModifyKind::Data(_) | ModifyKind::Metadata(_)) => Self::Content,
             EventKind::Access(_) => Self::Nothing,
             _ => Self::Existence,
@@ -147,7 +147,7 @@ impl Coverage {
 
     /// Returns the changes that an event reports.
     pub(super) fn changes(&self, event: &Event) -> Changes {
-        // Events were lost.
+        // Some events were lost, so anything could have changed.
         if event.need_rescan() {
             return Changes::everything();
         }
@@ -245,11 +245,11 @@ mod tests {
             (ANY, "root/a", "root/a", ""),
             (ANY, "root/notes.txt", "", ""),
             (READ, "root/a/SKILL.md", "", ""),
-            // Changes to other files can be ignored, because these are read on use.
+            // There is no need to search if these change, because they are read from disk each time they are used.
             (WRITE, "root/a/notes.md", "", ""),
             (CREATE, "root/a/references", "", ""),
             (CREATE, "root/a/.SKILL.md.swp", "", ""),
-            // Changes of the directories themselves.
+            // Changes to the directories themselves.
             (REMOVE, "root/a", "root", "root/a"),
             (RENAME, "root/deep", "root", "root/deep"),
             (REMOVE, "root", "", "root"),
@@ -258,7 +258,7 @@ mod tests {
             (CREATE, "root/deep/new", "root/deep", "root/deep/new"),
             (WRITE, "root/notes.txt", "", ""),
             (CREATE, "root/SKILL.md", "root", ""),
-            // Changes of a root that doesn't exist yet.
+            // Changes to a root that doesn't exist yet.
             (CREATE, "later", "", "later"),
             (CREATE, "elsewhere", "", ""),
             (WRITE, "later", "", ""),

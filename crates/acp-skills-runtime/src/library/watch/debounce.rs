@@ -80,7 +80,7 @@ impl Debounce {
         let changes = match event {
             Ok(event) => state.coverage.changes(&event),
             Err(error) => {
-                // The unreported changes can be anywhere.
+                // Anything could have changed, so search all directories.
                 tracing::debug!(%error, "the watcher failed; searching everything");
                 Changes::everything()
             }
@@ -167,7 +167,7 @@ mod tests {
         let mut pending = Pending::default();
         let mut reloads = Vec::new();
         let mut most = 0;
-        // There is a change each millisecond for ten seconds.
+        // Add a change every millisecond for ten seconds.
         for millis in 0..10_000 {
             let now = start + Duration::from_millis(millis);
             pending.add(change(&millis.to_string()), now);
@@ -176,7 +176,7 @@ mod tests {
         }
         assert_eq!(reloads, [2_000, 4_001, 6_002, 8_003]);
         assert!(most <= 2_001, "{most}");
-        // There are more changes than may be kept.
+        // Add more changes than we're allowed to keep.
         for number in 0..100_000 {
             pending.add(change(&format!("x{number}")), start);
             assert!(pending.changes.directories.len() <= MAX_PATHS);
@@ -194,7 +194,7 @@ mod tests {
             notify::Event::new(notify::EventKind::Other).set_flag(notify::event::Flag::Rescan)
         ));
         assert_eq!(settled(), Some(Changes::everything()));
-        // At `search_all_at`, everything is searched, which includes the pending changes.
+        // At `search_all_at` we search all directories, so the pending changes are included.
         debounce.add_event(Err(notify::Error::generic("no more events")));
         assert_eq!(debounce.settled(Some(Instant::now())), Some(Changes::everything()));
         debounce.recheck();

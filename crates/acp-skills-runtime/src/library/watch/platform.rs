@@ -45,7 +45,7 @@ impl Platform {
     } else if cfg!(target_os = "macos") {
         Self::MACOS
     } else {
-        // For unknown systems, this is the most cautious choice.
+        // Use the most careful settings for all other systems, as we don't know how they behave.
         Self::WINDOWS
     };
 }

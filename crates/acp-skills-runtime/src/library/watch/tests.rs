@@ -59,7 +59,7 @@ struct Skills {
 impl Watched for Skills {
     fn coverage(&self) -> Coverage {
         match self.events.lock().pop() {
-            // The event is judged by the previous coverage.
+            // Note that the event is still compared to the coverage of the previous round.
             Some(event) => self.debounce.add_event(Ok(event)),
             None => self.debounce.close(),
         }
@@ -99,7 +99,7 @@ fn run(platform: Platform, events: impl Fn(&Path) -> Vec<Event>) -> (Vec<Changes
     let debounce = Arc::new(Debounce::default());
     let mut events = events(&base);
     events.reverse();
-    // Nothing is watched in the first round.
+    // Nothing is watched in the first round, so start with an event that has no effect.
     events.push(Event::new(EventKind::Other));
     let library = Arc::new(Skills {
         root: base.join("root"),
@@ -129,7 +129,7 @@ fn a_replaced_tree_is_watched_again() {
     let gone = |path: PathBuf| Event::new(EventKind::Remove(RemoveKind::Folder)).add_path(path);
     for platform in [Platform::LINUX, Platform::MACOS, Platform::WINDOWS] {
         let (rescans, system, base) = run(platform, |base| vec![gone(base.join("root"))]);
-        // The searches are for the first watches, the event, and the new watch.
+        // We expect one search for the first watches, one for the event, and one for the new watch.
         assert_eq!(rescans.len(), 3, "{platform:?}: {rescans:#?}");
         assert!(rescans[1].trees.contains(&base.join("root")), "{platform:?}: {rescans:#?}");
         assert!(system.watched.lock().contains_key(&base.join("root")), "{platform:?}");

@@ -59,7 +59,7 @@ impl Watches {
         let is_forgotten = |path: &&Arc<Path>| changes.replaces(path);
         let forgotten: Vec<_> = self.watched.keys().filter(is_forgotten).cloned().collect();
         self.remove(&forgotten);
-        // Directories that were refused before may be watched now.
+        // From now on, the system may accept directories that it refused to watch before.
         self.refused.clear();
     }
 
@@ -76,7 +76,7 @@ impl Watches {
         let mut batch = self.watcher.paths_mut();
         for path in paths {
             self.watched.remove(path);
-            // This fails if the directory was removed.
+            // This fails if the directory was removed, but in that case the watch is not needed.
             let _ = batch.remove(path);
         }
         if let Err(error) = batch.commit() {
@@ -86,7 +86,8 @@ impl Watches {
 
     /// Adds the missing watches. Returns the directories that are newly watched.
     fn add(&mut self, wanted: HashMap<&Arc<Path>, RecursiveMode>) -> Changes {
-        // On some systems each attempt interrupts all other watches, so we don't try what failed before.
+        // On some systems, each attempt interrupts all watches, so only try directories that exist and were not
+        // refused before.
         let is_vain =
             |path: &Arc<Path>| self.platform.one_stream && (self.refused.contains(path) || !path.exists());
         let is_new = |(path, _): &(&Arc<Path>, _)| !self.watched.contains_key(*path) && !is_vain(path);
@@ -106,11 +107,12 @@ impl Watches {
                         RecursiveMode::Recursive => added.trees.insert(path.to_path_buf()),
                     };
                 }
-                // The directory was removed just now.
+                // The directory was just removed, so there is nothing to watch.
                 Err(_) if !path.exists() => {}
                 Err(error) => {
                     self.refused.insert(Arc::clone(path));
-                    // Further watches would fail too, and trying it ten thousand times would take long.
+                    // Stop at the system's limit. The next ten thousand attempts would fail as well, and take a long
+                    // time.
                     let is_limit = matches!(error.kind, ErrorKind::MaxFilesWatch);
                     failure.get_or_insert(error);
                     if is_limit {
@@ -228,7 +230,7 @@ mod tests {
         let (mut watches, system) = limited(100, Platform::LINUX);
         assert_eq!(watches.update(&coverage(&base)).directories.len(), 12);
         assert!(watches.update(&coverage(&base)).is_empty());
-        // A directory that was replaced has to be watched again.
+        // If a directory is replaced, we need to watch it again.
         watches.forget(&Changes { trees: [base.join("deep")].into(), ..Changes::default() });
         assert_eq!(system.lock().unwrap().watched.len(), 9);
         assert_eq!(watches.update(&coverage(&base)).directories.len(), 3);
@@ -266,7 +268,7 @@ mod tests {
         let (mut watches, system) = limited(5, Platform::LINUX);
         assert_eq!(watches.update(&coverage(&base)).directories.len(), 5);
         assert!(watches.has_warned);
-        // At the limit, further updates try only one watch each, and don't search the same directories again.
+        // At the limit, each update should only try one watch, and should not search the same directories again.
         for asked in [6, 7, 8] {
             assert_eq!(system.lock().unwrap().asked, asked);
             assert!(watches.update(&coverage(&base)).is_empty());
@@ -283,7 +285,7 @@ mod tests {
         let (mut watches, system) = limited(100, Platform::MACOS);
         assert_eq!(watches.update(&coverage), Changes::everything());
         assert!(watches.update(&coverage).is_empty());
-        // Removing a watch restarts the stream, too.
+        // Note that removing a watch restarts the stream as well.
         watches.forget(&Changes { trees: [base.clone()].into(), ..Changes::default() });
         std::fs::remove_dir_all(&base).unwrap();
         assert_eq!(watches.update(&coverage), Changes::everything());
@@ -302,7 +304,7 @@ mod tests {
         }
         assert!(watches.are_lost());
         assert_eq!(system.lock().unwrap().asked, 1);
-        // After lost events, we should try to watch the directory again.
+        // If events were lost, we should try to watch the directory again.
         system.lock().unwrap().limit = 1;
         watches.forget(&Changes::everything());
         assert_eq!(watches.update(&coverage), Changes::everything());

@@ -20,7 +20,8 @@ pub(super) fn is_local(headers: &HeaderMap) -> bool {
 /// Returns true if the request includes the token of the session.
 pub(super) fn is_authorized(headers: &HeaderMap, token: &str) -> bool {
     let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
-    // The scheme isn't secret, and it is compared without regard to case.
+    // The scheme isn't secret, so there is no need for a comparison in constant time. Note that it's not
+    // case-sensitive.
     given.split_at_checked("Bearer ".len()).is_some_and(|(scheme, given)| {
         scheme.eq_ignore_ascii_case(b"Bearer ") && bool::from(given.ct_eq(token.as_bytes()))
     })

@@ -66,7 +66,7 @@ impl<S: AsyncRead> AsyncRead for Reader<S> {
         let read = &buffer.filled()[before..];
         let end = memchr::memchr(b'\n', read).unwrap_or(read.len());
         if self.line + end > MAX_LINE_BYTES {
-            // `poll_read` must not return both an error and data.
+            // Remove the data again, because `poll_read` must either return data or an error, not both.
             buffer.set_filled(before);
             let text = format!("a message is longer than {MAX_LINE_BYTES} bytes");
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, text)));
@@ -116,8 +116,8 @@ mod tests {
             let (mut theirs, ours) = tokio::io::duplex(64 * 1024);
             let (mut reader, _writer) = split(ours);
             let sends = tokio::spawn(async move {
-                // The loop sends each message twice, because the limit applies to each one separately. Sending fails
-                // if the reader has stopped.
+                // Send the message twice, because the limit should apply to each message. If the message is too long,
+                // the reader stops and this fails.
                 for line in [vec![b'x'; sent], b"\n".to_vec()].iter().cycle().take(4) {
                     let _ = theirs.write_all(line).await;
                 }

@@ -66,7 +66,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Limited<T> {
             self.held = Some(Box::new(self.inner.receive().await?));
         }
         let permit = match self.held.as_deref() {
-            // Fails only if the semaphore is closed, which doesn't happen.
+            // This should never fail, because the semaphore is never closed.
             Some(JsonRpcMessage::Request(_)) => Arc::clone(&self.free).acquire_owned().await.ok(),
             _ => None,
         };
@@ -74,7 +74,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Limited<T> {
         match (&mut message, permit) {
             (JsonRpcMessage::Request(JsonRpcRequest { id, request, .. }), Some(permit)) => {
                 let permit = Permit::new(permit);
-                // The extensions are dropped with the request, after it was handled.
+                // Put the permit into the extensions, so that it's dropped with the request after it was handled.
                 request.extensions_mut().insert(Permit::clone(&permit));
                 self.unanswered.insert(id.clone(), permit);
             }
@@ -85,7 +85,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Limited<T> {
                 }),
                 _,
             ) => {
-                // A cancelled request gets no answer.
+                // If a request is cancelled, we won't send an answer to it.
                 if let Some(id) = &cancelled.params.request_id {
                     self.unanswered.remove(id);
                 }

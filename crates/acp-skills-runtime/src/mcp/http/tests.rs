@@ -104,7 +104,7 @@ async fn every_event_is_a_message() {
     assert_eq!(messages(&first)[0]["result"]["protocolVersion"], REVISION);
     let (status, text) = call(&service, &session, "tools/list").await;
     assert_eq!((status, messages(&text).len()), (StatusCode::OK, 1));
-    // This stream is for messages that the server sends by itself. There are none.
+    // The server uses this stream to send messages that are not answers, but there are none here.
     let (status, _, stream) = send(&service, "GET", Some(&session), "").await;
     assert_eq!(status, StatusCode::OK);
     let (status, ..) = send(&service, "DELETE", Some(&session), "").await;
@@ -142,7 +142,7 @@ async fn clients_are_notified_of_changed_lists() {
     while handler.listeners.count() == 0 {
         tokio::task::yield_now().await;
     }
-    // Serving the same skills again sends no notification.
+    // There should be no notification if we serve the same skills.
     serve(&handler, &["review"]).await;
     serve(&handler, &["review", "greet"]).await;
     let _ = send(&service, "DELETE", Some(&session), "").await;
@@ -155,7 +155,7 @@ async fn clients_are_notified_of_changed_lists() {
 async fn disconnected_clients_are_removed() {
     let handler = handler(skill("review"));
     let service = Service::new(handler.clone(), CancellationToken::new());
-    // The stream of this client is not read.
+    // Don't read from the stream of this client.
     let (session, _) = initialized(&service).await;
     for round in 0..100 {
         serve(&handler, if round % 2 == 0 { &["greet"] } else { &["review"] }).await;
@@ -168,7 +168,7 @@ async fn disconnected_clients_are_removed() {
         let _ = send(&service, "DELETE", Some(&session), "").await;
         serve(&handler, &["greet", "review"]).await;
         serve(&handler, &["review"]).await;
-        // The first client is connected, and perhaps one that is just disconnecting.
+        // There should be the first client, and maybe one that is being disconnected.
         assert!(handler.listeners.count() <= 2, "{}", handler.listeners.count());
     }
 }
@@ -204,7 +204,7 @@ async fn a_running_call_keeps_its_skills() {
     go.notify_one();
     let text = running.await.unwrap();
     assert_eq!(messages(&text).last().unwrap()["result"]["content"][0]["text"], "done", "{text}");
-    // The next call uses the current skills.
+    // The next call should use the current skills.
     let text = send(&service, "POST", Some(&session), &request).await.2.await;
     assert_eq!(messages(&text).last().unwrap()["result"]["isError"], true, "{text}");
 }
@@ -227,7 +227,7 @@ async fn the_number_of_mcp_sessions_is_limited() {
     }
     let request = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} }).to_string();
     assert_eq!(send(&service, "POST", None, &request).await.0, StatusCode::SERVICE_UNAVAILABLE);
-    // Existing sessions still work. Ending one of them makes room for another.
+    // Existing sessions should still work, and when one of them is ended, there should be room for another.
     assert_eq!(call(&service, &session, "tools/list").await.0, StatusCode::OK);
     let _ = send(&service, "DELETE", Some(&session), "").await;
     initialized(&service).await;
@@ -249,7 +249,7 @@ fn connection(unauthenticated: &Unauthenticated) -> (tokio::io::DuplexStream, Se
 async fn connections_without_a_token_are_closed() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let unauthenticated = Unauthenticated::default();
-    // The first client sends nothing, and the second one sends a request without a token.
+    // The first client doesn't send a request, and the second one doesn't send a token.
     for request in ["", "GET /x/mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"] {
         let (mut stream, _servers) = connection(&unauthenticated);
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -262,7 +262,7 @@ async fn connections_without_a_token_are_closed() {
             "{received}"
         );
     }
-    // A client with the token may stay.
+    // If a client sends the token, it should stay connected.
     let (mut stream, servers) = connection(&unauthenticated);
     let server = servers.by_key(SessionKey(1)).unwrap();
     let request = format!(

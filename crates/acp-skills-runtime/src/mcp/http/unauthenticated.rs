@@ -129,15 +129,15 @@ mod tests {
         known.authenticated();
         let admitted: Vec<_> = (0..MAX_UNAUTHENTICATED).map(|_| all.admit()).collect();
         let begun = tokio::time::Instant::now();
-        // The oldest waiting connection is evicted at once.
+        // The oldest connection should be closed immediately.
         let newest = all.admit();
         admitted[0].expires().await;
         assert_eq!(begun.elapsed(), Duration::ZERO);
         assert_eq!(all.count(), MAX_UNAUTHENTICATED);
-        // The others may stay until their time is over.
+        // All other connections should stay open until the timeout.
         newest.expires().await;
         assert_eq!(begun.elapsed(), AUTHENTICATION_TIMEOUT);
-        // Closing connections makes room.
+        // If we close these connections, there should be room for new ones.
         drop(admitted);
         assert_eq!(all.count(), 1);
         let forever = tokio::time::timeout(Duration::from_hours(1), known.expires()).await;

@@ -124,9 +124,9 @@ impl Supervisor {
                         self.begin(Shutdown::Stalled(self.relay.written_to_agent()), STALL_TIMEOUT);
                     }
                 }
-                // An error means that the client doesn't read any more. We treat the client as disconnected then,
-                // even if our stdin is still open. Without an error, the agent closed its stdout. Even if the agent
-                // is still running, it can't respond to any request.
+                // If we get an error, the client has stopped reading. In that case, treat it as disconnected, even if
+                // our stdin is still open. If there's no error, the agent has closed its stdout, so it can't respond
+                // to requests any more, even if it's still running.
                 delivered = &mut self.relay.agent_done, if !self.is_drained => {
                     self.is_drained = true;
                     match delivered {
@@ -141,8 +141,8 @@ impl Supervisor {
                 }
                 Some(signal) = self.signals.recv() => {
                     self.agent.forward(signal);
-                    // For an agent, Ctrl-C may be a request to stop the current turn. The other signals are always
-                    // requests to exit.
+                    // Some agents use Ctrl-C just to stop the current turn, but any other signal is a request to
+                    // exit.
                     if signal != Signal::Interrupt {
                         self.end_requested = true;
                         self.begin(Shutdown::Terminating, TERMINATE_GRACE);
@@ -197,8 +197,8 @@ impl Supervisor {
     /// Terminates the remaining children of the agent, writes its last output to the client, and sends an error for
     /// each request that it didn't answer.
     async fn finish(mut self, status: ExitStatus) {
-        // Without this, the children would keep running. Any child that inherited the agent's stdout would also keep
-        // it open.
+        // Make sure to end the agent's children. Otherwise, they would keep running, and any child that inherited the
+        // agent's stdout would also keep it open.
         self.agent.terminate();
         let deadline = Instant::now() + TERMINATE_GRACE;
         while self.agent.is_alive() && Instant::now() < deadline {
@@ -227,7 +227,7 @@ impl Supervisor {
         let is_over = self.end_requested || self.relay.has_traffic();
         let mut was_starting = self.relay.agent_gone(why);
         while !is_over && !self.is_client_done && !self.relay.has_traffic() && Instant::now() < deadline {
-            // When the first request can't be forwarded, the pump of the client will stop.
+            // If the first request can't be forwarded, the client's pump will stop here.
             self.is_client_done = timeout(POLL_INTERVAL, &mut self.relay.client_done).await.is_ok();
             was_starting |= self.relay.agent_gone(why);
         }

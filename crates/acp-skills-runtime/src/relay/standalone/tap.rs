@@ -20,7 +20,7 @@ struct Tapped<W> {
 
 impl<W: Write> Write for Tapped<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Call the tap first, because the agent may respond before the write returns.
+        // The tap must be called first, because the agent can respond while we're still in this write.
         (self.tap)(bytes);
         self.writer.write_all(bytes)?;
         Ok(bytes.len())

@@ -49,7 +49,7 @@ async fn a_bridge_has_back_pressure() {
         }
         writer
     });
-    // This waits until the bridge has stopped reading.
+    // Wait for the bridge to stop reading.
     while matches!(tokio::time::timeout(Duration::from_mins(1), count.changed()).await, Ok(Ok(()))) {}
     assert!(*count.borrow() < REQUESTS / 4, "{} requests were read", *count.borrow());
     for answers in 1..=REQUESTS {
@@ -107,13 +107,13 @@ async fn the_number_of_calls_in_flight_is_limited() {
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
         format!("{request}\n")
     };
-    // With paused time, a sleep ends only after all other tasks have stalled.
+    // Since the time is paused, this sleep doesn't end until all other tasks are waiting.
     let settled = || tokio::time::sleep(Duration::from_mins(1));
     let cancel = |id: usize| {
         let params = json!({ "requestId": id });
         format!("{}\n", json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }))
     };
-    // Cancelled calls make room even though they get no answer.
+    // Calls that are cancelled should make room for new ones, even though there is no answer to them.
     for id in 1..=MAX_IN_FLIGHT {
         writer.write_all(call(id).as_bytes()).await.unwrap();
     }
@@ -131,12 +131,12 @@ async fn the_number_of_calls_in_flight_is_limited() {
     });
     settled().await;
     assert_eq!(begun.load(Ordering::SeqCst), 2 * MAX_IN_FLIGHT);
-    // Another bridge is not affected.
+    // This should not affect another bridge.
     let (_other, mut its_reader, mut its_writer) = bridge(handler).await;
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     its_writer.write_all(format!("{ping}\n").as_bytes()).await.unwrap();
     assert!(its_reader.next_line().await.unwrap().unwrap().contains("\"result\""));
-    // When one call ends, the next one starts.
+    // When a call ends, the next one should start.
     go.add_permits(1);
     settled().await;
     assert_eq!(begun.load(Ordering::SeqCst), 2 * MAX_IN_FLIGHT + 1);
