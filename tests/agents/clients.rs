@@ -109,7 +109,8 @@ fn run(client: &str, fixture: &Fixture<'_>, home: &Path) -> Result<BTreeMap<Stri
     let results =
         report["results"].as_array().with_context(|| format!("the report of {client} has no results"))?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    // We send one more notification than the agent, so remove the number here to make sure that the names are the same.
+    // The number in this name is off by one when using the proxy, because we send an extra notification. Remove the number, so
+    // that the names can be compared.
     let name = |check: &Value| match text(&check["name"]) {
         name if name.starts_with(ONE_NOTIFICATION) => ONE_NOTIFICATION.to_owned(),
         name => name,

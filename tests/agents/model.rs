@@ -167,7 +167,7 @@ impl Model {
             if is_done {
                 continue;
             }
-            // Some agents have a tool with the same name, so make sure that this one is ours.
+            // This could also be a tool of the agent that happens to have this name, so make sure that it's ours.
             let is_ours = |(name, namespace): &&(String, Option<String>)| {
                 name.ends_with(call.tool)
                     && (name.contains("acp-skills")

@@ -53,7 +53,7 @@ pub(crate) fn run_as_tee() -> Option<ExitCode> {
     thread::spawn(move || pass(std::io::stdin().lock(), &mut to_agent, "client", &kept));
     pass(BufReader::new(from_agent), &mut std::io::stdout().lock(), "agent", &file);
     let code = child.wait().ok().and_then(|status| status.code()).unwrap_or(1);
-    // Don't join the other thread here, because we can't stop it if it's blocked in a read.
+    // We can't join the other thread, because it might be blocked in a read forever.
     std::process::exit(code);
 }
 

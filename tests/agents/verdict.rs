@@ -55,7 +55,7 @@ pub(crate) fn judge(spec: &Spec, installed: &Path) -> (Row, Vec<String>) {
     if spec.model && seen.session.is_some() {
         match fixture.crash() {
             Ok((answer, code, left)) => {
-                // If we've only killed a launcher, the agent is still there, and may end the turn as usual.
+                // If we've only killed a launcher, the agent itself keeps running, and may end the turn as usual.
                 let has_ended = answer["result"]["stopReason"] == "cancelled";
                 if answer.get("error").is_none() && !has_ended {
                     problems.push(format!("after the agent was killed, its turn ended with {answer}"));
@@ -98,8 +98,8 @@ fn compare(spec: &Spec, direct: &Observations, seen: &Observations) -> Vec<Strin
         seen.leaks.is_empty(),
         format!("the client received text that is meant for the model: {:#?}", seen.leaks),
     );
-    // If the agent doesn't exit on its own, we had to kill it when we ran it directly, so there is no exit code to compare
-    // with.
+    // If the agent doesn't exit on its own, we had to kill it when we ran it directly, which means that we can't compare the
+    // exit code.
     demand(
         spec.leaves.is_some() || direct.code.is_none() || seen.code == direct.code,
         format!("the exit code is {:?}, directly {:?}", seen.code, direct.code),

@@ -50,7 +50,7 @@ async fn one_in_a_chain() {
     assert_eq!(log.servers(), ["acp-skills"]);
     let first = log.prompt(0);
     assert!(first[0].contains("Knows alpha.") && first[1] == "hello", "{first:?}");
-    // We should only send the catalog once.
+    // The catalog is only sent once.
     assert_eq!(log.prompt(1).len(), 1);
     assert!(log.prompt(3)[0].contains("# The body of alpha"), "{:?}", log.prompt(3));
 }
@@ -150,7 +150,8 @@ async fn cancellation_reaches_the_agent() {
 
 #[tokio::test]
 async fn a_proxy_without_an_agent_returns_an_error() {
-    // A conductor would use the last component as the agent. Here we use a channel instead of a conductor, so there isn't one.
+    // A conductor would use the last component as the agent. Here we're using a channel instead of a conductor, without an
+    // agent.
     let (client, transport) = agent_client_protocol::Channel::duplex();
     let run =
         tokio::spawn(agent_client_protocol::ConnectTo::<Conductor>::connect_to(proxy("alpha"), transport));

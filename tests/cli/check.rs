@@ -281,7 +281,7 @@ fn json_output_is_stable() {
         let path = skill["path"].as_str().expect("a path");
         assert!(Path::new(path).is_absolute() && path.ends_with("SKILL.md"), "{path}");
     }
-    // The canonical path may not be the same as the path that was used to create the directory, so take it from the output.
+    // Take the path from the output, because it's the canonical one, which might not be what `tempfile` returns.
     let root = value[0]["path"].as_str().and_then(|path| path.strip_suffix("SKILL.md")).expect("a path");
     let root = Path::new(root).parent().expect("a parent").to_string_lossy();
     let text = serde_json::to_string_pretty(&value).expect("JSON");

@@ -104,7 +104,7 @@ fn a_session_is_cancelled_and_resumed(acpx: &Acpx) {
     let proxy = fixture.proxy();
     let run = |arguments: &[&str]| acpx.run(&fixture, &proxy, arguments);
     run(&["sessions", "new"]);
-    // If `--ttl 1` is used, the process for this session will exit if there is nothing to do for a second.
+    // If `--ttl 1` is used, the process for this session will exit after being idle for a second.
     let command = run(&["--ttl", "1", "/code-review main.rs"]);
     compare("acpx-first", || command.clone());
     fixture.wait_until_stopped();

@@ -259,7 +259,7 @@ fn report(blocks: &[Value], added: &[&str], typed: &str) -> String {
         Some(skill) => format!("I follow the skill {skill}"),
         None => "I have no skill".to_owned(),
     };
-    // We only use the file names here, since the directories aren't the same in each run.
+    // We only use the file names here, since the directories could be different in each run.
     let names =
         typed.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word).trim_matches('`'));
     let names = names.collect::<Vec<_>>().join(" ");

@@ -89,7 +89,7 @@ impl Fixture {
         let lock = File::create(LOCK).expect("a file");
         lock.lock().expect("a lock");
         let fixture = Self { home: HOME.into(), _lock: lock };
-        // If the last test was killed, there may be some files left, so remove them first.
+        // If the last test was killed, it might not have removed all of its files, so do that first.
         let _ = fs::remove_dir_all(HOME);
         for dir in [fixture.path(AGENT), fixture.path("skills/code-review"), fixture.project()] {
             fs::create_dir_all(dir).expect("a directory");
@@ -181,8 +181,7 @@ impl Fixture {
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        // This might fail if there's a process that hasn't exited yet and is still writing files. We'll remove them before the
-        // next test.
+        // This might fail if a process hasn't exited yet and keeps writing files. Those will be removed by the next test.
         let _ = fs::remove_dir_all(HOME);
     }
 }

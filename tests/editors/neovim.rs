@@ -146,7 +146,7 @@ fn a_session_is_cancelled_and_resumed(neovim: &Neovim) {
     terminal.shows("The session-1");
     terminal.types("1\n");
     terminal.shows("I wait until somebody stops me.");
-    // We should only see our own commands here, because the agent doesn't send any if the session isn't new.
+    // Only our commands are expected here, because the agent doesn't send any if the session isn't new.
     fixture.wait_for_text(COMMANDS, "2 commands");
     terminal.compare("neovim-resumed");
     terminal.presses(&["Escape"]);

@@ -62,7 +62,7 @@ fn a_skill_is_activated_by_a_command(toad: &Path) {
     let fixture = Fixture::new();
     let terminal = start(toad, &fixture, &fixture.proxy());
     terminal.shows(READY);
-    // We need to open a session first, since otherwise there are no commands in the menu.
+    // We need to open a session first, since the menu is empty before that.
     send(&terminal, "hello");
     terminal.shows("I have no skill");
     terminal.shows(READY);

@@ -80,8 +80,8 @@ fn a_dry_run_runs_nothing() {
     let fixture = simple();
     let run = fixture.eval(&["--dry-run", "--runs", "3"], "pass");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    // We expect 12 runs: 2 queries, and 1 task in 2 configurations, with 3 runs for each. For the runs of the task, there is
-    // also a turn for the grader.
+    // We expect 12 runs: 2 queries, and 1 task in 2 configurations, with 3 runs for each. Each run of the task also has a turn
+    // for the grader.
     assert!(run.stdout.contains("12 runs, at most 18 turns"), "{}", run.stdout);
     assert!(!fixture.path("results").exists());
     let plan = fixture.eval(&["--dry-run", "--json", "--no-grader"], "pass").json();

@@ -76,7 +76,7 @@ fn reading_the_file_loads_the_skill() {
 }
 
 fn a_turn_ends_as_soon_as_its_outcome_is_known() {
-    // If we didn't end the turn early, all of these would hang.
+    // All of these would hang if we didn't end the turn early.
     let fixture = Fixture::new(
         &queries(&[
             ("load demo; hang", true),

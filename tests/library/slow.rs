@@ -230,7 +230,7 @@ fn a_loaded_session_waits_for_its_skills() {
     let load = json!({ "sessionId": "old", "cwd": "/very/slow", "mcpServers": [] });
     fixture.editor.request(2, "session/load", &load);
     fixture.wait_until_blocked();
-    // A message for the same session has to wait for this one.
+    // Any message for this session has to wait until this is done.
     fixture.editor.request(3, "session/set_mode", &json!({ "sessionId": "old", "modeId": "x" }));
     fixture.check_flow();
     fixture.unblock();
@@ -356,7 +356,7 @@ fn a_slow_store_delays_only_its_session() {
         .expect("the proxy reads the file");
     assert_eq!(fixture.agent.receive()["id"], 2);
     fixture.agent.respond(2, &json!({}));
-    // Now the stored skill should be active.
+    // At this point, the stored skill must be active.
     let overview = json!({ "sessionId": "old", "prompt": [{ "type": "text", "text": "/skills" }] });
     fixture.editor.request(3, "session/prompt", &overview);
     let text = loop {

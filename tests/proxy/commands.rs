@@ -67,7 +67,7 @@ fn a_command_loads_a_skill_and_comes_back_as_typed() {
         ours.contains("Greet Ada <3 warmly.") && ours.contains("<skill_content name=\"greet\">"),
         "{ours}"
     );
-    // We don't expect the catalog to be sent a second time, but it should be possible to load the other skill.
+    // The catalog must not be sent a second time, but we can load the other skill.
     let again = fixture.prompt("s", "/review");
     let [ours] = texts(&again)[..] else { panic!("{again:?}") };
     assert!(ours.contains("Read references/checklist.md."), "{ours}");
@@ -183,7 +183,7 @@ fn skills_are_listed_reloaded_and_searched() {
     assert_eq!(ask("/skills reload"), "Loaded 2 skills. New: `greet`.");
     assert!(ask("/skills search greets").starts_with("1. `greet`"));
     assert_eq!(fixture.received(), Vec::<Value>::new());
-    // We can use the new skill now, and the model should be told about it.
+    // The new skill can be used now, and it is announced to the model.
     let blocks = fixture.prompt("s", "/greet");
     assert!(texts(&blocks).concat().contains("<skill_content name=\"greet\">"), "{blocks:?}");
     fixture.finish();

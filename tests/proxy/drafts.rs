@@ -108,7 +108,7 @@ fn skills_in_meta() {
     let params = open(&mut fixture, "s", &json!({ "_meta": meta }));
     assert_eq!(params["_meta"], json!({ "x": 1 }));
     assert_eq!(listed(&mut fixture, "_skills/list", json!({ "sessionId": "s" })), ["deploy"]);
-    // Even if there are no skills from anywhere else, we need to add the server.
+    // We need to add the server even if we don't have any skills from anywhere else.
     let connection = fixture.connect(&entry(&params), MCP_2025);
     assert_eq!(fixture.skill_names(&connection), json!(["deploy"]));
     fixture.editor.finish();

@@ -130,7 +130,7 @@ fn record_every_kind(skills: &Skills, file: &Path) {
     let blocks = fixture.prompt("s", "/review SECRET");
     assert!(texts(&blocks).concat().contains("# Review"), "{blocks:?}");
     ask(&mut fixture, "mcp__acp-skills__read_skill_file");
-    // Since there is no skill that declares `Bash`, the proxy should pass this request on to the editor.
+    // No skill declares `Bash`, so the proxy must pass this request on to the editor.
     ask(&mut fixture, "Bash");
     fixture
         .editor
@@ -346,7 +346,7 @@ fn a_pipe_that_is_not_read() {
     let mut announced = 0;
     for _ in 0..asked {
         fixture.agent_writes(&lines);
-        // All of the requests should be answered by now, and so should the order that was sent after them.
+        // By now, all of the requests must be answered, including the order that was sent after them.
         assert!(fixture.received().len() <= lines.len());
         // We expect to see one announcement for each call.
         announced += fixture.editor.unread().len();
@@ -412,7 +412,7 @@ fn active_skills_are_restored() {
     let connection = fixture.connect(&entry(&received["params"]), MCP_2025);
     let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "hidden" }));
     assert!(!failed && text.contains("Do it."), "{text}");
-    // If the session is deleted, the proxy should remove the file for it.
+    // Deleting the session must also remove its file.
     fixture.exchange("session/delete", json!({ "sessionId": "s" }), json!({ "result": {} }));
     fixture.finish();
     let left = fs::read_dir(&state).expect("a directory").map(|entry| entry.expect("an entry"));

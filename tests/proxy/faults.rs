@@ -373,7 +373,7 @@ fn commands_whose_files_may_not_grow() {
     skills.write(".config/zed/settings.json", settings);
     for (words, unwritten) in [
         (&["remove", "github:acme/skills", "--config", "skills.yaml"][..], None),
-        // Here it's git that can't write, because we run it with the same limit.
+        // In this case, git can't write either, because it runs with the same limit.
         (&["add", "git+file:///nowhere", "--config", "skills.yaml", "--yes"], None),
         (&["setup", "zed", "--agent", "mine", "--yes"], Some(".local/state/acp-skills-proxy/setup/0001")),
         (&["check", "review", "--sarif", "check.sarif"], None),

@@ -78,12 +78,12 @@ fn the_first_start_fetches_and_the_next_works_offline() {
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
     fixture.editor.wait_for_log(&format!("fetching {source}, because it is not in the cache yet"));
     let params = fixture.new_session("s");
-    // We don't know if there will be any skills yet, but the server should always be there.
+    // At this point, we don't know whether we'll find any skills, but the server is always added.
     let connection = fixture.connect(&entry(&params), MCP_2025);
     fixture.wait_for_command("review");
     let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
     assert!(!failed && text.contains("# Review one"), "{text}");
-    // The model should be told about this skill in the same way as for any new skill.
+    // The skill is announced to the model like any other new skill.
     let blocks = fixture.prompt("s", "hello");
     assert!(texts(&blocks)[0].contains("Reviews code."), "{blocks:?}");
     fixture.finish();
@@ -113,7 +113,7 @@ fn a_pinned_commit_is_kept() {
     let (text, _) = activated(home.proxy().flag("--source", &source), "review");
     assert!(text.contains("# Review one"), "{text}");
     assert_eq!(home.pinned(&home.lock(), &source), pinned);
-    // If we have the lock file but not the cache, there is no way to get this commit, so we should see an error in the log.
+    // If we have the lock file but not the cache, this commit can no longer be fetched, and we should log an error.
     fs::remove_dir_all(home.path("cache")).expect("the path exists");
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
     fixture.new_session("s");
@@ -216,8 +216,8 @@ fn an_invalid_lock_file() {
             "the lock file is not overwritten"
         );
     }
-    // If there is no valid lock file to fall back to, there are no skills to serve. We shouldn't fetch a version that wasn't
-    // approved.
+    // Without a valid lock file to fall back to, we don't have any skills to serve. In particular, we must not fetch a version
+    // that wasn't approved.
     fs::remove_dir_all(home.path("cache")).expect("the path exists");
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
     fixture.new_session("s");

@@ -183,7 +183,7 @@ fn other_hosts_and_browsers_are_refused() {
     for origin in ["http://evil.example", "null", "http://localhost", own.as_str()] {
         let headers = with(&headers, "Origin", Some(origin));
         assert_eq!(access.initialize_status(&headers), 403, "{origin}");
-        // We need to check the origin for the bridge's endpoint ourselves, because the MCP library only does this for `/mcp`.
+        // We have to check the origin for the bridge's endpoint ourselves, because the MCP library only does this for `/mcp`.
         let bridge = format!("GET {}/bridge", access.path.trim_end_matches("/mcp"));
         assert_eq!(access.send(&bridge, &headers, "").0, 403, "{origin}");
     }

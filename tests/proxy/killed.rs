@@ -70,7 +70,7 @@ fn a_proxy_killed_while_it_starts_its_agent() {
         .collect();
     for editor in editors {
         let ended = editor.ended();
-        // If the proxy was running for long enough, it will have logged that there are no skills, so we ignore that line.
+        // If the proxy was running for long enough, it logs a warning about having no skills, which we can ignore.
         let unexpected = ended.log.iter().filter(|line| !line.contains("no skills are selected")).count();
         assert_eq!((ended.code(), unexpected), (KILLED, 0), "{:#?}", ended.log);
     }

@@ -73,7 +73,7 @@ fn agents_are_notified_of_changes() {
         let heard: Vec<_> = (0..3).map(|_| fixture.list_changed(&connection)).collect();
         assert_eq!(heard, ["tools", "prompts", "resources"], "{transport} {revision}");
         assert_eq!(fixture.skill_names(&connection), json!(["greet", "review"]));
-        // The agent should also be notified if the user runs `/skills reload`.
+        // The agent is also notified if the user runs `/skills reload`.
         skills.remove("greet");
         let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills reload" }] });
         let id = fixture.editor.request("session/prompt", prompt);
@@ -115,7 +115,7 @@ fn agents_are_notified_of_changes_over_acp() {
     skills.add("greet", "Greets.", "Hello.");
     assert_eq!(next(&mut fixture), "notifications/tools/list_changed");
     assert_eq!(next(&mut fixture), "notifications/resources/list_changed");
-    // The subscription should be closed when the session is.
+    // The subscription must be closed together with the session.
     fixture.exchange("session/close", json!({ "sessionId": "s" }), json!({ "result": {} }));
     let end = fixture.agent_receives();
     assert_eq!(end["id"], 1, "{end}");
@@ -132,7 +132,7 @@ fn the_next_prompt_announces_changes() {
     let [line, "go on"] = texts(&blocks)[..] else { panic!("{blocks:?}") };
     // Since this agent hasn't connected to the server, we need to tell the model which file to read.
     assert!(line.contains("New: `greet` (Greets.; ") && line.contains("SKILL.md)."), "{line}");
-    // If a skill is added and removed between two prompts, we don't need to tell the model about it.
+    // If a skill is added and then removed between two prompts, the model doesn't need to know.
     skills.add("short", "Is short.", "x");
     fixture.wait_for_menu(&["greet", "review", "short"]);
     skills.remove("short");
@@ -157,7 +157,7 @@ fn a_thousand_changes_at_once() {
         }
     }
     write(&skills.dir("z-last"), "z-last", "Comes last.");
-    // If there is more than one change for a name, we only use the last one.
+    // If a name has changed more than once, only the last change matters.
     let kept: Vec<_> =
         (225..250).filter(|number| number % 2 == 1).map(|number| format!("s-{:02}", number % 25)).collect();
     let mut expected: Vec<_> = kept.iter().map(String::as_str).collect();
@@ -193,7 +193,7 @@ fn a_directory_that_is_removed_and_restored() {
     fixture.wait_for_menu(&["review"]);
     let blocks = fixture.prompt("s", "go on");
     assert!(texts(&blocks)[0].contains("Changed: `review` (Reviews again."), "{blocks:?}");
-    // Make sure that we also watch the new directory.
+    // The new directory must be watched as well.
     write(&skills.dir("review"), "review", "Reviews once more.");
     fixture.wait_for_menu(&["review"]);
     fixture.finish();
@@ -218,7 +218,7 @@ fn a_renamed_directory() {
         fixture.finish();
         return;
     }
-    // We should still see changes in the directory that was renamed.
+    // Changes in the renamed directory must still be noticed.
     write(&skills.dir("other"), "renamed", "Is renamed.");
     fixture.wait_for_menu(&["new", "renamed"]);
     fixture.finish();
@@ -251,7 +251,7 @@ fn an_invalid_skill_file_is_ignored() {
     for text in ["", "---\nname: review\ndescri", "---\nname: review\ndescription: [\n---\n"] {
         fs::write(skills.dir("review").join("SKILL.md"), text).expect("a file");
         fixture.editor.wait_for_log("the skill `review` cannot be loaded again and stays as it was");
-        // We don't expect to see a change until the other skill is added.
+        // Nothing should change before the other skill is added.
         skills.add("greet", "Greets.", "Hello.");
         fixture.wait_for_menu(&["greet", "review"]);
         skills.remove("greet");

@@ -162,7 +162,7 @@ fn the_directory_and_environment_of_a_script() {
 
 fn scripts_have_limits() {
     let skills = kit();
-    // Use a longer timeout on Windows, since it takes a while to start a program there.
+    // Use a longer timeout on Windows, since starting a program is slow there.
     let limit = if cfg!(windows) { "10" } else { "0.5" };
     let limits = allowing(&skills).flag("--script-timeout", limit).flag("--max-output", "10");
     let mut fixture = Fixture::over_http(limits);
@@ -343,7 +343,7 @@ fn cancelled_over_the_bridge() {
     expect(&seen, HELD);
     client.send(&cancelled(7));
     expect(&seen, "gone");
-    // We should still be able to use the connection.
+    // The connection must not be affected by this.
     client.send(&request(8, "much", &[], None));
     assert_eq!(client.answer(&json!(8))["result"]["structuredContent"]["success"], true);
     client.finish();
@@ -459,7 +459,7 @@ fn a_stateless_client_hangs_up() {
 }
 
 fn many_calls_at_once() {
-    // Use fewer calls on Windows, because it takes a while to start a program there.
+    // Use fewer calls on Windows, because starting a program is slow there.
     const CALLS: u64 = if cfg!(windows) { 100 } else { 1_000 };
     let skills = kit();
     let mut fixture = Fixture::over_http(allowing(&skills).flag("--mcp", "stdio"));

@@ -85,7 +85,7 @@ fn a_session_that_an_earlier_run_opened() {
     fixture.connect(&entry(&params), MCP_2025);
     let blocks = fixture.prompt("old", "hello");
     assert!(blocks.len() == 2 && texts(&blocks)[0].contains("<available_skills>"), "{blocks:?}");
-    // `mcpServers` is optional in `session/resume`, so make sure that we add it if it isn't there.
+    // `mcpServers` is optional in `session/resume`, so we have to add it if it's missing.
     let id = fixture.editor.request("session/resume", json!({ "sessionId": "older", "cwd": cwd() }));
     let received = fixture.agent_receives();
     entry(&received["params"]);

@@ -213,7 +213,7 @@ fn a_site_that_changes() {
     site.statuses.lock().expect("no panic").clear();
     assert!(home.printed(&["update", &url]).contains("no changes"));
     assert_eq!(*site.statuses.lock().expect("no panic"), [302, 304]);
-    // If there is no cache, we can only get the approved version if the site still has it.
+    // Without a cache, we can only get the approved version if the site still has it.
     std::fs::remove_dir_all(home.path("cache")).expect("the path exists");
     assert_eq!(description(), "Obeys somebody else.");
     std::fs::remove_dir_all(home.path("cache")).expect("the path exists");

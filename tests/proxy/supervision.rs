@@ -70,8 +70,8 @@ fn open_requests_are_answered() {
     let skills = Skills::review();
     let mut fixture = Fixture::over_http(skills.proxy());
     fixture.new_session("s");
-    // When the agent exits, there is one request that was answered, four that were sent to the agent with different kinds of
-    // ids, and a prompt that is waiting for the tools.
+    // When the agent exits, one request has been answered, four with different kinds of ids are still in flight, and a prompt
+    // is waiting for the tools.
     let answered = fixture.editor.request("_done", json!({}));
     let request = fixture.agent_receives();
     fixture.agent_replies(&request, json!({ "result": 1 }));
@@ -148,7 +148,7 @@ fn an_agent_that_ignores_the_end_of_its_stdin() {
 
 /// Some agents need a second or two to exit cleanly.
 fn an_agent_that_is_slow_to_exit() {
-    // If there is no grace period, we send SIGTERM to the agent, or just terminate it on Windows.
+    // Without a grace period, we send SIGTERM to the agent, or just terminate it on Windows.
     let asked = if cfg!(windows) { 1 } else { 128 + 15 };
     for (wait, code) in [(None, 0), (Some("100000"), 0), (Some("0"), asked)] {
         let mut proxy = Proxy::new();

@@ -128,13 +128,13 @@ fn unapproved_changes_are_not_served() {
     home.run(&["update", "--locked"]);
     let list = home.json(&["list", "--json"]);
     assert_eq!(list["skills"][0]["description"], "Reviews code.", "{list}");
-    // We should use the old version from now on, even if the repository no longer exists.
+    // The old version is served from now on, even if the repository no longer exists.
     repository.delete();
     let errors = home.fails(&["update"], 1);
     assert!(errors.contains(&format!("cannot fetch `{source}`")) && errors.contains("hint: "), "{errors}");
     let list = home.json(&["list", "--json"]);
     assert_eq!(list["skills"][0]["description"], "Reviews code.", "{list}");
-    // If we get the lock file from someone else, a skill is only approved if it has the same hash.
+    // The lock file could come from someone else, so a skill is only approved if the hash is the one in the lock file.
     let lock = home.config().with_file_name("skills.lock");
     let text = fs::read_to_string(&lock).expect("a file");
     let digest = text.split('"').find(|word| word.len() == 64).expect("a hash").to_owned();
@@ -169,7 +169,7 @@ fn sources_that_add_refuses() {
         let errors = home.fails(&arguments, 2);
         assert!(errors.contains(words) && errors.contains("hint: "), "{arguments:?}: {errors}");
     }
-    // We can't edit a file that is written like this, so leave it as it is and tell the user what to add.
+    // We can't edit a file that is written like this, so leave it as it is and print the lines to be added instead.
     let text = "{\"sources\": [\"https://example.com\"]}";
     home.write(&home.config(), text);
     let errors = home.fails(&["add", "--yes", &source], 2);
@@ -247,7 +247,7 @@ fn the_default_configuration() {
     let other = home.path("other.yaml");
     home.write(&other, "# nothing\n");
     assert_eq!(names(&["--config", other.to_str().expect("text")]), "[]");
-    // If there is an error in the configuration, the message should have the path of the file.
+    // If there is an error in the configuration, the message must contain the path of the file.
     home.write(&home.config(), "root: x\n");
     let errors = home.fails(&["list"], 2);
     assert!(errors.contains("skills.yaml:1:1: there is no key `root`"), "{errors}");
@@ -290,7 +290,7 @@ fn projects_by_path() {
         let connection = fixture.connect(&entry(&received["params"]), MCP_2025);
         assert_eq!(fixture.skill_names(&connection), expected, "{directory}");
     }
-    // We should also notice a change in one of these directories.
+    // We must also notice changes in any of these directories.
     skills.write("api/more/SKILL.md", "---\nname: more\ndescription: d\n---\nx\n");
     fixture.wait_for_command("more");
     fixture.finish();

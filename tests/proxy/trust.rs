@@ -114,7 +114,7 @@ fn untrusted_skills_are_not_served() {
         files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "json")).collect();
     let text = fs::read_to_string(files[0]).expect("a file");
     assert!(files.len() == 1 && text.contains(".skills/deploy") && !text.contains("ZQ"), "{text}");
-    // If there is another checkout of the same repository, we need to ask for that one too.
+    // Another checkout is a different project, so we have to ask for that as well.
     let other = Project::new();
     let mut fixture = Fixture::over_http(project.proxy());
     other.open(&mut fixture, "s");
@@ -142,7 +142,7 @@ fn changed_skills_need_trust_again() {
         }
         assert!(said.contains("changed while we were reading it") && Instant::now() < deadline, "{said}");
     }
-    // If we go back to the version that was trusted, we don't need to ask for it.
+    // Going back to the trusted version should work without asking.
     project.write("Deploys. ZQ-description", "# ZQ-body");
     fixture.wait_for_command("deploy");
     fixture.finish();
@@ -171,7 +171,7 @@ fn changes_are_noticed_when_files_are_read() {
     }
     let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error && !text.contains("evil"), "{text}");
-    // It shouldn't be possible to use the command either.
+    // The command must not work either.
     let said = fixture.ask("/deploy");
     assert!(said.contains("has changed since the user approved") && !said.contains("evil"), "{said}");
     assert!(fixture.ask("/skills reload").contains("Removed: `deploy`."));
@@ -234,7 +234,7 @@ fn an_editor_whose_user_says_no() {
     fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "decline" } }));
     assert!(fixture.ask("/skills").contains("Waiting for your trust"));
     fixture.finish();
-    // We shouldn't ask this question twice, even if the proxy is started another time.
+    // This question must not be asked twice, not even after a restart.
     let mut fixture = with_forms(project.proxy());
     project.open(&mut fixture, "s");
     assert!(fixture.ask("/skills").contains("Waiting for your trust"));

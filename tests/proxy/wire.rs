@@ -319,7 +319,7 @@ fn both_sides_may_use_the_same_id() {
     let mut fixture = Fixture::over_http(skills.proxy().flag("--mcp", "off"));
     let id = fixture.editor.request("session/new", json!({ "cwd": "/", "mcpServers": [] }));
     let request = fixture.agent_receives();
-    // First, the agent sends a request that happens to have the same id.
+    // First, send a request from the agent that happens to have the same id.
     let question =
         json!({ "jsonrpc": "2.0", "id": id, "method": "fs/read_text_file", "params": { "path": "/x" } });
     fixture.agent_sends(&question);

@@ -56,7 +56,7 @@ impl Family {
             let reference = all.unwrap_or(variant)["$ref"].as_str()?;
             self.schema.pointer(reference.strip_prefix('#')?)
         });
-        // Skip extension messages, because there is no method for them in the schema.
+        // Skip extension messages, because the schema doesn't have a method for them.
         resolved.filter_map(|schema| Some((schema["x-method"].as_str()?.to_owned(), schema))).collect()
     }
 
@@ -111,7 +111,7 @@ impl Family {
             Value::Array(kinds) => choose(numbers, kinds).as_str().expect("a type"),
             Value::String(kind) => kind,
             _ if schema.get("properties").is_some() => "object",
-            // If there is no type in the schema, any value will do.
+            // Without a type in the schema, any value will do.
             _ => *choose(numbers, &["null", "boolean", "integer", "string"]),
         };
         match kind {
@@ -277,7 +277,7 @@ impl Conversation<'_> {
             "initialize" => {
                 params["protocolVersion"] = json!(schema.version);
                 result["protocolVersion"] = json!(schema.version);
-                // Make sure there is a transport that can be used for our server.
+                // We need a transport for our server, so pretend that the agent supports one.
                 if schema.version == 2 {
                     result["capabilities"] = json!({ "session": { "mcp": { "stdio": {} } } });
                 }
@@ -287,15 +287,15 @@ impl Conversation<'_> {
                 result["sessionId"] = if first { json!("s") } else { json!(format!("new {}", self.next)) };
             }
             "session/load" | "session/resume" => params["sessionId"] = json!(format!("old {}", self.next)),
-            // If the turn was cancelled or refused, the agent might remove the prompt from its history. There are other tests
-            // for this, so always end the turn here.
+            // If the turn was cancelled or refused, the agent might remove the prompt from its history. This is covered by
+            // other tests, so we always end the turn here.
             "session/prompt" if result.get("stopReason").is_some() => {
                 result["stopReason"] = json!("end_turn");
             }
             _ => {}
         }
         if let Some(params) = params.as_object_mut() {
-            // Remove this, because we would append our text to it. There is another test for that.
+            // Remove this, because we would append our text to it. This is covered by another test.
             params.remove("systemPrompt");
         }
         let id = self.id();

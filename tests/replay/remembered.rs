@@ -83,7 +83,7 @@ impl Checker {
                 let blocks = message["params"]["prompt"].as_array().unwrap();
                 let texts = blocks.iter().filter_map(|block| block["text"].as_str()).map(str::to_owned);
                 let text: String = texts.clone().collect();
-                // We have to check each block separately, since the separators between them aren't the same for all agents.
+                // We have to check each block separately, since each agent might put a different separator between them.
                 if !text.starts_with('/') {
                     self.blocks.extend(texts);
                 }
@@ -100,7 +100,7 @@ impl Checker {
 
     /// Checks the lines that the client receives for one line of the agent.
     fn check(&mut self, case: &str, line: &str, message: &Value, seen: &[String]) {
-        // If there was an error, the session wasn't loaded, and there is no history to check.
+        // If there was an error, the session could not be loaded, and we have no history to check.
         if message.get("error").is_some() && self.loading.as_ref() == Some(&message["id"]) {
             self.loading = None;
         }
@@ -173,7 +173,7 @@ impl Checker {
             // The title may be different now, or it may have been removed, but everything else should be the same.
             for message in [&mut before, &mut after] {
                 remove_titles(message);
-                // There may also be some of our text in other members, such as previews.
+                // Our text could also be in other members, such as previews.
                 without_ours(message);
             }
             assert_eq!(after, before, "{case}");

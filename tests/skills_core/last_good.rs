@@ -236,7 +236,7 @@ fn a_shortened_text_takes_effect_after_a_second() {
     fixture.set_modified(SystemTime::now() - Duration::from_secs(2));
     let short = text(&skill).unwrap();
     assert!(!short.text.contains("Tell the user.") && codes(&short).is_empty());
-    // If we search for skills again, we don't wait for this, and just use the text that is there.
+    // If we search for skills again, we just use whatever text is found, without waiting for a second.
     fixture.save(&GOOD[..GOOD.len() - 24]);
     assert!(!text(&fixture.load()).unwrap().text.contains("then that."));
 }

@@ -328,7 +328,7 @@ async fn missing_content_is_reported() {
     let text = read(&toolbox, "references/forms.md").await;
     assert!(text.starts_with("FileNotFound: the skill has no file `references/forms.md`"), "{text}");
     assert!(site.index().unwrap_err().to_string().ends_with("the server answered 410"));
-    // Now use a port where there is no server.
+    // Now try a port on which nothing is listening.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{closed}/index.json");
     assert!(RemoteIndex::fetch(&url).unwrap_err().to_string().starts_with(&format!("cannot fetch {url}: ")));

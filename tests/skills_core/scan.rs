@@ -104,7 +104,7 @@ fn links_are_followed_only_inside() {
     link(Path::new("/etc/passwd"), "c.md");
     link(Path::new("nowhere"), "e.md");
     link(Path::new("inside.sh"), "f.sh");
-    // Also add a link to a parent, so that there is a cycle.
+    // Also create a cycle, using a link to the parent.
     link(Path::new(".."), "d/up");
     let fifo = std::process::Command::new("mkfifo").arg(dir.path().join("g.md")).status().expect("mkfifo");
     assert!(fifo.success());

@@ -183,7 +183,7 @@ fn agents_by_identifier() {
     let printed = machine.output(&["setup", "--agents"]);
     let claude = printed.lines().find(|line| line.starts_with("claude-acp ")).unwrap();
     assert!(claude.contains("npx -y @agentclientprotocol/claude-agent-acp"), "{claude}");
-    // We should get the same command for `--agent gemini`.
+    // `--agent gemini` should run the same command.
     machine.program(
         "gemini",
         "#!/bin/sh\necho \"$0 $*\" >&2\nexit 7\n",

@@ -188,7 +188,7 @@ fn without_a_terminal_nothing_is_written() {
     assert_eq!(machine.read(ZED_FILE), "{}");
 }
 
-// We can't run this on Windows, because there is no way to open a terminal without unsafe code.
+// We can't run this on Windows, because opening a terminal would require unsafe code.
 #[cfg(unix)]
 /// Asks on a terminal, and writes only after a yes and if no other program has changed the file.
 #[test]

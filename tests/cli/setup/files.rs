@@ -114,7 +114,7 @@ fn missing_and_empty_files() {
     assert!(setup("--strict").ends_with("exit 0\n"));
     let settings: Value = serde_json::from_str(&machine.read(path)).unwrap();
     let agent = &settings["agent_servers"]["Claude with skills"];
-    // If there are no flags for this, we use the skills of the user.
+    // Without any flags for this, we default to the skills of the user.
     assert_eq!(agent["args"].as_array().unwrap()[..3], ["--discover", "user", "--strict"]);
     let program = dunce::canonicalize(PROGRAM).unwrap();
     assert_eq!((&agent["command"], &agent["env"]), (&program.to_str().into(), &serde_json::json!({})));

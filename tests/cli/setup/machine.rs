@@ -149,7 +149,8 @@ pub(super) fn here(text: &str) -> String {
         .replace("~/.config/", "~/AppData/Roaming/")
         .replace("~/.local/state/", "~/AppData/Local/")
         .replace("~/", "…/home/")
-        // There is just one `PATH` on Windows, so there's no need to use the full path.
+        // On Windows, programs started from the desktop see the same `PATH` as those in a terminal, so the full path isn't
+        // needed.
         .replace("\"…/bin/npx\"", "\"npx\"")
         .replace("No such file or directory (os error 2)", "program not found");
     let lines = text.split_inclusive('\n');

@@ -17,7 +17,7 @@ pub(super) fn run(line: &[u8]) {
     let message = Message::parse(line);
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         if let Some(message) = message {
-            // The line isn't valid JSON, so we can only make sure that none of these panic.
+            // The line isn't valid JSON, so all we can check is that none of these panic.
             visit(message.root, 0);
             message.id();
             message.method();

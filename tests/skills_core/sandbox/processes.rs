@@ -42,7 +42,7 @@ pub(crate) fn a_script_cannot_signal_the_sandbox() {
 }
 
 pub(crate) fn the_sandbox_works_without_setsid() {
-    // The sandbox has its own `/tmp`, so a program from there can't be found inside.
+    // The sandbox has its own `/tmp`, so a program in the original `/tmp` can't be found.
     let hidden = tempfile::tempdir_in("/tmp").unwrap();
     let path = env::var("PATH").unwrap();
     let found = env::split_paths(&path).map(|dir| dir.join("setsid")).find(|path| path.exists()).unwrap();
