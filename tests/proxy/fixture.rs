@@ -82,7 +82,7 @@ impl Fixture {
 
     /// Sends an order to the scripted agent. Returns its result or its error.
     pub(crate) fn order(&mut self, order: &str, params: Value) -> Result<Value, Value> {
-        // These ids can't collide with those of a test's own requests, which are numbers.
+        // Use a string here to make sure that we don't reuse an id of the test, because those are all numbers.
         self.next += 1;
         let id = json!(format!("order {}", self.next));
         let method = format!("_agent/{order}");

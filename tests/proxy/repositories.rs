@@ -69,7 +69,7 @@ impl Repository {
     /// Deletes the repository. Returns its address as a source.
     pub(crate) fn delete(self) -> String {
         let source = self.source("");
-        // Wine cannot remove read-only files such as git's objects, so the directory is moved away.
+        // Just move the directory, because Wine can't remove read-only files, and the objects of git are read-only.
         let elsewhere = tempfile::tempdir().expect("a directory");
         fs::rename(self.path(), elsewhere.path().join("repository")).expect("the path exists");
         source

@@ -93,7 +93,7 @@ impl Skills {
                 { "name": "missing", "description": "Is not there.", "command": ["no-such-program-anywhere"] },
             ],
         }] });
-        // JSON is valid YAML.
+        // We can use JSON here, since it's valid YAML.
         self.write("skills.yaml", &config.to_string())
     }
 

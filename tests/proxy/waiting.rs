@@ -51,7 +51,8 @@ fn the_first_prompt_waits_for_the_tools() {
     let (mut fixture, entry) = unconnected(&skills, FOREVER);
     let first = ask(&mut fixture, "s", "one");
     let second = ask(&mut fixture, "s", "two");
-    // Orders for the agent take the same path, so prompts that had passed would have arrived.
+    // Orders are sent to the agent in the same way as prompts, so if one of the prompts had been let through, we would see it
+    // here.
     assert_eq!(fixture.received(), Vec::<Value>::new());
     fixture.connect(&entry, MCP_2025);
     let blocks = turn(&mut fixture, &first);
