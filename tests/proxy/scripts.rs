@@ -168,7 +168,10 @@ fn scripts_have_limits() {
     let mut fixture = Fixture::over_http(limits);
     let result = run(&mut fixture, "slow", json!({}));
     assert_eq!((&result["error"], &result["stdout"]), (&json!("ExecutionTimeout"), &json!("begun\n")));
-    assert!(result["message"].as_str().expect("text").contains(&format!("timed out after {limit} s")), "{result}");
+    assert!(
+        result["message"].as_str().expect("text").contains(&format!("timed out after {limit} s")),
+        "{result}"
+    );
     let result = run(&mut fixture, "much", json!({}));
     assert_eq!(result["stdout"], "日本語\n[output truncated]", "nine bytes of ten, between two characters");
     fixture.finish();
