@@ -52,7 +52,7 @@ impl Interceptor {
                 }
                 self.started(session, &open.method, actions);
                 self.await_tools(session, actions);
-                // If the agent has refused the skills server, we don't have to hold the session's prompts any longer.
+                // If the agent has refused the skills server, we don't need to hold prompts for this session anymore.
                 self.release(session, actions);
                 let pass = self.session_is_set_up(session, message, result, actions);
                 let question = self.question(session);
@@ -64,7 +64,7 @@ impl Interceptor {
                 if let Some(key) = self.sessions.key_of(&id) {
                     self.close_session(key, actions);
                 }
-                // No later message of this session will flush its chunks.
+                // There won't be any more messages to flush the chunks of this session, so we do it here.
                 actions.to_client.append(&mut self.reader.flush(&id));
                 if open.method == "session/delete" {
                     actions.effects.push(Effect::SaveActiveSkills { id, active: Vec::new() });

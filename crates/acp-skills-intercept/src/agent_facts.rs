@@ -42,7 +42,7 @@ impl AgentFacts {
     pub(crate) fn read(result: Node<'_>) -> Self {
         let version = Version::settled(result);
         let paths = version.paths();
-        // A capability is an empty object in this version of the protocol, and was a boolean in earlier drafts.
+        // This version of the protocol uses an empty object for a capability, but earlier drafts used a boolean.
         let marked = |node: Option<Node<'_>>| {
             node.is_some_and(|node| !node.is_null() && node.as_bool() != Some(false))
         };

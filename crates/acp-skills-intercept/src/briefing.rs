@@ -42,7 +42,7 @@ impl Session {
             return;
         }
         let guide = if self.server.is_offered() { Guide::Tools } else { Guide::Files };
-        // The text never changes while the session exists, because an agent may start over when its system prompt changes.
+        // This text should never change during a session, because some agents start over when the system prompt changes.
         let known = self.briefing.system_prompt().cloned();
         let text = known.or_else(|| Some(self.catalog(agent, policy, guide)?.into()));
         let Some(text) = text else { return };
@@ -50,7 +50,7 @@ impl Session {
             Placement::SystemPrompt => placement::into_system_prompt(edit, params, &text),
             _ => placement::into_claude_meta(edit, params, &text),
         };
-        // If the field cannot be edited, the catalog is added to the first prompt.
+        // If we can't edit the field, the catalog will be sent with the first prompt instead.
         if !is_in {
             return;
         }
@@ -77,11 +77,13 @@ impl Session {
             return None;
         }
         let now = self.guide();
-        // A model without the skill tools only knows the skills that have files. If there are others, it needs the whole list.
+        // If the model didn't have the skill tools before, it was only told about skills with files. If there are more skills, we
+        // have to send it the whole list.
         let known_guide = self.briefing.guide();
         let late = (known_guide, now) == (Some(Guide::Files), Guide::Tools)
             && self.skills.listed().all(|skill| skill.dir().is_some());
-        // The catalog that was sent with the tools may also contain the paths, so it can be used without the tools.
+        // The catalog we sent along with the tools may also list the paths. In that case, the model can use it without the
+        // tools.
         let knows_files =
             (known_guide, now) == (Some(Guide::Tools), Guide::Files) && self.briefing.has_paths();
         if known_guide != Some(now) && !late && !knows_files {
@@ -128,7 +130,7 @@ impl Session {
         if !in_prompt || self.briefing.guide().is_some() {
             return;
         }
-        // The earlier run may have sent another guide than the one that we would send now.
+        // The earlier run could have used a different guide from the one we would send now, so we try all of them.
         for guide in [self.guide(), Guide::Tools, Guide::Files] {
             let list = placement::list(&self.skills, &policy.catalog, guide);
             if list.is_some_and(|list| has_words(ours, &list)) {

@@ -77,7 +77,8 @@ fn title(tool: &str, call: Node<'_>, peers: Peers<'_>) -> Option<String> {
     }
     let mut texts =
         call.get("content")?.elements().filter_map(|block| block.at(&["content", "text"])?.as_str());
-    // Gemini reports the input as a text block. If the text is a result of our server instead, it names the skill, too.
+    // Gemini puts the input into a text block. But if this is a result from our server, we can get the name of the skill from it
+    // as well.
     texts.find_map(|text| match Node::parse(text.as_bytes()).filter(Node::is_object) {
         Some(input) => named(tool, input, client),
         None if tool == ACTIVATE_SKILL => {

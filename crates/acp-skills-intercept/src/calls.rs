@@ -35,7 +35,7 @@ impl<'a> Call<'a> {
         let node = agent.version.tool_call(message)?;
         let name = match names(node, agent).next() {
             Some(_) => name(node, agent),
-            // If the request has no name, we use the name from the announcement with this id.
+            // If the request doesn't include a name, use the one from the announcement with this id.
             None => node.str("toolCallId").and_then(|id| session.calls.name(&id).map(str::to_owned)),
         };
         let input = input(node, agent);
@@ -95,7 +95,7 @@ pub(crate) fn is_plausible(tool: &str, call: Node<'_>, input: Option<Node<'_>>, 
         ACTIVATE_SKILL => &["name", "arguments"],
         READ_SKILL_FILE => &["skill", "path", "offset", "limit"],
         SEARCH_SKILLS => &["query", "tags", "limit"],
-        // We never allow these tools without asking the user, so there is no need to check.
+        // We don't need to check these tools, because we always ask the user about them.
         _ => return true,
     };
     let fits = input.is_none_or(|input| {

@@ -28,7 +28,7 @@ impl Interceptor {
             self.answer_cancelled(entry, actions);
         }
         let is_working = self.sessions.find(&id).is_some_and(|session| session.turns.agent_works());
-        // If we didn't cancel any prompt here, the notification is for the agent.
+        // If we didn't cancel any prompts here, the notification must be for the agent.
         if is_working || !had_prompts { Pass::Untouched } else { Pass::Consumed }
     }
 
@@ -51,7 +51,7 @@ impl Interceptor {
                 let queue = self.pending.take_queue(entry.ticket);
                 self.resume(queue, actions);
             }
-            // Later prompts of this session may be ready, and were only waiting for this one.
+            // Later prompts in this session could be ready by now, and were only waiting for this one.
             (Kind::Prompt(_), Some(session)) => self.release(session, actions),
             _ => {}
         }
@@ -103,7 +103,7 @@ impl Interceptor {
         self.pending.clear();
         let mut lines = self.reader.flush_all();
         let mut open: Vec<_> = self.requests.drain().collect();
-        // Shorter ids first, so that numbers are in the order of the requests.
+        // Sort by length first, so that numbers are in the order of the requests.
         open.sort_by_key(|(id, _)| (id.to_json().len(), id.to_json().into_owned()));
         lines.extend(open.iter().map(|(id, request)| request.unanswered(id, why)));
         lines

@@ -65,7 +65,7 @@ impl Interceptor {
     ) -> Pass {
         let session = message.session_id().unwrap_or_default().into_owned();
         let Some(text) = update.at(&["content", "text"]).and_then(|node| node.as_text()) else {
-            // Text does not go on after other content, such as an image.
+            // If there is other content in between, such as an image, the text can't continue after it.
             actions.to_client.append(&mut self.reader.flush(&session));
             return Pass::Untouched;
         };
@@ -80,7 +80,7 @@ impl Interceptor {
             self.replayed(&session, &passed.ours, &passed.clean);
         }
         let Some(mut lines) = passed.lines else { return Pass::Untouched };
-        // A chunk without a session id cannot be matched with the next one.
+        // If there is no session id, we can't match this chunk to the next one, so we flush it now.
         if message.session_id().is_none() {
             lines.append(&mut self.reader.flush(&session));
         }
@@ -108,13 +108,13 @@ impl Interceptor {
         let chunk = ChunkKind::of_message(message);
         let session = match message.kind() {
             Kind::Response => match message.id().and_then(|id| self.requests.get(&id)) {
-                // The turn is not over yet.
+                // This response only accepts the prompt, and the turn is still running.
                 Some(OpenRequest { method, .. })
                     if method == "session/prompt" && self.agent.version.turn(message) == Turn::Accepted =>
                 {
                     None
                 }
-                // The end of a turn or of a replay.
+                // This ends a turn or a replay.
                 Some(OpenRequest {
                     purpose:
                         Purpose::Prompt(key)
@@ -124,7 +124,7 @@ impl Interceptor {
                     let key = *key;
                     self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()))
                 }
-                // The end of a turn in a session that is not known here.
+                // This ends a turn, but we don't know the session, so we flush everything.
                 Some(open) if open.method == "session/prompt" => {
                     return actions.to_client.append(&mut self.reader.flush_all());
                 }
@@ -132,14 +132,14 @@ impl Interceptor {
             },
             Kind::Request | Kind::Notification => message.session_id().map(Cow::into_owned),
         };
-        // Messages of other sessions, and messages without a session, don't end this message.
+        // Messages from a different session, or from no session at all, don't end this message.
         let Some(id) = session else { return };
         let held = self.reader.chunks.get(&id);
-        // This chunk may continue the message, so we don't flush yet.
+        // Don't flush yet, since this chunk may continue the message.
         if chunk.is_some_and(|chunk| held.is_some_and(|(kind, _)| *kind == chunk)) {
             return;
         }
-        // Some updates can come in the middle of our text: agents report token counts while the model writes.
+        // Some updates can arrive in the middle of our text. For example, agents report token counts while the model is writing.
         if updates::is_aside(message) && held.is_some_and(|(_, stream)| stream.is_inside()) {
             return;
         }

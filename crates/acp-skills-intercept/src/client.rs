@@ -55,7 +55,7 @@ impl Interceptor {
             "session/list" => (Purpose::List, Pass::Untouched),
             "session/prompt" => {
                 let Some(prompt) = self.prompt(message, &id, actions) else {
-                    // The prompt was a command of ours, and is answered already.
+                    // This prompt was one of our commands, which we have already answered.
                     self.requests.remove(&id);
                     return Pass::Consumed;
                 };

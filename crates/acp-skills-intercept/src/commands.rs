@@ -39,7 +39,7 @@ impl Command {
         let typed = Typed::read(message.param(&["prompt"])?)?;
         let is_agents = || menu::agent_commands(session).has(&typed.word);
         if !session.has_menu() {
-            // Answer `/skills` even without skills, because otherwise the model would guess.
+            // We answer `/skills` even if there are no skills, because otherwise the model would have to guess.
             let is_asked = typed.sigil == '/' && typed.word == menu::SKILLS && !is_agents();
             return is_asked.then_some(Self::Skills(typed.rest));
         }
@@ -51,7 +51,8 @@ impl Command {
             return Some(found);
         }
         if is_agents() {
-            // Another proxy in the chain also has `/skills`, and does not know our skills.
+            // Another proxy in the chain also handles `/skills`, but it doesn't know our skills. So we only take the command if
+            // it names one of them.
             let is_ours = typed.word == menu::SKILLS
                 && (Switch::is_ours(session, &typed.rest) || trust::is_ours(session, &typed.rest));
             return is_ours.then_some(Self::Skills(typed.rest));

@@ -152,7 +152,7 @@ impl Interceptor {
         let session = self.sessions.find(&name);
         if offers {
             let key = session.map(|session| session.key());
-            // If the session is not known here, the client gets the agent's own list.
+            // If we don't know this session, the client gets the agent's list.
             return Some((key.map_or(Purpose::Other, |key| Purpose::ListSkills(Some(key))), Pass::Untouched));
         }
         actions.to_client.push(match session {
@@ -191,7 +191,8 @@ impl Interceptor {
     /// Answers a pending `skills/list` request that belongs to no session.
     pub(crate) fn list_found(&mut self, ticket: Ticket, found: &SkillSet, actions: &mut Actions) {
         let Some((id, agent_list)) = self.pending.take_list(ticket) else { return };
-        // If the request is no longer open, the agent has answered it without having received it, so we don't answer again.
+        // If the request isn't open anymore, the agent has already answered it, though we never forwarded it. So we don't answer
+        // it here.
         if self.requests.remove(&id).is_none() {
             return;
         }

@@ -23,7 +23,7 @@ impl Restored {
     fn read(content: Node<'_>) -> Self {
         let mut restored = Self::default();
         let mut stream = Stream::default();
-        // The start of a command whose arguments are in the next block.
+        // If a command's arguments are in the next block, we keep the start of the command here until we get to them.
         let mut command = String::new();
         for block in content.elements() {
             let Some(text) = block.text("text") else {
@@ -134,18 +134,18 @@ mod tests {
             (json!([text("hello"), image()]), json!([text("hello"), image()])),
             (json!([ours("skills"), text("hello"), image()]), json!([text("hello"), image()])),
             (json!([ours("skills"), image()]), json!([image()])),
-            // The agent merged the blocks.
+            // The agent has merged the blocks.
             (json!([text(&format!("{}hello", mark.wrap("skills")))]), json!([text("hello")])),
-            // A command becomes one block again; other blocks stay.
+            // A command should be put back into one block, but the rest should not change.
             (json!([ours("skills"), command(), text("src"), image()]), json!([text("/review src"), image()])),
             (json!([command(), image()]), json!([text("/review "), image()])),
             (
                 json!([ours("<typed>/review</typed>\nDo it."), text("another block")]),
                 json!([text("/review"), text("another block")]),
             ),
-            // The agent split our block.
+            // The agent has split our block.
             (json!([text(&front), text(&format!("{back}hello"))]), json!([text("hello")])),
-            // Marks that are not closed, and texts that are not ours.
+            // The mark isn't closed, or the text isn't ours.
             (json!([text(&front), text("hello")]), json!([text(&front), text("hello")])),
             (json!([text("I say <acp-skills"), image()]), json!([text("I say <acp-skills"), image()])),
             (json!([text("<acp-skills-proxy>"), text("x")]), json!([text("<acp-skills-proxy>"), text("x")])),

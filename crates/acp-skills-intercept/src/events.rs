@@ -211,7 +211,7 @@ impl<'de> Deserialize<'de> for Millis {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let millis = f64::deserialize(deserializer)?;
         let duration = Duration::try_from_secs_f64(millis / 1000.0).map_err(D::Error::custom)?;
-        // Rounded to the nearest microsecond, so that a value survives writing and reading.
+        // Round to the nearest microsecond, so that a value doesn't change when it's written and read back.
         Ok(Self::from(duration.saturating_add(Duration::from_nanos(500))))
     }
 }

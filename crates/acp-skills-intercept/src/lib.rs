@@ -187,15 +187,15 @@ impl Interceptor {
     pub fn from_client(&mut self, line: &[u8], actions: &mut Actions) -> Pass {
         match Message::parse(line) {
             Some(message) => self.client_message(&message, actions),
-            // The agent handles batches and invalid lines.
+            // We leave it to the agent to handle batches and invalid lines.
             None => Pass::Untouched,
         }
     }
 
     /// Decides about a line from the agent. A line that is not a message is dropped, because the client would fail on it.
-    // This is the hot path: nearly all lines are streaming updates that are forwarded without parsing. This crate is compiled
-    // with more optimization than its callers, so this function must not be inlined into them. Rare cases are in another
-    // function.
+    // This is the hot path, since nearly all lines are streaming updates that we forward without parsing them. We use more
+    // optimization for this crate than for its callers, so we have to make sure that this isn't inlined into them. Rare cases are
+    // handled in a separate function.
     #[inline(never)]
     pub fn from_agent(&mut self, line: &[u8], actions: &mut Actions) -> Pass {
         let class = self.reader.classifier.classify(line);

@@ -48,7 +48,7 @@ impl MarkScanner {
         let kind = classifier.kind();
         let known = classifier.known();
         let is_chunk = || CHUNKS.iter().any(|chunk| line[kind..].starts_with(chunk));
-        // The classifier knows more than the kind only if `learn` extended its shape.
+        // The classifier only knows more than the kind if the shape was extended by `learn`.
         if (known > kind || (self.is_text_first && is_chunk()))
             && !self.tail.is_empty()
             && let Some(text) = strip_suffix(&line[known..], &self.tail)
@@ -80,7 +80,7 @@ impl MarkScanner {
 /// Returns true if `text` ends with what may be the start of a mark. `text` is a JSON string without its closing quote, and can
 /// include the bytes before the string.
 fn ends_in_mark(text: &[u8]) -> bool {
-    // The last two bytes are enough to rule out a mark in nearly every text.
+    // For nearly all texts, it's enough to look at the last two bytes to rule out a mark.
     let Some(&[before, last]) = text.last_chunk() else { return false };
     let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let may_be = match (before, last) {
@@ -176,7 +176,7 @@ mod tests {
                 assert_eq!(seen(PLAN, &[text, "", text]), [true, false, true], "{text} in a plan");
             }
         }
-        // If the form of the lines changes, the scanner learns the new one.
+        // When the lines start to look different, the scanner learns the new form.
         for frames in [[PLAIN, OTHER], [OTHER, PLAIN], [PLAIN, FIRST]] {
             let mut scanner = MarkScanner::default();
             let mut classifier = Classifier::new(updates::READ);

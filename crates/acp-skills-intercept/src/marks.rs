@@ -58,7 +58,7 @@ impl Mark {
     /// Returns `text` between the marks. It ends with a newline, because some agents join the blocks of a prompt without a
     /// separator.
     pub fn wrap(self, text: &str) -> String {
-        // The text itself must not contain anything that looks like a mark.
+        // Make sure that there is nothing in the text that looks like a mark.
         let text = text.replace(&format!("<{NAME}"), "<acp-skills_proxy:");
         let text = text.replace(&format!("</{NAME}"), "</acp-skills_proxy:");
         format!("{}\n{text}\n{}\n", self.open(), self.close())
@@ -77,7 +77,7 @@ impl Mark {
 
 /// Returns the checksum of a number. The algorithm must never change, because agents store our marks in their histories.
 fn check(number: u32) -> u32 {
-    // The last steps of SplitMix64, which spread each bit of the number over all bits of the result.
+    // These are the last steps of SplitMix64. We use them to spread each bit of the number over all bits of the result.
     let mut bits = u64::from(number) ^ 0x0061_6370_2d73_6b69;
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -151,7 +151,7 @@ pub fn begins_with_ours(text: &str) -> bool {
 
 /// Returns a content block of a prompt with the injected text.
 pub(crate) fn block(text: &str) -> Value {
-    // Agents ignore the audience today. We set it anyway, because the block is only for the model.
+    // Agents ignore the audience for now, but we set it anyway, since this block is only for the model.
     json!({ "type": "text", "text": text, "annotations": { "audience": ["assistant"] } })
 }
 
@@ -198,7 +198,7 @@ pub(crate) fn has_arguments(ours: &str) -> bool {
 pub(crate) fn cut_off(ours: &str) -> String {
     let Some(typed) = typed(ours) else { return String::new() };
     let text = typed.replacen(REST, "", 1).replacen(REST_END, "", 1);
-    // The text can end within a tag or an entity, so we drop the incomplete part.
+    // The text may end in the middle of a tag or an entity, so we drop anything that is incomplete.
     let text = text.split_once('<').map_or(text.as_str(), |(whole, _)| whole);
     let text = match text.rsplit_once('&') {
         Some((whole, entity)) if !entity.contains(';') => whole,
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn marks_are_found_by_their_checksum() {
         let mark = Mark::new(0x0123_abcd_0000_0000);
-        // Agents store marks in their sessions, so this must never change.
+        // This should never change, since agents store these marks in their sessions.
         assert_eq!(mark.open(), "<acp-skills-proxy:0123abcd07757998>");
         let open = mark.open();
         let close = mark.close();
@@ -226,7 +226,7 @@ mod tests {
             (format!("ä<{open}>"), Next::Open(mark, 3..38)),
             (format!("{close}{open}"), Next::Close(mark, 0..36)),
             (format!("<acp-skills-proxy:{other}"), Next::Open(Mark::new(7), 18..53)),
-            // Texts that a user may write.
+            // A user could have written these, so they are not marks.
             ("<acp-skills-proxy>".to_owned(), Next::Nothing),
             ("a < b".to_owned(), Next::Nothing),
             (open.to_uppercase(), Next::Nothing),

@@ -101,12 +101,12 @@ fn add(edit: &mut Edit, object: Node<'_>, session: &Session, version: Version) {
         None if object.is_object() => {
             edit.insert(object, "availableCommands", &String::from_utf8_lossy(&all));
         }
-        // We treat a `null` result as an empty object.
+        // We treat `null` as an empty object here.
         None if object.is_null() => {
             let result = [br#"{"availableCommands":"#.as_slice(), &all, b"}"].concat();
             edit.replace(object.span(), result);
         }
-        // Any other type violates the protocol, so we forward the message unchanged.
+        // The protocol doesn't allow any other type, so forward the message and let the client handle it.
         _ => {}
     }
 }
@@ -132,7 +132,8 @@ impl Interceptor {
         let list = update.get("availableCommands").filter(Node::is_array);
         let raw = list.map(|list| list.raw().to_vec());
         let Some(session) = self.sessions.find(&id) else {
-            // This can be a new session whose response has not arrived. We forward the list, and keep it until the response.
+            // This may be a new session, but we haven't seen the response yet. So we forward the list, and keep it until the
+            // response arrives.
             if self.memory.early_commands.len() < MAX_EARLY && self.is_setting_up() {
                 self.memory.early_commands.extend(raw.map(|raw| (id.into_owned(), raw)));
             }

@@ -73,7 +73,7 @@ fn decide(
     if declared(false).next().is_none() {
         return Decision::Ask(None);
     }
-    // If the path is a link, it can lead to another directory. So both the path and its target have to match.
+    // If the path is a link, it may point to a different directory. So we make sure that both the path and its target match.
     let path = call.input.and_then(only_path).filter(|_| policy.tool_policy != ToolPolicy::Permissive);
     let matched = |by_user| {
         let said = patterns::match_call(
@@ -153,13 +153,13 @@ fn announcement(
     let was_announced = session.calls.announced(&id);
     let ours = call.ours.filter(|_| call_titles::wanted(session, policy));
     if was_announced {
-        // We still note the title, because this request can be the last message with the input.
+        // Keep the title here, as this request might be the last message to include the input.
         if let Some(tool) = ours {
             call_titles::note(call.node, tool, session, peers);
         }
         return None;
     }
-    // We parse the call again on its own, because this edit applies to the call and not to the whole message.
+    // We have to parse the call by itself here, because we edit the call and not the whole message.
     let node = Node::parse(call.node.raw())?;
     let mut edit = Edit::new();
     match ours {

@@ -33,7 +33,8 @@ pub(crate) fn choose(wish: CatalogIn, agent: &AgentFacts) -> Placement {
         CatalogIn::Auto | CatalogIn::System if agent.quirks.takes_system_prompt_in_meta => {
             Placement::ClaudeMeta
         }
-        // An agent without a system prompt fails on the field, so `system` falls back to the first prompt.
+        // If the agent doesn't let us set a system prompt, it fails on the field. So we fall back to the first prompt here, even
+        // for `system`.
         CatalogIn::Auto | CatalogIn::System | CatalogIn::Prompt => Placement::Prompt,
     }
 }
@@ -48,7 +49,7 @@ pub(crate) fn text(
 ) -> Option<String> {
     let list = list(skills, options, guide)?;
     let more = match server.name() {
-        // Some agents connect only when the model uses a tool.
+        // Some agents don't connect until the model uses a tool, so it's possible that the tools will show up later.
         _ if guide == Guide::Files && server.is_missing() => {
             " Should you have the tools `activate_skill` and `read_skill_file` after all, use them instead."
                 .to_owned()
@@ -61,8 +62,9 @@ pub(crate) fn text(
 
 /// Returns the sentence that identifies the skill tools, or an empty text if their names are enough.
 fn whose_tools(server: &str, agent: &AgentFacts, skills: &SkillSet, options: &CatalogOptions) -> String {
-    // If there may be another tool with the same name, we name the server: Gemini has such a tool, and so does another proxy in
-    // a chain. We also name the server if the model has to search for tools, so that it knows the words to search for.
+    // If there may be a different tool with the same name, we include the name of the server. For example, this happens with
+    // Gemini, or if there is another proxy in the chain. We also include it if the model has to search for tools, so that it
+    // knows which words to use.
     let is_first = server == servers::SERVER_NAME || agent.quirks.shares_servers;
     let is_alone = agent.quirks.own_tools.is_empty() && is_first;
     let files = if agent.gives_tools() { None } else { patterns(skills, options) };
@@ -84,7 +86,7 @@ fn patterns(skills: &SkillSet, options: &CatalogOptions) -> Option<String> {
     let mut roots: Vec<&Path> = skills.listed().filter_map(|skill| skill.dir()?.parent()).collect();
     roots.sort_unstable();
     roots.dedup();
-    // A pattern for a directory also matches the directories below it.
+    // A pattern for a directory will also match everything below it.
     let tops: Vec<&Path> = roots
         .iter()
         .filter(|root| !roots.iter().any(|other| *root != other && root.starts_with(other)))

@@ -137,7 +137,7 @@ impl Interceptor {
             if let Some((id, prompt)) = self.pending.take_fetching_prompt(ticket) {
                 self.answer_held(key, &id, &prompt, &why, actions);
             }
-            // The user sees the reason in the answer.
+            // We don't need a warning here, because the user will see the reason in the response.
             Level::Info
         } else {
             held.text = PromptText::None;
@@ -173,7 +173,7 @@ impl Interceptor {
                 PromptText::Ready(text) => Some(text),
                 PromptText::None | PromptText::Fetching => None,
             };
-            // We record activations only now, because a text may be fetched twice, or never be sent.
+            // We have to wait until here to record activations, since a text may be fetched twice, or may never be sent.
             for kind in held.activations {
                 if held.kind == PromptKind::Ordinary {
                     record::put_in_front(session, &kind, actions);

@@ -26,7 +26,7 @@ impl Interceptor {
             skills: session.skills.iter().map(|skill| skill.name.to_string()).collect(),
         };
         actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
-        // A copy begins with active skills, and a skill can be activated before the id is known.
+        // A copy starts out with active skills, and a skill can be activated before we know the id. So we save them here.
         remember(session, actions);
     }
 

@@ -51,7 +51,7 @@ impl Interceptor {
             }
             Reason::Changed(_) | Reason::CatchUp(_) | Reason::List(_) => None,
         };
-        // Sessions that were set up after the query are missing from its answer, so we ask again for these.
+        // Sessions that were set up after the query aren't included in the answer, so we have to make another query for them.
         let is_of_all = !matches!(reason, Reason::CatchUp(_));
         let mut missing = if is_of_all && !skills.is_empty() { self.directories() } else { BTreeSet::new() };
         self.memory.refreshes += u64::from(is_of_all);
@@ -66,7 +66,7 @@ impl Interceptor {
                 let had_waiting = !session.switches.all().unapproved().is_empty();
                 let skills = session.switches.replace(skills.clone());
                 changed.push(session.key());
-                // The menu needs the command for approvals once there is a skill to approve.
+                // If there is a skill to approve, we need to add the command for this to the menu.
                 let gets_waiting = !had_waiting && !session.switches.all().unapproved().is_empty();
                 if session.set_skills(skills, took, actions) || gets_waiting {
                     with_menu.push(session.key());
@@ -77,7 +77,7 @@ impl Interceptor {
             let directories = missing.into_iter().collect();
             actions.ask(Query::Skills { directories, reason: Reason::CatchUp(took) });
         }
-        // If a session is still being set up, we send its menu and its question after the response.
+        // If a session is still being set up, we have to wait for the response before we can send a menu and ask the user.
         let open = self.requests.values().filter_map(|open| match &open.purpose {
             Purpose::SetUp(Setup { session, .. }) => Some(*session),
             _ => None,
@@ -112,7 +112,7 @@ impl Interceptor {
         actions.log(Level::Info, "reloaded the skills");
         let Some(session) = self.sessions.get(key) else { return };
         let difference = Difference::between(before, &session.skills);
-        // We record a reload even if nothing has changed. If there are changes, they were already recorded when we applied them.
+        // We want to record a reload even if nothing has changed. If there are changes, we already did this when we applied them.
         if difference.is_empty() {
             actions.effects.push(record(session, &difference, took));
         }

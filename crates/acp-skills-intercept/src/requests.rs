@@ -68,7 +68,7 @@ impl OpenRequest {
     pub(crate) fn unanswered(&self, id: &Id, why: &str) -> Vec<u8> {
         let message = format!("{why} before it answered `{}`", self.method);
         if self.is_start() {
-            // Editors do not show the agent's own messages.
+            // Editors don't show the output of the agent itself, so we add a hint on where to find it.
             let message =
                 format!("{message}\nhint: run the agent's command in a terminal to see what it says");
             return build::error(id, NOT_STARTED, &message);

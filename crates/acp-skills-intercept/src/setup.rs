@@ -92,9 +92,10 @@ impl Interceptor {
             let needs = Needs { cwd: session.cwd.clone(), skills, client_skills, ..Needs::default() };
             return self.wait_for(message, id, key, Target::Known, None, Some(about), None, needs, actions);
         }
-        // The session has everything that it needs, so we don't ask the host.
+        // We already have everything we need for this session, so we don't have to ask the host.
         let Some(mut session) = self.sessions.remove(key) else { return (Purpose::Other, Pass::Untouched) };
-        // An agent that has accepted the skills server before won't refuse the session because of it, and may be using it now.
+        // If the agent has accepted the skills server before, it won't refuse the session because of it, and it could be using it
+        // right now.
         let was_offered = session.server.is_offered();
         let pass = self.set_up(&mut session, message, transport, actions);
         let retry = (session.server.is_offered() && !was_offered).then(|| message.line.to_vec());
@@ -147,14 +148,14 @@ impl Interceptor {
         actions: &mut Actions,
     ) {
         let Some((id, setup)) = self.pending.take_setup(ticket) else {
-            // The request was cancelled.
+            // If the session is gone, the request was cancelled, so only close the server.
             if self.sessions.get(key).is_none() {
                 actions.effects.push(Effect::CloseServer(key));
             }
             return;
         };
         if provisions.never_connects {
-            // If this run has already observed the agent, we ignore what earlier runs have observed.
+            // If we already know this from the current run, we don't use what earlier runs have observed.
             self.memory.agent_connects.get_or_insert(false);
         }
         let known = match &setup.target {
@@ -207,7 +208,7 @@ impl Interceptor {
             Pass::Untouched | Pass::Consumed => setup.line,
         });
         if setup.refreshes != self.memory.refreshes {
-            // The skills were refreshed after we asked the host, so its answer may be stale.
+            // The skills were refreshed after we asked the host, so this answer could be out of date.
             let directories = vec![session.cwd.clone()];
             actions.ask(Query::Skills { directories, reason: Reason::CatchUp(Duration::ZERO) });
         }
@@ -227,8 +228,8 @@ impl Interceptor {
         let Some(params) = message.params.filter(Node::is_object) else {
             return Pass::Untouched;
         };
-        // A session without skills and tools gets neither a server nor text. Disabled skills count, because they can be
-        // turned on later.
+        // If there are no skills or tools, we don't need to add a server or any text to this session. Note that disabled skills
+        // count, because the user can enable them later.
         if session.switches.all().will_offer_nothing() {
             return Pass::Untouched;
         }

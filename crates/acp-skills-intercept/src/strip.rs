@@ -95,13 +95,13 @@ impl Scanner {
                     Next::Close(mark, span) if mark == inside.mark => {
                         let ours = &text[inside.words..span.start];
                         let after = &text[span.end..];
-                        // The text is JSON in a string, so a line break is written as an escape.
+                        // The text is JSON inside a string here, so line breaks are escaped.
                         let is_nested = ours.starts_with("\\n");
                         let after = if is_nested { after.trim_start_matches("\\n") } else { after };
                         let end = text.len() - without_separator(after).len();
                         let command = marks::command(ours);
                         let floor = self.cuts.last().map_or(0, |cut| cut.span.end);
-                        // If the injected text comes after the user's, the agent's separator is before the injected text.
+                        // The injected text is at the end, so the separator that the agent added is in front of it.
                         let start = if command.is_empty() && end == text.len() {
                             floor + before_separator(&text[floor..inside.start], is_nested).len()
                         } else {
@@ -120,7 +120,7 @@ impl Scanner {
                         self.state = State::Outside(end);
                     }
                     Next::Close(_, span) => inside.searched = span.end,
-                    // Injected texts never contain a mark, so the mark that opened before was the user's.
+                    // We never put a mark into our text, so the previous opening mark must have been written by the user.
                     Next::Open(mark, span) => {
                         *inside = Inside::new(mark, &span);
                     }
@@ -212,19 +212,19 @@ pub(crate) fn title(text: &str, words: Option<&str>) -> Option<String> {
     let mut scanner = Scanner::default();
     scanner.scan(text);
     if let State::Inside(Inside { start, words, .. }) = scanner.state {
-        // The title was truncated within the injected text.
+        // The title was truncated in the middle of our text.
         let clean = scanner.clean(text, 0..start) + &marks::cut_off(&text[words..]);
         return Some(one_line(&clean));
     }
     if !scanner.cuts.is_empty() {
         return Some(one_line(&scanner.clean(text, 0..text.len())));
     }
-    // The agent can also truncate the title within the mark itself, with or without an ellipsis.
+    // It's also possible that the agent truncated the title in the middle of the mark, with or without an ellipsis.
     let end = text.trim_end().trim_end_matches(['…', '.']).trim_end();
     let Next::Cut(at) = Next::find(end, 0) else { return None };
     let cut = &end[at..];
     let is_the_users = words.is_some_and(|words| words.starts_with(&one_line(end)));
-    // If the title already has all of the user's words, even a shorter piece is part of a mark.
+    // If the title already includes all of the user's words, a shorter piece must be part of a mark as well.
     let is_behind = words.is_some_and(|words| words == one_line(&end[..at]));
     let is_cut = (cut.len() >= MIN_CUT_BYTES || is_behind) && !cut.starts_with("</") && !is_the_users;
     is_cut.then(|| end[..at].trim_end().to_owned())
@@ -372,7 +372,7 @@ fn rewrite(line: &[u8], text: &str) -> Vec<u8> {
     let mut edit = Edit::new();
     edit.set(node, &text.into());
     if node.as_text().is_some_and(|text| marks::begins_with_ours(&text)) {
-        // We remove the annotations, because they say that the block is for the model.
+        // Remove the annotations, because they say that the block is meant for the model.
         edit.remove(content, "annotations");
     }
     edit.apply(line)

@@ -51,7 +51,7 @@ impl Switch {
         if words.is_empty() {
             return Some(Err(SwitchError::NoName { on }));
         }
-        // Names can contain spaces, so we try all words as one name first.
+        // A name can contain spaces, so we first try to use all of the words as one name.
         let names = match find(session, &words.join(" ")) {
             Some(name) => Ok(vec![name]),
             None => words.iter().map(|word| find(session, word).ok_or(*word)).collect(),

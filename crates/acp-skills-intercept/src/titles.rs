@@ -11,7 +11,7 @@ impl Interceptor {
         let Some((title, text)) = polluted_title(update, words.as_deref()) else { return Pass::Untouched };
         let mut edit = Edit::new();
         if !clean_title(&mut edit, update, title, text, words) && update.members().count() == 2 {
-            // The title was the only content of the update.
+            // The update only contained the title, so we can drop it.
             return Pass::Consumed;
         }
         Pass::Edited(edit.apply(message.line))
@@ -40,7 +40,7 @@ fn polluted_title<'a>(object: Node<'a>, words: Option<&str>) -> Option<(Node<'a>
     let title = object.get("title")?;
     let said = title.as_text()?;
     let text = strip::title(&said, words).or_else(|| {
-        // An agent that skips the injected text derives the title from the arguments only.
+        // An agent that skips the injected text will only use the arguments for the title.
         let (command, arguments) =
             words?.split_once(' ').filter(|(command, _)| command.starts_with(['/', '$']))?;
         let title = said.trim_end().trim_end_matches(['…', '.']).trim_end();

@@ -89,7 +89,7 @@ fn add(edit: &mut Edit, object: Node<'_>, session: &mut Session, version: Versio
         Some(nothing) if nothing.is_null() => edit.replace(nothing.span(), all),
         None if object.is_object() => edit.insert(object, LIST, &all),
         None if object.is_null() => edit.replace(object.span(), format!("{{\"{LIST}\":{all}}}")),
-        // A value that the protocol does not allow is forwarded as it is.
+        // The protocol doesn't allow this value, so we forward the message without adding our options.
         _ => return,
     }
     session.options.shown();
@@ -193,7 +193,7 @@ impl Interceptor {
         let list = Message::parse(&line).and_then(|message| message.param(&["update", LIST]));
         let Some(list) = list else { return };
         let mut edit = Edit::new();
-        // The agent's options are inserted as raw JSON, so that they do not change.
+        // Insert the agent's options as raw JSON to avoid changing them.
         edit.replace(list.span(), all);
         actions.to_client.push(edit.apply(&line));
     }

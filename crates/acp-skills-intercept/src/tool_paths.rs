@@ -101,7 +101,7 @@ pub(crate) fn has_path(input: Node<'_>) -> bool {
 /// Adds the places that `input` names to `places`.
 fn collect(input: Node<'_>, depth: usize, places: &mut Vec<Place>) {
     if depth == 0 {
-        // Two, so that no other place counts as the only one.
+        // We add two of these, so that we never treat a path as the only one.
         places.extend([UNKNOWN, UNKNOWN]);
         return;
     }
@@ -174,11 +174,12 @@ fn leads_elsewhere(value: Node<'_>) -> bool {
 }
 
 fn leaves_directory(glob: &str) -> bool {
-    // Braces hold alternatives between commas. An alternative can be empty (`{,x}/etc`) or half of `..` (`.{.,x}`).
+    // Braces contain alternatives, which are separated by commas. Note that an alternative may be empty (`{,x}/etc`), or just
+    // one half of `..` (`.{.,x}`).
     let mut parts = glob.split(['{', ',']);
     let has_empty = glob.contains("}/") && ["{,", ",,", ",}", "{}"].iter().any(|empty| glob.contains(empty));
     let has_dot = [".{.", "{.,", ",.,", ",.}"].iter().any(|dot| glob.contains(dot));
-    // A single `\\` at the start more likely belongs to a regular expression.
+    // With only one `\\` at the start, it's more likely to be a regular expression.
     let is_absolute =
         |part: &str| part.starts_with(['/', '~']) || part.starts_with(r"\\") || part.get(1..2) == Some(":");
     parts.any(is_absolute) || has_empty || has_dot || glob.contains("..")

@@ -46,7 +46,7 @@ impl Interceptor {
         if timeout.is_zero() {
             return;
         }
-        // The timer also runs for an agent that is known not to connect, so that a connection in time is still noticed.
+        // We start the timer even if we know that the agent doesn't connect. This way, we will notice if it does connect in time.
         let ToolsEffect::StartConnectTimer(timer) = session.server.session_opened() else { return };
         let is_connected = session.server.is_connected();
         actions.tasks.push(Task::ToolsTimer { session: key, timer, time: timeout });
@@ -62,7 +62,8 @@ impl Interceptor {
     pub(crate) fn connected(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         let effect = session.server.connected();
-        // While the agent works on a prompt, it may connect only to call a tool, so we ignore this connection.
+        // While the agent is working on a prompt, it may connect just to call a tool. So we can't draw any conclusion from
+        // this.
         if effect == ToolsEffect::ConnectedInTime && !session.turns.agent_works() {
             self.learn_connects(true, actions);
         }
@@ -106,8 +107,8 @@ impl Interceptor {
                 self.go_on_without_tools(key, if is_connected { wait } else { connect }, actions);
                 self.release(key, actions);
             }
-            // This timer no longer counts. But the session may have been set up again without the tools, so we release its
-            // prompts.
+            // We don't need this timer anymore. But if the session has since been set up without the tools, we still have to
+            // release its prompts.
             _ => self.release(key, actions),
         }
     }
@@ -122,13 +123,13 @@ impl Interceptor {
         for (ticket, prompt) in self.pending.prompts(key) {
             let Some(message) = Message::parse(&prompt.line) else { continue };
             let wanted = match &prompt.kind {
-                // The text that was fetched refers to the tools.
+                // We have to fetch this text again, since it refers to the tools.
                 PromptKind::Invocation(skill) => Some(Wanted::Skill {
                     name: skill.as_str().to_owned(),
                     arguments: commands::arguments(&message),
                     tools: has_tools,
                 }),
-                // The proxy itself may have to activate skills now, because the model cannot use the tools.
+                // Since the model can't use the tools, we may have to activate skills for it here.
                 PromptKind::Ordinary if prompt.text == PromptText::None => {
                     prompt::text_of_matching_skills(has_tools, is_empty, &message, &self.policy)
                 }

@@ -56,7 +56,7 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
         let key = SkillName::key_of(word.strip_prefix(menu::PREFIX).unwrap_or(word));
         unapproved.iter().filter(|entry| entry.skill.name.key() == key).cloned().collect()
     };
-    // Names can contain spaces, so we try all words as one name first.
+    // A name can contain spaces, so we first try to use all of the words as one name.
     let whole = of(words);
     if !whole.is_empty() {
         return Ok(whole);
@@ -138,7 +138,7 @@ impl Interceptor {
     ) {
         self.refreshed(refreshed, actions);
         let text = overview::trust_outcome(outcome);
-        // If the user decided in a form, there is no command to answer, so we log failures instead.
+        // If the user decided in a form, there is no command to respond to, so we log any failure instead.
         if !self.answer_command(key, ticket, &text, actions)
             && trusted
             && !(outcome.failed.is_empty() && outcome.saved.is_ok())
@@ -195,7 +195,7 @@ impl Interceptor {
         let trusted = match action.as_deref() {
             Some("accept") => is_ticked.and_then(|node: Node<'_>| node.as_bool()) == Some(true),
             Some("decline") => false,
-            // The form was closed, or the answer is unknown: there is no decision.
+            // The form was closed, or we don't know this answer, so we don't have a decision.
             _ => return Pass::Consumed,
         };
         let ticket = self.pending.new_ticket();

@@ -30,7 +30,7 @@ impl Typed {
         if let Some(typed) = Self::of(first, &text) {
             return Some(typed);
         }
-        // If there is white space before the text, the user continued to type after a mention: `compare @a.rs /review`.
+        // If the text starts with white space, the user typed it after a mention, as in `compare @a.rs /review`.
         let (last, text) = written.last().filter(|(_, text)| !text.starts_with(char::is_whitespace))?;
         Self::of(last, &text)
     }
@@ -42,7 +42,7 @@ impl Typed {
             Some((word, rest)) => (&word[1..], rest.trim_start()),
             None => (&command[1..], ""),
         };
-        // A word with a slash in it is a path.
+        // If the word contains a slash, it's a path.
         if word.is_empty() || word.contains('/') {
             return None;
         }
@@ -68,7 +68,7 @@ mod tests {
             ),
             (r#"[{"type":"text","text":"$a b"}]"#, Some((0, "$a ", "b"))),
             (r#"[{"type":"text","text":"say /a"}]"#, None),
-            // Context, followed by the typed text.
+            // The client adds some context, and then the user's text.
             (
                 r#"[{"type":"text","text":"Sharing a file"},{"type":"text","text":"/a b"}]"#,
                 Some((1, "/a ", "b")),
@@ -79,7 +79,7 @@ mod tests {
             ),
             (r#"[{"type":"text","text":"/src/a.rs: 1"},{"type":"text","text":"/a"}]"#, Some((1, "/a", ""))),
             (r#"[{"type":"text","text":"/a"},{"type":"text","text":"/b"}]"#, Some((0, "/a", ""))),
-            // A text that continues after a mention, and a command in the middle.
+            // The text continues after a mention, or the command is in the middle.
             (r#"[{"type":"text","text":"see"},{"type":"resource"},{"type":"text","text":" /a"}]"#, None),
             (r#"[{"type":"text","text":"a"},{"type":"text","text":"/a"},{"type":"text","text":"b"}]"#, None),
             (r#"[{"type":"text","text":"a"},{"type":"text","text":"/etc/hosts"}]"#, None),

@@ -63,7 +63,7 @@ impl Version {
     /// Reads the negotiated version from the result of `initialize`.
     pub(crate) fn settled(result: Node<'_>) -> Self {
         let number = result.get("protocolVersion").and_then(|number| std::str::from_utf8(number.raw()).ok());
-        // We expect that later versions are closer to version 2 than to version 1.
+        // We expect later versions to be closer to version 2 than to version 1.
         if number.and_then(|number| number.parse().ok()) >= Some(2_u32) { Self::Two } else { Self::One }
     }
 
@@ -108,7 +108,7 @@ impl Version {
     /// Returns the `type` of an MCP server over stdio.
     pub(crate) fn stdio_type(self) -> Option<&'static str> {
         match self {
-            // An entry without a type is a server over stdio.
+            // If there is no type, it's a server over stdio.
             Self::One => None,
             Self::Two => Some("stdio"),
         }
@@ -150,7 +150,7 @@ impl Version {
     pub(crate) fn announcement(self) -> &'static str {
         match self {
             Self::One => "tool_call",
-            // There is no separate kind. The first update of a call announces it.
+            // There is no separate kind for this. A call is announced by the first update about it.
             Self::Two => "tool_call_update",
         }
     }
@@ -192,12 +192,13 @@ impl Version {
                     build::result(id, &json!({ "messageId": reply.message_id })),
                     update(said),
                 ];
-                // The state is for the whole session. So we report it only if the agent is idle; otherwise the agent does.
+                // The state applies to the whole session, so we should only report it when the agent is idle. Otherwise, the
+                // agent will report it.
                 if !reply.is_busy {
                     let state = |state: &str| {
                         let state = json!({ "sessionUpdate": "state_update", "state": state });
                         match background(reply) {
-                            // An agent that reports background work has to do so in every update.
+                            // If the agent reports background work, it has to be included in every update.
                             Some(background) => with(state, "background", background),
                             None => state,
                         }

@@ -61,7 +61,7 @@ impl Shape {
         if !starts_with(line, &self.head) {
             return None;
         }
-        // We stop at a backslash, too, because an escaped quote doesn't end the id. The comparison then fails.
+        // We also stop at a backslash, because an escaped quote is not the end of the id. In this case, the comparison will fail.
         Some(self.head.len() + memchr::memchr2(b'"', b'\\', &line[self.head.len()..])?)
     }
 }
@@ -168,7 +168,7 @@ impl Classifier {
             self.known = to;
             return Some(Class::Streaming);
         }
-        // If there is a space before the kind, this line has another shape.
+        // If there is a space before the kind, this line doesn't have the same shape.
         let is_alike = line[start..].starts_with(&shape.front[..shape.kind]) && line.get(kind) == Some(&b'"');
         is_alike.then(|| {
             self.kind = kind;

@@ -45,7 +45,7 @@ impl Edit {
     /// Inserts `raw`, one JSON value, before the elements of the array `array`. Several values keep the order of the calls.
     pub fn unshift(&mut self, array: Node<'_>, raw: &str) {
         let (before, after) = self.commas(array);
-        // In an empty array, the second value needs a comma before it.
+        // If the array is empty, we only need a comma before the second value.
         let before = if after.is_empty() { before } else { "" };
         let start = array.span().start + 1;
         self.replace(start..start, format!("{before}{raw}{after}"));
@@ -90,7 +90,7 @@ impl Edit {
     /// # Panics
     /// If a span is outside of `line`, or if spans overlap.
     pub fn apply(mut self, line: &[u8]) -> Vec<u8> {
-        // The sort is stable, so insertions at the same place keep the order of the calls.
+        // Use a stable sort to make sure that insertions at the same place stay in the order of the calls.
         self.changes.sort_by_key(|(span, _)| (span.start, span.end));
         let added: usize = self.changes.iter().map(|(_, with)| with.len()).sum();
         let mut out = Vec::with_capacity(line.len() + added);

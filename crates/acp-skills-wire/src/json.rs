@@ -91,7 +91,7 @@ impl<'a> Node<'a> {
     /// Returns true if the value is the string `text`.
     pub fn is_str(&self, text: &str) -> bool {
         let inner = self.raw().strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
-        // Most strings contain no escapes, so we can compare them without decoding.
+        // Most strings don't contain any escapes, so we can compare them directly.
         inner.is_some_and(|inner| match memchr::memchr(b'\\', inner) {
             None => inner == text.as_bytes(),
             Some(_) => self.as_str().is_some_and(|found| found == text),
@@ -167,7 +167,7 @@ impl<'a> Iterator for Members<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let start = self.peek()?;
         let found = member(self.line, start);
-        // If a member is broken, we stop.
+        // If there is a broken member, we stop here.
         self.at = found.map_or(self.end, |(_, value)| value.end);
         found
     }

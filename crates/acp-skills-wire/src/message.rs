@@ -84,10 +84,10 @@ impl<'a> Message<'a> {
                 br#""error""# => &mut error,
                 _ => return,
             };
-            // If a member is repeated, we use the last one, as most JSON parsers do.
+            // If there are several members with the same name, we use the last one, like most JSON parsers.
             *slot = Some(value);
         })?;
-        // Some programs write all members in every message, and set the unused ones to `null`.
+        // Some programs always write all members, and use `null` for the ones they don't need.
         let is_set = |node: &Node<'_>| !node.is_null();
         let method = method.filter(is_set);
         let error = error.filter(is_set);

@@ -131,7 +131,7 @@ impl Switch {
             return line.to_vec();
         }
         match message.method {
-            // A cancellation belongs to the connection, not to the chain, so we don't wrap it.
+            // We don't wrap a cancellation, because it belongs to the connection and not to the chain.
             Some(method) if !method.is_str(CANCEL) => {
                 envelope(&message, spelling.successor(), method, message.params)
             }
@@ -154,8 +154,8 @@ impl Switch {
             let text = "the envelope of a message from or to a successor needs a `method`";
             return refuse(INVALID_PARAMS, text.to_owned());
         };
-        // Without the envelope, the conductor would treat this as our own message, and send a message for the client back to the
-        // agent.
+        // Once the envelope is removed, the conductor would think that this message is from us, and a message for the client
+        // would be sent back to the agent.
         let is_chains = |name: &&str| method.is_str(name);
         if let Some(name) = self
             .spelling
@@ -165,7 +165,7 @@ impl Switch {
         }
         let line = plain(message, method.raw(), params);
         if method.is_str(CANCEL) {
-            // A cancellation should not be wrapped. We accept it, because its id belongs to this connection anyway.
+            // A cancellation should not be wrapped. But if it is, we accept it, because the id belongs to this connection anyway.
             let origin = Message::parse(&line).map_or(Origin::Successor, |inner| self.asked_by(&inner));
             return Sorted::From(origin, line);
         }
@@ -264,12 +264,11 @@ mod tests {
         use Origin::{Client, Successor};
         let mut switch = begun();
         for (line, origin, expected) in [
-            // A message from the client should be unchanged.
+            // A message from the client should not change.
             (r#"{"id":1,"method":"session/new","params":{"x":1e3}}"#, Some(Client), None),
             (r#"{"method":"session/cancel","params":{}}"#, Some(Client), None),
-            // For a message from the successor, we should get the inner message with the id of the envelope and its own `_meta`,
-            // byte
-            // for byte.
+            // If the message is from the successor, we should return the inner message byte for byte, with the id from the
+            // envelope and its own `_meta`.
             (
                 r#"{"jsonrpc":"2.0","id":"é","method":"proxy/successor","params":{"_meta":{"outer":1},"params":{"_meta":{"b":1,"a":1.50}},"method":"fs/read"}}"#,
                 Some(Successor),
@@ -280,7 +279,7 @@ mod tests {
                 Some(Successor),
                 Some(r#"{"jsonrpc":"2.0","method":"session/update"}"#),
             ),
-            // The id in a cancellation should tell us whose request it cancels.
+            // The id tells us whose request this cancels.
             (r#"{"method":"$/cancel_request","params":{"requestId":"é"}}"#, Some(Successor), None),
             (r#"{"method":"$/cancel_request","params":{"requestId":1}}"#, Some(Client), None),
             (
@@ -288,9 +287,9 @@ mod tests {
                 Some(Client),
                 Some(r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}"#),
             ),
-            // This chain uses the other spelling.
+            // This chain uses the other spelling, so it's a message from the client.
             (r#"{"method":"_proxy/successor","params":{"method":"x"}}"#, Some(Client), None),
-            // A response should belong to the side that received the request.
+            // A response should belong to the side that the request was sent to.
             (r#"{"id":7,"result":{}}"#, Some(Successor), None),
             (r#"{"id":"é","result":{}}"#, Some(Client), None),
             (r#"{"id":"é","result":{}}"#, Some(Successor), None),
@@ -301,7 +300,7 @@ mod tests {
                     r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"the envelope of a message from or to a successor needs a `method`"}}"#,
                 ),
             ),
-            // For the conductor, this would be a message to the successor, so it would be sent back to us.
+            // The conductor would treat this as a message to the successor, so it would come right back to us.
             (
                 r#"{"id":4,"method":"proxy/successor","params":{"method":"proxy/successor","params":{"method":"session/prompt"}}}"#,
                 None,
@@ -359,7 +358,7 @@ mod tests {
         let mut switch = begun();
         sorted(&mut switch, r#"{"id":9,"method":"proxy/successor","params":{"method":"mcp/message"}}"#);
         switch.to_successor(br#"{"id":9,"result":{}}"#);
-        // The same id may be used again.
+        // The same id can be used twice.
         assert_eq!(sorted(&mut switch, r#"{"id":9,"result":{}}"#).0, Some(Origin::Successor));
     }
 

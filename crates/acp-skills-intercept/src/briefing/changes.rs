@@ -46,7 +46,7 @@ pub(super) fn line(
     }
     let whole = |skill: &Arc<Skill>| catalog::line(skill, &options, MAX_DESCRIPTION_CHARS);
     let name = |skill: &Arc<Skill>| format!("`{}`", skill.name);
-    // A description is only repeated if it has changed.
+    // We don't need to repeat a description if it hasn't changed.
     let as_needed = |skill: &Arc<Skill>| {
         let before = known.get(skill.name.as_str());
         let is_same = before

@@ -188,7 +188,7 @@ fn read(entry: Node<'_>, params: Node<'_>, warnings: &mut Vec<String>) -> Result
     if let Some(priority) = entry.get("priority").filter(|node| !node.is_null()) {
         let number = std::str::from_utf8(priority.raw()).ok().and_then(|number| number.parse::<f64>().ok());
         let number = number.filter(|number| (0.0..=100.0).contains(number)).ok_or(SkillError::Priority)?;
-        // The default priority, 0, is in the middle of the draft's range.
+        // We map the default priority, which is 0, to the middle of the draft's range.
         #[expect(clippy::cast_possible_truncation, reason = "it is in 0..=100")]
         let number = number as i64;
         properties.priority = number - 50;

@@ -40,9 +40,9 @@ fn spelling(name: &str) -> String {
     }
     let trimmed = word.trim_matches('-');
     match (trimmed.is_empty(), name.starts_with('-') || name.ends_with('-')) {
-        // The name consists of symbols only.
+        // The name only contains symbols, so use a default.
         (true, _) => "skill".to_owned(),
-        // The hyphens at the ends are part of the name.
+        // Keep the hyphens at the ends, as they are part of the name.
         (false, true) if word == name => word,
         (false, _) => trimmed.to_owned(),
     }
@@ -74,7 +74,7 @@ mod tests {
             (vec!["prüfung", "レビュー", "v1.2_x"], vec!["prüfung", "レビュー", "v1.2_x"]),
             (vec!["🎉", "🎉🎉"], vec!["skill", "skill-2"]),
             (vec!["-edge-", "(draft)"], vec!["-edge-", "draft"]),
-            // A name that needs no change keeps its spelling in any order.
+            // A name that is already valid keeps its spelling, no matter where it is in the list.
             (
                 vec!["code review", "code/review", "code-review"],
                 vec!["code-review-2", "code-review-3", "code-review"],

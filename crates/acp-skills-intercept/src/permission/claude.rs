@@ -17,12 +17,12 @@ pub(crate) fn allow_ours(line: &[u8], server: &str, agent: &AgentFacts, policy: 
     }
     let message = Message::parse(line)?;
     let params = message.params.filter(Node::is_object)?;
-    // We add `(*)` to avoid a warning: if a name is bare, Claude's SDK warns on stderr that the client is not asked, and editors
-    // show this to the user.
+    // We add `(*)` to avoid a warning. If we just used the name, Claude's SDK would warn on stderr that the client won't be
+    // asked, and editors show this to the user.
     let names: Vec<Value> =
         HARMLESS.iter().map(|tool| format!("{}(*)", qualified(server, tool)).into()).collect();
     let mut edit = Edit::new();
-    // Follow the path to the list as far as the client has set it.
+    // Follow the path to the list for as long as the client has set it.
     let mut place = params;
     let path = ["_meta", "claudeCode", "options", "allowedTools"];
     for (depth, key) in path.iter().enumerate() {
@@ -38,7 +38,7 @@ pub(crate) fn allow_ours(line: &[u8], server: &str, agent: &AgentFacts, policy: 
                 continue;
             }
             Some(null) if null.is_null() => edit.set(null, &ours()),
-            // The type is wrong. We forward the request as it is, and leave it to the agent to report the error.
+            // This should be a list. We just forward the request, so that the agent can report the error.
             Some(_) => return None,
         }
         break;

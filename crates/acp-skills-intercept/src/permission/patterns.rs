@@ -110,12 +110,13 @@ fn domains(domain: &str, input: Node<'_>) -> Match {
 
 fn address(domain: &str, url: &str) -> Match {
     let Some((scheme, rest)) = url.split_once("://") else { return Match::Unsure };
-    // Patterns for domains mean web addresses, not `file://domain/`.
+    // Patterns for domains should only match web addresses, but not `file://domain/`.
     if !scheme.eq_ignore_ascii_case("https") && !scheme.eq_ignore_ascii_case("http") {
         return Match::Outside;
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    // If there is anything else in it (a user name, `\\`, a letter that is mapped to `/`), programs don't agree on the host.
+    // If there is anything else in here, such as a user name, `\\`, or a letter that is mapped to `/`, programs don't agree on
+    // which host it is.
     let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     if !host.chars().all(is_name) || !port.chars().all(|c| c.is_ascii_digit()) {
@@ -130,13 +131,13 @@ fn address(domain: &str, url: &str) -> Match {
 fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Match {
     let path = plain(path);
     let cwd = cwd.and_then(Path::to_str).map(plain);
-    // Only the file system knows the targets of these paths.
+    // We can't resolve these paths here, because that would require the file system.
     if path.split('/').any(|part| part == "..") || pattern.starts_with('~') || path.starts_with('~') {
         return Match::Unsure;
     }
     let path = path.trim_start_matches("./");
     let cwd = cwd.map(|cwd| cwd.trim_end_matches('/').to_owned());
-    // `//` begins an absolute path; all other patterns are relative to the session's directory.
+    // If a pattern starts with `//`, it's an absolute path. Otherwise, it's relative to the session's directory.
     let absolute = pattern.strip_prefix('/').filter(|pattern| pattern.starts_with('/'));
     let relative = pattern.trim_start_matches("./").trim_start_matches('/');
     let inside = cwd.as_deref().and_then(|cwd| path.strip_prefix(cwd)?.strip_prefix('/'));
@@ -149,7 +150,7 @@ fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Match {
         (Some(pattern), _) if is_absolute => (pattern.to_owned(), path.to_owned()),
         (Some(_), _) => return Match::Unsure,
         (None, Some(inside)) => (relative.to_owned(), inside.to_owned()),
-        // An absolute pattern with a single slash.
+        // This may be an absolute path that was written with a single slash.
         (None, None) if is_absolute && pattern.starts_with('/') => (pattern.to_owned(), path.to_owned()),
         (None, None) if is_absolute => return Match::Outside,
         (None, None) => (relative.to_owned(), path.to_owned()),
@@ -211,7 +212,7 @@ mod tests {
             ("Bash(npm test)", "Bash", r#"{"command":"npm test"}"#, Inside),
             ("Bash(npm test)", "Bash", r#"{"command":"npm test -- x"}"#, Outside),
             ("Bash(npm run *)", "Bash", r#"{"command":"npm run fast"}"#, Inside),
-            // The name alone of a program that can run others grants nothing.
+            // If a program can run other programs, it's not enough to allow it by name.
             ("Bash(git:*)", "Bash", r#"{"command":"git status"}"#, Unsure),
             ("Bash(git:*)", "Bash", r#"{"command":"git -c core.sshCommand=evil fetch"}"#, Unsure),
             ("Bash(git *)", "Bash", r#"{"command":"git grep --open-files-in-pager=evil x"}"#, Unsure),
@@ -223,7 +224,7 @@ mod tests {
             ("Bash(git status)", "Bash", r#"{"command":"git status"}"#, Inside),
             ("Bash(find:*)", "Bash", r#"{"command":"find . -exec rm x"}"#, Unsure),
             ("Bash(env:*)", "Bash", r#"{"command":"env evil"}"#, Unsure),
-            // Commands that do more than they show.
+            // These commands do more than it seems.
             ("Bash(git:*)", "Bash", r#"{"command":"git status; rm -rf ~"}"#, Unsure),
             ("Bash(git:*)", "Bash", r#"{"command":"git status && rm -rf ~"}"#, Unsure),
             ("Bash(git:*)", "Bash", r#"{"command":"git log $(rm x)"}"#, Unsure),
@@ -275,7 +276,7 @@ mod tests {
                 r#"{"url":"https://example.org/","prompt":"Read https://x."}"#,
                 Inside,
             ),
-            // Programs don't agree on the host in these addresses.
+            // Programs don't agree on which host these addresses refer to.
             (
                 "WebFetch(domain:example.org)",
                 "WebFetch",
@@ -294,7 +295,7 @@ mod tests {
                 r#"{"url":"https://example.org:80:evil.org/"}"#,
                 Unsure,
             ),
-            // We can't know if the tool uses these members.
+            // We can't tell whether the tool will use these members.
             (
                 "WebFetch(domain:example.org)",
                 "WebFetch",
@@ -313,7 +314,7 @@ mod tests {
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","path":"src/b","command":"x"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","edits":[{"filePath":"/etc/x"}]}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","edits":[{"old_string":"/etc/x"}]}"#, Inside),
-            // The call also names a directory to start in, to write to, or to search in.
+            // This call also includes a directory to start in, to write to, or to search in.
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","cwd":"/etc"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","base_dir":"/etc"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","filePath2":"/etc/x"}"#, Unsure),
@@ -367,7 +368,7 @@ mod tests {
             ("Edit(src/**)", r"D:\project\src\a.rs", r"C:\project", Outside),
             ("Edit(src/**)", r"C:\project2\src\a.rs", r"C:\project", Outside),
             ("Edit(src/**)", r"C:\project\src\..\a.rs", r"C:\project", Unsure),
-            // On some file systems these are the same file.
+            // On some file systems, this is the same file.
             ("Edit(src/**)", r"C:\Project\src\a.rs", r"C:\project", Unsure),
             ("Edit(src/**)", r"C:\project\SRC\a.rs", r"C:\project", Unsure),
             ("Edit(Src/**)", "/project/src/a.rs", "/project", Unsure),

@@ -44,7 +44,8 @@ impl TrustedClaims {
         if cut_short {
             self.granted = self.granted.min(self.arrived);
         }
-        // Extra calls without a request for permission don't count, so they can't hide a call that is missing.
+        // If there were extra calls that nobody asked permission for, ignore them. Otherwise, they could hide a call that is
+        // missing.
         self.arrived = self.arrived.min(self.granted);
         self.due = self.granted;
     }
@@ -61,13 +62,13 @@ mod tests {
             assert_eq!(claims.check(), (true, false));
             claims.granted();
         }
-        // Within one turn, calls can arrive at any time.
+        // Calls can arrive at any time during a turn.
         claims.arrived();
         assert_eq!(claims.check(), (true, false));
         claims.arrived();
         claims.turn_over(false);
         assert_eq!(claims.check(), (true, false));
-        // No call is due from a turn that was cut short.
+        // When a turn is cut short, we don't expect any calls from it.
         claims.granted();
         claims.turn_over(true);
         assert_eq!(claims.check(), (true, false));

@@ -131,7 +131,7 @@ impl SessionServer {
     /// address before: an agent that still has the session need not connect again.
     pub(crate) fn offer(&mut self, name: String, transport: Transport, had_tools: bool) {
         self.name = Some(name);
-        // Over the ACP connection there is nothing to connect to.
+        // If we use the ACP connection, there is nothing to connect to.
         self.apply(ToolsEvent::Offered { has_tools: transport == Transport::Acp || had_tools });
     }
 

@@ -84,7 +84,7 @@ impl ToolsState {
             (_, Event::Withdrawn) => (Self::NotOffered, ToolsEffect::None),
             (_, Event::Offered { has_tools: false }) => (Self::Offered, ToolsEffect::None),
             (_, Event::Offered { has_tools: true } | Event::Listed) => (Self::Listed, ToolsEffect::None),
-            // The timeout starts when the first prompt has to wait, and again when the session is open.
+            // We start the timeout when the first prompt has to wait, and then start over once the session is open.
             (Self::Offered, Event::PromptHeld { timer })
             | (Self::Offered | Self::Connecting(_) | Self::Listing(_), Event::Opened { timer }) => {
                 (Self::Connecting(timer), ToolsEffect::StartConnectTimer(timer))

@@ -18,7 +18,7 @@ impl Interceptor {
             return false;
         }
         let method = message.method();
-        // A cancellation must not wait for the work that it cancels.
+        // A cancellation should never have to wait for the work that it's trying to cancel.
         if matches!(method.as_ref(), "session/cancel" | "$/cancel_request") || !self.pending.queue(message) {
             return false;
         }

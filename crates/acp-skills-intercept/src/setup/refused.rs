@@ -27,7 +27,8 @@ impl Interceptor {
         let Setup { session: key, kind, retry } = setup;
         let code = message.error.and_then(|error| error.get("code")).map(|code| code.raw().to_vec());
         let is = |other: i64| code.as_deref() == Some(other.to_string().as_bytes());
-        // We only retry if the error can be about the skills server, which a missing login or a cancellation is not.
+        // We only want to retry if the error may be about the skills server. This can't be the case if the user isn't logged
+        // in, or if the request was cancelled.
         let is_about_us = message.error.is_some() && !is(AUTH_REQUIRED) && !is(REQUEST_CANCELLED);
         if let Some(line) = retry.filter(|_| is_about_us)
             && let Some(mut session) = self.sessions.remove(key)
@@ -77,7 +78,7 @@ impl Interceptor {
         let (Some(transport), Some(name)) = (session.server.transport(), session.server.name()) else {
             return;
         };
-        // The agent has already connected to the skills server, so the transport works.
+        // If the agent has already connected to the skills server, we know that the transport works.
         let is_about_us =
             mode == McpMode::Auto && !session.server.is_connected() && names_server(error, name);
         if !is_about_us || servers::choose(mode, &self.agent) != Some(transport) {

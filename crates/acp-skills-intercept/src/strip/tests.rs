@@ -23,7 +23,7 @@ fn titles() {
     for (title_text, clean) in [
         ("Fix the bug", None),
         ("a < b and <acp", None),
-        // Texts that a user may write.
+        // A user could have written these, so we should not remove them.
         ("<acp-skills-proxy>", None),
         ("What is <acp-skills-proxy> for?", None),
         ("<acp-skills-proxy:00000001c5cdf961> and more", None),
@@ -51,7 +51,7 @@ fn titles() {
     ] {
         assert_eq!(title(title_text, None).as_deref(), clean, "{title_text}");
     }
-    // A title that matches the user's words belongs to the user.
+    // A title that matches the user's words does not change.
     assert_eq!(title("What is <acp-skil…", Some("What is <acp-skills> for?")), None);
     assert_eq!(title("What is <acp-skil…", Some("What is it?")).as_deref(), Some("What is"));
     for end in MIN_CUT_BYTES..ours.len() {
@@ -117,7 +117,7 @@ fn chunks() {
         (vec![&text("[[\nskills]]"), "\nhello"], vec!["hello"]),
         (vec![&text("[[\nski"), &text("lls]]"), "", "\n", "\nhello"], vec!["", "\nhello"]),
         (vec![ours, "\nhello"], vec!["\nhello"]),
-        // The injected text after the user's, with the separators of agents.
+        // Here the injected text comes after the user's text, with the separators that agents use.
         (vec!["hello", ours], vec!["hello"]),
         (vec!["hello\n", ours, "next"], vec!["hello\n", "next"]),
         (vec![&format!("hello{ours}")], vec!["hello"]),
@@ -128,7 +128,7 @@ fn chunks() {
         (vec![ours, command, "src/main.rs"], vec!["/review ", "src/main.rs"]),
         (vec![&with_command], vec!["/review src/main.rs"]),
         (vec![&command[..30], &command[30..60], &with_command[60..]], vec!["/review src/main.rs"]),
-        // Texts that are not ours, and marks that are not closed.
+        // This text isn't ours, or the mark is never closed.
         (vec!["<", "acp-ski", "lled people"], vec!["<", "acp-ski", "lled people"]),
         (vec!["a <", "b"], vec!["a <", "b"]),
         (
@@ -174,7 +174,7 @@ fn users() -> impl Strategy<Value = String> {
         Just("</acp-skills-proxy>".to_owned()),
         Just("<acp-skills-proxy:".to_owned()),
         "</?acp-skills-proxy:[0-9a-f]{16}>",
-        // Real marks, but never an opening one before a closing one.
+        // Use real marks, but make sure that an opening mark never comes before a closing one.
         Just(END.to_owned()),
         (0..MARK.len()).prop_map(|end| MARK[..end].to_owned()),
         (0..END.len()).prop_map(|end| END[..end].to_owned()),
@@ -183,7 +183,7 @@ fn users() -> impl Strategy<Value = String> {
     let last = prop_oneof![Just(String::new()), Just(MARK.to_owned()), Just(format!("{MARK} more"))];
     (prop::collection::vec(piece, 0..6), last).prop_filter_map("a pair", |(pieces, last)| {
         let text = pieces.concat() + &last;
-        // The pieces may form a complete pair of marks by chance.
+        // By chance, the pieces might form a complete pair of marks, so we filter these out.
         let open = text.find(MARK);
         (!open.is_some_and(|at| text[at..].contains(END))).then_some(text)
     })
@@ -215,14 +215,14 @@ proptest! {
         first in prop_oneof![Just(ours()), Just(command())],
         cuts in prop::collection::vec(0_usize..2000, 0..8),
     ) {
-        // After the injected text, one space may be a separator.
+        // A space right after the injected text might be a separator, so we ignore it here.
         let between = between.trim_start();
         let after = after.trim_start();
         let typed = if first == command() { "/review " } else { "" };
         let whole = format!("{before}{first}{between}{}{after}", ours());
         let expected = format!("{before}{typed}{between}{after}");
         prop_assert_eq!(seen(&split(&whole, &cuts)).concat(), expected.clone());
-        // The same in one line, written by another run.
+        // Do the same with everything on one line, as if it was written by a different run.
         let flat = |text: String| text.replace('\n', " ").replace("00000001c5cdf960", "0123abcd07757998");
         let whole = format!("{before}{}{between}{}{after}", flat(first), flat(ours()));
         prop_assert_eq!(seen(&[&whole]).concat(), expected);
@@ -237,7 +237,7 @@ proptest! {
         if end >= MIN_CUT_BYTES {
             prop_assert!(words.starts_with(clean.unwrap().as_str()));
         }
-        // After the user's words, every piece of the injected text is removed.
+        // If the injected text comes after the user's words, any piece of it should be removed.
         let whole = format!("{words} {}", ours().replace('\n', " "));
         let end = (cut..=whole.len()).find(|&end| whole.is_char_boundary(end)).unwrap_or(whole.len());
         let clean = title(&whole[..end], Some(&words));

@@ -28,7 +28,7 @@ fn check(agent: &str, updates: &[(Value, &str, &str)]) {
             }
         }
         assert_eq!((&title, &kind), (&json!(expected_title), &json!(expected_kind)), "{agent}: {update}");
-        // The rest of the update is unchanged.
+        // The rest of the update should not change.
         for key in ["title", "kind"] {
             match update.get(key) {
                 Some(value) => seen[key] = value.clone(),
@@ -145,7 +145,7 @@ fn calls_of_each_agent_have_readable_titles() {
     let mut fixture = fixture("qwen-code", Titles::People);
     let out = fixture.update("s", &qwen);
     assert_eq!(out.client()["params"]["update"]["title"], "Skill: review");
-    // An update without a kind keeps the announced one.
+    // The call was already announced with a kind, so this update should not include it.
     assert!(out.client()["params"]["update"].get("kind").is_none());
 }
 
@@ -191,7 +191,7 @@ fn uncertain_calls_are_unchanged() {
         ("qwen-code", call("_meta", json!({ "toolName": "tool_call" }))),
         (CODEX, call("title", json!("mcp.acp-skills.activate_skill"))),
         ("OpenCode", call("title", json!("activate_skill"))),
-        // A later title of a call that was announced with another title.
+        // The title of this call has changed since it was announced.
         (
             "OpenCode",
             json!({
@@ -203,7 +203,7 @@ fn uncertain_calls_are_unchanged() {
         let mut fixture = fixture(agent, Titles::People);
         assert_eq!(&fixture.update("s", &update).client()["params"]["update"], &update, "{agent}");
     }
-    // All other bytes of the line are unchanged, and updates of unknown sessions are not edited.
+    // Make sure that no other bytes on the line change, and that updates are not edited for unknown sessions.
     let mut fixture = fixture(CLAUDE, Titles::People);
     let line = r#"{"jsonrpc":"2.0", "method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"1","name":"mcp__acp-skills__activate_skill", "title":"t","kind":"other","rawInput":{"name":"re\u0076iew"},"x":1.0}}}"#;
     let mut actions = Actions::default();
@@ -262,7 +262,7 @@ fn reused_ids_keep_the_title_of_the_agent() {
         {
             assert_eq!(&fixture.update("s", update).client()["params"]["update"], update);
         }
-        // The next call of our tool gets our title again.
+        // After that, calls to our tool still get a title.
         assert_eq!(fixture.update("s", &ours).client()["params"]["update"]["title"], "Skill: review");
     }
 }

@@ -58,7 +58,7 @@ fn initialize_announces_the_drafts() {
             r#","agentCapabilities":{"sessionCapabilities":{"list":{} }}"#.to_owned(),
             format!(r#","agentCapabilities":{{"sessionCapabilities":{{"list":{{}} ,{all}}}}}"#),
         ),
-        // Capabilities of the agent itself are not changed.
+        // The agent supports this itself, so we must not change its capabilities.
         (
             r#","agentCapabilities":{"sessionCapabilities":{"agentSkill":{"supported":true,"maxSkills":3},"skills":{}}}"#.to_owned(),
             r#","agentCapabilities":{"sessionCapabilities":{"agentSkill":{"supported":true,"maxSkills":3},"skills":{},"_meta":{"agentSkill":{"supported":true,"maxSkills":100}}}}"#.to_owned(),
@@ -91,10 +91,10 @@ fn client_skills_belong_to_their_session() {
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review", "deploy"]);
     let out = fixture.prompt(2, "s1", &["hi"]);
     assert!(texts(out.agent())[0].contains("<name>deploy</name>"), "{out:?}");
-    // Other sessions do not have the skill.
+    // The skill is not available in other sessions.
     new_session(&mut fixture, 3, &json!({}));
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review"]);
-    // A reload and a copy keep the client's skill. `session/load` can replace it.
+    // The skill is kept on a reload and in a copy, but `session/load` can replace it.
     fixture.notices(skills(&["review", "lint"]));
     fixture.request(4, "session/fork", &json!({ "sessionId": "s1", "cwd": "/p" }));
     fixture.respond(4, &json!({ "sessionId": "s4" }));
@@ -132,7 +132,7 @@ fn skills_of_the_library_take_precedence() {
         list(&mut fixture, &json!({ "sessionId": "s1" }))["result"]["skills"][0]["description"],
         "Does review <well>."
     );
-    // The client's skill is used once the library's is removed.
+    // After the skill is removed from the library, we use the one from the client.
     fixture.notices(skills(&[]));
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["Review", "deploy"]);
 }
@@ -178,7 +178,7 @@ fn invalid_skills_fail_the_request() {
             let error = &out.client()["error"];
             assert_eq!(error["code"], -32602);
             assert!(error["message"].as_str().unwrap().contains(expected), "{expected}: {error}");
-            // The next session is not affected.
+            // This should not affect the next session.
             new_session(&mut fixture, 2, &json!({}));
             assert_eq!((fixture.sessions(), fixture.host.served.as_ref().unwrap().1.len()), (1, 1));
         }
@@ -226,7 +226,7 @@ fn descriptions_have_fallbacks() {
 #[test]
 fn skills_are_listed_by_session() {
     let mut fixture = fixture(&["pdf", "review"]);
-    // Without a session, the list is that of a session without a working directory.
+    // Without a session, return the list for a session that doesn't have a working directory.
     assert_eq!(names(&list(&mut fixture, &json!({}))), ["pdf", "review"]);
     new_session(&mut fixture, 1, &json!({ "agentSkills": [client_skill("deploy")] }));
     assert_eq!(names(&list(&mut fixture, &json!({ "sessionId": "s1" }))), ["pdf", "review", "deploy"]);
@@ -287,7 +287,7 @@ fn our_skills_are_added_to_the_agents_list() {
             assert_eq!(out.client()["result"]["skills"][0], theirs[0]);
         }
     }
-    // Some agents answer with the list itself instead of an object.
+    // Some agents return the list itself instead of an object.
     fixture.request(8, "skills/list", &json!({ "sessionId": "s1" }));
     let out = fixture.respond(8, &theirs);
     assert_eq!(out.client()["result"].as_array().unwrap().len(), 2);

@@ -50,11 +50,11 @@ fn a_copied_session_has_the_catalog() {
 fn a_loaded_session_keeps_its_state() {
     let mut fixture = fixture();
     let load = json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] });
-    // This run has not seen the session before.
+    // We haven't seen this session before.
     let first = fixture.request(1, "session/load", &load).agent()["params"]["mcpServers"].clone();
     fixture.respond(1, &Value::Null);
     assert_eq!(texts(fixture.prompt(2, "s", &["x"]).agent()).len(), 2);
-    // Two loads at the same time.
+    // Load it twice at the same time.
     let second = fixture.request(3, "session/load", &load).agent()["params"]["mcpServers"].clone();
     let third = fixture.request(4, "session/resume", &load).agent()["params"]["mcpServers"].clone();
     fixture.respond(4, &json!({}));
@@ -62,7 +62,7 @@ fn a_loaded_session_keeps_its_state() {
     assert_eq!((&second, &third), (&first, &first));
     assert_eq!(texts(fixture.prompt(5, "s", &["x"]).agent()), ["x"]);
     assert_eq!(fixture.sessions(), 1);
-    // A failed load does not close the session.
+    // A session should not be closed when it fails to load.
     fixture.request(6, "session/load", &load);
     fixture.refuse(6, -32000);
     assert_eq!(fixture.sessions(), 1);
@@ -101,7 +101,7 @@ fn request_ids_of_all_types_work() {
         let new =
             format!(r#"{{"id":{id},"method":"session/new","params":{{"cwd":"/p","mcpServers":[]}}}}"#) + "\n";
         fixture.client_line(&new);
-        // A request of the agent can have the same id.
+        // The agent could use the same id for a request.
         let ask =
             format!(r#"{{"id":{id},"method":"fs/read_text_file","params":{{"sessionId":"s"}}}}"#) + "\n";
         assert_eq!(fixture.agent_line(&ask).to_client.len(), 1, "{id}");
@@ -151,12 +151,12 @@ fn servers_get_names_of_their_own_if_the_agent_needs_that() {
     fixture.respond(2, &json!({ "sessionId": "b" }));
     assert!(fixture.host.closed.is_empty());
     assert_eq!(texts(fixture.prompt(3, "b", &["x"]).agent()).len(), 2);
-    // Later sessions get such a name immediately, and keep it.
+    // From here on, new sessions use such a name right away, and keep it.
     assert_eq!(name(&fixture.request(4, "session/new", &params)), "acp-skills-3");
     let load = |session: &str| json!({ "cwd": "/p", "mcpServers": [], "sessionId": session });
     assert_eq!(name(&fixture.request(5, "session/load", &load("a"))), "acp-skills");
     assert_eq!(name(&fixture.request(6, "session/load", &load("b"))), "acp-skills-2");
-    // If the other name is refused too, the session gets no server.
+    // When this name is refused as well, the session gets no server.
     let out = fixture.agent(
         &json!({ "jsonrpc": "2.0", "id": 4, "error": { "code": -32603, "message": "acp-skills-3 is dead" } }),
     );
@@ -180,7 +180,7 @@ fn text_of_a_dropped_turn_is_sent_again() {
         fixture.agent(&answer);
         let blocks = if again { 2 } else { 1 };
         assert_eq!(texts(fixture.prompt(3, "s", &["y"]).agent()).len(), blocks, "{answer}");
-        // A second failed turn has no text to send again.
+        // When a second turn fails, there is no text to send.
         fixture.respond(3, &json!({ "stopReason": "end_turn" }));
         fixture.prompt(4, "s", &["z"]);
         fixture.respond(4, &json!({ "stopReason": "cancelled" }));
@@ -201,9 +201,9 @@ fn text_of_an_earlier_run_is_not_sent_again() {
     for (chunks, blocks) in [
         (vec![told.as_str(), "fix the bug"], 1),
         (vec![merged.as_str()], 1),
-        // Catalogs of other skills, catalogs that were cut off, and text that is not ours.
+        // This catalog lists different skills, so the model has to get the new one.
         (vec![other.as_str(), "fix the bug"], 2),
-        // The catalog without line breaks, merged with other text, and in parts.
+        // This is the whole catalog, but on a single line or in parts. Below, it's truncated or missing.
         (vec![flat.as_str()], 1),
         (vec![&merged[..100], &merged[100..200], &merged[200..]], 1),
         (vec![&told[..100]], 2),
@@ -224,13 +224,13 @@ fn a_title_is_made_of_the_message_with_our_text() {
     let chunk = |text: &str| json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } });
     let cut =
         json!({ "sessionUpdate": "session_info_update", "title": format!("{} <avail", Mark::new(1).open()) });
-    // A command comes first, and gets no text of ours.
+    // The session starts with a command, and we don't add any text to it.
     let mut new = fixture();
     new.new_session(1, "s");
     new.prompt(2, "s", &["/compact"]);
     new.prompt(3, "s", &["fix the bug"]);
     new.prompt(4, "s", &["and the other"]);
-    // Another run finds the message in the history, before or after later messages.
+    // When the history is replayed in a different run, the message should be found no matter where it is.
     for replayed in
         [vec!["/compact", &ours(), "fix the  bug", "and the other"], vec![&format!("{}fix the bug", ours())]]
     {
@@ -258,7 +258,7 @@ fn history_does_not_contain_our_text() {
     let chunk = |text: &str| json!({ "sessionUpdate": "user_message_chunk", "messageId": "m", "content": { "type": "text", "text": text } });
     let merged = format!("{}hello", ours());
     let mut fixture = fixture();
-    // A session that this run does not know, with text of an earlier run.
+    // We don't know this session, but it contains text from an earlier run.
     assert!(fixture.update("old", &chunk(&ours())).is_nothing());
     assert_eq!(fixture.update("old", &chunk("hello")).client()["params"]["update"], chunk("hello"));
     assert_eq!(fixture.update("old", &chunk(&merged)).client()["params"]["update"], chunk("hello"));
@@ -274,12 +274,12 @@ fn held_chunks_come_before_later_messages() {
     let open = format!("{} not closed", Mark::new(1).open());
     assert!(fixture.update("s", &chunk(&open)).is_nothing());
     assert!(fixture.update("s", &chunk("the user's own")).is_nothing());
-    // Messages of another session are not delayed.
+    // This should not delay messages from a different session.
     assert_eq!(fixture.update("other", &said).to_client.len(), 1);
     let out = fixture.update("s", &said);
     let updates: Vec<_> = out.to_client.iter().map(|line| line["params"]["update"].clone()).collect();
     assert_eq!(updates, [chunk(&open), chunk("the user's own"), said.clone()]);
-    // A replay ends with the answer to its request, not with the answer to another request.
+    // A replay ends with the response to its request, and not with the response to some other request.
     fixture.request(76, "session/list", &json!({}));
     fixture.request(77, "session/load", &json!({ "sessionId": "s", "cwd": "/", "mcpServers": [] }));
     fixture.update("s", &chunk(&open));
@@ -319,7 +319,7 @@ fn titles_contain_only_the_users_words() {
     );
     let untitled = json!({ "sessionUpdate": "session_info_update", "updatedAt": "now" });
     assert_eq!(seen(&fixture.update("unknown", &info(&format!("{} <av", Mark::new(1).open())))), untitled);
-    // An update without anything else is dropped.
+    // There is nothing else in this update, so drop it.
     let only =
         json!({ "sessionUpdate": "session_info_update", "title": format!("{} <av", Mark::new(1).open()) });
     assert!(fixture.update("unknown", &only).is_nothing());
@@ -372,7 +372,7 @@ fn lines_that_are_not_messages_are_dropped() {
     for line in ["[1,2]\n", "{\"method\":\"x\", broken\n"] {
         assert_eq!(fixture.agent_line(line).to_client.len(), 1, "{line}");
     }
-    // Lines of the client are forwarded, because the agent handles invalid ones.
+    // Invalid lines from the client are forwarded, and the agent has to handle them.
     assert_eq!(fixture.client_line("oops\n").to_agent.len(), 1);
 }
 

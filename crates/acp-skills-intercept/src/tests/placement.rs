@@ -74,7 +74,7 @@ fn servers_in_another_form_are_kept() {
         assert_eq!(got.contains(&format!(r#""mcpServers":{theirs} "#)), stays, "{got}");
         assert_eq!(got.contains(r#""name":"acp-skills""#), !stays, "{got}");
         fixture.respond(1, &json!({ "sessionId": "s" }));
-        // Without the skill tools, the model gets the paths of the files, or the text from us.
+        // When the tools are missing, the model gets the paths of the files, or we send it the text.
         assert_eq!(fixture.prompt(2, "s", &["hello"]).to_agent.len(), 1);
     }
 }
@@ -93,7 +93,7 @@ fn the_users_words_come_first_if_agents_cut_prompts() {
             "{name}"
         );
         assert_eq!(prompt.len(), 2);
-        // The text is cut off within our text, and within our mark.
+        // Truncate this in the middle of our text, and in the middle of our mark.
         for cut in [500, "fix the bug\n\n<".len(), "fix the bug\n\n<acp-skills".len()] {
             let title: String = prompt.join("\n\n").chars().take(cut).collect();
             let update = json!({ "sessionUpdate": "session_info_update", "title": title });
@@ -102,7 +102,7 @@ fn the_users_words_come_first_if_agents_cut_prompts() {
                 assert_eq!(seen, "fix the bug", "{title}");
             }
         }
-        // A message that is replayed in one piece ends after the user's words.
+        // When the message is replayed in one piece, only the user's words should be left.
         let content = json!({ "type": "text", "text": prompt.join("\n\n") });
         let chunk = json!({ "sessionUpdate": "user_message_chunk", "content": content });
         let mut other = Fixture::new(policy()).initialized(name, &json!({}));
@@ -156,13 +156,13 @@ fn the_catalog_names_the_server_and_the_files_if_needed() {
         let out = fixture.prompt(2, "s", &["hello"]);
         let prompt = texts(out.agent());
         let ours = prompt.into_iter().find(|text| begins_with_ours(text)).unwrap();
-        // The paths have the separators of the system.
+        // The paths use the separators of the system, so we normalize them.
         let catalog = unmarked(ours).replace('\\', "/");
         assert_eq!(catalog.contains("MCP server `acp-skills`"), server, "{agent}: {catalog}");
         assert_eq!(catalog.contains("SKILL.md"), !files.is_empty(), "{agent}: {catalog}");
         assert!(catalog.ends_with(files), "{agent}: {catalog}");
     }
-    // Once the model has called one of the skill tools, it is known to have them.
+    // Calling one of the tools means that the model has them.
     let mut fixture = Fixture::with_skills(policy(), set(flat)).initialized("vibe", &json!({}));
     fixture.new_session(1, "s");
     fixture
@@ -311,7 +311,7 @@ fn a_system_prompt_in_another_form_is_kept() {
         let prompt = fixture.prompt(2, "s", &["hello"]);
         assert!(begins_with_ours(texts(prompt.agent())[0]), "{field}");
     }
-    // Our text is added to a text that was cut within a character.
+    // We can add our text to the client's, which is truncated in the middle of a character here.
     let mut fixture = Fixture::new(policy()).initialized(claude, &json!({}));
     let line = r#"{"id":1,"method":"session/new","params":{"cwd":"/p","mcpServers":[],"_meta":{"systemPrompt":"Be \u006bind \ud83d"}}}"#;
     let got = fixture.as_the_agent_gets_it(line);

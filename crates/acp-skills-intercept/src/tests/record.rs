@@ -89,7 +89,7 @@ fn only_new_activations_are_saved() {
         remembered(&fixture.handle(fetched(ticket, ActivatedBy::User))),
         [("s", vec![ActivatedBy::User])]
     );
-    // A copy begins with the activation. Deleting a session removes what was saved, but closing it does not.
+    // A copy starts with this activation. Deleting the session also deletes what we saved, but closing it does not.
     fixture.request(4, "session/fork", &json!({ "sessionId": "s", "cwd": "/", "mcpServers": [] }));
     let out = fixture.respond(4, &json!({ "sessionId": "t" }));
     assert_eq!(

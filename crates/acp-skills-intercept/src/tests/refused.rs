@@ -28,7 +28,7 @@ fn a_transport_that_fails_is_not_used_again() {
     let failure = "6 validation errors for MCPConfig mcpServers.acp-skills.RemoteMCPServer.headers";
     for (message, connects, next) in [
         (failure, false, "stdio"),
-        // The agent has connected to the skills server, so the server is not the reason.
+        // The agent has already connected to the skills server, so this can't be the reason.
         (failure, true, HTTP),
         ("the model is overloaded", false, HTTP),
     ] {
@@ -45,15 +45,15 @@ fn a_transport_that_fails_is_not_used_again() {
         if next == HTTP {
             continue;
         }
-        // If the second transport fails too, the agent gets no server.
+        // When this transport fails as well, the agent gets no server.
         fixture.prompt(4, "b", &["hello"]);
         fixture.agent(&json!({ "jsonrpc": "2.0", "id": 4, "error": error }));
         assert_eq!(transport(&fixture.new_session(5, "c")), None);
     }
-    // An agent that is known to fail.
+    // We know that this agent will fail.
     let mut fixture = Fixture::new(policy()).initialized("OpenHands CLI ACP Agent", &with_http);
     assert_eq!(transport(&fixture.new_session(1, "a")).as_deref(), Some("stdio"));
-    // A transport that the user has configured is always used.
+    // However, a transport that the user has configured is always used.
     let http = Policy { mcp: McpMode::Http, ..policy() };
     let mut fixture = Fixture::new(http).initialized("OpenHands CLI ACP Agent", &with_http);
     assert_eq!(transport(&fixture.new_session(1, "a")).as_deref(), Some(HTTP));
@@ -69,7 +69,7 @@ fn a_prompt_goes_on_if_the_agent_refuses_our_server() {
     assert_eq!(again.agent()["params"]["mcpServers"], json!([]));
     let out = fixture.respond(1, &json!({}));
     assert_eq!(texts(out.agent()).last(), Some(&"hello"), "{out:?}");
-    // The timer also ends the wait if the request is not answered.
+    // The timer also ends the wait when there is no response to the request.
     fixture.request(3, "session/resume", &json!({ "sessionId": "t", "cwd": "/project", "mcpServers": [] }));
     assert!(fixture.prompt(4, "t", &["hello"]).to_agent.is_empty());
     fixture.refuse(3, -32602);
@@ -88,7 +88,7 @@ fn a_refused_request_is_retried_without_our_server() {
         assert_eq!(out.agent()["params"]["mcpServers"], json!([{ "name": "theirs" }]), "{method}");
         assert_eq!(fixture.host.closed, [KEY], "{method}");
         fixture.respond(1, &json!({ "sessionId": "s" }));
-        // Prompts do not wait.
+        // Prompts should not have to wait.
         assert_eq!(fixture.prompt(2, "s", &["hello"]).to_agent.len(), 1, "{method}");
     }
 }

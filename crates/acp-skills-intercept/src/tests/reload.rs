@@ -52,7 +52,7 @@ fn check(changes: &[SkillSet], expected: Expect) {
     };
     expected.assert_eq(told);
     assert!(!told.contains('\n'), "one line");
-    // The line is sent once.
+    // The line is only sent once.
     assert_eq!(texts(fixture.prompt(4, "s", &["go on"]).agent()), ["go on"]);
 }
 
@@ -73,7 +73,7 @@ fn one_line_has_all_changes() {
     check(&[set(&[&anew, &secret])], expect!["The skills have changed. Changed: `review` (Reviews code.)."]);
     let priority = skill("review", "Reviews.", |skill| skill.properties.version = Some("2".into()));
     check(&[set(&[&priority, &secret])], expect!["The skills have changed. Changed: `review`."]);
-    // Several changes are one line. A change that is undone is not mentioned.
+    // Several changes are put into one line, but a change that is undone is not mentioned.
     check(
         &[set(&[&secret]), set(&[&greet]), set(&[&greet, &anew])],
         expect![
@@ -81,7 +81,7 @@ fn one_line_has_all_changes() {
         ],
     );
     check(&[set(&[&review, &secret, &greet]), before.clone()], expect![[""]]);
-    // Skills that are hidden from the model are not mentioned.
+    // Don't mention skills that are hidden from the model.
     check(&[set(&[&review])], expect![[""]]);
     let open = skill("secret", "Hides.", |_| {});
     check(&[set(&[&review, &open])], expect!["The skills have changed. New: `secret` (Hides.)."]);
@@ -115,10 +115,10 @@ fn servers_and_menus_change_immediately() {
     fixture.new_session(1, "s");
     fixture.new_session(2, "t");
     fixture.host.served = None;
-    // The same snapshot has no effect, not even on the server.
+    // For the same snapshot, nothing should change, including the server.
     assert!(fixture.notices(before).is_silence());
     assert_eq!(fixture.host.served, None);
-    // Another snapshot of the same skills goes to the server only.
+    // A new snapshot with the same skills is only passed to the server.
     assert!(fixture.notices(set(&[&review])).is_silence());
     let out = fixture.notices(set(&[&review, &greet]));
     assert_eq!(
@@ -136,7 +136,7 @@ fn changed_instructions_do_not_change_the_menu() {
         let text = format!("---\nname: review\ndescription: Reviews.\n---\n{stamp}\n");
         std::fs::write(dir.path().join("SKILL.md"), text).unwrap();
         let (mut skill, _) = skills_core::load_dir(dir.path()).unwrap();
-        // The skill keeps its place in the list.
+        // Each file is in a new directory, so make it look like the skill hasn't moved.
         if let Source::Stored(stored) = &mut skill.source {
             stored.dir = std::path::Path::new("/skills/review").into();
         }
@@ -145,7 +145,7 @@ fn changed_instructions_do_not_change_the_menu() {
     let mut fixture = Fixture::with_skills(policy(), set(&[&stored("one")])).initialized("x", &json!({}));
     fixture.new_session(1, "s");
     fixture.prompt(2, "s", &["hello"]);
-    // The file is written again with the same text.
+    // Write the file with the same text as before.
     assert!(fixture.notices(set(&[&stored("one")])).is_silence());
     assert_eq!(texts(fixture.prompt(3, "s", &["go on"]).agent()), ["go on"]);
     assert!(fixture.notices(set(&[&stored("two")])).is_nothing());
@@ -154,7 +154,7 @@ fn changed_instructions_do_not_change_the_menu() {
         texts(prompt.agent())[0].contains("\nThe skills have changed. Changed: `review`.\n"),
         "{prompt:?}"
     );
-    // A model that has the old instructions gets a note.
+    // A model that has seen the old instructions should get a note.
     fixture.handle(Input::Activated(KEY, SkillName::new("review").unwrap()));
     fixture.notices(set(&[&stored("three")]));
     let prompt = fixture.prompt(5, "s", &["go on"]);
@@ -206,7 +206,7 @@ fn a_model_without_a_catalog_gets_the_whole_catalog() {
     assert_eq!(menus(&out), [("s", vec!["skills", "greet"])]);
     fixture.notices(skills(&["greet", "review"]));
     let prompt = fixture.prompt(3, "s", &["go on"]);
-    // Virtual skills cannot be read, because the session has no server.
+    // There is no server in this session, so the model would not be able to read virtual skills.
     assert_eq!(texts(prompt.agent()), ["go on"]);
     let mut fixture = Fixture::new(policy()).initialized("x", &json!({}));
     fixture.new_session(1, "s");
@@ -222,7 +222,7 @@ fn the_system_prompt_does_not_change() {
     let mut fixture = Fixture::new(policy()).initialized("x", &capabilities);
     let first = fixture.new_session(1, "s")["params"]["systemPrompt"].clone();
     fixture.notices(skills(&["review", "greet"]));
-    // Loading the session again does not change the text.
+    // Loading the session a second time should not change the text.
     let again =
         fixture.request(2, "session/load", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
     assert_eq!(again.agent()["params"]["systemPrompt"], first);
@@ -232,7 +232,7 @@ fn the_system_prompt_does_not_change() {
     assert_eq!(again.agent()["params"]["systemPrompt"], first);
     fixture.respond(4, &json!({}));
     assert_eq!(texts(fixture.prompt(5, "s", &["go on"]).agent()), ["go on"]);
-    // A new session has all skills in its system prompt.
+    // In a new session, all skills are in the system prompt.
     assert!(fixture.new_session(6, "t")["params"]["systemPrompt"].to_string().contains("greet"));
     assert_eq!(texts(fixture.prompt(7, "t", &["hello"]).agent()), ["hello"]);
 }

@@ -45,7 +45,7 @@ fn little_is_held_back_for_unknown_sessions() {
         seen.extend(fixture.agent(&begins(&format!("stranger-{number}"))).to_client);
     }
     assert!(seen.len() > 900, "{} of 1,000 were forwarded", seen.len());
-    // Each one is forwarded once and unchanged. The text of the known session is still held back.
+    // Each of these is forwarded only once and without changes. For the known session, the text is still being held.
     let mut sessions: Vec<_> =
         seen.iter().map(|line| line["params"]["sessionId"].as_str().unwrap()).collect();
     assert!(seen.iter().all(|line| line["params"]["update"]["content"]["text"] == "<acp-skills"));
@@ -111,7 +111,7 @@ fn the_client_gets_no_message_with_our_text() {
             ("<acp-skills-proxy:0123456789abcdef>".to_owned(), "<acp-skills-proxy:0123456789abcdef>"),
         ] {
             assert_eq!(fixture().agent(&line(&said)).client(), &line(seen), "{name}: {said}");
-            // Go and other languages escape angle brackets.
+            // Some languages, such as Go, escape angle brackets.
             let escaped = line(&said).to_string().replace('<', "\\u003c").replace('>', "\\u003E");
             assert_eq!(
                 fixture().agent_line(&(escaped + "\n")).client(),
@@ -119,13 +119,13 @@ fn the_client_gets_no_message_with_our_text() {
                 "{name}, escaped: {said}"
             );
         }
-        // A truncated text of ours stays in messages, because its end may follow, and is removed elsewhere.
+        // Remove our text where it's truncated, but not in messages, because the rest could still arrive there.
         let mut fixture = fixture();
         let mut seen = fixture.agent(&line(cut)).to_client;
         seen.append(&mut fixture.update("s", &json!({ "sessionUpdate": "current_mode_update" })).to_client);
         let is_message = name == "an agent's chunk" || name == "a thought";
         assert_eq!(seen[0], line(if is_message { cut } else { "" }), "{name}");
-        // Without digits of the checksum, it may be the user's text.
+        // Without any digits from the checksum, this could be text from the user.
         for piece in ["see <acp-skills-proxy:", "see <acp-skills-proxy:01234567"] {
             if !is_message {
                 assert_eq!(self::fixture().agent(&line(piece)).client(), &line(piece), "{name}");
@@ -247,12 +247,12 @@ fn texts_truncated_within_a_character() {
             let out = fixture().agent_line(&cut(&line(&format!("{ours}Fix CUT it")), half));
             assert_eq!(out.client(), &line("Fix \u{fffd} it"), "{name}");
         }
-        // Without the injected text, the message is unchanged.
+        // Without any injected text, the message should not change.
         let said = cut(&line("Fix < CUT it"), "\\ud83d");
         let mut actions = Actions::default();
         let pass = fixture().interceptor.from_agent(said.as_bytes(), &mut actions);
         assert_eq!(pass, Pass::Untouched, "{name}");
-        // Bytes that are not valid UTF-8.
+        // Try this with bytes that aren't valid UTF-8.
         let said = line(&format!("{ours}Fix CUT it")).to_string() + "\n";
         let said = said.replace("CUT", "\u{20ac}").into_bytes();
         let at = memchr::memmem::find(&said, "\u{20ac}".as_bytes()).unwrap();
@@ -263,7 +263,7 @@ fn texts_truncated_within_a_character() {
         };
         assert_eq!(json_of(&clean), line("Fix \u{fffd} it"), "{name}");
     }
-    // A title that is truncated within the injected text.
+    // This title is truncated in the middle of our text.
     let said = cut(&title(&format!("{}CUT", &ours[..60])), "\\ud83d");
     assert!(fixture().agent_line(&said).is_nothing());
 }
@@ -283,7 +283,7 @@ fn other_updates_in_the_middle_of_our_text() {
             fixture.agent(&chunk("agent_message_chunk", back)).client(),
             &chunk("agent_message_chunk", "Fix it")
         );
-        // An incomplete mark is released before the update.
+        // An incomplete mark should be released before the update.
         assert!(fixture.agent(&chunk("agent_message_chunk", "a <")).is_nothing());
         assert_eq!(
             fixture
@@ -321,13 +321,13 @@ fn members_that_are_null() {
     seen["id"] = Value::Null;
     seen["error"] = Value::Null;
     assert_eq!(fixture.agent(&said).client(), &seen);
-    // The turn did not fail, so the catalog is not repeated.
+    // The turn didn't fail, so we don't need to send the catalog again.
     let first = fixture.prompt(2, "s", &["hello"]);
     assert_eq!(texts(first.agent()).len(), 2);
     let answer = json!({ "jsonrpc": "2.0", "id": 2, "method": null, "result": { "stopReason": "end_turn" }, "error": null });
     assert_eq!(fixture.agent(&answer).client(), &answer);
     assert_eq!(texts(fixture.prompt(3, "s", &["hello"]).agent()).len(), 1);
-    // A session that could not be closed still exists.
+    // When a session cannot be closed, it still exists.
     fixture.request(4, "session/close", &json!({ "sessionId": "s" }));
     fixture.agent(
         &json!({ "jsonrpc": "2.0", "id": 4, "result": null, "error": { "code": 1, "message": "no" } }),

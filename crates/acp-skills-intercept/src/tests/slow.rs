@@ -44,13 +44,13 @@ fn other_sessions_do_not_wait() {
     ] {
         let mut fixture = fixture();
         assert!(set_up(&mut fixture, 2, method, session).is_nothing(), "{method}");
-        // Messages of the client …
+        // Make sure that we forward messages from the client …
         assert_eq!(fixture.prompt(3, "s", &["hello"]).to_agent.len(), 1, "{method}");
         assert_eq!(fixture.client(&cancel("s")).to_agent.len(), 1, "{method}");
         assert_eq!(fixture.request(4, "session/list", &json!({})).to_agent.len(), 1, "{method}");
         let answer = json!({ "jsonrpc": "2.0", "id": "from the agent", "result": {} });
         assert_eq!(fixture.client(&answer).to_agent.len(), 1, "{method}");
-        // … and of the agent.
+        // … as well as from the agent.
         let said =
             json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "a" } });
         assert_eq!(fixture.update("s", &said).to_client.len(), 1, "{method}");
@@ -69,11 +69,11 @@ fn messages_of_the_same_session_wait_in_order() {
     assert!(fixture.prompt(4, "t", &["hello"]).is_nothing());
     let notification = json!({ "jsonrpc": "2.0", "method": "_note", "params": { "sessionId": "t" } });
     assert!(fixture.client(&notification).is_nothing());
-    // A second `session/load` waits too.
+    // A second `session/load` has to wait as well.
     assert!(set_up(&mut fixture, 5, "session/load", Some("t")).is_nothing());
     let out = fixture.answer();
     assert_eq!(ids(&out.to_agent), [&json!(2), &json!(3), &json!(4), &Value::Null, &json!(5)]);
-    // The prompt has the catalog.
+    // The prompt includes the catalog.
     assert_eq!(texts(&out.to_agent[2]).len(), 2);
 }
 
@@ -82,7 +82,7 @@ fn a_prompt_waits_until_its_session_is_copied() {
     let mut fixture = fixture();
     set_up(&mut fixture, 2, "session/fork", Some("s"));
     assert!(fixture.prompt(3, "s", &["not in the copy"]).is_nothing());
-    // A cancellation does not wait, and the agent does not get it because the agent is idle.
+    // A cancellation is handled right away. The agent is idle, so it doesn't need to know.
     let out = fixture.client(&cancel("s"));
     assert_eq!((ids(&out.to_client), out.to_agent.len()), (vec![&json!(3)], 0));
     assert_eq!(ids(&fixture.answer().to_agent), [&json!(2)]);
@@ -109,10 +109,10 @@ fn pending_requests_can_be_cancelled() {
     fixture.request(4, "session/set_mode", &json!({ "sessionId": "t" }));
     let out = fixture.client(&cancel_request(3));
     assert_eq!((&out.client()["id"], &out.client()["error"]["code"]), (&json!(3), &json!(-32800)));
-    // Messages that are queued behind the request go on without it.
+    // Messages in the queue are forwarded after this request is cancelled.
     let out = fixture.client(&cancel_request(2));
     assert_eq!((ids(&out.to_client), ids(&out.to_agent)), (vec![&json!(2)], vec![&json!(4)]));
-    // The answer of the host is late: the server is closed again, and no message is sent.
+    // The host answers too late, so we only close the server and do not send any messages.
     let out = fixture.answer();
     assert!(out.is_silence(), "{out:?}");
     assert_eq!(fixture.host.closed, [SessionKey(2)]);
@@ -129,7 +129,7 @@ fn pending_requests_are_answered_when_the_agent_is_gone() {
     fixture.prompt(3, "t", &["hello"]);
     set_up(&mut fixture, 4, "session/new", None);
     assert_eq!(ids(&fixture.gone()), [&json!(2), &json!(3), &json!(4)]);
-    // Late answers of the host have no effect.
+    // After that, nothing should happen when the host answers.
     assert!(fixture.answer().is_silence());
     assert!(fixture.answer().is_silence());
 }
@@ -152,7 +152,7 @@ fn a_reload_delays_only_its_own_session() {
     fixture.host.is_slow = true;
     fixture.host.after_reload = Some(skills(&["review", "greet"]));
     assert!(fixture.prompt(3, "s", &["/skills reload"]).is_nothing());
-    // A later prompt has the new skills. A prompt of another session does not wait.
+    // A later prompt waits for the new skills, but prompts in a different session do not.
     assert!(fixture.prompt(4, "s", &["then"]).is_nothing());
     assert_eq!(fixture.prompt(5, "t", &["meanwhile"]).to_agent.len(), 1);
     let out = fixture.answer();
@@ -174,14 +174,14 @@ fn a_reload_can_be_cancelled() {
     assert_eq!(out.client(), &json!({ "jsonrpc": "2.0", "id": 2, "result": { "stopReason": "cancelled" } }));
     assert!(out.to_agent.is_empty());
     assert!(fixture.answer().is_nothing());
-    // The agent does not get the command, even if the client is gone.
+    // This command is not sent to the agent, even if the client is gone.
     fixture.prompt(3, "s", &["/skills reload"]);
     assert!(fixture.handle(Input::ClientGone).is_nothing());
 }
 
 #[test]
 fn a_late_answer_does_not_bring_back_old_skills() {
-    // The skills change while a session is set up, and the host's answer is older than the change.
+    // Change the skills while a session is being set up, so that the host's answer is out of date.
     let mut fixture = fixture();
     set_up(&mut fixture, 2, "session/new", None);
     fixture.host.skills = skills(&["review", "greet"]);
@@ -194,11 +194,11 @@ fn a_late_answer_does_not_bring_back_old_skills() {
         }
         other => panic!("{other:?}"),
     };
-    // The change is reported first, then the old answer arrives.
+    // Report the change first, and then let the old answer arrive.
     fixture.answer();
     fixture.handle(old);
     fixture.respond(2, &json!({ "sessionId": "n" }));
-    // The interceptor has asked again.
+    // Because of the old answer, we asked the host for the skills a second time.
     fixture.answer();
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review", "greet"]);
     assert!(fixture.host.questions.is_empty());
@@ -210,12 +210,12 @@ fn a_session_that_opens_during_a_reload_is_refreshed() {
     fixture.host.after_reload = Some(skills(&["review", "greet"]));
     fixture.prompt(2, "s", &["/skills reload"]);
     set_up(&mut fixture, 3, "session/new", None);
-    // The session is set up before the reload is over, with the old skills.
+    // Finish setting up the session before the reload is done, so that it starts with the old skills.
     fixture.host.questions.rotate_left(1);
     fixture.answer();
     fixture.respond(3, &json!({ "sessionId": "n" }));
     fixture.answer();
-    // The interceptor asks for this session separately, because the reload did not include it.
+    // The reload didn't include this session, so there is a separate query for it.
     fixture.answer();
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review", "greet"]);
     assert!(fixture.host.questions.is_empty());

@@ -49,7 +49,7 @@ fn skills_are_added_to_the_agents_options() {
         panic!()
     };
     let edited = String::from_utf8(edited).unwrap();
-    // The agent's own option is forwarded byte for byte.
+    // The agent's option is forwarded byte for byte.
     let (before, after) = line.split_at(line.find(MODE).unwrap() + MODE.len());
     assert!(edited.starts_with(before) && edited.ends_with(after), "{edited}");
     let list = &serde_json::from_str::<Value>(&edited).unwrap()["result"]["configOptions"];
@@ -61,7 +61,7 @@ fn skills_are_added_to_the_agents_options() {
             "type": "boolean", "currentValue": true,
         })
     );
-    // The skill is turned off in the menu and on the server too.
+    // This also disables the skill in the menu and on the server.
     let out = set(&mut fixture, 2, "acp-skills:pdf", &json!(false));
     assert!(out.to_agent.is_empty(), "{out:?}");
     let answer = out.to_client.iter().find(|line| line["id"] == 2).unwrap();
@@ -70,7 +70,7 @@ fn skills_are_added_to_the_agents_options() {
         ["mode", "acp-skills:pdf=false", "acp-skills:review=true"]
     );
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review"]);
-    // The agent handles its own options. Our options are added to its answer and its updates.
+    // This option is handled by the agent, and we only add ours to its response and its updates.
     let out = set(&mut fixture, 3, "mode", &json!("x"));
     assert_eq!(out.agent()["params"]["configId"], "mode");
     let mode = serde_json::from_str::<Value>(MODE).unwrap();
@@ -84,7 +84,7 @@ fn skills_are_added_to_the_agents_options() {
     let out = fixture.update("s", &update);
     let list = &out.client()["params"]["update"]["configOptions"];
     assert_eq!(options(list), ["mode", "other", "acp-skills:pdf=false", "acp-skills:review=true"]);
-    // A command sends the client an update, with the agent's last list.
+    // After a command, the client gets an update that includes the last list from the agent.
     let out = fixture.prompt(4, "s", &["/skills on pdf"]);
     let told = out
         .to_client
@@ -93,7 +93,7 @@ fn skills_are_added_to_the_agents_options() {
         .unwrap();
     let list = &told["params"]["update"]["configOptions"];
     assert_eq!(options(list), ["mode", "other", "acp-skills:pdf=true", "acp-skills:review=true"]);
-    // So does a change of the skills.
+    // The same happens when the skills change.
     let out = fixture.notices(skills(&["new"]));
     let told = out
         .to_client
@@ -115,7 +115,7 @@ fn a_client_without_boolean_options_gets_none() {
         let out = fixture.prompt(3, "s", &["/skills off pdf"]);
         assert!(!format!("{out:?}").contains("config_option"), "{out:?}");
     }
-    // The options are off by default.
+    // These options are disabled by default.
     let mut fixture = Fixture::new(policy());
     let capabilities = json!({ "session": { "configOptions": { "boolean": {} } } });
     fixture.request(0, "initialize", &json!({ "protocolVersion": 1, "clientCapabilities": capabilities }));
@@ -134,7 +134,7 @@ fn an_agent_without_options_gets_ours() {
         let list = &out.client()["result"]["configOptions"];
         assert_eq!(options(list), ["acp-skills:pdf=true", "acp-skills:review=true"], "{result}");
     }
-    // A session without skills has no options of ours.
+    // Without any skills, there should not be any options.
     let mut fixture = fixture_of(&[], &json!({ "session": { "configOptions": { "boolean": {} } } }));
     assert_eq!(open(&mut fixture, "{\"sessionId\":\"s\"}").client()["result"], json!({ "sessionId": "s" }));
 }
@@ -147,7 +147,7 @@ fn ids_are_unique() {
     let out = open(&mut fixture, theirs);
     let list = &out.client()["result"]["configOptions"];
     assert_eq!(options(list), ["acp-skills:pdf=true", "acp-skills-2:pdf=true", "acp-skills-2:review=true"]);
-    // The option of the other proxy is forwarded.
+    // This option is from the other proxy, so forward it.
     assert_eq!(
         set(&mut fixture, 2, "acp-skills:pdf", &json!(false)).agent()["params"]["configId"],
         "acp-skills:pdf"

@@ -51,7 +51,7 @@ fn a_command_approves_skills() {
     ] {
         assert_eq!(says(&fixture.prompt(3, "s", &[&format!("/skills trust {words}")])), expected);
     }
-    // An unapproved skill has no command, and is neither in the catalog nor on the server.
+    // Until a skill is approved, it's not in the catalog or on the server, and you can't use it as a command.
     let out = fixture.prompt(4, "s", &["/deploy now"]);
     let catalog = out.agent()["params"]["prompt"].to_string();
     assert!(catalog.contains("/deploy now") && !catalog.contains("Does deploy"), "{catalog}");
@@ -83,13 +83,13 @@ fn a_form_approves_skills() {
         "{}",
         request.message
     );
-    // Another session of the project does not ask again.
+    // The user is not asked a second time by another session in this project.
     assert!(open(&mut fixture, 2, "t").is_empty());
     let out = answer(&mut fixture, question, &json!({ "action": "accept", "content": { "trust": true } }));
     assert!(out.to_agent.is_empty(), "the agent has asked nothing: {out:?}");
     assert_eq!(fixture.host.decisions.len(), 1);
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review", "deploy", "lint"]);
-    // A second response is forwarded to the agent like any other.
+    // A second response is simply forwarded to the agent.
     let out = answer(&mut fixture, question, &json!({ "action": "accept", "content": { "trust": true } }));
     assert_eq!(out.to_agent.len(), 1);
 }
@@ -112,11 +112,11 @@ fn other_answers_do_not_approve() {
         let decided: Vec<_> = fixture.host.decisions.iter().map(|line| line.1).collect();
         assert_eq!(decided, decisions, "{result}");
         assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review"], "{result}");
-        // The user is not asked again, but can use the command.
+        // The user is not asked a second time, but the command still works.
         assert!(open(&mut fixture, 2, "t").is_empty());
         assert!(says(&fixture.prompt(3, "s", &["/skills trust deploy"])).contains("is trusted"));
     }
-    // An error does not approve either.
+    // An error should not approve the skill either.
     let mut fixture = fixture(&["deploy"], &json!({ "form": {} }));
     let question = open(&mut fixture, 1, "s").remove(0);
     let error =
@@ -150,7 +150,7 @@ fn a_session_can_have_only_unapproved_skills() {
     })
     .initialized("x", &json!({ "mcpCapabilities": { "http": true } }));
     let request = fixture.new_session(1, "s");
-    // The session has a server for the case that the skill is approved.
+    // The session gets a server, because the user might approve the skill later.
     assert_eq!(request["params"]["mcpServers"][0]["name"], "acp-skills");
     let said = says(&fixture.prompt(2, "s", &["/skills trust"]));
     assert!(said.starts_with("`deploy` is trusted"), "{said}");

@@ -57,7 +57,7 @@ fn the_transport_is_one_that_the_agent_supports() {
         (json!({ "http": {}, "stdio": {} }), McpMode::Auto, Some("http")),
         (json!({ "acp": {}, "http": {} }), McpMode::Auto, Some("acp")),
         (json!({ "stdio": {} }), McpMode::Auto, Some("stdio")),
-        // No transport is supported by default.
+        // By default, no transport is supported.
         (json!({}), McpMode::Auto, None),
         (json!({ "http": null }), McpMode::Auto, None),
         (Value::Null, McpMode::Auto, None),
@@ -140,7 +140,7 @@ fn commands_are_in_the_responses() {
         }
         assert_eq!(names(&seen["availableCommands"]), expected, "{method} {result}");
         assert_eq!(seen["availableCommands"].as_array().unwrap().len(), expected.len());
-        // No timer is started.
+        // This should not start a timer.
         assert!(out.tasks.is_empty(), "{:?}", out.tasks);
     }
 }
@@ -170,7 +170,7 @@ fn commands_are_in_the_updates() {
     let list =
         json!([{ "type": "command", "name": "web", "description": "d" }, { "type": "_x", "name": "y" }]);
     let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": list });
-    // The update arrives before the response that names the session.
+    // This update arrives before the response with the id of the session.
     assert_eq!(updates(&fixture.update("s", &update))[0]["availableCommands"], list);
     let out = fixture.respond(1, &json!({ "sessionId": "s" }));
     let seen = out.client()["result"]["availableCommands"].as_array().unwrap();
@@ -204,18 +204,18 @@ fn our_text_is_removed_from_echoes() {
         |content: &Value| json!({ "sessionUpdate": "user_message", "messageId": "m", "content": content });
     let out = fixture.update("s", &whole(&sent));
     assert_eq!(updates(&out), [&whole(&json!([text("hello"), text("you")]))]);
-    // In chunks, with the response between them.
+    // Send it in chunks, with the response in between.
     let chunk = |text: &str| json!({ "sessionUpdate": "user_message_chunk", "messageId": "m", "content": { "type": "text", "text": text } });
     let ours = sent[0]["text"].as_str().unwrap();
     assert!(fixture.update("s", &chunk(&ours[..40])).is_nothing());
     assert_eq!(fixture.respond(2, &json!({ "messageId": "m" })).to_client.len(), 1);
     assert!(fixture.update("s", &chunk(&ours[40..])).is_nothing());
     assert_eq!(updates(&fixture.update("s", &chunk("hello"))), [&chunk("hello")]);
-    // A restored command does not keep the annotations of our block.
+    // A restored command should not keep the annotations from our block.
     let mut block = chunk(&Mark::new(1).wrap("<typed>/review <rest>src</rest></typed>"));
     block["content"]["annotations"] = json!({ "audience": ["assistant"] });
     assert_eq!(updates(&fixture.update("s", &block)), [&chunk("/review ")]);
-    // A message without the injected text is unchanged.
+    // Without any injected text, the message should not change.
     let line = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m", "content":[ {"text":"x"} ,{}]}}}"#;
     let mut actions = Actions::default();
     assert_eq!(fixture.interceptor.from_agent(line.as_bytes(), &mut actions), Pass::Untouched);
@@ -226,7 +226,7 @@ fn a_replay_shows_the_known_catalog() {
     let mut fixture = fixture();
     let resume = json!({ "sessionId": "s", "cwd": "/project", "replayFrom": { "type": "start" } });
     fixture.request(1, "session/resume", &resume);
-    // The prompt that another run of the proxy sent.
+    // This prompt was sent by a different run of the proxy.
     let mut other = session(self::fixture());
     let told = other.prompt(2, "s", &["hello"]).agent()["params"]["prompt"].clone();
     let echo = json!({ "sessionUpdate": "user_message", "messageId": "m", "content": told });
@@ -234,7 +234,7 @@ fn a_replay_shows_the_known_catalog() {
     fixture.update("s", &state("idle", None));
     fixture.respond(1, &json!({}));
     assert_eq!(texts(fixture.prompt(2, "s", &["again"]).agent()), ["again"]);
-    // The replay also supplies the words for the title.
+    // The replay also provides the words for the title.
     let title =
         json!({ "sessionUpdate": "session_info_update", "title": told[0]["text"].as_str().unwrap()[..30] });
     assert_eq!(updates(&fixture.update("s", &title))[0]["title"], "hello");
@@ -247,7 +247,7 @@ fn a_state_update_ends_the_turn() {
     {
         let mut fixture = session(fixture());
         assert_eq!(texts(fixture.prompt(2, "s", &["hello"]).agent()).len(), 2);
-        // A state of earlier work.
+        // This state is from earlier work.
         fixture.update("s", &state("idle", Some("cancelled")));
         assert_eq!(
             fixture.respond(2, &json!({ "messageId": "m" })).client()["result"],
@@ -259,7 +259,7 @@ fn a_state_update_ends_the_turn() {
         let blocks = texts(fixture.prompt(3, "s", &["again"]).agent()).len();
         assert_eq!(blocks == 2, is_told_again, "{reason}");
     }
-    // A refused prompt does not inform the model.
+    // When a prompt is refused, the model hasn't seen it, so the next one includes the catalog.
     let mut fixture = session(fixture());
     fixture.prompt(2, "s", &["hello"]);
     fixture.refuse(2, -32602);
@@ -277,7 +277,7 @@ fn held_prompts_are_cancelled() {
     let mut fixture = session(fixture.initialized_v2("x", &json!({ "mcp": { "http": {} } })));
     assert!(fixture.prompt(2, "s", &["hello"]).is_nothing());
     let out = fixture.client(&cancel());
-    // The prompt was never part of the conversation.
+    // The client gets an error, and the prompt never becomes part of the conversation.
     assert_eq!((&out.client()["id"], &out.client()["error"]["code"]), (&json!(2), &json!(REQUEST_CANCELLED)));
     assert!(out.to_agent.is_empty());
     // The same happens when the session is closed.
@@ -295,7 +295,7 @@ fn a_cancellation_reaches_an_agent_without_an_open_prompt() {
     let mut fixture = session(fixture());
     fixture.prompt(2, "s", &["hello"]);
     fixture.respond(2, &json!({ "messageId": "m" }));
-    // A prompt that waits for the text of its skill.
+    // This prompt has to wait for the text of its skill.
     assert!(fixture.prompt(3, "s", &["/review"]).is_nothing());
     let out = fixture.client(&cancel());
     assert_eq!((&out.client()["id"], &out.agent()["method"]), (&json!(3), &json!("session/cancel")));
@@ -357,11 +357,11 @@ fn our_own_answers_look_like_a_turn() {
     let [echo, _, message, _] = updates(&out)[..] else { panic!("{out:?}") };
     assert_eq!((&echo["messageId"], &echo["content"]), (id, &prompt));
     assert!(message["content"][0]["text"].as_str().unwrap().starts_with("**1 skill in this session**"));
-    // Message ids are unique, also in another run of the proxy.
+    // Message ids should be unique, including those from a different run of the proxy.
     assert_ne!(&skills(&mut fixture, 3).to_client[1]["result"]["messageId"], id);
     let mut other = session(self::fixture());
     assert_ne!(&skills(&mut other, 2).to_client[1]["result"]["messageId"], id);
-    // While the agent is running, only the agent reports the state. Later its background work is repeated.
+    // While the agent is running, only the agent reports the state. After that, we do, and repeat its background work.
     fixture.update("s", &state("running", None));
     assert_eq!(said(&skills(&mut fixture, 4)), ["user_message", "response", "agent_message"]);
     let mut idle = state("idle", None);
@@ -403,7 +403,7 @@ fn permission_is_asked_for_a_subject() {
         let mut fixture =
             session(Fixture::new(policy()).initialized_v2(agent, &json!({ "mcp": { "http": {} } })));
         let options = json!([{ "optionId": "yes", "name": "Allow", "kind": "allow_once" }]);
-        // The call at the path of version 1 is ignored.
+        // This is where version 1 would put the call, so ignore it.
         let params = json!({ "sessionId": "s", "title": "May I?", "subject": subject, "toolCall": call, "options": options });
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });

@@ -23,9 +23,9 @@ fn the_first_prompt_waits_for_the_tools() {
         out.is_nothing() && out.tasks.is_empty(),
         "the time runs from the opening of the session: {out:?}"
     );
-    // Other messages are not delayed, even in the same session.
+    // Other messages are not delayed, including those in the same session.
     assert_eq!(fixture.request(3, "session/set_mode", &json!({ "sessionId": "s" })).to_agent.len(), 1);
-    // A later prompt does not overtake it.
+    // But a later prompt has to wait, too.
     assert!(fixture.prompt(4, "s", &["second"]).is_nothing());
     let out = fixture.handle(Input::ToolsListed(KEY));
     assert_eq!(out.to_agent.iter().map(|line| texts(line).len()).collect::<Vec<_>>(), [2, 1]);
@@ -50,7 +50,7 @@ fn open(fixture: &mut Fixture, request: u64, id: &str) -> Out {
 
 #[test]
 fn prompts_wait_longer_for_an_agent_that_has_connected() {
-    // The steps after the session was opened.
+    // These are the steps after the session has been opened.
     enum Step {
         Connects,
         TimeIsUp,
@@ -97,16 +97,16 @@ fn prompts_do_not_wait_for_an_agent_that_never_connects() {
     fixture.timer_ends(KEY);
     open(&mut fixture, 2, "b");
     assert_eq!(fixture.prompt(3, "b", &["hello"]).to_agent.len(), 1);
-    // A connection for a tool call does not count.
+    // A connection for a tool call is not enough.
     fixture.timer_ends(SessionKey(2));
     fixture.handle(Input::Connected(SessionKey(2)));
     open(&mut fixture, 4, "c");
     assert_eq!(fixture.prompt(5, "c", &["hello"]).to_agent.len(), 1);
-    // A connection because of a prompt does not count either.
+    // A connection because of a prompt is not enough either.
     fixture.handle(Input::Connected(SessionKey(3)));
     open(&mut fixture, 6, "d");
     assert_eq!(fixture.prompt(7, "d", &["hello"]).to_agent.len(), 1);
-    // The agent connects when the session opens, so later sessions wait again.
+    // This time, the agent connects when the session is opened, so later sessions wait for it.
     open(&mut fixture, 8, "e");
     fixture.handle(Input::Connected(SessionKey(5)));
     open(&mut fixture, 9, "f");
@@ -135,7 +135,7 @@ fn connections_are_saved_by_agent() {
     fixture.handle(Input::Connected(SessionKey(3)));
     assert_eq!(fixture.host.agents[1..], [("agent 1.2".to_owned(), true)]);
 
-    // A later run.
+    // Start a new run using what was saved.
     let mut fixture = Fixture::new(policy());
     fixture.host.never_connects = true;
     named(&mut fixture);
@@ -144,7 +144,7 @@ fn connections_are_saved_by_agent() {
     fixture.timer_ends(KEY);
     assert!(fixture.host.agents.is_empty(), "nothing is new");
 
-    // Observations of this run take precedence.
+    // What this run has observed itself takes precedence.
     let mut fixture = Fixture::new(policy());
     named(&mut fixture);
     open(&mut fixture, 1, "a");
@@ -153,7 +153,7 @@ fn connections_are_saved_by_agent() {
     open(&mut fixture, 2, "b");
     assert!(fixture.prompt(3, "b", &["hello"]).is_nothing(), "it is waited for");
 
-    // Nothing is saved for an agent without a version, or if the user has configured the connect timeout.
+    // Don't save this for agents without a version, or if the user has configured the connect timeout.
     let long = Policy { mcp_connect: WAIT, ..policy() };
     for (policy, version) in [(policy(), json!(null)), (long, json!("1.2"))] {
         let mut fixture = Fixture::new(policy);
@@ -227,9 +227,9 @@ fn waiting_prompts_can_be_cancelled() {
     assert_eq!(out.client(), &json!({ "jsonrpc": "2.0", "id": 2, "result": { "stopReason": "cancelled" } }));
     assert!(out.to_agent.is_empty());
     assert!(fixture.handle(Input::ToolsListed(KEY)).is_nothing());
-    // Without a held prompt, the cancellation goes to the agent.
+    // There is no held prompt to cancel here, so this should be sent to the agent.
     assert_eq!(fixture.client(&cancel).to_agent.len(), 1);
-    // The first prompt was never sent, so the next one has the catalog.
+    // The first prompt was never sent, so the catalog should be in the next one.
     assert_eq!(texts(fixture.prompt(3, "s", &["again"]).agent()).len(), 2);
 }
 
@@ -267,7 +267,7 @@ fn the_catalog_is_recognized_in_either_form() {
         Skill::new(SkillName::new(name).unwrap(), "Does things.", skills_core::Source::Stored(stored))
     };
     let set: SkillSet = [stored("review")].into_iter().collect();
-    // The catalog for an agent that may not pass tools to the model has the paths too.
+    // For agents that may not pass the tools to the model, the catalog should also include the paths.
     for (agent, first_connects, connects, told) in [
         ("x", false, false, 1),
         ("x", true, true, 1),
@@ -319,13 +319,13 @@ fn a_model_without_tools_gets_the_paths() {
     let file = dir.join("SKILL.md");
     assert!(catalog.contains(file.to_str().unwrap()), "{catalog}");
     assert!(catalog.contains("Should you have the tools") && !catalog.contains("virtual"), "{catalog}");
-    // The next prompt has no text and does not wait.
+    // The next prompt is sent right away and without any additional text.
     assert_eq!(texts(fixture.prompt(3, "s", &["second"]).agent()), ["second"]);
-    // The agent connects later: the model gets one line.
+    // After the agent has connected, the model gets a line about the tools.
     fixture.handle(Input::ToolsListed(KEY));
     let out = fixture.prompt(4, "s", &["third"]);
     let [news, "third"] = texts(out.agent())[..] else { panic!("{out:?}") };
-    // The catalog with paths had no skills without files.
+    // A catalog of paths cannot include skills without files, so this one is listed here.
     assert!(news.contains("activate_skill") && news.contains("<name>virtual</name>"), "{news}");
     assert_eq!(texts(fixture.prompt(5, "s", &["fourth"]).agent()), ["fourth"]);
 }

@@ -94,17 +94,17 @@ fn learns_how_an_agent_writes() {
         learned.classify(UPDATE.as_bytes());
         assert_eq!((learned.kind(), learned.known()), (95, known));
     }
-    // An escaped quote does not end the id, so this line only seems to have the learned shape.
+    // The id doesn't end at the escaped quote, so this line only looks like it has the learned shape.
     let escaped = UPDATE.replace(r#""s""#, r#""s\""#);
     let mut learned = classifier();
     learned.classify(UPDATE.as_bytes());
     assert_eq!(learned.classify(escaped.as_bytes()), Class::Other);
-    // A new space should not change the class.
+    // An additional space should not change the class.
     let spaced = UPDATE.replace(":\"plan", ": \"plan");
     let mut learned = classifier();
     learned.classify(UPDATE.as_bytes());
     assert_eq!(learned.classify(spaced.as_bytes()), Class::Streaming);
-    // We should not learn a shape from an id with an escaped quote.
+    // Don't learn a shape if there is an escaped quote in the id.
     let mut learned = classifier();
     learned.classify(UPDATE.replace(r#""s""#, r#""\"""#).as_bytes());
     assert_eq!(learned.shape, None);

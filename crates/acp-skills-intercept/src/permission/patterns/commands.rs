@@ -26,7 +26,7 @@ const STEERS: [char; 14] = [';', '&', '|', '`', '$', '<', '>', '(', ')', '{', '}
 
 /// Matches the command in `input` with the argument of a pattern.
 pub(super) fn match_command(pattern: &str, input: Node<'_>, cwd: Option<&Path>) -> Match {
-    // If there is also a path, we don't know whether the tool runs the command or uses the path.
+    // With a path in the input, we can't tell whether the tool is going to run the command or use the path.
     if has_path(input) {
         return Match::Unsure;
     }
@@ -43,8 +43,8 @@ fn text(input: Node<'_>) -> Option<String> {
         return Some(text.into_owned());
     }
     let words: Option<Vec<_>> = node.elements().map(|word| word.as_str()).collect();
-    // We don't know how the agent quotes words. It matters only for words with white space, which get backquotes, so that the
-    // result is unsure.
+    // We don't know how the agent quotes words, but it only matters for words that contain white space. We put these in
+    // backquotes, so that we will be unsure about the result.
     words.filter(|words| !words.is_empty()).map(|words| {
         let quoted = words.iter().map(|word| {
             if word.contains(char::is_whitespace) { format!("`{word}`") } else { word.to_string() }

@@ -58,7 +58,7 @@ const PROGRAMS: &[Program] = &[
         letters: "",
     },
     Program {
-        // Only these subcommands of `gh` run other programs; its options don't.
+        // These are the only subcommands of `gh` that run programs. We don't need to check the options, since they never do.
         names: &["gh"],
         needs_subcommand: true,
         harmful_subcommands: "alias codespace config ext extension",
@@ -141,7 +141,7 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
     let command = unquoted(command);
     let words: Vec<&str> = command.split_whitespace().collect();
     let Some(rule) = words.first().and_then(|program| rule_for(program)) else { return true };
-    // If the `*` continues the last word of the pattern, we don't count that word.
+    // If the `*` continues the last word of the pattern, we can't use that word here.
     let complete = literal.rfind([' ', ':']).map_or("", |end| &literal[..end]);
     let literal_words: Vec<&str> = complete.split_whitespace().collect();
     let subcommand = literal_words.get(1).filter(|word| !word.starts_with('-'));
@@ -188,8 +188,8 @@ impl Program {
         if name.starts_with("--") {
             return name == "--" || self.has(name);
         }
-        // `SHELL=…`, `SHELL:=…` and `X!=…` are variables for make, and `+!…` is a command for editors. The shell replaces
-        // wildcards by names of files, which may look like options.
+        // To make, `SHELL=…`, `SHELL:=…` and `X!=…` set variables. To editors, `+!…` is a command. And since the shell replaces
+        // wildcards by file names, these may look like options.
         !word.contains('=') && !word.starts_with(['+', '*', '?', '['])
     }
 
@@ -205,10 +205,10 @@ mod tests {
     #[test]
     fn a_wildcard_grants_no_argument_that_runs_a_program() {
         for (pattern, command, expected) in [
-            // Without a wildcard, and programs that run no others.
+            // There is no wildcard, or the program can't run anything else.
             ("git -c a=b log", "git -c a=b log", true),
             ("ls:*", "ls -l --color", true),
-            // Options, in every spelling.
+            // Options can be written in different ways.
             ("git log:*", "git log --oneline -5 src", true),
             ("git log:*", "git log -n5 --format=%h", true),
             ("git log:*", "git log --output=.bashrc", false),
@@ -243,7 +243,7 @@ mod tests {
             ("npm exec:*", "npm exec evil", false),
             ("go test:*", "go test -race ./x", true),
             ("go test:*", "go test -toolexec evil ./x", false),
-            // When the shell expands a wildcard, the name of a file can look like an option, such as `-execdir`.
+            // When the shell expands a wildcard, a file name might look like an option, such as `-execdir`.
             ("find:*", "find src -name '*.rs'", true),
             ("find:*", "find src -name \"*.rs\"", true),
             ("find:*", "find src -name *.rs", false),
@@ -255,7 +255,7 @@ mod tests {
             ("find:*", "find src -delete", false),
             ("rg:*", "rg -n --hidden words src", true),
             ("rg:*", "rg --pre evil words", false),
-            // Programs that are always asked about.
+            // We should always ask the user about these programs.
             ("tar xf:*", "tar xf a.tar", false),
             ("tar xf:*", "tar xf a.tar -C src", false),
             ("tar xf:*", "tar xf a.tar -I evil", false),
@@ -279,7 +279,7 @@ mod tests {
             ("time:*", "time evil", false),
             ("nvim:*", "nvim +!evil", false),
             ("sed s/a/b/:*", "sed s/a/b/ -e evil", false),
-            // Arguments after a script belong to the script; those before it don't.
+            // Any arguments after a script are passed to the script, but the ones before it aren't.
             ("python3 scripts/a.py:*", "python3 scripts/a.py --out x -v", true),
             ("python3.11:*", "python3.11 evil.py", false),
             ("bash -c:*", "bash -c evil", false),

@@ -31,7 +31,7 @@ fn is_invocation(block: &Value) -> bool {
 fn a_command_is_expanded() {
     let mut fixture = session(&[]);
     let prompt = expanded(&mut fixture, 2, &json!([text("/review src/main.rs")]));
-    // The first prompt also gets the catalog.
+    // This is the first prompt, so it also includes the catalog.
     let [catalog, ours, theirs] = &prompt.as_array().unwrap()[..] else { panic!("{prompt}") };
     assert!(catalog["text"].as_str().unwrap().contains("<available_skills>"));
     expect![[r#"
@@ -41,7 +41,7 @@ fn a_command_is_expanded() {
         <skill_content name="review">Do it with [src/main.rs].</skill_content>"#]]
     .assert_eq(unmarked(ours["text"].as_str().unwrap()));
     assert_eq!(theirs, &text("src/main.rs"));
-    // Only once.
+    // But this only happens once.
     let prompt = expanded(&mut fixture, 3, &json!([text("/review x")]));
     assert_eq!(prompt.as_array().unwrap().len(), 2);
     let served = fixture.host.served.clone().unwrap();
@@ -64,7 +64,7 @@ fn all_shapes_of_prompts() {
         (json!([text("/review "), link, image]), json!([ours, link, image])),
         (json!([image, link, text("/review a")]), json!([image, link, ours, text("a")])),
         (json!([text(" "), text("/review a")]), json!([text(" "), ours, text("a")])),
-        // Context that the client adds comes first.
+        // Context from the client should be at the start.
         (json!([text("Sharing a.rs"), text("/review a")]), json!([text("Sharing a.rs"), ours, text("a")])),
         (
             json!([text("Sharing a.rs"), link, text("/review"), image]),
@@ -79,14 +79,14 @@ fn all_shapes_of_prompts() {
         let got = expanded(&mut fixture, 2, &prompt);
         let got = got.as_array().unwrap();
         let expected = expected.as_array().unwrap();
-        // The first block is the catalog.
+        // Skip the first block here, since it's the catalog.
         let found = got[1..].iter().map(|block| if is_invocation(block) { &ours } else { block });
         assert!(found.eq(expected), "{prompt}: {got:?}");
         for block in got {
             let starts = block["text"].as_str().is_some_and(|text| text.trim_start().starts_with(['/', '$']));
             assert!(!starts, "{block} of {prompt}");
         }
-        // The user sees the typed text again, block by block or merged.
+        // The user should see the text as it was typed, both by block and merged.
         let typed: Vec<_> =
             prompt.as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect();
         let sent: Vec<_> = got.iter().filter_map(|block| block["text"].as_str().map(str::to_owned)).collect();
@@ -94,7 +94,7 @@ fn all_shapes_of_prompts() {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words(&seen(&mut fixture, &sent)), words(&typed.concat()));
         assert_eq!(words(&seen(&mut fixture, std::slice::from_ref(&joined))), words(&typed.concat()));
-        // A proxy that never saw the prompt restores it, too, also in a title.
+        // A proxy that hasn't seen the prompt can restore it as well, including from a title.
         let mut other = session(&[]);
         assert_eq!(words(&seen(&mut other, &sent)), words(&typed.concat()));
         let title = json!({ "sessionUpdate": "session_info_update", "title": words(&joined) });
@@ -133,14 +133,14 @@ fn other_commands_are_forwarded() {
     ]) {
         assert_eq!(texts(fixture.prompt(request, "s", &[words]).agent()), [words], "{words}");
     }
-    // The same holds after context of the client.
+    // This also works after some context from the client.
     for (request, words) in
         (12..).zip(["/web x", "/review x", "/unknown", " /skill:review", "/skill:review/x"])
     {
         let prompt = ["Sharing a.rs", words];
         assert_eq!(texts(fixture.prompt(request, "s", &prompt).agent()), prompt, "{words}");
     }
-    // The prefix always means one of our skills.
+    // The prefix always means that it's one of our skills.
     let prompt = expanded(&mut fixture, 20, &json!([text("/skill:review x")]));
     assert_eq!(prompt.as_array().unwrap().last(), Some(&text("x")));
 }
@@ -153,7 +153,7 @@ fn the_catalog_is_repeated_after_a_forgotten_command() {
     assert_eq!(expanded(&mut fixture, 3, &json!([text("/review x")])).as_array().unwrap().len(), 3);
     fixture.respond(3, &json!({ "stopReason": "end_turn" }));
     assert_eq!(expanded(&mut fixture, 4, &json!([text("/review x")])).as_array().unwrap().len(), 2);
-    // A title that consists of injected text becomes the typed text.
+    // The title only contains injected text, so use what the user typed instead.
     let title = json!({ "sessionUpdate": "session_info_update", "title": fixture.mark().open() });
     assert_eq!(fixture.update("s", &title).client()["params"]["update"]["title"], "/review x");
 }
@@ -216,10 +216,10 @@ fn a_skill_that_cannot_be_read_ends_the_turn() {
             json!({ "jsonrpc": "2.0", "id": 2, "result": { "stopReason": "end_turn" } }),
         ]
     );
-    // The next prompt is released. Nothing of the command reached the agent, and it got one response.
+    // The next prompt should be released. The command gets a single response, and none of it is sent to the agent.
     assert_eq!(texts(out.agent())[1], "hello");
     assert_eq!(fixture.gone().iter().map(|line| line["id"].clone()).collect::<Vec<_>>(), [json!(3)]);
-    // A skill that no longer exists.
+    // This skill doesn't exist anymore.
     let mut fixture = session(&[]);
     let ticket = fixture.prompt(2, "s", &["/review x"]).ticket();
     let out = fixture.handle(Input::Fetched {

@@ -21,7 +21,7 @@ fn commands_are_added_to_the_agents() {
         json!({ "name": "review", "description": "Does review.", "input": { "hint": "[file]" } })
     );
     assert!(out.client()["params"]["update"]["availableCommands"][2].get("input").is_none());
-    // Our entries are added to every list.
+    // Our entries are added to any list.
     for (list, expected) in [
         (json!([]), vec!["skills", "review", "Plan-B", "secret"]),
         (Value::Null, vec!["skills", "review", "Plan-B", "secret"]),
@@ -33,12 +33,12 @@ fn commands_are_added_to_the_agents() {
             json!([{ "name": "plan-b list" }, { "name": "/secret" }]),
             vec!["skills", "review", "skill:Plan-B", "skill:secret", "plan-b list", "/secret"],
         ),
-        // Reflections of our own server's prompts are removed.
+        // Remove entries that are derived from a prompt on our server.
         (
             json!([{ "name": "mcp__acp-skills__review" }, { "name": "mcp__other__review" }]),
             vec!["skills", "review", "Plan-B", "secret", "mcp__other__review"],
         ),
-        // Qwen names the server of each prompt.
+        // Qwen includes the name of the server for each prompt.
         (
             json!([{ "name": "review", "description": "x", "input": { "hint": "" },
                 "_meta": { "source": "mcp-prompt", "sourceLabel": "MCP: acp-skills" } },
@@ -47,7 +47,7 @@ fn commands_are_added_to_the_agents() {
                 { "name": "secret", "description": "Does secret.", "_meta": { "source": "builtin" } }]),
             vec!["skills", "review", "skill:Plan-B", "skill:secret", "Plan-B", "secret"],
         ),
-        // Other agents list the prompts without their source.
+        // Some agents don't include the source of a prompt.
         (
             json!([{ "name": "/Review", "description": "[MCP] Does  review.", "_meta": { "n": 1 } },
                 { "name": "secret", "description": "Keeps it." }, { "name": "web" }]),
@@ -57,7 +57,7 @@ fn commands_are_added_to_the_agents() {
         let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": list });
         assert_eq!(sent(&fixture.update("s", &update)), expected, "{list}");
     }
-    // The agent has sent a list, so we don't send one.
+    // Since we already got a list from the agent, we don't need to send one here.
     assert!(fixture.handle(Input::MenuTimerEnded(KEY)).is_nothing());
 }
 
@@ -85,7 +85,7 @@ fn an_agent_without_commands_gets_ours() {
         (2, "session/load", "b", json!({})),
         (3, "session/resume", "c", Value::Null),
         (4, "session/fork", "d", json!({ "sessionId": "d" })),
-        // The session is loaded again.
+        // Load the session a second time.
         (5, "session/load", "b", json!({})),
     ] {
         let source = if method == "session/fork" { "a" } else { id };
@@ -111,18 +111,18 @@ fn reflections_are_not_commands_of_the_agent() {
         let prompt = expanded(fixture, 20, &json!([text("/review x")]));
         assert_eq!(prompt.as_array().unwrap().last(), Some(&text("x")));
     };
-    // After our menu, and again.
+    // The list arrives after our menu, and then it's sent a second time.
     let mut fixture = session(&["web"]);
     assert_eq!(sent(&fixture.update("s", &list)), ["skills", "review", "Plan-B", "secret", "web"]);
     invoked(&mut fixture);
-    // Before the response that names the session.
+    // The list arrives before the response with the id of the session.
     let mut fixture = self::fixture();
     fixture.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
     fixture.update("s", &list);
     let out = fixture.respond(1, &json!({ "sessionId": "s" }));
     assert_eq!(menu(&out.to_client[1]), ["skills", "review", "Plan-B", "secret", "web"]);
     invoked(&mut fixture);
-    // During a load, before and after its response.
+    // The session is being loaded, and the list arrives before and after the response.
     let mut fixture = self::fixture();
     fixture.request(1, "session/load", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
     fixture.update("s", &list);
@@ -142,7 +142,7 @@ fn an_early_list_is_sent_again() {
     assert_eq!(menu(&out.to_client[1]), ["skills", "review", "Plan-B", "secret", "web"]);
     assert_eq!(out.to_client[1]["params"]["update"]["availableCommands"][4]["x"], 1);
     assert!(out.tasks.is_empty());
-    // A session that the client did not open.
+    // The client didn't open this session.
     assert_eq!(sent(&fixture.update("child", &commands(&[]))), Vec::<&str>::new());
 }
 
@@ -154,13 +154,13 @@ fn without_skills_there_is_no_menu() {
     assert_eq!(sent(&fixture.update("s", &commands(&[]))), Vec::<&str>::new());
     assert_eq!(texts(fixture.prompt(2, "s", &["/skill:review"]).agent()), ["/skill:review"]);
     assert_eq!(texts(fixture.prompt(3, "s", &["$skills"]).agent()), ["$skills"]);
-    // We answer the question for skills.
+    // When the user asks for skills, we answer.
     let out = fixture.prompt(4, "s", &["/skills"]);
     assert!(
         out.to_agent.is_empty() && out.to_client[0].to_string().contains("There are no skills"),
         "{out:?}"
     );
-    // If the agent has a command of that name, it gets the prompt.
+    // But if the agent uses the same name for a command, leave it to the agent.
     fixture.update("s", &commands(&[json!({ "name": "skills", "description": "" })]));
     assert_eq!(texts(fixture.prompt(5, "s", &["/skills"]).agent()), ["/skills"]);
 }

@@ -39,9 +39,9 @@ fn skills_are_listed() {
     for words in ["/skills search", "/skills remove x", "/skills reload x"] {
         assert!(asked(&mut fixture, 6, words).contains("`/skills search WORDS` finds"), "{words}");
     }
-    // The agent never got these prompts, so none is open.
+    // We never sent these prompts to the agent, so they should not be open.
     assert_eq!(fixture.gone().iter().filter(|line| line["id"] != 2).count(), 0);
-    // The agent's own command takes precedence.
+    // If the agent uses the same name for a command, leave it to the agent.
     let mut fixture = session(&["skills"]);
     assert_eq!(texts(fixture.prompt(2, "s", &["/skills"]).agent()), ["/skills"]);
 }
@@ -78,7 +78,7 @@ fn reloading() {
         [skill("review", |properties| properties.priority = 1), skill("new", |_| {})].into_iter().collect(),
     );
     let out = fixture.prompt(5, "s", &["/skills reload"]);
-    // Both sessions get a new menu before the answer.
+    // Both sessions get a new menu before the response is sent.
     let menus: Vec<_> = out
         .to_client
         .iter()
@@ -93,7 +93,7 @@ fn reloading() {
         said,
         "Loaded 2 skills. New: `new`. Removed: `Plan B`, `secret`, `background`. Changed: `review`."
     );
-    // The model gets the changes once.
+    // The model should only see these changes once.
     let prompt = fixture.prompt(6, "s", &["go on"]);
     let [line, "go on"] = texts(prompt.agent())[..] else { panic!("{prompt:?}") };
     assert!(line.contains("New: `new` (Does new.).") && line.contains("Changed: `review`."), "{line}");

@@ -25,9 +25,9 @@ fn an_unannounced_call_is_announced() {
         update["kind"] = json!(kind);
         let params = json!({ "sessionId": "s", "update": update });
         assert_eq!(out.client(), &json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }));
-        // Only once.
+        // This only happens once.
         assert_eq!(ask(&mut fixture, &call, None).to_client.len(), 0);
-        // Later updates are about the same call.
+        // Any updates after this are for the same call.
         let mut done = call.clone();
         done["sessionUpdate"] = json!("tool_call_update");
         done["content"] = json!([]);
@@ -63,7 +63,7 @@ fn a_request_that_waits_for_a_path_blocks_nothing() {
     let said = json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "a" } });
     assert_eq!(fixture.update("s", &said).to_client.len(), 1);
     assert_eq!(outcome(&fixture.answer()), "proceed_once");
-    // The request for the user is unchanged.
+    // The user should see the request without any changes.
     let linked = call("Edit", &json!({ "file_path": "notes/link/passwd" }));
     assert!(ask(&mut fixture, &linked, None).is_nothing());
     let out = fixture.answer();
@@ -81,18 +81,18 @@ fn a_request_that_waits_for_a_path_can_be_cancelled() {
         assert!(ask(&mut fixture, &note, None).is_nothing());
         fixture
     };
-    // The user cancels: the client answers the requests that it has, and we answer the held ones.
+    // When the user cancels, the client answers the requests it has received, and we answer those that are still being held.
     let mut fixture = waiting();
     let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } });
     let out = fixture.client(&cancel);
     let cancelled = json!({ "jsonrpc": "2.0", "id": 7, "result": { "outcome": { "outcome": "cancelled" } } });
     assert!(out.to_agent.contains(&cancelled) && out.to_agent.contains(&cancel), "{out:?}");
     assert!(fixture.answer().is_nothing());
-    // A cancellation in another session.
+    // Cancelling a different session should not affect this one.
     let mut fixture = waiting();
     fixture.client(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "t" } }));
     assert_eq!(outcome(&fixture.answer()), "proceed_once");
-    // The agent cancels: the client gets both messages in order.
+    // When the agent cancels, the client gets both messages, and in this order.
     let mut fixture = waiting();
     let cancel = json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": 7 } });
     let out = fixture.agent(&cancel);

@@ -66,7 +66,7 @@ fn calls_of_our_tools_are_recognized() {
         (CLAUDE, claude("something_else"), None, "asked"),
         (CLAUDE, only_meta, None, "proceed_once"),
         (CLAUDE, only_name, None, "proceed_once"),
-        // A call that changes or runs something, or has other members, is not ours, regardless of its name.
+        // A call cannot be ours if it changes or runs something, or if it has any extra members. Its name doesn't matter.
         (CLAUDE, with("kind", json!("execute")), None, "asked"),
         (CLAUDE, with("kind", json!("delete")), None, "asked"),
         (CLAUDE, with("kind", json!("read")), None, "proceed_once"),
@@ -75,7 +75,7 @@ fn calls_of_our_tools_are_recognized() {
         (CLAUDE, with("rawInput", json!("rm -rf ~")), None, "asked"),
         (CLAUDE, with("rawInput", json!({})), None, "proceed_once"),
         (CLAUDE, with("rawInput", Value::Null), None, "proceed_once"),
-        // Two different names, only a title, and the name of another server.
+        // The names don't match, there is only a title, or the name of the server is different.
         (CLAUDE, mixed, None, "asked"),
         (CLAUDE, titled.clone(), None, "asked"),
         (CLAUDE, json!({ "toolCallId": "1", "name": "mcp__acp-skills-2__activate_skill" }), None, "asked"),
@@ -83,7 +83,7 @@ fn calls_of_our_tools_are_recognized() {
         (CODEX, codex("mcp.acp-skills.activate_skill"), approval(), "proceed_once"),
         (CODEX, codex("mcp.acp-skills.call_skill_tool"), approval(), "asked"),
         (CODEX, codex("mcp.other.activate_skill"), approval(), "asked"),
-        // A command can have any title.
+        // The title of a command can be anything, so we can't trust it.
         (CODEX, codex("mcp.acp-skills.activate_skill"), None, "asked"),
         (
             CODEX,
@@ -93,14 +93,14 @@ fn calls_of_our_tools_are_recognized() {
         ),
         ("claude-look-alike", claude("activate_skill"), None, "asked"),
         ("other", codex("mcp.acp-skills.activate_skill"), approval(), "asked"),
-        // Gemini begins the id with the function's name. Only a title or only an id is not enough.
+        // Gemini puts the name of the function at the start of the id. Note that both the title and the id are required.
         ("gemini-cli", gemini("mcp_acp-skills_activate_skill", "acp-skills"), None, "proceed_once"),
         ("gemini-cli", gemini("mcp_acp-skills_call_skill_tool", "acp-skills"), None, "asked"),
         ("gemini-cli", gemini("activate_skill", "acp-skills"), None, "asked"),
         ("gemini-cli", gemini("mcp_acp-skills_activate_skill", "acp-skills_activate"), None, "asked"),
         ("gemini-cli", gemini("mcp_other_activate_skill", "other"), None, "asked"),
         ("other", gemini("mcp_acp-skills_activate_skill", "acp-skills"), None, "asked"),
-        // fast-agent uses exactly `SERVER/TOOL` as the title.
+        // For fast-agent, the title has to be exactly `SERVER/TOOL`.
         ("fast-agent-acp", fast_agent("acp-skills/activate_skill", "other"), None, "proceed_once"),
         ("fast-agent-acp", fast_agent("acp-skills/read_skill_file", "other"), None, "asked"),
         ("fast-agent-acp", fast_agent("acp-skills/call_skill_tool", "other"), None, "asked"),
@@ -116,7 +116,7 @@ fn calls_of_our_tools_are_recognized() {
             None,
             "asked",
         ),
-        // OpenCode uses the tool's name as the title, and reports no input.
+        // OpenCode uses the name of the tool as the title, but it doesn't report the input.
         ("OpenCode", open_code("acp-skills_activate_skill", "other", json!({})), None, "proceed_once"),
         ("OpenCode", open_code("acp-skills_read_skill_file", "other", json!({})), None, "proceed_once"),
         ("OpenCode", open_code("acp-skills_call_skill_tool", "other", json!({})), None, "asked"),
@@ -150,14 +150,14 @@ fn a_request_without_a_name_refers_to_the_announced_call() {
     let rm = json!({ "command": "rm -rf ~" });
     for (announced, id, asked_with, title, expected) in [
         (Some(NAME), "t1", &input, NAME, "proceed_once"),
-        // Without an announcement, with another id, or with another announced name, the title is not enough.
+        // A title is not enough without an announcement, or when the id or the announced name is different.
         (None, "t1", &input, NAME, "asked"),
         (Some(NAME), "t2", &input, NAME, "asked"),
         (Some("Bash"), "t1", &input, NAME, "asked"),
         (Some("Task"), "t1", &input, NAME, "asked"),
         (Some("mcp__other__activate_skill"), "t1", &input, NAME, "asked"),
         (Some("mcp__acp-skills__call_skill_tool"), "t1", &input, NAME, "asked"),
-        // The input has a member that our tool does not take.
+        // Our tool doesn't accept one of the members in this input.
         (Some(NAME), "t1", &rm, NAME, "asked"),
     ] {
         let mut fixture = fixture("@zed-industries/claude-code-acp", policy());
@@ -171,7 +171,7 @@ fn a_request_without_a_name_refers_to_the_announced_call() {
         }
         let call = json!({ "toolCallId": id, "rawInput": asked_with, "title": title });
         assert_eq!(outcome(&ask(&mut fixture, &call, None)), expected, "{announced:?} {call}");
-        // The name in the request takes precedence over the announced one.
+        // Use the name from the request, and not the one that was announced.
         let mut call = call;
         call["_meta"] = json!({ "claudeCode": { "toolName": "Bash" } });
         assert_eq!(outcome(&ask(&mut fixture, &call, None)), "asked", "{call}");
@@ -193,7 +193,7 @@ fn calls_of_grok_and_droid_are_recognized() {
         (grok("acp-skills__activate_skill", "use_tool", json!({ "name": "git" })), "proceed_once"),
         (grok("acp-skills__call_skill_tool", "use_tool", json!({})), "asked"),
         (grok("other__activate_skill", "use_tool", json!({ "name": "git" })), "asked"),
-        // A command with the input of one of our calls.
+        // This is a command, but the input looks like one of our calls.
         (grok("acp-skills__activate_skill", "bash", json!({ "name": "git" })), "asked"),
         (grok("acp-skills__activate_skill", "use_tool", json!({ "command": "rm" })), "asked"),
         (grok("acp-skills__activate_skill", "use_tool", json!("rm")), "asked"),
@@ -298,7 +298,7 @@ fn false_claims_end_the_trust() {
         fixture.handle(Input::Recorded(SessionKey(1), kind));
     };
     let mut fixture = fixture(CLAUDE, policy());
-    // The agent is trusted as long as all calls arrive, or their turn is cancelled.
+    // The agent is trusted as long as all calls arrive, or the turn is cancelled.
     for (id, reason, arrived) in [(2, "end_turn", true), (3, "cancelled", false), (4, "end_turn", true)] {
         fixture.prompt(id, "s", &["hello"]);
         assert_eq!(outcome(&ask(&mut fixture, &ours, None)), "proceed_once", "{id}");
@@ -349,7 +349,7 @@ fn claude_gets_our_tools_as_allowed() {
             }
             let out = fixture.request(1, method, &params);
             assert_eq!(out.agent()["params"]["_meta"]["claudeCode"], expected, "{method} {meta:?}");
-            // This adapter also gets the system prompt.
+            // We also send the system prompt to this adapter.
             let system = &out.agent()["params"]["_meta"]["systemPrompt"]["append"];
             assert!(system.is_string(), "{out:?}");
         }

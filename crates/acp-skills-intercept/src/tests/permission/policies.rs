@@ -15,7 +15,7 @@ fn policies() {
     let linked = call("Edit", &json!({ "file_path": "notes/link/passwd" }));
     let nameless = json!({ "toolCallId": "1", "title": "Bash(rm)", "rawInput": { "command": "rm -rf x" } });
     let ours = call("mcp__acp-skills__call_skill_tool", &json!({}));
-    // The skills that the user and the model activated, the call, and the outcome with each policy.
+    // The skills that were activated by the user and by the model, the call, and the outcome for each policy.
     for (by_user, by_model, call, [permissive, approval, strict]) in [
         (None, None, &rm, ["asked", "asked", "asked"]),
         (Some("free"), None, &rm, ["asked", "asked", "asked"]),
@@ -27,13 +27,13 @@ fn policies() {
         (Some("git"), None, &ours, ["asked", "asked", "asked"]),
         (None, Some("git"), &git, ["asked", "asked", "asked"]),
         (None, Some("git"), &rm, ["asked", "asked", "no"]),
-        // The patterns of all active skills count, but a skill that the model activated grants nothing.
+        // The patterns of all active skills are used, except for those that the model has activated by itself.
         (Some("git"), Some("notes"), &note, ["asked", "asked", "asked"]),
         (Some("notes"), Some("git"), &note, ["asked", "proceed_once", "asked"]),
         (Some("git"), None, &note, ["asked", "asked", "no"]),
-        // The name of a program that can run others grants nothing.
+        // For programs that can run other programs, the name is not enough.
         (Some("vague"), None, &git, ["asked", "asked", "asked"]),
-        // The path matches, but its target does not.
+        // The path matches, but it's a link to a path that doesn't.
         (Some("notes"), None, &linked, ["asked", "asked", "asked"]),
     ] {
         for (tool_policy, expected) in [(Permissive, permissive), (Approval, approval), (Strict, strict)] {
@@ -83,7 +83,7 @@ fn the_user_chooses_between_several_options_that_allow() {
     for (tool_policy, call, expected) in [
         (ToolPolicy::Approval, &read, "asked"),
         (ToolPolicy::Strict, &rm, "no"),
-        // Our tool changes nothing with any of the options.
+        // Since our tool doesn't change anything, it doesn't matter which option we use.
         (ToolPolicy::Approval, &ours, "auto"),
     ] {
         let mut fixture = fixture(CLAUDE, Policy { tool_policy, ..policy() });
@@ -92,7 +92,7 @@ fn the_user_chooses_between_several_options_that_allow() {
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
         let mut out = fixture.agent(&request);
-        // The path is resolved first.
+        // The path has to be resolved first, so ignore the task for this.
         out.tasks.clear();
         assert_eq!(outcome(&out), expected, "{call}");
     }
