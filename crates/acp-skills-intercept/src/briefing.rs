@@ -42,7 +42,7 @@ impl Session {
             return;
         }
         let guide = if self.server.is_offered() { Guide::Tools } else { Guide::Files };
-        // This text should never change during a session, since some agents start over when the system prompt changes.
+        // This text should never change during a session, because some agents start over when the system prompt changes.
         let known = self.briefing.system_prompt().cloned();
         let text = known.or_else(|| Some(self.catalog(agent, policy, guide)?.into()));
         let Some(text) = text else { return };
@@ -77,8 +77,8 @@ impl Session {
             return None;
         }
         let now = self.guide();
-        // A model that doesn't have the skill tools was only told about skills with files. If there are more skills, we have to
-        // send it the whole list.
+        // If the model didn't have the skill tools before, it was only told about skills with files. If there are more skills, we
+        // have to send it the whole list.
         let known_guide = self.briefing.guide();
         let late = (known_guide, now) == (Some(Guide::Files), Guide::Tools)
             && self.skills.listed().all(|skill| skill.dir().is_some());
@@ -130,7 +130,7 @@ impl Session {
         if !in_prompt || self.briefing.guide().is_some() {
             return;
         }
-        // The earlier run may have sent a different guide from the one we would send now, so we try all of them.
+        // The earlier run could have used a different guide from the one we would send now, so we try all of them.
         for guide in [self.guide(), Guide::Tools, Guide::Files] {
             let list = placement::list(&self.skills, &policy.catalog, guide);
             if list.is_some_and(|list| has_words(ours, &list)) {

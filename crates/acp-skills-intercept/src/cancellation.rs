@@ -51,7 +51,7 @@ impl Interceptor {
                 let queue = self.pending.take_queue(entry.ticket);
                 self.resume(queue, actions);
             }
-            // Later prompts in this session may be ready by now, and just waiting for this one.
+            // Later prompts in this session could be ready by now, and were only waiting for this one.
             (Kind::Prompt(_), Some(session)) => self.release(session, actions),
             _ => {}
         }

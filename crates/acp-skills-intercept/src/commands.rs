@@ -39,7 +39,7 @@ impl Command {
         let typed = Typed::read(message.param(&["prompt"])?)?;
         let is_agents = || menu::agent_commands(session).has(&typed.word);
         if !session.has_menu() {
-            // We answer `/skills` even if there are no skills, since otherwise the model would have to guess.
+            // We answer `/skills` even if there are no skills, because otherwise the model would have to guess.
             let is_asked = typed.sigil == '/' && typed.word == menu::SKILLS && !is_agents();
             return is_asked.then_some(Self::Skills(typed.rest));
         }

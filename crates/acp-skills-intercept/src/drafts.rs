@@ -191,8 +191,8 @@ impl Interceptor {
     /// Answers a pending `skills/list` request that belongs to no session.
     pub(crate) fn list_found(&mut self, ticket: Ticket, found: &SkillSet, actions: &mut Actions) {
         let Some((id, agent_list)) = self.pending.take_list(ticket) else { return };
-        // If the request isn't open anymore, the agent must have answered it even though we never sent it. So we don't need to
-        // answer it here.
+        // If the request isn't open anymore, the agent has already answered it, though we never forwarded it. So we don't answer
+        // it here.
         if self.requests.remove(&id).is_none() {
             return;
         }

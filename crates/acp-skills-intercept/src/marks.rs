@@ -226,7 +226,7 @@ mod tests {
             (format!("ä<{open}>"), Next::Open(mark, 3..38)),
             (format!("{close}{open}"), Next::Close(mark, 0..36)),
             (format!("<acp-skills-proxy:{other}"), Next::Open(Mark::new(7), 18..53)),
-            // A user may have written these, so they must not be taken for marks.
+            // A user could have written these, so they are not marks.
             ("<acp-skills-proxy>".to_owned(), Next::Nothing),
             ("a < b".to_owned(), Next::Nothing),
             (open.to_uppercase(), Next::Nothing),

@@ -153,7 +153,7 @@ fn announcement(
     let was_announced = session.calls.announced(&id);
     let ours = call.ours.filter(|_| call_titles::wanted(session, policy));
     if was_announced {
-        // Keep the title here, since this request may be the last message to include the input.
+        // Keep the title here, as this request might be the last message to include the input.
         if let Some(tool) = ours {
             call_titles::note(call.node, tool, session, peers);
         }

@@ -49,7 +49,7 @@ pub(crate) fn text(
 ) -> Option<String> {
     let list = list(skills, options, guide)?;
     let more = match server.name() {
-        // Some agents don't connect until the model uses a tool, so the tools may still show up.
+        // Some agents don't connect until the model uses a tool, so it's possible that the tools will show up later.
         _ if guide == Guide::Files && server.is_missing() => {
             " Should you have the tools `activate_skill` and `read_skill_file` after all, use them instead."
                 .to_owned()

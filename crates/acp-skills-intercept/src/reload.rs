@@ -112,8 +112,7 @@ impl Interceptor {
         actions.log(Level::Info, "reloaded the skills");
         let Some(session) = self.sessions.get(key) else { return };
         let difference = Difference::between(before, &session.skills);
-        // We want to record a reload even if nothing has changed. But if there are changes, we already recorded them when we
-        // applied them.
+        // We want to record a reload even if nothing has changed. If there are changes, we already did this when we applied them.
         if difference.is_empty() {
             actions.effects.push(record(session, &difference, took));
         }

@@ -123,7 +123,7 @@ impl Session {
 
     /// Returns true if this session has any skill commands.
     pub(crate) fn has_menu(&self) -> bool {
-        // Once we have sent a menu, we keep the commands even if all skills are removed, since the skills may come back.
+        // Once we have sent a menu, we keep the commands when all skills are removed, because the skills might come back.
         let all = self.switches.all();
         let is_nothing = all.is_empty() && all.unapproved().is_empty() && self.skills.skipped().is_empty();
         !is_nothing || self.menu.was_sent()

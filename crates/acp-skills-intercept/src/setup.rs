@@ -94,8 +94,8 @@ impl Interceptor {
         }
         // We already have everything we need for this session, so we don't have to ask the host.
         let Some(mut session) = self.sessions.remove(key) else { return (Purpose::Other, Pass::Untouched) };
-        // If the agent has accepted the skills server before, it won't refuse the session because of it. It may even be using
-        // it right now.
+        // If the agent has accepted the skills server before, it won't refuse the session because of it, and it could be using it
+        // right now.
         let was_offered = session.server.is_offered();
         let pass = self.set_up(&mut session, message, transport, actions);
         let retry = (session.server.is_offered() && !was_offered).then(|| message.line.to_vec());
@@ -208,7 +208,7 @@ impl Interceptor {
             Pass::Untouched | Pass::Consumed => setup.line,
         });
         if setup.refreshes != self.memory.refreshes {
-            // The skills were refreshed after we asked the host, so this answer may be out of date.
+            // The skills were refreshed after we asked the host, so this answer could be out of date.
             let directories = vec![session.cwd.clone()];
             actions.ask(Query::Skills { directories, reason: Reason::CatchUp(Duration::ZERO) });
         }
@@ -228,8 +228,8 @@ impl Interceptor {
         let Some(params) = message.params.filter(Node::is_object) else {
             return Pass::Untouched;
         };
-        // If there are no skills or tools, we don't need to add a server or any text to this session. We do count skills that are
-        // turned off, since they may be turned on later.
+        // If there are no skills or tools, we don't need to add a server or any text to this session. Note that disabled skills
+        // count, because the user can enable them later.
         if session.switches.all().will_offer_nothing() {
             return Pass::Untouched;
         }

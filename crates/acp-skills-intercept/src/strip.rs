@@ -101,7 +101,7 @@ impl Scanner {
                         let end = text.len() - without_separator(after).len();
                         let command = marks::command(ours);
                         let floor = self.cuts.last().map_or(0, |cut| cut.span.end);
-                        // If the injected text comes after the user's text, the separator that the agent added is in front of it.
+                        // The injected text is at the end, so the separator that the agent added is in front of it.
                         let start = if command.is_empty() && end == text.len() {
                             floor + before_separator(&text[floor..inside.start], is_nested).len()
                         } else {
@@ -212,19 +212,19 @@ pub(crate) fn title(text: &str, words: Option<&str>) -> Option<String> {
     let mut scanner = Scanner::default();
     scanner.scan(text);
     if let State::Inside(Inside { start, words, .. }) = scanner.state {
-        // The title was cut off in the middle of our text.
+        // The title was truncated in the middle of our text.
         let clean = scanner.clean(text, 0..start) + &marks::cut_off(&text[words..]);
         return Some(one_line(&clean));
     }
     if !scanner.cuts.is_empty() {
         return Some(one_line(&scanner.clean(text, 0..text.len())));
     }
-    // The agent may also cut the title off in the middle of the mark, with or without an ellipsis.
+    // It's also possible that the agent truncated the title in the middle of the mark, with or without an ellipsis.
     let end = text.trim_end().trim_end_matches(['…', '.']).trim_end();
     let Next::Cut(at) = Next::find(end, 0) else { return None };
     let cut = &end[at..];
     let is_the_users = words.is_some_and(|words| words.starts_with(&one_line(end)));
-    // If all of the user's words are already in the title, even a shorter piece must be part of a mark.
+    // If the title already includes all of the user's words, a shorter piece must be part of a mark as well.
     let is_behind = words.is_some_and(|words| words == one_line(&end[..at]));
     let is_cut = (cut.len() >= MIN_CUT_BYTES || is_behind) && !cut.starts_with("</") && !is_the_users;
     is_cut.then(|| end[..at].trim_end().to_owned())
@@ -372,7 +372,7 @@ fn rewrite(line: &[u8], text: &str) -> Vec<u8> {
     let mut edit = Edit::new();
     edit.set(node, &text.into());
     if node.as_text().is_some_and(|text| marks::begins_with_ours(&text)) {
-        // Remove the annotations, since they say that the block is meant for the model.
+        // Remove the annotations, because they say that the block is meant for the model.
         edit.remove(content, "annotations");
     }
     edit.apply(line)

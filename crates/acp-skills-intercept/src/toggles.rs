@@ -89,7 +89,7 @@ fn add(edit: &mut Edit, object: Node<'_>, session: &mut Session, version: Versio
         Some(nothing) if nothing.is_null() => edit.replace(nothing.span(), all),
         None if object.is_object() => edit.insert(object, LIST, &all),
         None if object.is_null() => edit.replace(object.span(), format!("{{\"{LIST}\":{all}}}")),
-        // The protocol doesn't allow this value, so forward the message and let the agent handle it.
+        // The protocol doesn't allow this value, so we forward the message without adding our options.
         _ => return,
     }
     session.options.shown();

@@ -23,7 +23,7 @@ fn is_equal(a: &[u8], b: &[u8]) -> bool {
     let (b_chunks, b_rest) = b.as_chunks::<CHUNK>();
     a_chunks.iter().zip(b_chunks).all(|(a, b)| a == b)
         && match (a.last_chunk::<CHUNK>(), b.last_chunk::<CHUNK>()) {
-            // Compare the last 16 bytes, even though the loop may have compared some of them already.
+            // Compare the last 16 bytes here. It doesn't matter that the loop might have compared some of them already.
             (Some(a), Some(b)) => a == b,
             _ => a_rest.iter().eq(b_rest),
         }

@@ -61,7 +61,7 @@ impl Shape {
         if !starts_with(line, &self.head) {
             return None;
         }
-        // We also stop at a backslash, since the id doesn't end at an escaped quote. In this case, the comparison will fail.
+        // We also stop at a backslash, because an escaped quote is not the end of the id. In this case, the comparison will fail.
         Some(self.head.len() + memchr::memchr2(b'"', b'\\', &line[self.head.len()..])?)
     }
 }

@@ -165,7 +165,7 @@ impl Switch {
         }
         let line = plain(message, method.raw(), params);
         if method.is_str(CANCEL) {
-            // A cancellation should not be wrapped. But if it is, we accept it, since the id belongs to this connection anyway.
+            // A cancellation should not be wrapped. But if it is, we accept it, because the id belongs to this connection anyway.
             let origin = Message::parse(&line).map_or(Origin::Successor, |inner| self.asked_by(&inner));
             return Sorted::From(origin, line);
         }
@@ -264,7 +264,7 @@ mod tests {
         use Origin::{Client, Successor};
         let mut switch = begun();
         for (line, origin, expected) in [
-            // A message from the client does not change.
+            // A message from the client should not change.
             (r#"{"id":1,"method":"session/new","params":{"x":1e3}}"#, Some(Client), None),
             (r#"{"method":"session/cancel","params":{}}"#, Some(Client), None),
             // If the message is from the successor, we should return the inner message byte for byte, with the id from the

@@ -42,7 +42,7 @@ fn spelling(name: &str) -> String {
     match (trimmed.is_empty(), name.starts_with('-') || name.ends_with('-')) {
         // The name only contains symbols, so use a default.
         (true, _) => "skill".to_owned(),
-        // Keep the hyphens at the ends, since they are part of the name.
+        // Keep the hyphens at the ends, as they are part of the name.
         (false, true) if word == name => word,
         (false, _) => trimmed.to_owned(),
     }

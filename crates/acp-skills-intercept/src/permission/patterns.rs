@@ -131,7 +131,7 @@ fn address(domain: &str, url: &str) -> Match {
 fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Match {
     let path = plain(path);
     let cwd = cwd.and_then(Path::to_str).map(plain);
-    // We can't resolve these paths here, since that would require the file system.
+    // We can't resolve these paths here, because that would require the file system.
     if path.split('/').any(|part| part == "..") || pattern.starts_with('~') || path.starts_with('~') {
         return Match::Unsure;
     }
@@ -150,7 +150,7 @@ fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Match {
         (Some(pattern), _) if is_absolute => (pattern.to_owned(), path.to_owned()),
         (Some(_), _) => return Match::Unsure,
         (None, Some(inside)) => (relative.to_owned(), inside.to_owned()),
-        // This is an absolute path, but written with a single slash.
+        // This may be an absolute path that was written with a single slash.
         (None, None) if is_absolute && pattern.starts_with('/') => (pattern.to_owned(), path.to_owned()),
         (None, None) if is_absolute => return Match::Outside,
         (None, None) => (relative.to_owned(), path.to_owned()),
@@ -295,7 +295,7 @@ mod tests {
                 r#"{"url":"https://example.org:80:evil.org/"}"#,
                 Unsure,
             ),
-            // We can't tell if the tool will use these members.
+            // We can't tell whether the tool will use these members.
             (
                 "WebFetch(domain:example.org)",
                 "WebFetch",

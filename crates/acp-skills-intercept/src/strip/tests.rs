@@ -23,7 +23,7 @@ fn titles() {
     for (title_text, clean) in [
         ("Fix the bug", None),
         ("a < b and <acp", None),
-        // A user may have written these, so they must not be taken for ours.
+        // A user could have written these, so we should not remove them.
         ("<acp-skills-proxy>", None),
         ("What is <acp-skills-proxy> for?", None),
         ("<acp-skills-proxy:00000001c5cdf961> and more", None),
@@ -183,7 +183,7 @@ fn users() -> impl Strategy<Value = String> {
     let last = prop_oneof![Just(String::new()), Just(MARK.to_owned()), Just(format!("{MARK} more"))];
     (prop::collection::vec(piece, 0..6), last).prop_filter_map("a pair", |(pieces, last)| {
         let text = pieces.concat() + &last;
-        // The pieces may form a complete pair of marks by chance, so we filter these out.
+        // By chance, the pieces might form a complete pair of marks, so we filter these out.
         let open = text.find(MARK);
         (!open.is_some_and(|at| text[at..].contains(END))).then_some(text)
     })
@@ -215,7 +215,7 @@ proptest! {
         first in prop_oneof![Just(ours()), Just(command())],
         cuts in prop::collection::vec(0_usize..2000, 0..8),
     ) {
-        // A space right after the injected text may be a separator, so we ignore it here.
+        // A space right after the injected text might be a separator, so we ignore it here.
         let between = between.trim_start();
         let after = after.trim_start();
         let typed = if first == command() { "/review " } else { "" };

@@ -28,7 +28,7 @@ fn check(agent: &str, updates: &[(Value, &str, &str)]) {
             }
         }
         assert_eq!((&title, &kind), (&json!(expected_title), &json!(expected_kind)), "{agent}: {update}");
-        // Make sure that the rest of the update does not change.
+        // The rest of the update should not change.
         for key in ["title", "kind"] {
             match update.get(key) {
                 Some(value) => seen[key] = value.clone(),
@@ -145,7 +145,7 @@ fn calls_of_each_agent_have_readable_titles() {
     let mut fixture = fixture("qwen-code", Titles::People);
     let out = fixture.update("s", &qwen);
     assert_eq!(out.client()["params"]["update"]["title"], "Skill: review");
-    // We don't need to add a kind, since the call was already announced with one.
+    // The call was already announced with a kind, so this update should not include it.
     assert!(out.client()["params"]["update"].get("kind").is_none());
 }
 

@@ -178,7 +178,7 @@ fn invalid_skills_fail_the_request() {
             let error = &out.client()["error"];
             assert_eq!(error["code"], -32602);
             assert!(error["message"].as_str().unwrap().contains(expected), "{expected}: {error}");
-            // Make sure that this does not affect the next session.
+            // This should not affect the next session.
             new_session(&mut fixture, 2, &json!({}));
             assert_eq!((fixture.sessions(), fixture.host.served.as_ref().unwrap().1.len()), (1, 1));
         }

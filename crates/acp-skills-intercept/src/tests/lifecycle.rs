@@ -62,7 +62,7 @@ fn a_loaded_session_keeps_its_state() {
     assert_eq!((&second, &third), (&first, &first));
     assert_eq!(texts(fixture.prompt(5, "s", &["x"]).agent()), ["x"]);
     assert_eq!(fixture.sessions(), 1);
-    // A session does not close when it fails to load.
+    // A session should not be closed when it fails to load.
     fixture.request(6, "session/load", &load);
     fixture.refuse(6, -32000);
     assert_eq!(fixture.sessions(), 1);
@@ -101,7 +101,7 @@ fn request_ids_of_all_types_work() {
         let new =
             format!(r#"{{"id":{id},"method":"session/new","params":{{"cwd":"/p","mcpServers":[]}}}}"#) + "\n";
         fixture.client_line(&new);
-        // The agent may use the same id for a request.
+        // The agent could use the same id for a request.
         let ask =
             format!(r#"{{"id":{id},"method":"fs/read_text_file","params":{{"sessionId":"s"}}}}"#) + "\n";
         assert_eq!(fixture.agent_line(&ask).to_client.len(), 1, "{id}");
@@ -156,7 +156,7 @@ fn servers_get_names_of_their_own_if_the_agent_needs_that() {
     let load = |session: &str| json!({ "cwd": "/p", "mcpServers": [], "sessionId": session });
     assert_eq!(name(&fixture.request(5, "session/load", &load("a"))), "acp-skills");
     assert_eq!(name(&fixture.request(6, "session/load", &load("b"))), "acp-skills-2");
-    // When this name is refused as well, the session does not get a server.
+    // When this name is refused as well, the session gets no server.
     let out = fixture.agent(
         &json!({ "jsonrpc": "2.0", "id": 4, "error": { "code": -32603, "message": "acp-skills-3 is dead" } }),
     );
@@ -203,7 +203,7 @@ fn text_of_an_earlier_run_is_not_sent_again() {
         (vec![merged.as_str()], 1),
         // This catalog lists different skills, so the model has to get the new one.
         (vec![other.as_str(), "fix the bug"], 2),
-        // This is the whole catalog, but on a single line or in parts. Below, it's cut off, or there isn't any.
+        // This is the whole catalog, but on a single line or in parts. Below, it's truncated or missing.
         (vec![flat.as_str()], 1),
         (vec![&merged[..100], &merged[100..200], &merged[200..]], 1),
         (vec![&told[..100]], 2),
@@ -274,7 +274,7 @@ fn held_chunks_come_before_later_messages() {
     let open = format!("{} not closed", Mark::new(1).open());
     assert!(fixture.update("s", &chunk(&open)).is_nothing());
     assert!(fixture.update("s", &chunk("the user's own")).is_nothing());
-    // Make sure that messages from a different session are not delayed.
+    // This should not delay messages from a different session.
     assert_eq!(fixture.update("other", &said).to_client.len(), 1);
     let out = fixture.update("s", &said);
     let updates: Vec<_> = out.to_client.iter().map(|line| line["params"]["update"].clone()).collect();

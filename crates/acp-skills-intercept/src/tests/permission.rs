@@ -51,7 +51,7 @@ fn ask(fixture: &mut Fixture, call: &Value, meta: Option<Value>) -> Out {
 fn outcome(out: &Out) -> &str {
     match (&out.to_client[..], &out.to_agent[..]) {
         ([_], []) => "asked",
-        // The call may be announced to the client first.
+        // The call might be announced to the client first.
         (told, [answer])
             if told.iter().all(|line| line["params"]["update"]["sessionUpdate"] == "tool_call") =>
         {

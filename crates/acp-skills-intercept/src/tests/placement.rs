@@ -93,7 +93,7 @@ fn the_users_words_come_first_if_agents_cut_prompts() {
             "{name}"
         );
         assert_eq!(prompt.len(), 2);
-        // Cut this off in the middle of our text, and in the middle of our mark.
+        // Truncate this in the middle of our text, and in the middle of our mark.
         for cut in [500, "fix the bug\n\n<".len(), "fix the bug\n\n<acp-skills".len()] {
             let title: String = prompt.join("\n\n").chars().take(cut).collect();
             let update = json!({ "sessionUpdate": "session_info_update", "title": title });
@@ -311,7 +311,7 @@ fn a_system_prompt_in_another_form_is_kept() {
         let prompt = fixture.prompt(2, "s", &["hello"]);
         assert!(begins_with_ours(texts(prompt.agent())[0]), "{field}");
     }
-    // Make sure that we can add our text even when the client's text is cut off in the middle of a character.
+    // We can add our text to the client's, which is truncated in the middle of a character here.
     let mut fixture = Fixture::new(policy()).initialized(claude, &json!({}));
     let line = r#"{"id":1,"method":"session/new","params":{"cwd":"/p","mcpServers":[],"_meta":{"systemPrompt":"Be \u006bind \ud83d"}}}"#;
     let got = fixture.as_the_agent_gets_it(line);

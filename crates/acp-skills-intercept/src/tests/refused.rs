@@ -45,7 +45,7 @@ fn a_transport_that_fails_is_not_used_again() {
         if next == HTTP {
             continue;
         }
-        // When this transport fails as well, the agent does not get a server.
+        // When this transport fails as well, the agent gets no server.
         fixture.prompt(4, "b", &["hello"]);
         fixture.agent(&json!({ "jsonrpc": "2.0", "id": 4, "error": error }));
         assert_eq!(transport(&fixture.new_session(5, "c")), None);
@@ -88,7 +88,7 @@ fn a_refused_request_is_retried_without_our_server() {
         assert_eq!(out.agent()["params"]["mcpServers"], json!([{ "name": "theirs" }]), "{method}");
         assert_eq!(fixture.host.closed, [KEY], "{method}");
         fixture.respond(1, &json!({ "sessionId": "s" }));
-        // Make sure that prompts do not have to wait.
+        // Prompts should not have to wait.
         assert_eq!(fixture.prompt(2, "s", &["hello"]).to_agent.len(), 1, "{method}");
     }
 }

@@ -115,7 +115,7 @@ fn servers_and_menus_change_immediately() {
     fixture.new_session(1, "s");
     fixture.new_session(2, "t");
     fixture.host.served = None;
-    // For the same snapshot, nothing should happen, not even on the server.
+    // For the same snapshot, nothing should change, including the server.
     assert!(fixture.notices(before).is_silence());
     assert_eq!(fixture.host.served, None);
     // A new snapshot with the same skills is only passed to the server.
@@ -222,7 +222,7 @@ fn the_system_prompt_does_not_change() {
     let mut fixture = Fixture::new(policy()).initialized("x", &capabilities);
     let first = fixture.new_session(1, "s")["params"]["systemPrompt"].clone();
     fixture.notices(skills(&["review", "greet"]));
-    // The text does not change, even when the session is loaded a second time.
+    // Loading the session a second time should not change the text.
     let again =
         fixture.request(2, "session/load", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
     assert_eq!(again.agent()["params"]["systemPrompt"], first);

@@ -119,13 +119,13 @@ fn the_client_gets_no_message_with_our_text() {
                 "{name}, escaped: {said}"
             );
         }
-        // Remove our text where it is cut off, but not in messages, because the rest may still arrive there.
+        // Remove our text where it's truncated, but not in messages, because the rest could still arrive there.
         let mut fixture = fixture();
         let mut seen = fixture.agent(&line(cut)).to_client;
         seen.append(&mut fixture.update("s", &json!({ "sessionUpdate": "current_mode_update" })).to_client);
         let is_message = name == "an agent's chunk" || name == "a thought";
         assert_eq!(seen[0], line(if is_message { cut } else { "" }), "{name}");
-        // Without any digits from the checksum, this may have been written by the user.
+        // Without any digits from the checksum, this could be text from the user.
         for piece in ["see <acp-skills-proxy:", "see <acp-skills-proxy:01234567"] {
             if !is_message {
                 assert_eq!(self::fixture().agent(&line(piece)).client(), &line(piece), "{name}");
@@ -247,7 +247,7 @@ fn texts_truncated_within_a_character() {
             let out = fixture().agent_line(&cut(&line(&format!("{ours}Fix CUT it")), half));
             assert_eq!(out.client(), &line("Fix \u{fffd} it"), "{name}");
         }
-        // Without any injected text, the message does not change.
+        // Without any injected text, the message should not change.
         let said = cut(&line("Fix < CUT it"), "\\ud83d");
         let mut actions = Actions::default();
         let pass = fixture().interceptor.from_agent(said.as_bytes(), &mut actions);
@@ -263,7 +263,7 @@ fn texts_truncated_within_a_character() {
         };
         assert_eq!(json_of(&clean), line("Fix \u{fffd} it"), "{name}");
     }
-    // This title is cut off in the middle of our text.
+    // This title is truncated in the middle of our text.
     let said = cut(&title(&format!("{}CUT", &ours[..60])), "\\ud83d");
     assert!(fixture().agent_line(&said).is_nothing());
 }

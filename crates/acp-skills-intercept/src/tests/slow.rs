@@ -82,7 +82,7 @@ fn a_prompt_waits_until_its_session_is_copied() {
     let mut fixture = fixture();
     set_up(&mut fixture, 2, "session/fork", Some("s"));
     assert!(fixture.prompt(3, "s", &["not in the copy"]).is_nothing());
-    // A cancellation does not have to wait. The agent doesn't need it, since it's idle.
+    // A cancellation is handled right away. The agent is idle, so it doesn't need to know.
     let out = fixture.client(&cancel("s"));
     assert_eq!((ids(&out.to_client), out.to_agent.len()), (vec![&json!(3)], 0));
     assert_eq!(ids(&fixture.answer().to_agent), [&json!(2)]);
@@ -109,7 +109,7 @@ fn pending_requests_can_be_cancelled() {
     fixture.request(4, "session/set_mode", &json!({ "sessionId": "t" }));
     let out = fixture.client(&cancel_request(3));
     assert_eq!((&out.client()["id"], &out.client()["error"]["code"]), (&json!(3), &json!(-32800)));
-    // Messages in the queue are still forwarded, even though this request is gone.
+    // Messages in the queue are forwarded after this request is cancelled.
     let out = fixture.client(&cancel_request(2));
     assert_eq!((ids(&out.to_client), ids(&out.to_agent)), (vec![&json!(2)], vec![&json!(4)]));
     // The host answers too late, so we only close the server and do not send any messages.

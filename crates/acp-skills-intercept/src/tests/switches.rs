@@ -43,7 +43,7 @@ fn menu_tools_and_model_follow_a_switch() {
     assert_eq!(menu.unwrap(), ["skills", "review", "My-Notes"]);
     let served = |fixture: &Fixture| fixture.host.served.as_ref().unwrap().1.clone();
     assert_eq!(served(&fixture), ["review", "My Notes"]);
-    // From here on, `/pdf` is like any other text, and the model is only told about the change once.
+    // From here on, `/pdf` is like any other text, and the model should only see the change once.
     let prompt = fixture.prompt(4, "s", &["/pdf x"]);
     assert_eq!(texts(prompt.agent()), ["/pdf x"]);
     let prompt = fixture.prompt(5, "s", &["go on"]);
@@ -51,7 +51,7 @@ fn menu_tools_and_model_follow_a_switch() {
     let (text, menu) = say(&mut fixture, 6, "/skills");
     assert!(text.contains("**2 skills in this session**") && menu.is_none(), "{text}");
     assert!(text.contains("\n**Off**\n\n- `pdf`: Does pdf <well>.\n"), "{text}");
-    // When the skill is back after a reload, it should still be turned off.
+    // When the skill is back after a reload, it should still be disabled.
     fixture.notices(skills(&["review"]));
     fixture.notices(skills(&["pdf", "review"]));
     assert_eq!(served(&fixture), ["review"]);
@@ -81,7 +81,7 @@ fn names_are_matched_as_in_the_menu() {
         let (text, _) = say(&mut fixture(), 2, &format!("/skills {words}"));
         assert_eq!(text, expected, "{words}");
     }
-    // When one of the names is unknown, do not turn off any skill.
+    // When one of the names is unknown, no skill should be disabled.
     let mut fixture = fixture();
     say(&mut fixture, 2, "/skills off pdf pfd");
     assert!(!say(&mut fixture, 3, "/skills").0.contains("**Off**"));
@@ -93,7 +93,7 @@ fn all_skills_can_be_turned_off() {
     let (_, menu) = say(&mut fixture, 2, "/skills off pdf review My-Notes");
     assert_eq!(menu.unwrap(), ["skills"]);
     assert!(say(&mut fixture, 3, "/skills").0.starts_with("All skills of this session are off."));
-    // The model does not get any text.
+    // We don't send any text to the model.
     assert_eq!(texts(fixture.prompt(4, "s", &["hello"]).agent()), ["hello"]);
     say(&mut fixture, 5, "/skills on review");
     let prompt = fixture.prompt(6, "s", &["hello"]);
@@ -115,7 +115,7 @@ fn here_applies_to_new_sessions() {
         text,
         "`pdf` is on in this session. It stays off in new sessions of this directory unless you add `--here`."
     );
-    // The skill is turned off in a new session, and in one that is loaded.
+    // The skill is disabled in a new session, and in one that is loaded.
     fixture.host.off = vec![pdf.clone(), SkillName::new("gone").unwrap()];
     fixture.new_session(4, "t");
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review", "My Notes"]);
@@ -123,11 +123,11 @@ fn here_applies_to_new_sessions() {
     assert!(!catalog.contains("pdf"), "{catalog}");
     let out = fixture.prompt(6, "t", &["/skills"]);
     assert!(said(&out).0.contains("- `pdf` (in this directory): Does pdf"), "{out:?}");
-    // Make sure that a saved switch can be removed even when the skill doesn't exist.
+    // It should be possible to remove a saved switch for a skill that doesn't exist.
     let out = fixture.prompt(7, "t", &["/skills on gone --here"]);
     let expected = "`gone` is on in this session and in new ones of this directory. There is no skill `gone` at the moment.";
     assert_eq!(said(&out).0, expected);
-    // Make sure that the other session does not change.
+    // This should not change the other session.
     assert!(!say(&mut fixture, 8, "/skills").0.contains("**Off**"));
 }
 
@@ -154,14 +154,14 @@ fn a_switch_takes_effect_before_it_is_saved() {
     fixture.host.is_slow = true;
     let out = fixture.prompt(4, "s", &["/skills off review --here"]);
     assert!(out.to_agent.is_empty() && out.to_client.iter().all(|line| line.get("id").is_none()), "{out:?}");
-    // The skill is turned off right away. However, the response has to wait for the host, and later prompts have to wait for that
+    // The skill is disabled right away. However, the response has to wait for the host, and later prompts have to wait for that
     // response.
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["My Notes"]);
     assert!(fixture.prompt(5, "s", &["go on"]).is_nothing());
     let out = fixture.answer();
     assert!(said(&out).0.starts_with("`review` is off in this session and in new ones"), "{out:?}");
     assert_eq!(texts(out.agent()).last(), Some(&"go on"));
-    // When this command is cancelled, there is only one response, and the skill should still be off.
+    // When this command is cancelled, we only send one response, and the skill should still be disabled.
     fixture.prompt(6, "s", &["/skills off my-notes --here"]);
     let out = fixture
         .client(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } }));

@@ -61,7 +61,7 @@ fn skills_are_added_to_the_agents_options() {
             "type": "boolean", "currentValue": true,
         })
     );
-    // This also turns the skill off in the menu and on the server.
+    // This also disables the skill in the menu and on the server.
     let out = set(&mut fixture, 2, "acp-skills:pdf", &json!(false));
     assert!(out.to_agent.is_empty(), "{out:?}");
     let answer = out.to_client.iter().find(|line| line["id"] == 2).unwrap();
@@ -115,7 +115,7 @@ fn a_client_without_boolean_options_gets_none() {
         let out = fixture.prompt(3, "s", &["/skills off pdf"]);
         assert!(!format!("{out:?}").contains("config_option"), "{out:?}");
     }
-    // These options should be off by default.
+    // These options are disabled by default.
     let mut fixture = Fixture::new(policy());
     let capabilities = json!({ "session": { "configOptions": { "boolean": {} } } });
     fixture.request(0, "initialize", &json!({ "protocolVersion": 1, "clientCapabilities": capabilities }));

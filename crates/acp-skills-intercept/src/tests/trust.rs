@@ -51,7 +51,7 @@ fn a_command_approves_skills() {
     ] {
         assert_eq!(says(&fixture.prompt(3, "s", &[&format!("/skills trust {words}")])), expected);
     }
-    // Until a skill is approved, it's not in the catalog or on the server, and there is no command for it.
+    // Until a skill is approved, it's not in the catalog or on the server, and you can't use it as a command.
     let out = fixture.prompt(4, "s", &["/deploy now"]);
     let catalog = out.agent()["params"]["prompt"].to_string();
     assert!(catalog.contains("/deploy now") && !catalog.contains("Does deploy"), "{catalog}");
@@ -116,7 +116,7 @@ fn other_answers_do_not_approve() {
         assert!(open(&mut fixture, 2, "t").is_empty());
         assert!(says(&fixture.prompt(3, "s", &["/skills trust deploy"])).contains("is trusted"));
     }
-    // An error does not approve the skill either.
+    // An error should not approve the skill either.
     let mut fixture = fixture(&["deploy"], &json!({ "form": {} }));
     let question = open(&mut fixture, 1, "s").remove(0);
     let error =
@@ -150,7 +150,7 @@ fn a_session_can_have_only_unapproved_skills() {
     })
     .initialized("x", &json!({ "mcpCapabilities": { "http": true } }));
     let request = fixture.new_session(1, "s");
-    // The session gets a server, since the user may approve the skill later.
+    // The session gets a server, because the user might approve the skill later.
     assert_eq!(request["params"]["mcpServers"][0]["name"], "acp-skills");
     let said = says(&fixture.prompt(2, "s", &["/skills trust"]));
     assert!(said.starts_with("`deploy` is trusted"), "{said}");

@@ -140,7 +140,7 @@ fn commands_are_in_the_responses() {
         }
         assert_eq!(names(&seen["availableCommands"]), expected, "{method} {result}");
         assert_eq!(seen["availableCommands"].as_array().unwrap().len(), expected.len());
-        // Make sure that no timer is started.
+        // This should not start a timer.
         assert!(out.tasks.is_empty(), "{:?}", out.tasks);
     }
 }
@@ -211,11 +211,11 @@ fn our_text_is_removed_from_echoes() {
     assert_eq!(fixture.respond(2, &json!({ "messageId": "m" })).to_client.len(), 1);
     assert!(fixture.update("s", &chunk(&ours[40..])).is_nothing());
     assert_eq!(updates(&fixture.update("s", &chunk("hello"))), [&chunk("hello")]);
-    // A restored command does not keep the annotations from our block.
+    // A restored command should not keep the annotations from our block.
     let mut block = chunk(&Mark::new(1).wrap("<typed>/review <rest>src</rest></typed>"));
     block["content"]["annotations"] = json!({ "audience": ["assistant"] });
     assert_eq!(updates(&fixture.update("s", &block)), [&chunk("/review ")]);
-    // Without any injected text, the message does not change.
+    // Without any injected text, the message should not change.
     let line = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m", "content":[ {"text":"x"} ,{}]}}}"#;
     let mut actions = Actions::default();
     assert_eq!(fixture.interceptor.from_agent(line.as_bytes(), &mut actions), Pass::Untouched);
@@ -247,7 +247,7 @@ fn a_state_update_ends_the_turn() {
     {
         let mut fixture = session(fixture());
         assert_eq!(texts(fixture.prompt(2, "s", &["hello"]).agent()).len(), 2);
-        // This state comes from earlier work.
+        // This state is from earlier work.
         fixture.update("s", &state("idle", Some("cancelled")));
         assert_eq!(
             fixture.respond(2, &json!({ "messageId": "m" })).client()["result"],
@@ -357,7 +357,7 @@ fn our_own_answers_look_like_a_turn() {
     let [echo, _, message, _] = updates(&out)[..] else { panic!("{out:?}") };
     assert_eq!((&echo["messageId"], &echo["content"]), (id, &prompt));
     assert!(message["content"][0]["text"].as_str().unwrap().starts_with("**1 skill in this session**"));
-    // Make sure that message ids are unique, even across different runs of the proxy.
+    // Message ids should be unique, including those from a different run of the proxy.
     assert_ne!(&skills(&mut fixture, 3).to_client[1]["result"]["messageId"], id);
     let mut other = session(self::fixture());
     assert_ne!(&skills(&mut other, 2).to_client[1]["result"]["messageId"], id);

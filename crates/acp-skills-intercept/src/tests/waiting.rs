@@ -23,7 +23,7 @@ fn the_first_prompt_waits_for_the_tools() {
         out.is_nothing() && out.tasks.is_empty(),
         "the time runs from the opening of the session: {out:?}"
     );
-    // Other messages are not delayed, even within the same session.
+    // Other messages are not delayed, including those in the same session.
     assert_eq!(fixture.request(3, "session/set_mode", &json!({ "sessionId": "s" })).to_agent.len(), 1);
     // But a later prompt has to wait, too.
     assert!(fixture.prompt(4, "s", &["second"]).is_nothing());
@@ -97,12 +97,12 @@ fn prompts_do_not_wait_for_an_agent_that_never_connects() {
     fixture.timer_ends(KEY);
     open(&mut fixture, 2, "b");
     assert_eq!(fixture.prompt(3, "b", &["hello"]).to_agent.len(), 1);
-    // A connection for a tool call does not count.
+    // A connection for a tool call is not enough.
     fixture.timer_ends(SessionKey(2));
     fixture.handle(Input::Connected(SessionKey(2)));
     open(&mut fixture, 4, "c");
     assert_eq!(fixture.prompt(5, "c", &["hello"]).to_agent.len(), 1);
-    // A connection because of a prompt does not count either.
+    // A connection because of a prompt is not enough either.
     fixture.handle(Input::Connected(SessionKey(3)));
     open(&mut fixture, 6, "d");
     assert_eq!(fixture.prompt(7, "d", &["hello"]).to_agent.len(), 1);
@@ -321,7 +321,7 @@ fn a_model_without_tools_gets_the_paths() {
     assert!(catalog.contains("Should you have the tools") && !catalog.contains("virtual"), "{catalog}");
     // The next prompt is sent right away and without any additional text.
     assert_eq!(texts(fixture.prompt(3, "s", &["second"]).agent()), ["second"]);
-    // After the agent has connected, we tell the model in one line.
+    // After the agent has connected, the model gets a line about the tools.
     fixture.handle(Input::ToolsListed(KEY));
     let out = fixture.prompt(4, "s", &["third"]);
     let [news, "third"] = texts(out.agent())[..] else { panic!("{out:?}") };

@@ -26,7 +26,7 @@ const STEERS: [char; 14] = [';', '&', '|', '`', '$', '<', '>', '(', ')', '{', '}
 
 /// Matches the command in `input` with the argument of a pattern.
 pub(super) fn match_command(pattern: &str, input: Node<'_>, cwd: Option<&Path>) -> Match {
-    // If there is also a path, we can't tell if the tool is going to run the command or use the path.
+    // With a path in the input, we can't tell whether the tool is going to run the command or use the path.
     if has_path(input) {
         return Match::Unsure;
     }

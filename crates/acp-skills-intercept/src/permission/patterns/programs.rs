@@ -243,7 +243,7 @@ mod tests {
             ("npm exec:*", "npm exec evil", false),
             ("go test:*", "go test -race ./x", true),
             ("go test:*", "go test -toolexec evil ./x", false),
-            // When the shell expands a wildcard, a file name may look like an option, such as `-execdir`.
+            // When the shell expands a wildcard, a file name might look like an option, such as `-execdir`.
             ("find:*", "find src -name '*.rs'", true),
             ("find:*", "find src -name \"*.rs\"", true),
             ("find:*", "find src -name *.rs", false),

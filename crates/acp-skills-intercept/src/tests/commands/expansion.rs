@@ -64,7 +64,7 @@ fn all_shapes_of_prompts() {
         (json!([text("/review "), link, image]), json!([ours, link, image])),
         (json!([image, link, text("/review a")]), json!([image, link, ours, text("a")])),
         (json!([text(" "), text("/review a")]), json!([text(" "), ours, text("a")])),
-        // Context that was added by the client comes first.
+        // Context from the client should be at the start.
         (json!([text("Sharing a.rs"), text("/review a")]), json!([text("Sharing a.rs"), ours, text("a")])),
         (
             json!([text("Sharing a.rs"), link, text("/review"), image]),
@@ -94,7 +94,7 @@ fn all_shapes_of_prompts() {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words(&seen(&mut fixture, &sent)), words(&typed.concat()));
         assert_eq!(words(&seen(&mut fixture, std::slice::from_ref(&joined))), words(&typed.concat()));
-        // A proxy that hasn't seen the prompt can restore it as well, even from a title.
+        // A proxy that hasn't seen the prompt can restore it as well, including from a title.
         let mut other = session(&[]);
         assert_eq!(words(&seen(&mut other, &sent)), words(&typed.concat()));
         let title = json!({ "sessionUpdate": "session_info_update", "title": words(&joined) });

@@ -47,7 +47,7 @@ fn commands_are_added_to_the_agents() {
                 { "name": "secret", "description": "Does secret.", "_meta": { "source": "builtin" } }]),
             vec!["skills", "review", "skill:Plan-B", "skill:secret", "Plan-B", "secret"],
         ),
-        // Some agents don't tell us where a prompt comes from.
+        // Some agents don't include the source of a prompt.
         (
             json!([{ "name": "/Review", "description": "[MCP] Does  review.", "_meta": { "n": 1 } },
                 { "name": "secret", "description": "Keeps it." }, { "name": "web" }]),

@@ -39,7 +39,7 @@ fn skills_are_listed() {
     for words in ["/skills search", "/skills remove x", "/skills reload x"] {
         assert!(asked(&mut fixture, 6, words).contains("`/skills search WORDS` finds"), "{words}");
     }
-    // These prompts are not open, since they were never sent to the agent.
+    // We never sent these prompts to the agent, so they should not be open.
     assert_eq!(fixture.gone().iter().filter(|line| line["id"] != 2).count(), 0);
     // If the agent uses the same name for a command, leave it to the agent.
     let mut fixture = session(&["skills"]);
@@ -93,7 +93,7 @@ fn reloading() {
         said,
         "Loaded 2 skills. New: `new`. Removed: `Plan B`, `secret`, `background`. Changed: `review`."
     );
-    // The model is only told about these changes once.
+    // The model should only see these changes once.
     let prompt = fixture.prompt(6, "s", &["go on"]);
     let [line, "go on"] = texts(prompt.agent())[..] else { panic!("{prompt:?}") };
     assert!(line.contains("New: `new` (Does new.).") && line.contains("Changed: `review`."), "{line}");

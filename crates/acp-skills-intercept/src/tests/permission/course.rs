@@ -88,7 +88,7 @@ fn a_request_that_waits_for_a_path_can_be_cancelled() {
     let cancelled = json!({ "jsonrpc": "2.0", "id": 7, "result": { "outcome": { "outcome": "cancelled" } } });
     assert!(out.to_agent.contains(&cancelled) && out.to_agent.contains(&cancel), "{out:?}");
     assert!(fixture.answer().is_nothing());
-    // Cancelling a different session does not affect this one.
+    // Cancelling a different session should not affect this one.
     let mut fixture = waiting();
     fixture.client(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "t" } }));
     assert_eq!(outcome(&fixture.answer()), "proceed_once");

@@ -83,7 +83,7 @@ fn calls_of_our_tools_are_recognized() {
         (CODEX, codex("mcp.acp-skills.activate_skill"), approval(), "proceed_once"),
         (CODEX, codex("mcp.acp-skills.call_skill_tool"), approval(), "asked"),
         (CODEX, codex("mcp.other.activate_skill"), approval(), "asked"),
-        // We can't trust the title of a command, since it can be anything.
+        // The title of a command can be anything, so we can't trust it.
         (CODEX, codex("mcp.acp-skills.activate_skill"), None, "asked"),
         (
             CODEX,

@@ -92,7 +92,7 @@ fn the_user_chooses_between_several_options_that_allow() {
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
         let mut out = fixture.agent(&request);
-        // The path has to be resolved first, so there may be a task.
+        // The path has to be resolved first, so ignore the task for this.
         out.tasks.clear();
         assert_eq!(outcome(&out), expected, "{call}");
     }
