@@ -97,12 +97,12 @@ impl Client {
         let line = message.to_string();
         self.transcript.push((Side::Client, line.clone()));
         if let Some(stdin) = &mut self.stdin {
-            // Ignore a failed write: if the agent has exited, waiting for its answer fails.
+            // If the agent has already exited, this will fail, but then we'll see an error when we wait for the answer.
             let _ = stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdin.flush());
         }
     }
 
-    /// Sends a request. Returns its id.
+    /// Sends a request and returns the id.
     pub(crate) fn request(&mut self, method: &str, params: &Value) -> u64 {
         self.next += 1;
         self.send(&json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params }));
@@ -213,7 +213,7 @@ impl Client {
         drop(self.stdin.take());
         let deadline = Instant::now() + DEADLINE;
         let status = loop {
-            // Read the last lines of the agent.
+            // Make sure we've read all of the lines from the agent.
             while self.read_line(Instant::now()).is_ok() {}
             match self.child.try_wait().expect("a child") {
                 Some(status) => break status,
@@ -240,7 +240,7 @@ impl Drop for Client {
         let _ = self.child.wait();
         for id in marked(&self.run) {
             if let Some(id) = rustix::process::Pid::from_raw(id) {
-                // Ignore the error: the process may have exited in the meantime.
+                // The process may have exited in the meantime, so ignore this error.
                 let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
             }
         }

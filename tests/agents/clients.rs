@@ -55,7 +55,7 @@ pub(crate) fn fits(client: &str, spec: &Spec, home: &Path) -> bool {
 pub(crate) fn compare(client: &str, spec: &Spec, home: &Path) -> Result<String> {
     let mut direct = run(client, &Fixture::new(spec, home, false), home)?;
     let mut proxied = run(client, &Fixture::new(spec, home, true), home)?;
-    // If an agent sends no update by itself, the only update that the client receives is the proxy's list of commands.
+    // If the agent doesn't send any updates, the client will only see ours, which is the list of commands.
     let has_updates = |results: &BTreeMap<String, String>| {
         results.get(UPDATE_CHECKS[0]).map(String::as_str) == Some("PASS")
     };
@@ -80,7 +80,7 @@ pub(crate) fn compare(client: &str, spec: &Spec, home: &Path) -> Result<String> 
     })
 }
 
-/// Runs a client once. Returns the status of each check by its name, or the answer and the exit code of `yopo`.
+/// Runs a client once, and returns the status of each check by its name, or the answer and the exit code of `yopo`.
 fn run(client: &str, fixture: &Fixture<'_>, home: &Path) -> Result<BTreeMap<String, String>> {
     let (words, environment) = fixture.command(&[], &[]);
     let quoted = words.iter().map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));
@@ -109,7 +109,8 @@ fn run(client: &str, fixture: &Fixture<'_>, home: &Path) -> Result<BTreeMap<Stri
     let results =
         report["results"].as_array().with_context(|| format!("the report of {client} has no results"))?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    // Drop the number of the notification: the proxy sends one notification more.
+    // The number in this name is off by one when using the proxy, because we send an extra notification. Remove the number, so
+    // that the names can be compared.
     let name = |check: &Value| match text(&check["name"]) {
         name if name.starts_with(ONE_NOTIFICATION) => ONE_NOTIFICATION.to_owned(),
         name => name,

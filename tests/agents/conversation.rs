@@ -271,7 +271,7 @@ impl<'a> Fixture<'a> {
         }
         if self.proxied {
             self.model.set_calls(&[]);
-            // Use another session, because the first one has the skill in its history.
+            // We can't use the first session for this, because the skill is already in the history.
             let session = client.ask("session/new", &self.new_session())?["sessionId"].clone();
             client.listen(PAUSE, |_| false);
             self.model.take_requests();
@@ -309,7 +309,7 @@ impl<'a> Fixture<'a> {
         let id = client.ask("session/new", &self.new_session())?["sessionId"].clone();
         let request = self.begin_turn(client, &id);
         client.notify("session/cancel", &json!({ "sessionId": id }));
-        // Some agents end the turn only when the model has answered.
+        // Some agents don't end the turn until they get an answer from the model.
         let answer = client.answer(request, CANCEL_TIMEOUT);
         self.model.set_muted(false);
         let reason = match &answer {

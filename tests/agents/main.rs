@@ -62,12 +62,12 @@ fn main() -> ExitCode {
 
     use libtest_mimic::{Arguments, Trial};
 
-    // The proxy or a client starts this binary in place of the agent when a recording is made.
+    // To make a recording, the proxy or the client will start this binary instead of the agent.
     if let Some(code) = recorder::run_as_tee() {
         return code;
     }
     let mut arguments = Arguments::from_args();
-    // Run one test at a time: agents need a lot of memory, and timings on a busy machine are meaningless.
+    // We only run one test at a time, because agents use a lot of memory, and we can't measure anything if the machine is busy.
     arguments.test_threads.get_or_insert(1);
     let home = catalogue::home();
     let catalogue = catalogue::read();

@@ -76,7 +76,7 @@ impl Model {
         let model =
             Self { address, state: Arc::new(Mutex::new(State { find, via, with, ..State::default() })) };
         let served = model.clone();
-        // The thread runs until the test process exits.
+        // We never stop this thread. It will run until the test process exits.
         thread::spawn(move || {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -122,7 +122,7 @@ impl Model {
                     let model = model.clone();
                     async move { Ok::<_, Infallible>(model.respond(request).await) }
                 });
-                // Ignore the error if the agent closes the connection early.
+                // This might fail if the agent closes the connection early.
                 let _ = hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(stream), service)
                     .await;
@@ -167,14 +167,14 @@ impl Model {
             if is_done {
                 continue;
             }
-            // Check for our name as well, because an agent may have its own tool of the same name.
+            // This could also be a tool of the agent that happens to have this name, so make sure that it's ours.
             let is_ours = |(name, namespace): &&(String, Option<String>)| {
                 name.ends_with(call.tool)
                     && (name.contains("acp-skills")
                         || name.contains("acp_skills")
                         || namespace.as_ref().is_some_and(|namespace| namespace.contains("skills")))
             };
-            // Some agents use the server's names of tools without a prefix.
+            // Other agents don't add a prefix to the name, so if we can't find our tool with one, look for the plain name.
             let is_plain = |(name, _): &&(String, Option<String>)| name == call.tool;
             let ours = turn.tools.iter().find(is_ours).or_else(|| turn.tools.iter().find(is_plain));
             if let Some((name, namespace)) = ours {

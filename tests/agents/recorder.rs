@@ -53,14 +53,14 @@ pub(crate) fn run_as_tee() -> Option<ExitCode> {
     thread::spawn(move || pass(std::io::stdin().lock(), &mut to_agent, "client", &kept));
     pass(BufReader::new(from_agent), &mut std::io::stdout().lock(), "agent", &file);
     let code = child.wait().ok().and_then(|status| status.code()).unwrap_or(1);
-    // Don't join the other thread: its read may never return.
+    // We can't join the other thread, because it might be blocked in a read forever.
     std::process::exit(code);
 }
 
 fn pass(from: impl BufRead, to: &mut impl Write, side: &str, file: &Mutex<fs::File>) {
     for line in from.split(b'\n').map_while(Result::ok) {
         let text = String::from_utf8_lossy(&line);
-        // Record the line before we forward it, so that the answer to it is recorded after it.
+        // We need to write this line to the file before we forward it. Otherwise, we might record the answer first.
         if serde_json::from_str::<Value>(&text).is_ok_and(|message| message.is_object()) {
             let mut file = file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let _ = writeln!(file, "{{\"dir\":\"{side}\",\"msg\":{text}}}");
@@ -81,7 +81,7 @@ pub(crate) fn record(spec: &Spec, installed: &Path, dir: &Path) -> Result<()> {
         let flags = ["--approve", "none", "--titles", "agent", "--catalog-in", "prompt"];
         let start = || fixture.start(&flags, &wrap);
         let calls = [Call { tool: "activate_skill", arguments: json!({ "name": "demo" }) }];
-        // Without the proxy, there are no tools of ours to call.
+        // If the proxy isn't used, the agent doesn't have our tools, so it can't call them.
         fixture.model.set_calls(if proxied { &calls } else { &[] });
         let messages = converse(&fixture, start, spec.load.is_none())?;
         let text = fs::read_to_string(&kept)?;
@@ -89,7 +89,8 @@ pub(crate) fn record(spec: &Spec, installed: &Path, dir: &Path) -> Result<()> {
         let mut originals = messages.into_iter();
         let mut out = String::new();
         for mut line in lines {
-            // The agent received this line with text of ours, so use the line that the client wrote.
+            // We've added our text to this line before it was sent to the agent, so use the one that was written by the client
+            // instead.
             if line["dir"] == "client" {
                 let is_same = |message: &Value| {
                     message["method"] == line["msg"]["method"] && message["id"] == line["msg"]["id"]
@@ -132,7 +133,7 @@ fn converse(fixture: &Fixture<'_>, start: impl Fn() -> Client, can_load: bool) -
     prompt(&mut client, &session, &[first])?;
     fixture.model.set_calls(&[]);
     prompt(&mut client, &session, &["And now the second turn"])?;
-    // Some agents answer an unknown command with an error.
+    // Ignore any errors, because some agents return one if they don't know the command.
     let _ = prompt(&mut client, &session, &["/frobnicate it"]);
     keep(&client);
     client.end();
@@ -143,7 +144,7 @@ fn converse(fixture: &Fixture<'_>, start: impl Fn() -> Client, can_load: bool) -
         client.ask("session/load", &load)?;
         client.listen(pause, |_| false);
         prompt(&mut client, &session, &["Third turn, with two blocks. ", "This is the other."])?;
-        // Load it again. Some agents answer this with an error.
+        // Now load it a second time. Some agents return an error for this, so ignore it.
         let _ = client.ask("session/load", &load);
         client.listen(pause, |_| false);
         let _ = client.ask("session/list", &json!({}));

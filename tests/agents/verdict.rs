@@ -38,14 +38,15 @@ pub(crate) fn judge(spec: &Spec, installed: &Path) -> (Row, Vec<String>) {
     let direct_fixture = Fixture::new(spec, installed, false);
     let direct = direct_fixture.converse();
     let mut fixture = Fixture::new(spec, installed, true);
-    // An agent that exits by itself gets enough time for that even on a slow machine.
+    // If the agent exits on its own, make sure that it has enough time to do so, even if the machine is slow.
     fixture.exit_wait = direct.code.map(|_| "20");
     let seen = fixture.converse();
     let mut problems = compare(spec, &direct, &seen);
     let before = direct_fixture.invalid_requests();
     let after = fixture.invalid_requests();
     for ((what, before), (_, after)) in before.iter().zip(&after) {
-        // An agent that crashes on a request sends no answer; the proxy answers with an error instead.
+        // If a request makes the agent crash, we don't get an answer from it. If we use the proxy, it will return an error
+        // instead.
         let has_died = before == "nothing" && after.contains("the agent exited");
         if before != after && !has_died {
             problems.push(format!("{what} is answered with {after}, directly with {before}"));
@@ -54,7 +55,7 @@ pub(crate) fn judge(spec: &Spec, installed: &Path) -> (Row, Vec<String>) {
     if spec.model && seen.session.is_some() {
         match fixture.crash() {
             Ok((answer, code, left)) => {
-                // If the killed process was only a launcher, the agent itself still ends its turn.
+                // If we've only killed a launcher, the agent itself keeps running, and may end the turn as usual.
                 let has_ended = answer["result"]["stopReason"] == "cancelled";
                 if answer.get("error").is_none() && !has_ended {
                     problems.push(format!("after the agent was killed, its turn ended with {answer}"));
@@ -97,18 +98,20 @@ fn compare(spec: &Spec, direct: &Observations, seen: &Observations) -> Vec<Strin
         seen.leaks.is_empty(),
         format!("the client received text that is meant for the model: {:#?}", seen.leaks),
     );
-    // An agent that doesn't exit by itself was killed in the direct run, so it has no exit code to compare.
+    // If the agent doesn't exit on its own, we had to kill it when we ran it directly, which means that we can't compare the
+    // exit code.
     demand(
         spec.leaves.is_some() || direct.code.is_none() || seen.code == direct.code,
         format!("the exit code is {:?}, directly {:?}", seen.code, direct.code),
     );
-    // Some agents start a daemon on purpose.
+    // Some agents start a daemon on purpose, which is allowed.
     demand(
         spec.leaves.is_some() || seen.left.len() <= direct.left.len(),
         format!("processes still run: {:?}, directly {:?}", seen.left, direct.left),
     );
     demand(seen.stray.is_empty(), format!("lines on stdout that aren't JSON-RPC: {:?}", seen.stray));
-    // The proxy remembers by name and version that an agent does not connect, so only one prompt may wait in vain.
+    // If the agent doesn't connect, the proxy will remember this for the name and version of the agent, so we should only have
+    // to wait once.
     let info = serde_json::from_str::<Value>(&seen.initialize).unwrap_or_default();
     let info = &info["result"]["agentInfo"];
     let in_vain = seen.waited.iter().filter(|&&ms| ms > 0.0).count();

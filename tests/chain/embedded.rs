@@ -35,7 +35,7 @@ async fn one_in_a_chain() {
     let chain = chain(&log, vec![link("alpha")]);
     within(with_client(chain, async |client| {
         let turn = client.turn("hello").await?;
-        // The agent echoes the prompt with the catalog, and the proxy removes the catalog from the echo.
+        // The agent sends the prompt back with the catalog in it, so make sure that we remove it.
         assert_eq!((turn.user.as_str(), turn.agent.as_str()), ("hello", "done"));
         let turn = client.turn(r#"call acp-skills activate_skill {"name":"alpha"}"#).await?;
         assert!(turn.agent.contains("# The body of alpha"), "{turn:?}");
@@ -50,7 +50,7 @@ async fn one_in_a_chain() {
     assert_eq!(log.servers(), ["acp-skills"]);
     let first = log.prompt(0);
     assert!(first[0].contains("Knows alpha.") && first[1] == "hello", "{first:?}");
-    // The catalog is sent only once.
+    // The catalog is only sent once.
     assert_eq!(log.prompt(1).len(), 1);
     assert!(log.prompt(3)[0].contains("# The body of alpha"), "{:?}", log.prompt(3));
 }
@@ -135,7 +135,7 @@ async fn cancellation_reaches_the_agent() {
     for links in [vec![], vec![link("alpha")], vec![link("alpha"), link("beta")]] {
         let log = Log::default();
         within(with_client(chain(&log, links), async |client| {
-            // The first prompt gets the catalog.
+            // Send a prompt first, to get the catalog out of the way.
             client.turn("hello").await?;
             let parked = client.prompt("park");
             parked.cancel()?;
@@ -150,7 +150,8 @@ async fn cancellation_reaches_the_agent() {
 
 #[tokio::test]
 async fn a_proxy_without_an_agent_returns_an_error() {
-    // A conductor treats its last component as the agent. A channel takes the conductor's part in this test.
+    // A conductor would use the last component as the agent. Here we're using a channel instead of a conductor, without an
+    // agent.
     let (client, transport) = agent_client_protocol::Channel::duplex();
     let run =
         tokio::spawn(agent_client_protocol::ConnectTo::<Conductor>::connect_to(proxy("alpha"), transport));
@@ -184,7 +185,7 @@ async fn skills_from_a_configuration_a_directory_and_code() {
         "{first}"
     );
 
-    // A missing skill is an error: the chain does not run without it.
+    // If we can't find the skill, this is an error, and we should not start the chain without it.
     let none = SkillsProxy::default().skill_dir(directory.path().join("none"));
     let error = with_client(none.in_front_of(crate::fixture::agent(log)), async |_| Ok(())).await;
     assert!(error.is_err_and(|error| format!("{error:?}").contains("none")));
@@ -216,7 +217,7 @@ async fn an_agent_with_only_stdio_reads_the_files() {
         let first = log.prompt(0);
         let path = file.to_str().expect("text");
         assert!(first[0].contains(path) && !first[0].contains("activate_skill"), "{first:?}");
-        // A skill without files is left out, because the model could not read it.
+        // This skill doesn't have any files, so the model couldn't read it, and we don't need to list it.
         assert!(!first[0].contains("alpha"), "{first:?}");
         assert!(log.prompt(1)[0].contains("# The body of beta"), "{:?}", log.prompt(1));
     }

@@ -33,7 +33,7 @@ fn the_manual_shows_the_table() {
     let seen = agents::all().iter().filter_map(|agent| Some((agent, agent.seen.as_ref()?)));
     let table: String = seen.map(|(agent, seen)| row(agent, seen)).collect();
     let (before, rest) = page.split_once(HEAD).expect("the page has the head of the table");
-    // The row for all other agents is written by hand.
+    // The row for all other agents isn't generated, so keep it as it is.
     let end = rest.find("| others |").expect("the page has a row for all other agents");
     if rest[..end] == table {
         return;

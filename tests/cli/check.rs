@@ -20,7 +20,7 @@ pub(crate) fn skills(files: &[(&str, &str)]) -> TempDir {
     dir
 }
 
-/// Runs `check` in a directory. Returns its exit code, stdout and stderr.
+/// Runs `check` in a directory, and returns the exit code, stdout and stderr.
 pub(crate) fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
         .arg("check")
@@ -281,7 +281,7 @@ fn json_output_is_stable() {
         let path = skill["path"].as_str().expect("a path");
         assert!(Path::new(path).is_absolute() && path.ends_with("SKILL.md"), "{path}");
     }
-    // The canonical path of the temporary directory may differ from the one that we know.
+    // Take the path from the output, because it's the canonical one, which might not be what `tempfile` returns.
     let root = value[0]["path"].as_str().and_then(|path| path.strip_suffix("SKILL.md")).expect("a path");
     let root = Path::new(root).parent().expect("a parent").to_string_lossy();
     let text = serde_json::to_string_pretty(&value).expect("JSON");
@@ -379,7 +379,7 @@ fn files_outside_of_the_skill_are_not_shown() {
         std::fs::create_dir_all(&skill).expect("a directory");
         symlink(target, skill.join("SKILL.md")).expect("a link");
     }
-    // Links within a skill are allowed, and so is a link to a whole skill.
+    // On the other hand, it's fine to use links within a skill, or a link to the whole skill.
     std::fs::create_dir_all(dir.path().join("skills/own")).expect("a directory");
     std::fs::write(dir.path().join("skills/own/text.md"), GOOD.replace("good", "own")).expect("a file");
     symlink("text.md", dir.path().join("skills/own/SKILL.md")).expect("a link");

@@ -142,8 +142,8 @@ fn commands_are_understood() {
             for (number, line) in block.lines.iter().enumerate() {
                 let Some(mut arguments) = arguments(line) else { continue };
                 count += 1;
-                // Everything before the help flag is parsed, but nothing is run. Subcommands without a parser of their
-                // own fail here, too.
+                // We add `--help` here, so that the command is parsed but not run. A subcommand without a parser would fail
+                // here as well.
                 let at = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
                 arguments.insert(at, "--help".to_owned());
                 let output = run(&arguments, dir.path());
@@ -176,7 +176,7 @@ fn commands_print_what_the_pages_show() {
                 let arguments =
                     arguments(line).unwrap_or_else(|| panic!("{}: cannot run {line}", page.display()));
                 let output = run(&arguments, dir.path());
-                // Paths are written as on Unix.
+                // Always use `/` in paths, so that we get the expected output on Windows as well.
                 text += &String::from_utf8_lossy(&output.stdout).replace('\\', "/");
                 let errors = String::from_utf8_lossy(&output.stderr);
                 assert!(output.status.success(), "{}:{}: {line}\n{text}{errors}", page.display(), block.line);

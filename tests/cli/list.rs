@@ -211,7 +211,7 @@ fn long_paths() {
     let dir = dunce::canonicalize(root.path()).unwrap();
     let parts = ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(80));
     let deep = parts.iter().fold(dir.clone(), |dir, part| dir.join(part));
-    // The standard library adds that prefix to long absolute paths, so the files can be created.
+    // This also works for long paths on Windows, because the standard library adds the prefix to absolute paths.
     fs::create_dir_all(deep.join("far")).unwrap();
     fs::write(deep.join("far/SKILL.md"), "---\nname: far\ndescription: Is far away.\n---\nRead a.md.\n")
         .unwrap();

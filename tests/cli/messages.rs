@@ -26,7 +26,7 @@ fn all_ways_to_get_help_print_the_same() {
             .output()
             .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        // Examples are not wrapped.
+        // We don't wrap the examples, so only look at the text above them.
         let (flags, _) = text.split_once("Examples:").unwrap();
         let widest = flags.lines().map(|line| line.chars().count()).max().unwrap();
         assert!((width / 2..=width).contains(&widest), "{widest} of {width}: {text}");
@@ -133,7 +133,7 @@ fn missing_and_invalid_skills() {
 fn the_proxy_warns_about_missing_and_invalid_skills() {
     let fixture = Fixture::new();
     fixture.write("broken/x/SKILL.md", "---\nname: x\n---\nBody\n");
-    // Open a session, because skills are loaded only then.
+    // We need to open a session here, because skills aren't loaded before that.
     let log = fixture.dir.join("log");
     let output = fixture.output(&[
         "try",
@@ -240,7 +240,7 @@ fn skills_in_hidden_directories_are_found() {
         With instructions and 2 tools, the model reads about 304 tokens before it activates a skill.
         exit 0
     "#]]);
-    // `check` finds the same skills.
+    // `check` should find the same skills.
     fixture.check(
         &["check", "repository"],
         expect![[r#"

@@ -1,4 +1,4 @@
-//! Hints for wrong command lines, as users type them who have not read the manual.
+//! Hints for mistakes on the command line, such as those of a user that has not read the manual.
 
 use expect_test::expect;
 
@@ -151,7 +151,7 @@ fn wrong_commands_and_arguments() {
         output.contains("for a directory, use `--skills skills`") && output.ends_with("exit 2\n"),
         "{output}"
     );
-    // The file exists, but contains no events.
+    // Use a file that exists but doesn't have any events in it.
     fixture.check(
         &["report", "skills/pdf/SKILL.md"],
         expect![[r#"

@@ -54,7 +54,7 @@ fn read_until(terminal: &mut File, word: &str) -> String {
     while !String::from_utf8_lossy(&seen).contains(word) {
         match terminal.read(&mut buffer) {
             Ok(count @ 1..) => seen.extend_from_slice(&buffer[..count]),
-            // Reading a terminal whose other end is closed is an error instead of the end.
+            // When the other end of a terminal is closed, we get an error here, and not the end of the file.
             _ => break,
         }
     }

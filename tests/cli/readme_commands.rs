@@ -130,7 +130,7 @@ fn doctor_succeeds_with_the_built_in_agent() {
 
 #[test]
 fn doctor_fails_with_a_broken_agent() {
-    // Our own `list` command takes the part of a program that runs on every machine but isn't an agent.
+    // To get a program that isn't an agent but can be run on any machine, we can run our `list` command.
     let other = [env!("CARGO_BIN_EXE_acp-skills-proxy"), "list", "--json"];
     for (agent, message) in
         [(&["no-such-agent-anywhere"][..], "cannot start the agent"), (&other, "initialize")]

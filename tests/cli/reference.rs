@@ -93,7 +93,7 @@ fn values(schema: &Value, definitions: &Map<String, Value>) -> String {
         let mut all: Vec<_> = schemas.map(|schema| values(schema, definitions)).collect();
         all.retain(|text| text != "null");
         all.dedup();
-        // Names of one type, each with a description of its own, and otherwise several types.
+        // If all of these are constants, it's a list of names from a single type. Otherwise, we have more than one type.
         all.join(if all.iter().all(|text| text.starts_with('`')) { ", " } else { " or " })
     };
     if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/definitions/")) {

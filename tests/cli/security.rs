@@ -124,7 +124,7 @@ fn rules_are_read_from_a_file() {
     "#]].assert_eq(&stderr);
     assert_eq!(run(dir.path(), &["--rules", "rules.yaml", "evil"]).0, Some(2));
     assert_eq!(run(dir.path(), &["--security", "--rules", "missing.yaml", "evil"]).0, Some(2));
-    // The printed rules are a valid file of rules.
+    // The rules that we print here can also be used as a file.
     let (code, stdout, _) = run(dir.path(), &["--print-rules"]);
     assert_eq!(code, Some(0));
     assert!(stdout.contains("\n  - code: fetch-and-run\n"), "{stdout}");
@@ -207,7 +207,8 @@ fn findings_are_written_as_sarif() {
             }
           ]
         }"#]].assert_eq(&serde_json::to_string_pretty(found("reads-credentials")).expect("JSON"));
-    // The log also has the problems that `check` finds without `--security`, and without that flag only those.
+    // If `--security` is used, the log should also contain the usual problems. If it isn't, the log should contain nothing but
+    // those.
     found("name-not-directory");
     let (code, ..) = run(dir.path(), &["evil one", "--sarif", "x.sarif"]);
     let log = std::fs::read_to_string(dir.path().join("x.sarif")).expect("a file");

@@ -37,7 +37,8 @@ fn write(dir: &Path, path: &str, text: &str) {
 /// Creates skills with hostile text in each field, and in their paths if the system allows it.
 fn hostile() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
-    // JSON escapes are valid in YAML, which does not allow these characters unescaped.
+    // YAML doesn't allow these characters as they are, but we can use the escapes from JSON, because they're valid in YAML as
+    // well.
     let quoted = serde_json::to_string(HOSTILE).unwrap();
     let skill =
         format!("---\nname: {quoted}\ndescription: {quoted}\n{HOSTILE}: 1\n---\nBody {HOSTILE}\r over\n");
@@ -109,7 +110,7 @@ fn json_keeps_all_characters() {
     let output = run(dir.path(), &["search", "--skills", "skills", "plain", "--json"]);
     let hits: Value = serde_json::from_slice(&output.stdout).unwrap();
     let plain = hits.as_array().unwrap().iter().find(|hit| hit["name"] == "plain").unwrap();
-    // Characters that YAML does not allow are dropped when the skill is read.
+    // Some of these characters cannot be used in YAML, so they are dropped when we read the skill.
     let read: String = HOSTILE.chars().filter(|c| !c.is_control() && *c != '\u{feff}').collect();
     assert_eq!(plain["description"], read);
 }
@@ -177,7 +178,7 @@ fn closing_the_pipe_ends_the_turn() {
 
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "skills/good/SKILL.md", "---\nname: good\ndescription: Reads files.\n---\nBody\n");
-    // The agent answers the handshake, and then writes words without ever ending its turn.
+    // This agent completes the handshake, but then it just keeps writing and never ends the turn.
     write(
         dir.path(),
         "agent.sh",
@@ -222,7 +223,7 @@ fn text_cannot_forge_a_line() {
         let output = run(dir.path(), args);
         let text = String::from_utf8(output.stdout.clone()).unwrap();
         assert!(output.status.success() && !text.is_empty(), "{args:?}: {output:?}");
-        // The answer of the agent may have any lines.
+        // We only check the lines above this, since the agent can write anything in the answer.
         let ours = text.split("── the answer").next().unwrap();
         assert!(!ours.lines().any(|line| line.starts_with("error: forged")), "{args:?}: {text}");
     }

@@ -49,14 +49,14 @@ impl Acpx {
         let file = fixture.path(".shown");
         let shown = File::create(&file).expect("a file");
         let mut command = fixture.command(&self.node);
-        // acpx takes the agent's command line as a single string and splits it.
+        // We have to pass a single string here. It will be split by acpx.
         let agent = agent.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
         command.arg(&self.acpx).args(["--agent", &agent]).args(arguments).env("NO_COLOR", "1");
         command.stdin(Stdio::null()).stderr(shown.try_clone().expect("a file")).stdout(shown);
         (command.spawn().expect("acpx starts"), file)
     }
 
-    /// Runs acpx until it exits. Returns its output.
+    /// Runs acpx until it exits and returns the output.
     fn run(&self, fixture: &Fixture, agent: &[String], arguments: &[&str]) -> String {
         let (mut child, file) = self.start(fixture, agent, arguments);
         let end = Instant::now() + DEADLINE;
@@ -86,7 +86,8 @@ fn a_skill_is_activated_by_the_model(acpx: &Acpx) {
 fn a_skill_is_activated_by_a_command(acpx: &Acpx) {
     acpx.shows("acpx-command", &["exec", "/code-review main.rs"]);
     acpx.shows("acpx-skills", &["exec", "/skills"]);
-    // acpx sends a JSON file of content blocks as these blocks. These are what other clients send if a file is shared.
+    // If the file is a JSON array of content blocks, acpx will send them as they are. We use this to send what other clients do
+    // when the user shares a file.
     let blocks = r#"[{"type":"resource_link","uri":"file:///project/main.rs","name":"main.rs"},{"type":"text","text":"/code-review look at it"}]"#;
     let file = tempfile::NamedTempFile::new().expect("a file");
     fs::write(&file, blocks).expect("there is space");
@@ -103,7 +104,7 @@ fn a_session_is_cancelled_and_resumed(acpx: &Acpx) {
     let proxy = fixture.proxy();
     let run = |arguments: &[&str]| acpx.run(&fixture, &proxy, arguments);
     run(&["sessions", "new"]);
-    // With `--ttl 1`, the process that holds the session exits after a second without work.
+    // If `--ttl 1` is used, the process for this session will exit after being idle for a second.
     let command = run(&["--ttl", "1", "/code-review main.rs"]);
     compare("acpx-first", || command.clone());
     fixture.wait_until_stopped();
@@ -115,7 +116,7 @@ fn a_session_is_cancelled_and_resumed(acpx: &Acpx) {
             break shown;
         }
         assert!(Instant::now() < end, "{shown}");
-        // The process that held the session rejects prompts while it shuts down, so try again.
+        // If the process for this session is about to exit, it doesn't take any more prompts, so we have to try this again.
         if shown.contains("is shutting down") {
             waiting.wait().expect("acpx exits");
             waiting = acpx.start(&fixture, &proxy, &["--ttl", "1", "wait"]).0;
@@ -129,7 +130,8 @@ fn a_session_is_cancelled_and_resumed(acpx: &Acpx) {
     waiting.wait().expect("acpx exits");
     assert!(fixture.wire().contains("session/cancel"), "the agent did not receive the cancellation");
     fixture.wait_until_stopped();
-    // Another process resumes the session and loads its history, which contains the skill that the proxy added.
+    // The session is now loaded in another process. The history contains the skill that we've added to the prompt, but it
+    // shouldn't be shown.
     assert!(fixture.wire().contains("<skill_content name=\\\"code-review\\\">"));
     let resumed = run(&["--ttl", "1", "and now"]);
     compare("acpx-resumed", || resumed.clone());

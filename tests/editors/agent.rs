@@ -104,7 +104,7 @@ impl Agent {
         }
     }
 
-    /// Runs a turn. Returns its stop reason.
+    /// Runs a turn and returns the stop reason.
     fn prompt(&mut self, params: &Value) -> &'static str {
         let session = params["sessionId"].as_str().expect("an id").to_owned();
         let blocks = params["prompt"].as_array().expect("blocks");
@@ -240,7 +240,7 @@ impl Agent {
         let line = message.to_string();
         self.record("agent", &line);
         let mut stdout = io::stdout().lock();
-        // Ignore a failed write: if the client has exited, the next read ends the agent.
+        // If this fails, the client has exited, and we'll see the end of stdin when we try to read the next line.
         let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
     }
 
@@ -259,7 +259,7 @@ fn report(blocks: &[Value], added: &[&str], typed: &str) -> String {
         Some(skill) => format!("I follow the skill {skill}"),
         None => "I have no skill".to_owned(),
     };
-    // Shorten paths to file names, because directories differ from run to run.
+    // We only use the file names here, since the directories could be different in each run.
     let names =
         typed.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word).trim_matches('`'));
     let names = names.collect::<Vec<_>>().join(" ");
@@ -268,7 +268,7 @@ fn report(blocks: &[Value], added: &[&str], typed: &str) -> String {
         let path = match block["type"].as_str()? {
             "resource_link" => block["uri"].as_str()?,
             "resource" => block["resource"]["uri"].as_str()?,
-            // CodeCompanion shares a file as a text block.
+            // CodeCompanion doesn't use a link for this, but sends some text instead.
             _ => block["text"].as_str()?.strip_prefix("Sharing the following file as context: ")?,
         };
         Some(format!(", and {}", path.rsplit('/').next()?))
@@ -306,7 +306,7 @@ impl Server {
         Some(server)
     }
 
-    /// Calls a tool. Returns its text.
+    /// Calls a tool and returns the text.
     fn call(&mut self, tool: &str, arguments: &Value) -> String {
         let result = self.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
         result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {result}")).to_owned()

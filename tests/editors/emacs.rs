@@ -85,7 +85,7 @@ impl Emacs {
 /// Waits for the end of the last turn, then types a prompt and sends it.
 fn send(terminal: &Terminal<'_>, text: &str) {
     terminal.wait_until("the input line is not ready", |screen| {
-        // The lines above the mode line.
+        // Only look at the lines above the mode line.
         let lines = screen.lines().take_while(|line| !line.starts_with("-UUU:"));
         lines.map(str::trim).filter(|line| !line.is_empty()).last() == Some(READY)
     });

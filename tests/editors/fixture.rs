@@ -41,7 +41,7 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) fn installed(file: &str) -> Result<PathBuf> {
     let home = env::var_os(EDITORS_HOME).with_context(|| format!("{EDITORS_HOME} is not set"))?;
     let path = Path::new(&home).join(file);
-    // Return an absolute path, because the editor is started in another directory.
+    // This must be an absolute path, because we use another working directory for the editor.
     let missing = || anyhow!("{} does not exist; run tests/editors/install", path.display());
     path.canonicalize().map_err(|_| missing())
 }
@@ -89,7 +89,7 @@ impl Fixture {
         let lock = File::create(LOCK).expect("a file");
         lock.lock().expect("a lock");
         let fixture = Self { home: HOME.into(), _lock: lock };
-        // Remove the files of a test that was killed.
+        // If the last test was killed, it might not have removed all of its files, so do that first.
         let _ = fs::remove_dir_all(HOME);
         for dir in [fixture.path(AGENT), fixture.path("skills/code-review"), fixture.project()] {
             fs::create_dir_all(dir).expect("a directory");
@@ -181,7 +181,7 @@ impl Fixture {
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        // Ignore the error: a process that is still exiting may write files here. The next test removes them.
+        // This might fail if a process hasn't exited yet and keeps writing files. Those will be removed by the next test.
         let _ = fs::remove_dir_all(HOME);
     }
 }
@@ -200,7 +200,7 @@ pub(crate) fn compare(name: &str, mut shown: impl FnMut() -> String) {
         if screen == known && !updates {
             return;
         }
-        // Write a screen only if it no longer changes.
+        // Don't update the file if the screen is still changing.
         if Instant::now() > end {
             assert!(!updates || screen == last, "the screen keeps changing:\n{screen}");
             expect_test::expect_file![file].assert_eq(&screen);

@@ -38,7 +38,7 @@ use std::{env, process::ExitCode};
 use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
-    // An editor or the proxy started this binary as the agent.
+    // If this argument is set, we were started by the editor or the proxy, and should run as the agent.
     let mut arguments = env::args().skip(1);
     if arguments.next().is_some_and(|first| first == agent::ARGUMENT) {
         return agent::run(&arguments.next().unwrap_or_default());

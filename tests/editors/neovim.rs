@@ -72,7 +72,7 @@ fn send(terminal: &Terminal<'_>, text: &str) {
     terminal.presses(&["G", "o"]);
     terminal.types(text);
     terminal.presses(&["Escape"]);
-    // Wait before the next key, because an escape that is directly followed by a key means that key with Alt.
+    // Wait for the text to be shown, since otherwise the next key would be taken as Alt and that key.
     terminal.shows(text);
     terminal.presses(&["Enter"]);
 }
@@ -132,10 +132,11 @@ fn a_session_is_cancelled_and_resumed(neovim: &Neovim) {
     fixture.wait_until_stopped();
     drop(terminal);
     fs::remove_file(fixture.path(COMMANDS)).expect("the file exists");
-    // The resumed session shows its history without the skill that the proxy added.
+    // Now resume the session. We expect to see the history, but without the skill that was added to the prompt.
     assert!(fixture.wire().contains("<skill_content name=\\\"code-review\\\">"));
     let terminal = neovim.ready(&fixture);
-    // A message about a missing parser has several lines, and Neovim would wait for a key after it.
+    // There will be a message about a missing parser here. It has more than one line, so by default Neovim would wait for a
+    // key.
     terminal.types(":set messagesopt=wait:0,history:500\n");
     terminal.presses(&["G", "o"]);
     terminal.types("/resume");
@@ -145,7 +146,7 @@ fn a_session_is_cancelled_and_resumed(neovim: &Neovim) {
     terminal.shows("The session-1");
     terminal.types("1\n");
     terminal.shows("I wait until somebody stops me.");
-    // Only the skills' commands: the agent sends its own commands only in a new session.
+    // Only our commands are expected here, because the agent doesn't send any if the session isn't new.
     fixture.wait_for_text(COMMANDS, "2 commands");
     terminal.compare("neovim-resumed");
     terminal.presses(&["Escape"]);

@@ -146,7 +146,7 @@ impl Drop for Terminal<'_> {
         let pid = self.pid();
         let process = Path::new("/proc").join(&pid);
         let _ = self.tmux().arg("kill-server").stderr(Stdio::null()).status();
-        // Wait until the program has exited, because Emacs writes to the directory that is removed next.
+        // Wait for the program to exit. Otherwise, Emacs might still be writing to the directory when we remove it.
         let end = Instant::now() + DEADLINE;
         while !pid.is_empty() && process.exists() && Instant::now() < end {
             thread::sleep(POLL_INTERVAL);

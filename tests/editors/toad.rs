@@ -46,7 +46,7 @@ fn send(terminal: &Terminal<'_>, text: &str) {
     terminal.shows(READY);
     terminal.types(text);
     terminal.shows(text);
-    // Press the key again if needed: it does nothing until the agent has opened a session.
+    // We may have to press the key more than once, because it doesn't do anything until the session is open.
     terminal.presses_until(&["Enter"], READY);
 }
 
@@ -62,7 +62,7 @@ fn a_skill_is_activated_by_a_command(toad: &Path) {
     let fixture = Fixture::new();
     let terminal = start(toad, &fixture, &fixture.proxy());
     terminal.shows(READY);
-    // The menu lists the commands only once a session is open.
+    // We need to open a session first, since the menu is empty before that.
     send(&terminal, "hello");
     terminal.shows("I have no skill");
     terminal.shows(READY);
@@ -72,10 +72,10 @@ fn a_skill_is_activated_by_a_command(toad: &Path) {
     terminal.types("code");
     terminal.shows_no_longer("/compact");
     terminal.presses(&["Enter"]);
-    // The menu has closed.
+    // Wait for the menu to be closed.
     terminal.shows("⏎ Send");
     terminal.types("look at @");
-    // The list of files has opened. The next letters select one.
+    // Wait for the list of files, and then type the start of the name to select one.
     terminal.shows("tree view");
     terminal.types("mai");
     terminal.shows("   mai");
@@ -130,6 +130,6 @@ fn a_failed_start_is_shown(toad: &Path) {
     let fixture = Fixture::new();
     let terminal = start(toad, &fixture, &fixture.broken_proxy());
     terminal.shows("The agent failed to start.");
-    // The screen shows the reason above toad's own advice.
+    // We expect to see the reason here, and then what toad suggests.
     terminal.compare("toad-fails");
 }

@@ -67,7 +67,7 @@ pub(crate) fn run(grades: &str) -> ExitCode {
                     blocks.clone().filter_map(|block| block["text"].as_str()?.split_once("<location>"));
                 let location = { named }.find_map(|(_, rest)| rest.split_once("</location>"));
                 agent.location = location.map(|(path, _)| path.into()).unwrap_or_default();
-                // The user's text is the last one, because the proxy adds its text before it.
+                // The proxy adds its text to the start of the prompt, so the last block is what the user has typed.
                 let text = blocks.filter_map(|block| block["text"].as_str()).next_back().unwrap_or_default();
                 match agent.obey(text) {
                     Some(result) => answer(id, &result),
@@ -93,7 +93,7 @@ struct Agent {
 }
 
 impl Agent {
-    /// Follows the orders. Returns the result of the turn, or `None` if the agent refuses.
+    /// Follows the orders and returns the result of the turn, or `None` if the agent refuses.
     fn obey(&mut self, text: &str) -> Option<Value> {
         if text.starts_with("You are grading") {
             let verdicts = self.verdicts(text);
@@ -254,7 +254,7 @@ fn answer(id: &Value, result: &Value) {
 
 fn write(message: &Value) {
     let mut stdout = io::stdout().lock();
-    // If this fails, the client has closed its end and will end this process.
+    // If this fails, the client is gone, and it will kill this process soon.
     let _ = writeln!(stdout, "{message}").and_then(|()| stdout.flush());
 }
 

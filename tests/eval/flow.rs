@@ -80,7 +80,8 @@ fn a_dry_run_runs_nothing() {
     let fixture = simple();
     let run = fixture.eval(&["--dry-run", "--runs", "3"], "pass");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    // 2 queries, and 1 task in 2 configurations, 3 times each, plus one grading turn for each run of the task.
+    // We expect 12 runs: 2 queries, and 1 task in 2 configurations, with 3 runs for each. Each run of the task also has a turn
+    // for the grader.
     assert!(run.stdout.contains("12 runs, at most 18 turns"), "{}", run.stdout);
     assert!(!fixture.path("results").exists());
     let plan = fixture.eval(&["--dry-run", "--json", "--no-grader"], "pass").json();
@@ -94,7 +95,7 @@ fn resuming_runs_only_missing_runs() {
     let lost = "iteration-1/eval-it/with_skill/run-1/run.json";
     let started = fixture.json(kept)["started"].clone();
     fs::write(fixture.path("results").join(lost), "{\"half").unwrap();
-    // A truncated file costs one run only.
+    // If a file is truncated, we should only have to repeat this run, but none of the others.
     let run = fixture.eval(&["--runs", "1", "--resume"], "pass");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(
@@ -227,10 +228,10 @@ fn an_interrupt_keeps_finished_runs() {
     let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    // The first run has finished.
+    // Wait for the first run to be finished.
     stderr.read_line(&mut line).unwrap();
     assert!(line.contains("passed"), "{line}");
-    // The second run has started.
+    // Then wait for the second one to be started.
     let record = fixture.path("results/iteration-1/triggers/query-02/with_skill/run-1/acp.jsonl");
     let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
     while !record.exists() {
@@ -248,7 +249,7 @@ fn an_interrupt_keeps_finished_runs() {
         fixture.path(&format!("results/iteration-1/triggers/query-0{number}/with_skill/run-1/run.json"))
     };
     assert!(run(1).exists() && !run(2).exists() && !run(3).exists());
-    // No process of the agent is left: they share stderr, and the pipe has ended.
+    // Since we've reached the end of stderr, which is shared with the agent, we know that none of its processes are running.
     let again = fixture.eval(&["--runs", "1", "--timeout", "300", "--resume", "--dry-run"], "pass");
     assert_eq!(again.code, Some(0), "{}", again.stderr);
 }

@@ -27,7 +27,7 @@ use std::{env, process::ExitCode};
 use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
-    // The program was started as an agent.
+    // If this argument is set, we should run as the agent.
     let mut arguments = env::args().skip(1);
     if arguments.next().is_some_and(|first| first == agent::ARGUMENT) {
         return agent::run(&arguments.next().unwrap_or_default());

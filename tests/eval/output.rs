@@ -53,7 +53,7 @@ fn the_sample_skill_on_the_built_in_agent() {
     command.args(["eval", "examples/skills/code-review", "--runs", "1", "--jobs", "2"]).stdin(Stdio::null());
     command.arg("--workspace").arg(scratch.path().join("results")).current_dir(repository());
     let run = Run::of(&mut command);
-    // The built-in agent has no model, so some cases fail.
+    // Most likely, some of the cases fail, since the agent is built in and doesn't use a model.
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     for part in [
         "built in, without a model",
@@ -78,7 +78,7 @@ fn a_new_skill_follows_all_rules() {
     let plan = run(&["eval", "pdf-forms", "--dry-run", "--json", "--runs", "1"]);
     assert_eq!(plan.json()["runs"], 4 + 2 * 2, "{}", plan.stderr);
     assert_ne!(run(&["eval", "pdf-forms", "--runs", "1"]).code, Some(2));
-    // `init` never overwrites a skill, which the user may have edited.
+    // `init` should never overwrite a skill, since it may have been edited by the user.
     fs::write(scratch.path().join("pdf-forms/SKILL.md"), "mine").unwrap();
     let again = run(&["init", "pdf-forms"]);
     assert_eq!(again.code, Some(2), "{}", again.stderr);

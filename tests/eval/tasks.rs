@@ -283,7 +283,7 @@ fn the_baseline_can_be_an_older_version() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert_eq!(fixture.json("iteration-1/eval-it/old_skill/run-1/run.json")["triggered"], true);
     let benchmark = fixture.json("iteration-1/benchmark.json");
-    // Viewers of the standard's format only know this name. The metadata says which configuration it stands for.
+    // This is the only name that viewers of this format know. The metadata shows which configuration was used.
     assert_eq!(benchmark["runs"][1]["configuration"], "without_skill");
     assert_eq!(benchmark["metadata"]["baseline"], "old_skill");
 }

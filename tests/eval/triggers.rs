@@ -76,7 +76,7 @@ fn reading_the_file_loads_the_skill() {
 }
 
 fn a_turn_ends_as_soon_as_its_outcome_is_known() {
-    // Without an early end, each turn would hang.
+    // All of these would hang if we didn't end the turn early.
     let fixture = Fixture::new(
         &queries(&[
             ("load demo; hang", true),
@@ -99,7 +99,8 @@ fn a_turn_ends_as_soon_as_its_outcome_is_known() {
 }
 
 fn an_agent_that_fails_is_never_right() {
-    // Not loading is right for each query, but a failed agent might have loaded the skill later.
+    // For all of these queries, it would be right not to load the skill. But if the agent has failed, we don't know what it
+    // would have done, so none of them should pass.
     let fixture = Fixture::new(
         &queries(&[
             ("crash", false),

@@ -9,7 +9,7 @@ use std::{env, path::Path, process::ExitCode};
 use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
-    // The tests start this program as an agent too.
+    // The tests also use this program as the agent.
     let mut arguments = env::args_os().skip(1);
     match arguments.next() {
         Some(part) if part == one_shot::SILENT_AGENT => {

@@ -160,7 +160,7 @@ fn tools_without_a_skill() {
     let expected =
         r#"I called the tool `weather`. It answered: {"city":"Weather in which city?","degrees":21.5}"#;
     assert_eq!((answer.text.as_str(), answer.stop_reason.as_str()), (expected, "end_turn"));
-    // Beside a skill: what fits better is used.
+    // With both a tool and a skill, the agent picks whichever is the better match.
     let answer = run(with_weather().skill(greet()).prompt("Greet people").run()).unwrap();
     assert_eq!(answer.text, "I activated the skill `greet`: Greeting.");
 }
@@ -260,7 +260,7 @@ fn permission_is_refused_without_a_handler() {
         let (sender, traced) = std::sync::mpsc::channel();
         let answer = agent()
             .on_permission(move |request| {
-                // The handler receives the whole tool call, not only its title.
+                // The handler gets the whole tool call, and not just the title.
                 assert_eq!(request.title.as_deref(), Some("rm -rf ~/project"));
                 assert_eq!(request.kind.as_deref(), Some("execute"));
                 assert_eq!(request.raw["toolCall"]["rawInput"]["command"], "rm -rf ~/project");

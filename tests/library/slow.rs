@@ -145,7 +145,7 @@ impl Fixture {
                 let relay =
                     Relay::start(policy, Host::new(library).activation_store(store), from_editor, from_agent)
                         .expect("threads");
-                // Keep the relay running until the end of the test.
+                // Check that the relay isn't dropped before the end of the test.
                 let _ = relay.agent_done.await;
             });
         });
@@ -160,7 +160,7 @@ impl Fixture {
         fixture.server = new["params"]["mcpServers"][0].clone();
         fixture.agent.respond(1, &json!({ "sessionId": "s" }));
         fixture.editor.receive();
-        // The second message is the list of slash commands.
+        // Skip the second message, which is the list of slash commands.
         fixture.editor.receive();
         fixture
     }
@@ -196,7 +196,7 @@ impl Fixture {
     }
 }
 
-/// Creates a connection. Returns the test's end and the proxy's end.
+/// Creates a connection and returns the test's end and the proxy's end.
 fn end() -> (End, Ends) {
     let (proxy_reads, writer) = io::pipe().expect("a pipe");
     let (reader, proxy_writes) = io::pipe().expect("a pipe");
@@ -205,7 +205,7 @@ fn end() -> (End, Ends) {
         for line in BufReader::new(reader).lines() {
             let message = serde_json::from_str(&line.expect("text")).expect("a message");
             if sender.send(message).is_err() {
-                // The test has dropped the receiver, but the pipe must stay open.
+                // The test has dropped the receiver, but we have to keep the pipe open.
                 loop {
                     thread::park();
                 }
@@ -230,7 +230,7 @@ fn a_loaded_session_waits_for_its_skills() {
     let load = json!({ "sessionId": "old", "cwd": "/very/slow", "mcpServers": [] });
     fixture.editor.request(2, "session/load", &load);
     fixture.wait_until_blocked();
-    // A message of the same session has to wait behind it.
+    // Any message for this session has to wait until this is done.
     fixture.editor.request(3, "session/set_mode", &json!({ "sessionId": "old", "modeId": "x" }));
     fixture.check_flow();
     fixture.unblock();
@@ -272,7 +272,7 @@ fn a_waiting_session_survives_the_editor() {
 fn an_agent_that_does_not_read_is_throttled() {
     const REQUESTS: usize = 200_000;
     let mut fixture = Fixture::with("acp", None);
-    // From now on, the agent doesn't read, so its pipe fills up.
+    // Don't read from the agent's pipe from now on, so that it fills up.
     let (silent, unread) = mpsc::channel();
     fixture.agent.lines = unread;
     drop(silent);
@@ -286,14 +286,14 @@ fn an_agent_that_does_not_read_is_throttled() {
     let lines: Vec<String> = (0..1000).map(|id| line(id).to_string()).collect();
     thread::spawn(move || {
         for number in 0..REQUESTS {
-            // This fails at the end of the test.
+            // This will fail at the end of the test.
             if writeln!(agent, "{}", lines[number % lines.len()]).is_err() {
                 return;
             }
             counter.fetch_add(1, Ordering::Relaxed);
         }
     });
-    // The proxy keeps answering the editor, and stops reading from the agent after a while.
+    // The proxy should always answer the editor, even if it has to stop reading from the agent at some point.
     let mut before = 0;
     let mut rounds = 0;
     for id in 100.. {
@@ -312,7 +312,7 @@ fn an_agent_that_does_not_read_is_throttled() {
 
 /// Another process holds the lock of the store.
 fn a_locked_store_delays_no_message() {
-    // The proxy gives up on the lock after a timeout, which a slow machine can exceed. One success in five is enough.
+    // If the machine is slow, we might run into the timeout for the lock. To make this less likely, try it up to five times.
     assert!((0..5).any(|_| only_the_store_waits()), "messages wait for the store");
 }
 
@@ -356,7 +356,7 @@ fn a_slow_store_delays_only_its_session() {
         .expect("the proxy reads the file");
     assert_eq!(fixture.agent.receive()["id"], 2);
     fixture.agent.respond(2, &json!({}));
-    // The stored skill is active.
+    // At this point, the stored skill must be active.
     let overview = json!({ "sessionId": "old", "prompt": [{ "type": "text", "text": "/skills" }] });
     fixture.editor.request(3, "session/prompt", &overview);
     let text = loop {

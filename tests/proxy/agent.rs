@@ -50,7 +50,7 @@ pub(crate) fn run(script: &str) -> ExitCode {
 
 /// Reports a line to the test, on stderr.
 fn report(text: &str) {
-    // Written in a single call, because other processes share this stderr.
+    // We write the line in a single call, because this stderr is shared with other processes.
     let line = format!("agent: {text}\n");
     let _ = io::stderr().write_all(line.as_bytes());
 }

@@ -18,7 +18,7 @@ crate::trials!(
     nothing_is_added_when_switched_off,
 );
 
-/// Starts a session whose agent has connected to the tools.
+/// Starts a session with an agent that has connected to the tools.
 fn connected(skills: &Skills) -> Fixture {
     let mut fixture = Fixture::over_http(skills.proxy());
     let params = fixture.new_session("s");
@@ -43,7 +43,7 @@ fn the_catalog_is_sent_once_before_the_users_blocks() {
     let text = blocks[0]["text"].as_str().expect("text");
     assert!(text.ends_with('\n') && text.contains("<available_skills>"), "{text}");
     assert!(text.contains("<name>review</name>") && text.contains("`activate_skill`"), "{text}");
-    // The proxy does not know whether this agent passes the tools to its model.
+    // We don't know if this agent shows MCP tools to the model, so the catalog should also say where to find the files.
     let files = format!("`{}`", skills.path().join("*").join("SKILL.md").display());
     assert!(text.contains("`acp-skills`; if you do not have them") && text.contains(&files), "{text}");
 
@@ -92,7 +92,7 @@ fn each_session_gets_the_catalog_once() {
     for (session, blocks) in [("b", 2), ("a", 2), ("a", 1), ("b", 1)] {
         assert_eq!(fixture.prompt(session, "hello").len(), blocks, "session {session}");
     }
-    // This process has never seen that session, so it does not touch it.
+    // The proxy hasn't seen this session before, so it should leave the prompt as it is.
     assert_eq!(fixture.prompt("c", "hello").len(), 1);
     fixture.finish();
 }

@@ -1,4 +1,4 @@
-//! The proxy in a chain, start_conductor a conductor that the test plays line by line, and start_conductor the published conductor if it is
+//! Tests the proxy in a chain: with a conductor that the test plays line by line, and with the published conductor if it is
 //! installed.
 
 use std::{
@@ -55,7 +55,7 @@ fn converse_in_a_chain(prefix: &str) {
     let mut conductor = component(&skills).start();
     let successor = format!("{prefix}/successor");
 
-    // `initialize` is first sent to the successor, and the proxy's answer is the successor's.
+    // `initialize` should be sent to the successor first, so that the proxy can return the successor's answer.
     let params = json!({ "protocolVersion": 1, "_meta": { "x": 1 } });
     let id = conductor.request(&format!("{prefix}/initialize"), params.clone());
     let inner = to_successor(&mut conductor, &successor);
@@ -64,7 +64,7 @@ fn converse_in_a_chain(prefix: &str) {
     conductor.write(format!("{answer}\n").as_bytes());
     assert_eq!(conductor.line().as_deref(), Some(format!("{answer}\n").as_bytes()));
 
-    // A session gets our server, and its prompt the catalog.
+    // Now open a session. It should have our server, and the first prompt should have the catalog.
     let id = match id.as_u64() {
         Some(1) => conductor.request("session/new", json!({ "cwd": cwd(), "mcpServers": [] })),
         other => panic!("the first request has the number 1 and not {other:?}"),
@@ -80,7 +80,7 @@ fn converse_in_a_chain(prefix: &str) {
     let blocks = inner["params"]["prompt"].as_array().expect("blocks");
     assert!(texts(blocks)[0].contains("review") && texts(blocks)[1] == "hello", "{blocks:?}");
 
-    // Messages of the successor are unwrapped, and our text is removed from them.
+    // Messages from the successor should be unwrapped, and we should remove our text from them.
     let update = |text: &str| {
         json!({ "sessionId": "s", "update": {
             "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text },
@@ -92,7 +92,7 @@ fn converse_in_a_chain(prefix: &str) {
     let shown = conductor.message();
     assert_eq!((&shown["method"], &shown["params"]), (&json!("session/update"), &update("hello")));
 
-    // A request of the successor, its cancellation and its answer keep its id.
+    // If the successor sends a request, we should use the same id for the request, for the cancellation and for the answer.
     let asked =
         json!({ "method": "fs/read", "params": { "_meta": { "y": 2 }, "path": "/x" }, "_meta": { "z": 3 } });
     conductor.send(&json!({ "jsonrpc": "2.0", "id": "q", "method": successor, "params": asked }));
@@ -111,7 +111,7 @@ fn converse_in_a_chain(prefix: &str) {
         assert_eq!(conductor.message(), answer);
     }
 
-    // All other messages pass unchanged in both directions.
+    // Any other message is passed through, in either direction.
     conductor.notify("_vendor/thing", json!([1, 2]));
     assert_eq!(to_successor(&mut conductor, &successor)["params"], json!([1, 2]));
     let ended = conductor.finish();
@@ -132,7 +132,7 @@ fn a_conductor_that_stops_reading() {
         r#"{{"jsonrpc":"2.0","id":1,"method":"proxy/initialize","params":{{"protocolVersion":1}}}}"#
     )
     .expect("the proxy reads");
-    // Its stdin is still open.
+    // Note that we don't close stdin here.
     let ended = proxy.wait_with_output().expect("the program exits");
     assert_eq!(
         (ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()),
@@ -154,8 +154,8 @@ fn odd_messages_of_a_conductor() {
     let huge = format!(r#"{{"method":"_x","params":["{}"]}}"#, "x".repeat(8 << 20));
     let mut lines: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     let mut add = |line: &[u8], expected: &[u8]| lines.push((line.to_vec(), expected.to_vec()));
-    // Responses to unknown requests: one with an unknown id, one without an id, and one with an id that looks like
-    // another request's.
+    // Here we send responses to requests that were never made: with an unknown id, with no id at all, and with a string that
+    // looks like the id of a real request.
     for line in [r#"{"id":77,"result":{}}"#, r#"{"id":null,"error":{}}"#, r#"{"id":"1","result":[1.0]}"#] {
         add(line.as_bytes(), line.as_bytes());
     }
@@ -289,7 +289,7 @@ fn no_process_is_left_when_the_proxy_is_killed() {
     fixture.agent_replies(&received, json!({ "result": { "protocolVersion": 1, "agentCapabilities": {} } }));
     fixture.editor.answer(&id);
     let id = fixture.editor.request("session/new", json!({ "cwd": cwd(), "mcpServers": [] }));
-    // This agent uses the bridge, which is one more process.
+    // Note that this agent uses the bridge, so our program is running twice. We want to kill the proxy, and not the bridge.
     let received = fixture.agent_receives();
     fixture.connect(&entry(&received["params"]), MCP_2025);
     kill_process(Pid::from_raw(child_of(fixture.editor.id())).expect("an id"), Signal::KILL)

@@ -93,7 +93,7 @@ fn a_failed_start_is_logged() {
         let reported = ended.answer(&id)["error"]["message"].as_str().expect("text");
         let logged = fs::read_to_string(&log).expect("a log");
         assert!(logged.contains("ERROR") && logged.contains(words), "{words}: {logged}");
-        // The log contains the whole message and its hint, once.
+        // Make sure the whole message and the hint are in the log, but only once.
         let logged: Vec<_> = logged.lines().map(str::trim).collect();
         for line in reported.lines().skip(1) {
             assert_eq!(
@@ -123,7 +123,8 @@ fn a_command_is_found_in_the_prompt_of_every_client() {
     let skills = demo();
     let proxy =
         || Proxy::new().skill(&skills.dir("demo")).flag("--mcp-wait", "0").flag("--catalog-in", "off");
-    // The number of prompts that load the skill, that the proxy answers itself, and that reach the agent unchanged.
+    // These are the number of prompts that load the skill, that are answered by the proxy, and that are passed to the agent as
+    // they are.
     for (client, expected) in
         [("acp-el", [5, 0, 4]), ("acpx", [5, 1, 3]), ("codecompanion", [2, 0, 5]), ("toad", [1, 0, 3])]
     {
@@ -222,7 +223,7 @@ fn a_call_of_gemini_is_announced() {
     for key in ["toolCallId", "status", "content", "locations"] {
         assert_eq!(announced[key], call[key], "{key}");
     }
-    // CodeCompanion cuts the title at a colon.
+    // We don't use a colon in the title here, because CodeCompanion would cut it off at that point.
     assert_eq!([&announced["title"], &announced["kind"]], ["Skill demo", "read"]);
     assert_eq!(done["sessionUpdate"], "tool_call_update");
     assert_eq!([&done["toolCallId"], &done["title"]], [&call["toolCallId"], &json!("Skill demo")]);
@@ -260,7 +261,7 @@ fn a_call_of_claude_has_a_title() {
                 if let Some(value) = shown.get(key) {
                     kept.clone_from(value);
                 }
-                // The rest of the call is unchanged.
+                // Now undo this change, to make sure that the rest of the call is the same.
                 match before.get(key) {
                     Some(value) => shown[key] = value.clone(),
                     None => {
@@ -293,7 +294,7 @@ fn the_overview_is_readable() {
     fixture.editor.answer(&id);
     let said = fixture.editor.unread();
     let text = said[0]["params"]["update"]["content"]["text"].as_str().expect("text").to_owned();
-    // Path separators differ between platforms.
+    // Replace the path and the separators, which depend on the machine and on the platform.
     let place = dunce::canonicalize(skills.path()).expect("a directory");
     let text = text.replace(&place.display().to_string(), "/skills").replace('\\', "/");
     expect![[r#"
@@ -322,7 +323,7 @@ fn stderr_has_only_what_needs_action() {
         let lines = ended.log.into_iter().filter(|line| !line.starts_with("agent: "));
         lines.collect::<Vec<_>>()
     };
-    // An ordinary conversation that uses the skills server.
+    // First, a normal conversation that uses the skills server, for which we don't expect any warnings.
     let skills = Skills::review();
     let mut fixture = session(Proxy::new().flag("--skills", skills.path()), "gemini-cli");
     let request = fixture.new_session("t");
@@ -333,7 +334,7 @@ fn stderr_has_only_what_needs_action() {
     skills.add("greet", "Greets.", "Hello.");
     fixture.wait_for_command("greet");
     assert_eq!(log(fixture.finish()), Vec::<String>::new());
-    // A skill that cannot be loaded, scanned three times.
+    // Now add a skill that can't be loaded, and scan it three times.
     skills.write("broken/SKILL.md", "---\nname: broken\n---\nBody.\n");
     let mut fixture = session(Proxy::new().flag("--skills", skills.path()), "gemini-cli");
     for _ in 0..2 {

@@ -43,7 +43,7 @@ fn the_menu_includes_the_agents_commands() {
         let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": theirs });
         fixture.agent_sends(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": update } }));
     }
-    // On a slow machine, the menu with only the proxy's own commands may arrive first.
+    // If the machine is slow, we may get a menu with just the proxy's commands first, so skip it.
     let mut menu = fixture.editor.menu();
     if names(&menu) == ["skills", "review"] {
         menu = fixture.editor.menu();
@@ -67,14 +67,14 @@ fn a_command_loads_a_skill_and_comes_back_as_typed() {
         ours.contains("Greet Ada <3 warmly.") && ours.contains("<skill_content name=\"greet\">"),
         "{ours}"
     );
-    // The catalog is not sent again, and the other skill loads as well.
+    // The catalog must not be sent a second time, but we can load the other skill.
     let again = fixture.prompt("s", "/review");
     let [ours] = texts(&again)[..] else { panic!("{again:?}") };
     assert!(ours.contains("Read references/checklist.md."), "{ours}");
     let unknown = fixture.prompt("s", "/unknown x");
     assert_eq!(texts(&unknown), ["/unknown x"]);
     fixture.finish();
-    // Another run of the proxy loads the session, and the text of the command comes back.
+    // Load the session in a new run of the proxy. The command must come back as it was typed.
     let mut fixture = Fixture::initialized(proxy(), &json!({ "loadSession": true }));
     let id =
         fixture.editor.request("session/load", json!({ "sessionId": "s", "cwd": "/", "mcpServers": [] }));
@@ -113,7 +113,7 @@ fn a_command_after_blocks_that_the_editor_adds() {
     let [catalog, context, ours, "look at file"] = sent[..] else { panic!("{sent:?}") };
     assert!(catalog.contains("<available_skills>") && context == shared, "{sent:?}");
     assert!(ours.contains("<skill_content name=\"review\">"), "{ours}");
-    // An unknown command stays unchanged.
+    // If the command is unknown, the prompt is passed to the agent without any changes.
     let blocks = ask("/unknown look");
     assert_eq!(texts(blocks.as_array().expect("blocks")), [shared, "/unknown look"]);
     fixture.finish();
@@ -183,7 +183,7 @@ fn skills_are_listed_reloaded_and_searched() {
     assert_eq!(ask("/skills reload"), "Loaded 2 skills. New: `greet`.");
     assert!(ask("/skills search greets").starts_with("1. `greet`"));
     assert_eq!(fixture.received(), Vec::<Value>::new());
-    // The new skill works, and the model is told about it.
+    // The new skill can be used now, and it is announced to the model.
     let blocks = fixture.prompt("s", "/greet");
     assert!(texts(&blocks).concat().contains("<skill_content name=\"greet\">"), "{blocks:?}");
     fixture.finish();

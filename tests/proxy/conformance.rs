@@ -31,13 +31,13 @@ fn validate(transport: &str) {
     let params = fixture.new_session("s");
     let connection = fixture.connect(&entry(&params), MCP_2025);
 
-    // The catalog contains the metadata and not the body.
+    // The catalog should contain the metadata, but not the body.
     let blocks = fixture.prompt("s", "Prove that skills work");
     let catalog = texts(&blocks)[0];
     assert!(catalog.contains(NAME) && catalog.contains("Proves that a skills system works"), "{catalog}");
     assert!(!catalog.contains(IN_BODY), "the body was sent before it was requested: {catalog}");
 
-    // Activation returns the body and the names of the files.
+    // Activating the skill returns the body and a list of the files.
     let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": NAME }));
     assert!(!failed && text.contains(IN_BODY), "{text}");
     assert!(!text.contains("license:"), "the frontmatter is not for the model: {text}");
@@ -50,7 +50,7 @@ fn validate(transport: &str) {
         assert_eq!(text.trim_end(), on_disk.replace("\r\n", "\n").trim_end(), "{path} as it is");
     }
 
-    // No other path can be read.
+    // Files outside of the skill cannot be read.
     let absolute = dir().join("SKILL.md");
     for path in [
         "../SKILL.md",

@@ -25,7 +25,7 @@ fn with_drafts(proxy: Proxy) -> Fixture {
     Fixture::over_http(proxy.arg("--drafts"))
 }
 
-/// Opens a session with additional params. Returns the params that the agent received.
+/// Opens a session with additional params and returns the params that the agent received.
 fn open(fixture: &mut Fixture, id: &str, more: &Value) -> Value {
     let mut params = json!({ "cwd": cwd(), "mcpServers": [] });
     params.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
@@ -91,11 +91,11 @@ fn an_editor_provides_skills() {
     assert_eq!(names(&menu), ["skills", "review", "deploy"]);
     let blocks = fixture.prompt("s", "hello");
     assert!(texts(&blocks)[0].contains("<name>deploy</name>"), "{blocks:?}");
-    // Another session does not have the skill.
+    // The skill was only provided for the first session, so we shouldn't see it here.
     let params = open(&mut fixture, "t", &json!({}));
     let other = fixture.connect(&entry(&params), MCP_2025);
     assert_eq!(fixture.skill_names(&other), json!(["review"]));
-    // The skill stays when the library changes.
+    // If the library changes, the skill should still be there.
     skills.add("greet", "Greets.", "Hello.");
     fixture.list_changed(&connection);
     assert_eq!(fixture.skill_names(&connection), json!(["greet", "review", "deploy"]));
@@ -108,7 +108,7 @@ fn skills_in_meta() {
     let params = open(&mut fixture, "s", &json!({ "_meta": meta }));
     assert_eq!(params["_meta"], json!({ "x": 1 }));
     assert_eq!(listed(&mut fixture, "_skills/list", json!({ "sessionId": "s" })), ["deploy"]);
-    // There is no other skill, and still the agent gets the server.
+    // We need to add the server even if we don't have any skills from anywhere else.
     let connection = fixture.connect(&entry(&params), MCP_2025);
     assert_eq!(fixture.skill_names(&connection), json!(["deploy"]));
     fixture.editor.finish();
@@ -133,7 +133,7 @@ fn invalid_skills_of_an_editor() {
         assert!(error["message"].as_str().expect("text").contains(words), "{error}");
     }
     assert_eq!(fixture.received(), Vec::<Value>::new(), "the agent received nothing");
-    // A name is never used as a path.
+    // Check that we never use the name of a skill as a path.
     let list = json!([{ "name": "../../../etc/passwd", "content": "x", "files": { "../x": "y" } }]);
     let params = open(&mut fixture, "s", &json!({ "agentSkills": list }));
     fixture.editor.wait_for_log("has unknown fields, which are ignored: `files`");
@@ -200,7 +200,8 @@ fn nothing_changes_without_the_flag() {
         "\n",
     );
     let transcript = relay(Proxy::new(), sent.as_bytes(), said.as_bytes(), 4);
-    // While the proxy sets up a session, messages that are not about a known session may overtake it.
+    // The order of these lines isn't always the same: while we set up a session, we let messages through if they don't belong
+    // to a session that we know.
     let lines = |text: &str| {
         let mut lines: Vec<_> = text.split_inclusive('\n').map(str::to_owned).collect();
         lines.sort_unstable();

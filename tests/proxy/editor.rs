@@ -36,11 +36,11 @@ impl Proxy {
     /// Runs another program instead of the proxy.
     pub(crate) fn of(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);
-        // The environment of the person who runs the tests must not matter.
+        // Make sure the test doesn't depend on the environment of the user who runs it.
         for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "ACP_SKILLS_LOG"] {
             command.env_remove(variable);
         }
-        // No configuration is found in these directories, and nothing is written there.
+        // Use directories that don't exist, to avoid reading or writing the configuration of the user.
         for variable in ["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"] {
             command.env(variable, std::env::temp_dir().join("acp-skills-proxy-tests-have-no-home"));
         }
@@ -92,7 +92,8 @@ impl Proxy {
     pub(crate) fn start(mut self) -> Editor {
         self.0.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.0.spawn().expect("the proxy starts");
-        // Stdout is not read ahead of the test. Stderr is, so that the proxy never blocks on it.
+        // We don't want to read stdout before the test does, but we do have to read stderr, since otherwise the proxy would
+        // block on it.
         let stdout = lines(child.stdout.take().expect("stdout is a pipe"), 0);
         let stderr = lines(child.stderr.take().expect("stderr is a pipe"), 10_000);
         Editor {
@@ -129,9 +130,9 @@ pub(crate) struct Editor {
     stdin: Option<ChildStdin>,
     stdout: Receiver<Vec<u8>>,
     stderr: Receiver<Vec<u8>>,
-    /// Messages that the test has not asked for yet, in order.
+    /// Messages that have not been read by the test, in order.
     inbox: VecDeque<Value>,
-    /// Command menus that the test has not asked for yet, in order.
+    /// Command menus that have not been read by the test, in order.
     menus: VecDeque<Value>,
     /// Lines of stderr that were read.
     log: Vec<String>,
@@ -186,7 +187,7 @@ impl Editor {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    /// Sends a request. Returns its id.
+    /// Sends a request and returns the id.
     pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let id = Value::from(self.next);
@@ -253,7 +254,7 @@ impl Editor {
 
     /// Closes our end of stdout.
     pub(crate) fn stop_reading(&mut self) {
-        // The reading thread drops the pipe when it cannot pass on what it has read.
+        // The thread that reads stdout will drop the pipe when it can't send a line to this channel.
         self.stdout = sync_channel(0).1;
     }
 
@@ -316,7 +317,7 @@ impl Editor {
 
 impl Drop for Editor {
     fn drop(&mut self) {
-        // The proxy is still running only if the test has failed. Its agent sees the end of its stdin.
+        // If the test has failed, the proxy will still be running, so kill it here. The agent will exit when stdin is closed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -81,7 +81,7 @@ fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["event"] == kind).collect()
 }
 
-/// Sends a `/skills` command. Returns the text that the user sees.
+/// Sends a `/skills` command and returns the text that the user sees.
 fn skills_command(fixture: &mut Fixture, session: &str, text: &str) -> String {
     let prompt = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
     let id = fixture.editor.request("session/prompt", prompt);
@@ -130,7 +130,7 @@ fn record_every_kind(skills: &Skills, file: &Path) {
     let blocks = fixture.prompt("s", "/review SECRET");
     assert!(texts(&blocks).concat().contains("# Review"), "{blocks:?}");
     ask(&mut fixture, "mcp__acp-skills__read_skill_file");
-    // No skill declares `Bash`, so the proxy passes this request to the editor.
+    // No skill declares `Bash`, so the proxy must pass this request on to the editor.
     ask(&mut fixture, "Bash");
     fixture
         .editor
@@ -144,7 +144,7 @@ fn record_every_kind(skills: &Skills, file: &Path) {
     let load = json!({ "sessionId": "t", "cwd": cwd(), "mcpServers": [] });
     fixture.exchange("session/load", load, json!({ "result": {} }));
     fixture.finish();
-    // An agent that never connects.
+    // Now use an agent that never connects, to get the events for this.
     let mut fixture = Fixture::over_http(recording(skills, file).flag("--mcp-wait", "0.01"));
     fixture.new_session("u");
     fixture.prompt("u", SECRET);
@@ -219,7 +219,7 @@ fn events_match_the_documented_schema() {
         for field in fields.keys() {
             assert!(seen.contains(&(kind.clone(), field.clone())), "`{kind}` never has `{field}`");
         }
-        // Every kind of event that can have a session occurs with one.
+        // If events of this kind can have a session, make sure that we've seen at least one that does.
         assert!(seen.contains(&(kind.clone(), "session".to_owned())), "`{kind}` never has a session");
     }
     let text = fs::read_to_string(&file).expect("a file");
@@ -332,7 +332,7 @@ fn a_pipe_that_is_not_read() {
     let file = skills.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo");
     assert!(made.success());
-    // Open for reading and writing, so that opening the pipe blocks neither side.
+    // We open the pipe for both reading and writing, since otherwise `open` would block until the other end is opened.
     let mut pipe = fs::OpenOptions::new().read(true).write(true).open(&file).expect("a pipe");
     let (mut fixture, _) = connected(recording(&skills, &file));
     let options = json!([{ "optionId": "yes", "name": "Yes", "kind": "allow_once" }]);
@@ -346,12 +346,12 @@ fn a_pipe_that_is_not_read() {
     let mut announced = 0;
     for _ in 0..asked {
         fixture.agent_writes(&lines);
-        // Each request is answered, and so is the order after them.
+        // By now, all of the requests must be answered, including the order that was sent after them.
         assert!(fixture.received().len() <= lines.len());
-        // Each call is announced once.
+        // We expect to see one announcement for each call.
         announced += fixture.editor.unread().len();
     }
-    // Start to read: all events that were written, and the number of those that were dropped.
+    // Now start to read. We expect the events that were written, and then one that says how many were dropped.
     let reader = std::thread::spawn(move || {
         let mut text = Vec::new();
         let mut buffer = vec![0; 64 * 1024];
@@ -402,7 +402,7 @@ fn active_skills_are_restored() {
     assert!(refused.1, "{refused:?}");
     fixture.prompt("s", "/hidden");
     fixture.finish();
-    // Another run of the proxy loads the same session.
+    // Load the same session in a new run of the proxy.
     let mut fixture = Fixture::over_http(proxy());
     let load = json!({ "sessionId": "s", "cwd": cwd(), "mcpServers": [] });
     let (received, _) = fixture.exchange("session/load", load.clone(), json!({ "result": {} }));
@@ -412,7 +412,7 @@ fn active_skills_are_restored() {
     let connection = fixture.connect(&entry(&received["params"]), MCP_2025);
     let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "hidden" }));
     assert!(!failed && text.contains("Do it."), "{text}");
-    // A deleted session is forgotten.
+    // Deleting the session must also remove its file.
     fixture.exchange("session/delete", json!({ "sessionId": "s" }), json!({ "result": {} }));
     fixture.finish();
     let left = fs::read_dir(&state).expect("a directory").map(|entry| entry.expect("an entry"));

@@ -111,7 +111,7 @@ fn converse(proxy: Proxy, agent: &Path) -> Ended {
         (2, "session/new", json!({ "cwd": cwd(), "mcpServers": [] })),
     ] {
         let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        // The proxy may have exited already.
+        // This might fail if the proxy has already exited.
         let _ = std::io::Write::write_all(&mut stdin, format!("{line}\n").as_bytes());
     }
     drop(stdin);
@@ -158,7 +158,7 @@ fn descriptors_that_run_out() {
     let (skills, _) = skills_and_agent();
     let proxy = Proxy::of("prlimit").arg("--nofile=64:1024").arg(env!("CARGO_BIN_EXE_acp-skills-proxy"));
     let this = std::env::current_exe().expect("this program has a path");
-    // The agent gets its own limit.
+    // We use a separate limit for the agent here, so that only the proxy runs out of descriptors.
     let proxy = proxy.skill(&skills.dir("review")).env(crate::agent::SCRIPT, "scripted");
     let editor = proxy.arg("--").arg("prlimit").arg("--nofile=1024:1024").arg(this).start();
     let mut fixture = Fixture::of(editor);
@@ -180,7 +180,7 @@ fn descriptors_that_run_out() {
         json!({ "skill": "review", "path": "references/checklist.md" }),
     );
     assert!(text.contains("names") || text.contains("Too many open files"), "{text}");
-    // Messages that need no descriptor still pass.
+    // We don't need a descriptor for these messages, so they should still work.
     fixture.new_session("t");
     assert!(!fixture.prompt("s", "hello").is_empty());
     drop(connections);
@@ -238,7 +238,7 @@ fn little_memory() {
     for limit in [100, 128, 160, 192] {
         works_or_reports_why(&format!("{limit} MiB"), &skills, &agent, limited(&mebibytes(limit)));
     }
-    // A line that does not fit into memory.
+    // Now send a line that doesn't fit into memory.
     let mut editor = limited(&mebibytes(256)).arg("--").arg(&agent).start();
     let mut stdin = editor.take_stdin();
     let say = std::thread::spawn(move || {
@@ -349,7 +349,7 @@ fn a_skill_is_created_completely_or_not_at_all() {
         init.args([limit, env!("CARGO_BIN_EXE_acp-skills-proxy"), "init", "note-taking"]);
         init.current_dir(dir.path()).output().expect("the program runs")
     };
-    // The limit of 750 bytes is enough for the first file, but not for all of them.
+    // 750 bytes are enough to write the first file, but not all of them.
     for limit in ["--fsize=0", "--fsize=750"] {
         let output = made(limit);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -373,7 +373,7 @@ fn commands_whose_files_may_not_grow() {
     skills.write(".config/zed/settings.json", settings);
     for (words, unwritten) in [
         (&["remove", "github:acme/skills", "--config", "skills.yaml"][..], None),
-        // In this case, git is the program that may not write.
+        // In this case, git cannot write either, because it runs with the same limit.
         (&["add", "git+file:///nowhere", "--config", "skills.yaml", "--yes"], None),
         (&["setup", "zed", "--agent", "mine", "--yes"], Some(".local/state/acp-skills-proxy/setup/0001")),
         (&["check", "review", "--sarif", "check.sarif"], None),
@@ -443,7 +443,7 @@ fn directories_without_permissions() {
     let closed = skills.dir("closed");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("a directory");
     let start = |flag: &str, path: &Path| converse(limited_user("--core=0").flag(flag, path), &agent);
-    // A named skill causes an error. A discovered one is skipped with a warning.
+    // If the skill is given by name, this is an error. If we only find it in a directory, we log a warning and skip it.
     let ended = start("--skill", &closed);
     assert_eq!(ended.code(), Some(2), "{:?}", ended.log);
     assert!(ended.log.join(" ").contains("Permission denied"), "{:?}", ended.log);

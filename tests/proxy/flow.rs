@@ -25,7 +25,7 @@ fn a_cancellation_passes_while_the_editor_does_not_read() {
     }
     editor.notify("session/cancel", json!({ "sessionId": "s" }));
     editor.wait_for_log("agent: heard \"session/cancel\"");
-    // The editor starts reading, and no line is missing.
+    // Now start to read, and make sure that we get all of the lines.
     let mut bytes = 0;
     let mut lines = 0;
     loop {
@@ -40,7 +40,7 @@ fn a_cancellation_passes_while_the_editor_does_not_read() {
     assert!(bytes >= FLOOD_BYTES && bytes % lines == 0, "{bytes} bytes in {lines} equal lines");
     let ended = editor.finish();
     assert_eq!(ended.code(), Some(0), "{:#?}", ended.log);
-    // Requests that the agent did not answer get an error when it exits.
+    // When the agent exits, we should get an error for all requests that it didn't answer.
     assert_eq!(ended.messages.len(), 1000);
     assert!(ended.messages.iter().all(|message| message.get("error").is_some()));
 }

@@ -32,7 +32,7 @@ crate::trials!(
     unused_versions_are_pruned,
 );
 
-/// Opens a session of a proxy whose skills are cached. Returns the result of activating a skill.
+/// Opens a session of a proxy with skills that are cached, and returns the result of activating a skill.
 fn activated(proxy: Proxy, name: &str) -> (String, bool) {
     let mut fixture = Fixture::over_http(proxy);
     let params = fixture.new_session("s");
@@ -78,18 +78,18 @@ fn the_first_start_fetches_and_the_next_works_offline() {
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
     fixture.editor.wait_for_log(&format!("fetching {source}, because it is not in the cache yet"));
     let params = fixture.new_session("s");
-    // The agent gets a server, although there may be no skills yet.
+    // At this point, we don't know whether we'll find any skills, but the server is always added.
     let connection = fixture.connect(&entry(&params), MCP_2025);
     fixture.wait_for_command("review");
     let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
     assert!(!failed && text.contains("# Review one"), "{text}");
-    // The model is told about it as about any other new skill.
+    // The skill is announced to the model like any other new skill.
     let blocks = fixture.prompt("s", "hello");
     assert!(texts(&blocks)[0].contains("Reviews code."), "{blocks:?}");
     fixture.finish();
     let commit = repository.git(&["rev-parse", "HEAD"]);
     assert_eq!(home.pinned(&home.lock(), &source), Some(commit));
-    // The second start does not even need git.
+    // The second start doesn't need the repository or even git, since everything is in the cache.
     repository.delete();
     let proxy = home.proxy().flag("--source", &source).env("PATH", "/nowhere");
     let (text, failed) = activated(proxy, "review");
@@ -103,7 +103,7 @@ fn a_pinned_commit_is_kept() {
     let source = repository.source("#v1");
     fetch(&home, &source);
     let pinned = home.pinned(&home.lock(), &source);
-    // A force-push that moves the tag and drops the commit.
+    // Move the tag with a force-push, so that it no longer points to the old commit.
     repository.skill("review", "Reviews code.", "# Review two");
     repository.git(&["add", "--all"]);
     repository.git(&["commit", "--quiet", "--amend", "--message=m"]);
@@ -113,7 +113,7 @@ fn a_pinned_commit_is_kept() {
     let (text, _) = activated(home.proxy().flag("--source", &source), "review");
     assert!(text.contains("# Review one"), "{text}");
     assert_eq!(home.pinned(&home.lock(), &source), pinned);
-    // A user who has the lock file but no cache cannot get this commit any more, and the log says so.
+    // If we have the lock file but not the cache, this commit can no longer be fetched, and we should log an error.
     fs::remove_dir_all(home.path("cache")).expect("the path exists");
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
     fixture.new_session("s");
@@ -163,7 +163,7 @@ fn unavailable_repositories() {
         wait_for_overview(&mut fixture, &format!("cannot fetch `{source}`"));
         fixture.finish();
     }
-    // A server that never answers: the session works meanwhile, and git ends with the proxy.
+    // If the server never answers, we should still be able to use the session, and git should be killed when the proxy exits.
     let source = format!("git+https://{address}/x");
     let proxy = home.proxy().skill(&skills.dir("review")).flag("--source", &source);
     let mut fixture = Fixture::over_http(proxy);
@@ -172,14 +172,14 @@ fn unavailable_repositories() {
     assert!(overview(&mut fixture).contains("is being fetched"));
     fixture.finish();
     wait_until_closed(&git);
-    // Git does not survive a proxy that is killed either.
+    // If the proxy is killed, git should be killed too.
     let proxy = home.proxy().skill(&skills.dir("review")).flag("--source", &source);
     let mut fixture = Fixture::over_http(proxy);
     fixture.new_session("s");
     let (git, _) = silent.accept().expect("git");
     fixture.editor.kill();
     wait_until_closed(&git);
-    // Git is not installed.
+    // Now try this on a machine where git isn't installed.
     let proxy = home.proxy().flag("--source", "github:a/b").env("PATH", "/nowhere");
     let mut fixture = Fixture::over_http(proxy);
     let log = fixture.editor.wait_for_log("cannot find `git` in PATH");
@@ -191,7 +191,7 @@ fn unavailable_repositories() {
 fn wait_until_closed(mut git: &TcpStream) {
     git.set_read_timeout(Some(DEADLINE)).expect("a socket");
     let ended = git.read_to_end(&mut Vec::new());
-    // A killed process may leave data that it has not read, which resets the connection.
+    // We may get a reset here instead of the end of the stream, since git may be killed before it has read all of the data.
     let is_reset = ended.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);
     assert!(ended.is_ok() || is_reset, "{ended:?}");
 }
@@ -216,7 +216,8 @@ fn an_invalid_lock_file() {
             "the lock file is not overwritten"
         );
     }
-    // Without an earlier good lock file there are no skills to serve, and an unapproved version is not fetched.
+    // Without a valid lock file to fall back to, we don't have any skills to serve. In particular, we must not fetch a version
+    // that wasn't approved.
     fs::remove_dir_all(home.path("cache")).expect("the path exists");
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
     fixture.new_session("s");
@@ -367,7 +368,7 @@ fn a_risky_skill_needs_approval() {
     assert_eq!(fixture.skill_names(&connection), json!(["review"]));
     let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "evil" }));
     assert!(failed && !text.contains("curl"), "{text}");
-    // The user can still approve it after a review.
+    // It should still be possible to approve the skill after a review.
     let output = home.run(&["update", &source, "--locked"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
@@ -382,7 +383,7 @@ fn a_risky_skill_needs_approval() {
 
 /// Returns the directories in the cache, one for each repository.
 fn repositories(home: &Home) -> impl Iterator<Item = fs::DirEntry> {
-    // On Windows, cache and state share a directory.
+    // Note that the cache and the state are in the same directory on Windows.
     let cache = if cfg!(windows) { "cache/acp-skills-proxy/cache/git" } else { "cache/acp-skills-proxy/git" };
     fs::read_dir(home.path(cache)).expect("a directory").flatten()
 }
@@ -415,7 +416,7 @@ fn unused_versions_are_pruned() {
             file.set_modified(time).expect("a time");
         }
     };
-    // Another process still serves the old version.
+    // The old version is still being used by another process, so it shouldn't be removed.
     age(&old);
     let said = home.printed(&["sources", "--prune"]);
     assert!(said.contains("no unused versions") && states(&home) == 2, "{said}");
@@ -423,7 +424,7 @@ fn unused_versions_are_pruned() {
     assert!(!failed && text.contains("# Review one"), "{text}");
     fixture.editor.finish();
     age(&old);
-    // `update` prunes by itself, and never removes a version that a lock file refers to.
+    // `update` will remove old versions as well, but it should never remove a version that is used in a lock file.
     age(&repository.git(&["rev-parse", "HEAD"]));
     home.printed(&["update"]);
     assert_eq!(states(&home), 1);

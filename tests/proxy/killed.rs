@@ -70,7 +70,7 @@ fn a_proxy_killed_while_it_starts_its_agent() {
         .collect();
     for editor in editors {
         let ended = editor.ended();
-        // A proxy that lived long enough has logged that it has no skills.
+        // If the proxy was running for long enough, it logs a warning about having no skills, which we can ignore.
         let unexpected = ended.log.iter().filter(|line| !line.contains("no skills are selected")).count();
         assert_eq!((ended.code(), unexpected), (KILLED, 0), "{:#?}", ended.log);
     }
@@ -102,7 +102,7 @@ fn a_proxy_killed_by_its_own_scripts() {
         let mut target = Target::new(&skills);
         let proxy = target.fixture.editor.id().to_string();
         target.run("kill", &[&proxy]);
-        // Under Wine, `taskkill` ends a process with another exit code.
+        // We get a different exit code for `taskkill` under Wine.
         target.gone(round, if crate::is_wine() { Some(0) } else { KILLED });
     }
 }

@@ -37,7 +37,7 @@ fn on_a_terminal(arguments: &[&str]) -> (String, Option<i32>) {
     drop(other_end);
     let mut seen = Vec::new();
     let mut buffer = [0; 1024];
-    // Reading from a terminal whose other end is closed fails instead of returning end of file.
+    // When the other end of a terminal is closed, we get an error here instead of the end of the file.
     while let Ok(read @ 1..) = terminal.read(&mut buffer) {
         seen.extend_from_slice(&buffer[..read]);
     }

@@ -81,7 +81,7 @@ fn is_wine() -> bool {
 }
 
 fn main() -> ExitCode {
-    // The proxy started this binary as its agent.
+    // If this is set, we've been started by the proxy, and we should run as the agent.
     if let Ok(script) = std::env::var(agent::SCRIPT) {
         return agent::run(&script);
     }

@@ -40,7 +40,7 @@ fn watched(skills: &Skills) -> Fixture {
 }
 
 impl Fixture {
-    /// Waits for a menu with exactly these commands. Returns the number of other menus that came before.
+    /// Waits for a menu with exactly these commands, and returns the number of other menus that came before.
     fn wait_for_menu(&mut self, expected: &[&str]) -> usize {
         let mut skipped = 0;
         loop {
@@ -73,7 +73,7 @@ fn agents_are_notified_of_changes() {
         let heard: Vec<_> = (0..3).map(|_| fixture.list_changed(&connection)).collect();
         assert_eq!(heard, ["tools", "prompts", "resources"], "{transport} {revision}");
         assert_eq!(fixture.skill_names(&connection), json!(["greet", "review"]));
-        // A manual reload notifies the agent as well.
+        // The agent is also notified if the user runs `/skills reload`.
         skills.remove("greet");
         let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills reload" }] });
         let id = fixture.editor.request("session/prompt", prompt);
@@ -115,7 +115,7 @@ fn agents_are_notified_of_changes_over_acp() {
     skills.add("greet", "Greets.", "Hello.");
     assert_eq!(next(&mut fixture), "notifications/tools/list_changed");
     assert_eq!(next(&mut fixture), "notifications/resources/list_changed");
-    // The subscription ends with its session.
+    // The subscription must be closed together with the session.
     fixture.exchange("session/close", json!({ "sessionId": "s" }), json!({ "result": {} }));
     let end = fixture.agent_receives();
     assert_eq!(end["id"], 1, "{end}");
@@ -130,9 +130,9 @@ fn the_next_prompt_announces_changes() {
     fixture.wait_for_menu(&["greet", "review"]);
     let blocks = fixture.prompt("s", "go on");
     let [line, "go on"] = texts(&blocks)[..] else { panic!("{blocks:?}") };
-    // This agent has not connected to the server, so the model is told which file to read.
+    // Since this agent hasn't connected to the server, we need to tell the model which file to read.
     assert!(line.contains("New: `greet` (Greets.; ") && line.contains("SKILL.md)."), "{line}");
-    // This skill is added and removed between two prompts, so the model is never told about it.
+    // If a skill is added and then removed between two prompts, the model doesn't need to know.
     skills.add("short", "Is short.", "x");
     fixture.wait_for_menu(&["greet", "review", "short"]);
     skills.remove("short");
@@ -157,7 +157,7 @@ fn a_thousand_changes_at_once() {
         }
     }
     write(&skills.dir("z-last"), "z-last", "Comes last.");
-    // For each name, the last change counts.
+    // If a name has changed more than once, only the last change matters.
     let kept: Vec<_> =
         (225..250).filter(|number| number % 2 == 1).map(|number| format!("s-{:02}", number % 25)).collect();
     let mut expected: Vec<_> = kept.iter().map(String::as_str).collect();
@@ -187,13 +187,13 @@ fn a_directory_that_is_removed_and_restored() {
             assert_eq!(texts(&fixture.prompt("s", "go on")), ["go on"], "the skill is unchanged");
         }
     }
-    // Its parent directory is removed as well.
+    // Now remove the parent directory as well.
     skills.remove("");
     write(&skills.dir("review"), "review", "Reviews again.");
     fixture.wait_for_menu(&["review"]);
     let blocks = fixture.prompt("s", "go on");
     assert!(texts(&blocks)[0].contains("Changed: `review` (Reviews again."), "{blocks:?}");
-    // The new directory is watched too.
+    // The new directory must be watched as well.
     write(&skills.dir("review"), "review", "Reviews once more.");
     fixture.wait_for_menu(&["review"]);
     fixture.finish();
@@ -203,7 +203,7 @@ fn a_renamed_directory() {
     let skills = Skills::review();
     let mut fixture = watched(&skills);
     fixture.prompt("s", "hello");
-    // A skill is identified by its own name, not by that of its directory.
+    // Skills are found by the name in the file and not by the name of the directory, so this shouldn't change anything.
     fs::rename(skills.dir("review"), skills.dir("other")).expect("it can be renamed");
     write(&skills.dir("new"), "new", "Is new.");
     fixture.wait_for_menu(&["new", "review"]);
@@ -214,11 +214,11 @@ fn a_renamed_directory() {
         "{line}"
     );
     if crate::is_wine() {
-        // Wine keeps reporting events under the directory's old name.
+        // Wine will still use the old name of the directory in events, so we can't test the rest here.
         fixture.finish();
         return;
     }
-    // Changes in the renamed directory are noticed.
+    // Changes in the renamed directory must still be noticed.
     write(&skills.dir("other"), "renamed", "Is renamed.");
     fixture.wait_for_menu(&["new", "renamed"]);
     fixture.finish();
@@ -233,7 +233,7 @@ fn an_editor_that_saves_through_another_file() {
         let new = file.with_extension("tmp");
         fs::write(&new, format!("---\nname: review\ndescription: Round {round}.\n---\nx\n")).expect("a file");
         if round == 1 {
-            // Vim does this with `backupcopy=no`.
+            // This is what Vim does if `backupcopy=no` is set.
             fs::rename(&file, &backup).expect("it can be moved");
         }
         fs::rename(&new, &file).expect("it can be moved");
@@ -251,7 +251,7 @@ fn an_invalid_skill_file_is_ignored() {
     for text in ["", "---\nname: review\ndescri", "---\nname: review\ndescription: [\n---\n"] {
         fs::write(skills.dir("review").join("SKILL.md"), text).expect("a file");
         fixture.editor.wait_for_log("the skill `review` cannot be loaded again and stays as it was");
-        // The next visible change is the other skill.
+        // Nothing should change before the other skill is added.
         skills.add("greet", "Greets.", "Hello.");
         fixture.wait_for_menu(&["greet", "review"]);
         skills.remove("greet");
@@ -322,7 +322,7 @@ fn symbolic_links_are_followed() {
     elsewhere.add("linked", "Has changed.", "x");
     let menu = fixture.editor.menu();
     assert!(menu.to_string().contains("Has changed."), "{menu}");
-    // First the skill's link gets another target, and then the root's link.
+    // First change the link to the skill, and then the link to the root.
     fs::remove_file(skills.dir("linked")).expect("the path exists");
     symlink(elsewhere.dir("other"), skills.dir("linked")).expect("a link");
     fixture.wait_for_menu(&["other", "review"]);

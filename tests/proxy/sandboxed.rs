@@ -56,7 +56,7 @@ impl Target {
         let skills = kit();
         let at = |name: &str| skills.dir(name);
         assert!(Command::new("mkfifo").args([GATE, ALIVE].map(at)).status().expect("mkfifo").success());
-        // Open for reading and writing, so that opening the FIFO blocks neither side.
+        // We open the FIFO for both reading and writing, since otherwise `open` would block until the other end is opened.
         let gate = File::options().read(true).write(true).open(at(GATE)).expect("a FIFO");
         let path = env::var_os("PATH").expect("a PATH");
         let path = env::join_paths(iter::once(slow_bwrap(&skills, &path)).chain(env::split_paths(&path)));
@@ -64,7 +64,7 @@ impl Target {
         let proxy = proxy.flag("--mcp", "stdio").env("PATH", path.expect("a PATH"));
         let mut fixture = Fixture::over_http(proxy);
         let mut client = bridge(&mut fixture);
-        // The script never prints anything, because the `bwrap` does not let it start.
+        // We don't expect any output from the script, since our `bwrap` will wait before it is started.
         client.send(&request(7, "until", &["/never"], None));
         wait_until("process 1", || at(BEGUN).exists());
         let alive = File::open(at(ALIVE)).expect("process 1 holds it");
@@ -75,7 +75,7 @@ impl Target {
 
     /// Waits until the parent of process 1 is gone, lets process 1 continue, and waits until no process is left.
     fn gone(mut self) {
-        // The parent may remain as a zombie until it is reaped, which can take a while.
+        // It may take a while until the parent is reaped, so a zombie is fine here too.
         wait_until("the parent's end", || {
             fs::read_to_string(&self.monitor).map_or(true, |stat| stat.contains(") Z "))
         });

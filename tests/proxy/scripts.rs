@@ -71,7 +71,7 @@ pub(crate) fn with_long_timeout(skills: &Skills) -> Proxy {
     allowing(skills).flag("--script-timeout", "600")
 }
 
-/// Runs a script in a new session. Returns the structured result.
+/// Runs a script in a new session and returns the structured result.
 fn run(fixture: &mut Fixture, script: &str, more: Value) -> Value {
     let connection = {
         let params = fixture.new_session("s");
@@ -162,7 +162,7 @@ fn the_directory_and_environment_of_a_script() {
 
 fn scripts_have_limits() {
     let skills = kit();
-    // Starting a program is slow on Windows.
+    // Use a longer timeout on Windows, since starting a program is slow there.
     let limit = if cfg!(windows) { "10" } else { "0.5" };
     let limits = allowing(&skills).flag("--script-timeout", limit).flag("--max-output", "10");
     let mut fixture = Fixture::over_http(limits);
@@ -220,14 +220,14 @@ fn a_working_directory_that_the_sandbox_refuses() {
         (&*home, &[] as &[_], Some("change all files in your home directory")),
         ("/".as_ref(), &[], Some("sandboxed scripts may not use the working directory /: ")),
         (&*skills.dir("kit"), &[], None),
-        // Scripts do not run in this directory.
+        // We don't need a warning here, because scripts won't be run in this directory.
         ("/".as_ref(), &["--script-cwd", "skill"], None),
     ] {
         let proxy =
             flags.iter().fold(allowing(&skills).flag("--sandbox", "bwrap").env("HOME", &home), Proxy::arg);
         let mut fixture = Fixture::over_http(proxy);
         let params = json!({ "cwd": cwd, "mcpServers": [] });
-        // The second session causes no further warning.
+        // We should only see the warning once, and not for the second session.
         for id in ["s", "t"] {
             fixture.exchange("session/new", params.clone(), json!({ "result": { "sessionId": id } }));
         }
@@ -285,7 +285,7 @@ fn progress_over_the_bridge() {
     let file = skills.path().join("go");
     let args = [file.to_str().expect("text")];
     client.send(&request(7, "until", &args, Some("t")));
-    // A call of the same length without a progress token.
+    // Now make the same call without a progress token, for which we shouldn't get any notifications.
     client.send(&request(8, "until", &args, None));
     let mut last = 0.0;
     for _ in 0..2 {
@@ -320,7 +320,7 @@ fn listen_for_processes() -> (String, Receiver<String>) {
         });
         let _ = sender.send(lines.concat());
         for connection in &mut connections {
-            // On Windows, the connection of a killed process is reset.
+            // Ignore errors here, because on Windows the connection is reset when the process is killed.
             let _ = connection.read_to_end(&mut Vec::new());
         }
         let _ = sender.send("gone".to_owned());
@@ -343,7 +343,7 @@ fn cancelled_over_the_bridge() {
     expect(&seen, HELD);
     client.send(&cancelled(7));
     expect(&seen, "gone");
-    // The connection still works.
+    // The connection must not be affected by this.
     client.send(&request(8, "much", &[], None));
     assert_eq!(client.answer(&json!(8))["result"]["structuredContent"]["success"], true);
     client.finish();
@@ -372,8 +372,8 @@ fn processes_end_with_a_killed_proxy() {
             client.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params }));
         }
         expect(&seen, HELD);
-        // The script may connect before the proxy has registered it with the watchdog. The proxy does that right after
-        // the start, before it answers this request.
+        // When the script connects, we may not have registered it with the watchdog yet. To make sure that we have, wait for
+        // the answer to another request.
         client.send(&json!({ "jsonrpc": "2.0", "id": 8, "method": "ping" }));
         client.answer(&json!(8));
         fixture.editor.kill();
@@ -382,7 +382,7 @@ fn processes_end_with_a_killed_proxy() {
     }
 }
 
-/// Opens an MCP session over HTTP. Returns the endpoint and the headers of its requests.
+/// Opens an MCP session over HTTP and returns the endpoint and the headers of its requests.
 fn http_session(fixture: &mut Fixture) -> (Endpoint, Vec<(&'static str, String)>) {
     let endpoint = Endpoint::of(&entry(&fixture.new_session("s")));
     let plain: Vec<_> = ["Host", "Authorization", "Content-Type", "Accept"]
@@ -459,7 +459,7 @@ fn a_stateless_client_hangs_up() {
 }
 
 fn many_calls_at_once() {
-    // Starting a program is slow on Windows.
+    // Use fewer calls on Windows, because starting a program is slow there.
     const CALLS: u64 = if cfg!(windows) { 100 } else { 1_000 };
     let skills = kit();
     let mut fixture = Fixture::over_http(allowing(&skills).flag("--mcp", "stdio"));

@@ -28,14 +28,14 @@ crate::trials!(
     repeated_prompts_without_our_text,
 );
 
-/// Opens the session again with `method`. Returns the params that the agent received.
+/// Opens the session again with `method` and returns the params that the agent received.
 fn open_again(fixture: &mut Fixture, method: &str, session: &str, result: Value) -> Value {
     let params = json!({ "sessionId": session, "cwd": cwd(), "mcpServers": [] });
     let (mut received, _) = fixture.exchange(method, params, json!({ "result": result }));
     received["params"].take()
 }
 
-/// Starts with a session `s` whose first prompt got the catalog. Returns the text of the catalog.
+/// Starts with a session `s` in which the first prompt got the catalog, and returns the text of the catalog.
 fn with_catalog(proxy: Proxy) -> (Fixture, String) {
     let mut fixture = Fixture::over_http(proxy.flag("--mcp", "off"));
     fixture.new_session("s");
@@ -85,7 +85,7 @@ fn a_session_that_an_earlier_run_opened() {
     fixture.connect(&entry(&params), MCP_2025);
     let blocks = fixture.prompt("old", "hello");
     assert!(blocks.len() == 2 && texts(&blocks)[0].contains("<available_skills>"), "{blocks:?}");
-    // The params of `session/resume` may omit `mcpServers`.
+    // `mcpServers` is optional in `session/resume`, so we have to add it if it's missing.
     let id = fixture.editor.request("session/resume", json!({ "sessionId": "older", "cwd": cwd() }));
     let received = fixture.agent_receives();
     entry(&received["params"]);
@@ -124,7 +124,7 @@ fn an_agent_that_refuses_every_session() {
     }
     assert_eq!(fixture.editor.answer(&id)["error"], json!({ "code": -32603, "message": "no", "data": [1] }));
     assert_eq!(fixture.received(), Vec::<Value>::new(), "the agent got a third request");
-    // A new request is handled from the start.
+    // If the client sends a new request, we should start from scratch.
     let params = fixture.new_session("s");
     fixture.connect(&entry(&params), MCP_2025);
     fixture.finish();
@@ -183,7 +183,7 @@ fn chunk(text: &str) -> Value {
         "update": { "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } } } })
 }
 
-/// Makes the agent replay these chunks while it loads the session. Returns the texts that the editor receives.
+/// Makes the agent replay these chunks while it loads the session, and returns the texts that the editor receives.
 fn replayed(fixture: &mut Fixture, chunks: &[&str]) -> Vec<String> {
     let id =
         fixture.editor.request("session/load", json!({ "sessionId": "s", "cwd": cwd(), "mcpServers": [] }));
@@ -204,7 +204,7 @@ fn replayed(fixture: &mut Fixture, chunks: &[&str]) -> Vec<String> {
 fn history_without_our_text() {
     let skills = Skills::review();
     let (mut fixture, text) = with_catalog(skills.proxy());
-    // First the agent echoes the prompt, and then it replays the session.
+    // The agent will echo the prompt first, and then replay the session.
     fixture.agent_sends(&chunk(&text));
     fixture.agent_sends(&chunk("Fix the bug"));
     assert_eq!(fixture.editor.message(), chunk("Fix the bug"));
@@ -216,7 +216,7 @@ fn history_in_every_shape() {
     let skills = Skills::review();
     let (mut fixture, text) = with_catalog(skills.proxy());
     fixture.finish();
-    // Another run has other skills, and still finds the text of the first run.
+    // We use different skills in the second run, but we should still be able to find the text of the first one.
     skills.add("other", "Another skill.", "Other.");
     fixture = with_catalog(Proxy::new().skill(&skills.dir("other"))).0;
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -241,7 +241,7 @@ fn history_in_every_shape() {
     let bytes: Vec<_> = text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]).collect();
     let pieces: Vec<String> = bytes.chunks(7).map(<[&str]>::concat).collect();
     let pieces: Vec<_> = pieces.iter().map(String::as_str).chain(["Fix"]).collect();
-    // Of our text, at most the final line break may be taken for the user's.
+    // We can't always know if the last line break is ours, so it's fine if it's shown to the user.
     assert_eq!(
         replayed(&mut fixture, &pieces).concat().trim_start(),
         "Fix",
@@ -255,7 +255,8 @@ fn history_that_breaks_off() {
     let skills = Skills::review();
     let (mut fixture, _) = with_catalog(skills.proxy());
     let doubtful = chunk("what does <acp-skills-p");
-    // A message of another session passes in between. A message of the same session releases the held text.
+    // A message for another session should be sent right away, but if it's for the same session, we need to send the text that
+    // was held back first.
     fixture.agent_sends(&doubtful);
     let other = json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "other",
         "update": { "sessionUpdate": "plan", "entries": [] } } });
@@ -301,13 +302,13 @@ fn titles_that_a_model_writes() {
     assert!(whole.contains("<name>review</name>") && whole.len() > 500, "{whole}");
     let beginning: String = whole.chars().take(500).collect();
     assert!(beginning.starts_with("Fix the bug\n"), "the title would be written from {beginning}");
-    // When the session is replayed, only the user's text is shown.
+    // When the session is replayed, we should only show what the user has typed.
     assert_eq!(replayed(&mut fixture, &[&whole]), ["Fix the bug"]);
     assert_eq!(texts(&fixture.prompt("s", "now")), ["now"]);
     fixture.finish();
 }
 
-/// Users who write about our marks do not lose any text.
+/// If the user writes about our marks, no text is lost.
 fn the_users_own_text_is_kept() {
     let skills = Skills::review();
     let (mut fixture, text) = with_catalog(skills.proxy());
@@ -341,7 +342,7 @@ fn repeated_prompts_without_our_text() {
     };
     fixture.agent_sends(&vendor(&format!("{text}Fix the bug")));
     assert_eq!(fixture.editor.message(), vendor("Fix the bug"));
-    // The title of a tool call is shown in full, because it says what the agent is about to do.
+    // We should always show the whole title of a tool call, since this is how the user knows what the agent is about to do.
     let hidden = format!("ls {text}; rm -rf /");
     let call = json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s",
         "update": { "sessionUpdate": "tool_call", "toolCallId": "1", "title": hidden } } });

@@ -51,7 +51,7 @@ fn site() -> SocketAddr {
             };
             let head =
                 format!("HTTP/1.1 {status} S\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
-            // The client may have closed the connection.
+            // This might fail if the client has closed the connection.
             let _ = stream.write_all((head + &body).as_bytes());
         }
     });
@@ -62,7 +62,7 @@ fn site() -> SocketAddr {
 fn use_skills(proxy: Proxy) {
     let mut fixture = Fixture::over_http(proxy);
     let params = fixture.new_session("s");
-    // The site's skills arrive after the session is open.
+    // The session doesn't wait for the site, so we need to wait for the skill here.
     fixture.wait_for_command("pdf");
     let connection = fixture.connect(&entry(&params), MCP_2025);
     let blocks = fixture.prompt("s", "Hello");
@@ -112,7 +112,7 @@ fn an_unavailable_site() {
     }
 }
 
-/// A slow site delays neither `initialize` nor a session, nor the next start.
+/// A slow site must not delay `initialize`, a session or the next start.
 fn a_slow_site() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/index.json", listener.local_addr().expect("an address"));
@@ -122,7 +122,7 @@ fn a_slow_site() {
     let mut fixture = Fixture::over_http(proxy());
     fixture.new_session("s");
     fixture.wait_for_command("review");
-    // All of this happened before the site answered.
+    // Note that the site hasn't answered yet, so all of this should work without it.
     let (mut stream, _) = listener.accept().expect("a connection");
     let mut lines = BufReader::new(&stream).lines();
     while lines.next().and_then(Result::ok).is_some_and(|line| !line.is_empty()) {}
@@ -132,7 +132,7 @@ fn a_slow_site() {
     stream.write_all((head + &body).as_bytes()).expect("the client reads");
     fixture.wait_for_command("pdf");
     fixture.finish();
-    // The next run uses the cache and does not ask the site again.
+    // We should use the cache in the next run, instead of asking the site.
     let mut fixture = Fixture::over_http(proxy());
     fixture.new_session("s");
     fixture.wait_for_command("pdf");
@@ -209,11 +209,11 @@ fn a_site_that_changes() {
     assert_eq!(description(), "Fills in forms.");
     home.printed(&["update", "--yes", &url]);
     assert_eq!(description(), "Obeys somebody else.");
-    // An unchanged index is not sent again.
+    // If the index hasn't changed, we should get a 304 for it.
     site.statuses.lock().expect("no panic").clear();
     assert!(home.printed(&["update", &url]).contains("no changes"));
     assert_eq!(*site.statuses.lock().expect("no panic"), [302, 304]);
-    // If the cache is removed, the site must still have the approved version.
+    // Without a cache, we can only get the approved version if the site still has it.
     std::fs::remove_dir_all(home.path("cache")).expect("the path exists");
     assert_eq!(description(), "Obeys somebody else.");
     std::fs::remove_dir_all(home.path("cache")).expect("the path exists");

@@ -70,8 +70,8 @@ fn open_requests_are_answered() {
     let skills = Skills::review();
     let mut fixture = Fixture::over_http(skills.proxy());
     fixture.new_session("s");
-    // One request was answered; the agent has received four others, with ids of different kinds; and a prompt waits for
-    // the tools.
+    // When the agent exits, one request has been answered, four with different kinds of ids are still in flight, and a prompt
+    // is waiting for the tools.
     let answered = fixture.editor.request("_done", json!({}));
     let request = fixture.agent_receives();
     fixture.agent_replies(&request, json!({ "result": 1 }));
@@ -126,7 +126,7 @@ fn the_last_messages_of_an_agent_arrive() {
 fn the_editor_closes_its_end() {
     let mut fixture = Fixture::new(Proxy::new());
     let open = fixture.editor.request("_open", json!({}));
-    // The agent exits when its stdin ends, as agents should.
+    // When stdin is closed, the agent will exit, as it should.
     let ended = fixture.editor.finish();
     assert_eq!(ended.code(), Some(0));
     let text = &ended.answer(&open)["error"]["message"];
@@ -148,7 +148,7 @@ fn an_agent_that_ignores_the_end_of_its_stdin() {
 
 /// Some agents need a second or two to exit cleanly.
 fn an_agent_that_is_slow_to_exit() {
-    // Without a grace period, the agent gets SIGTERM or, on Windows, is terminated.
+    // Without a grace period, we send SIGTERM to the agent, or just terminate it on Windows.
     let asked = if cfg!(windows) { 1 } else { 128 + 15 };
     for (wait, code) in [(None, 0), (Some("100000"), 0), (Some("0"), asked)] {
         let mut proxy = Proxy::new();
@@ -273,7 +273,8 @@ fn an_agent_that_does_not_read_when_the_editor_closes_its_end() {
     let mut stdin = editor.take_stdin();
     std::thread::spawn(move || {
         let line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"_x\",\"params\":\"{}\"}}\n", "x".repeat(1000));
-        // This much fits into the two pipes and the buffer between them, so that the editor can close its end.
+        // Don't write more than this, so that it all fits into the two pipes and the buffer between them. Otherwise, the editor
+        // would block here.
         for _ in 0..90 {
             let _ = std::io::Write::write_all(&mut stdin, line.as_bytes());
         }

@@ -73,7 +73,7 @@ fn here_applies_to_new_sessions_of_the_directory() {
     let (other, menu) = run(1);
     assert_eq!(menu, ["skills", "greet", "review"]);
     other.finish();
-    // The file has only names of skills, and does not contain the directory.
+    // The file only contains the names of skills, and not the path of the directory.
     let kept: Vec<_> = fs::read_dir(state.path().join("off")).expect("a directory").flatten().collect();
     let text = |entry: &fs::DirEntry| fs::read_to_string(entry.path()).expect("a file");
     let texts: Vec<_> = kept.iter().map(text).filter(|text| !text.is_empty()).collect();
@@ -117,7 +117,8 @@ fn open_sessions_of_the_directory_follow() {
     assert_eq!(fixture.skill_names(&there), json!(["review"]));
     let next = fixture.prompt("t", "go on");
     assert!(texts(&next)[0].contains("Removed: `greet`."), "{next:?}");
-    // Without `--here`, a switch affects only its own session. With it, other directories are not affected.
+    // If we don't use `--here`, the switch is only for this session. If we do, it's for the directory, and other directories
+    // are not affected.
     assert_eq!(fixture.skill_names(&far), json!(["greet", "review"]));
     fixture.ask("/skills on greet --here");
     fixture.ask("/skills off review");
@@ -157,7 +158,7 @@ fn an_editor_that_shows_switches() {
     let id = fixture.editor.request("session/set_config_option", params);
     let answer = fixture.editor.answer(&id);
     assert_eq!(states(&answer["result"]["configOptions"]), expected(false));
-    // The agent received nothing, and the model gets only the other skill.
+    // None of this should reach the agent, and the catalog should only contain the other skill.
     assert_eq!(fixture.received(), Vec::<Value>::new());
     let blocks = fixture.prompt("s", "hello");
     let catalog = texts(&blocks)[0];

@@ -39,7 +39,7 @@ fn the_story_of_a_team() {
     assert!(text.starts_with("# yaml-language-server: $schema=") && text.contains(&source), "{text}");
     let lock = home.config().with_file_name("skills.lock");
     assert_eq!(home.pinned(&lock, &source), Some(commit));
-    // The editor starts the proxy without any flags.
+    // The editor starts the proxy without any flags, so all of this comes from the configuration file.
     let mut fixture = Fixture::over_http(home.proxy());
     let params = fixture.new_session("s");
     let connection = fixture.connect(&entry(&params), MCP_2025);
@@ -47,7 +47,7 @@ fn the_story_of_a_team() {
     assert!(!failed && text.contains("# Review one"), "{text}");
     assert!(home.printed(&["sources"]).contains(&source));
     assert!(home.printed(&["update"]).contains("no changes"));
-    // A change that is approved in a terminal reaches the session.
+    // If the user approves a change in a terminal, we should see it in the session that is already open.
     repository.skill("greet", "Greets.", "Hello.");
     let commit = repository.commit();
     home.printed(&["update", "--yes"]);
@@ -78,7 +78,7 @@ fn an_update_shows_what_differs() {
     fs::remove_file(repository.path().join("review/old.md")).expect("the path exists");
     fs::remove_dir_all(repository.path().join("gone")).expect("the path exists");
     repository.commit();
-    // With `--locked`, changes are not approved, and the exit code is 1.
+    // If `--locked` is set, we never approve changes. Instead, we exit with code 1.
     let output = home.run(&["update", "--locked"]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stdout).expect("text");
@@ -103,7 +103,7 @@ fn an_update_shows_what_differs() {
     }
     let errors = String::from_utf8(output.stderr).expect("text");
     assert!(errors.contains("has changed") && errors.contains("hint: "), "{errors}");
-    // Without `--yes`, `--json` reports the changes and writes nothing.
+    // If `--json` is used without `--yes`, we just print the changes, but don't write anything.
     let output = home.run(&["update", "--json"]);
     assert_eq!(output.status.code(), Some(1));
     let rows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -117,7 +117,7 @@ fn an_update_shows_what_differs() {
     assert_eq!(names, ["greet", "review"]);
 }
 
-/// Neither looking at a new version nor starting the proxy serves it.
+/// A new version is not served just because it was looked at, or because the proxy was started.
 fn unapproved_changes_are_not_served() {
     let repository = Repository::review();
     let home = Home::new();
@@ -128,13 +128,13 @@ fn unapproved_changes_are_not_served() {
     home.run(&["update", "--locked"]);
     let list = home.json(&["list", "--json"]);
     assert_eq!(list["skills"][0]["description"], "Reviews code.", "{list}");
-    // The old version is still served, even if the repository is gone.
+    // The old version is served from now on, even if the repository no longer exists.
     repository.delete();
     let errors = home.fails(&["update"], 1);
     assert!(errors.contains(&format!("cannot fetch `{source}`")) && errors.contains("hint: "), "{errors}");
     let list = home.json(&["list", "--json"]);
     assert_eq!(list["skills"][0]["description"], "Reviews code.", "{list}");
-    // A lock file from elsewhere approves only skills with the same hash.
+    // The lock file could come from someone else, so a skill is only approved if the hash is the one in the lock file.
     let lock = home.config().with_file_name("skills.lock");
     let text = fs::read_to_string(&lock).expect("a file");
     let digest = text.split('"').find(|word| word.len() == 64).expect("a hash").to_owned();
@@ -169,17 +169,17 @@ fn sources_that_add_refuses() {
         let errors = home.fails(&arguments, 2);
         assert!(errors.contains(words) && errors.contains("hint: "), "{arguments:?}: {errors}");
     }
-    // A file in a form that the command cannot edit stays unchanged.
+    // We can't edit a file that is written like this, so leave it as it is and print the lines to be added instead.
     let text = "{\"sources\": [\"https://example.com\"]}";
     home.write(&home.config(), text);
     let errors = home.fails(&["add", "--yes", &source], 2);
     assert!(errors.contains("add these lines to the file") && errors.contains(&source), "{errors}");
     assert_eq!(fs::read_to_string(home.config()).expect("a file"), text);
-    // The second `add` is refused.
+    // Adding the same source twice is an error.
     fs::remove_file(home.config()).expect("the path exists");
     home.printed(&["add", "--yes", &source, "--exclude", "draft-*"]);
     assert!(home.fails(&["add", "--yes", &source], 2).contains("already"));
-    // The repository has no skills any more.
+    // Remove all of the skills, so that the repository is empty.
     fs::remove_dir_all(repository.path().join("review")).expect("the path exists");
     repository.write("README.md", "Nothing.\n");
     repository.commit();
@@ -247,7 +247,7 @@ fn the_default_configuration() {
     let other = home.path("other.yaml");
     home.write(&other, "# nothing\n");
     assert_eq!(names(&["--config", other.to_str().expect("text")]), "[]");
-    // An error in the configuration is reported with the path of the file.
+    // If there is an error in the configuration, the message must contain the path of the file.
     home.write(&home.config(), "root: x\n");
     let errors = home.fails(&["list"], 2);
     assert!(errors.contains("skills.yaml:1:1: there is no key `root`"), "{errors}");
@@ -290,7 +290,7 @@ fn projects_by_path() {
         let connection = fixture.connect(&entry(&received["params"]), MCP_2025);
         assert_eq!(fixture.skill_names(&connection), expected, "{directory}");
     }
-    // A change in one of these directories is noticed.
+    // We must also notice changes in any of these directories.
     skills.write("api/more/SKILL.md", "---\nname: more\ndescription: d\n---\nx\n");
     fixture.wait_for_command("more");
     fixture.finish();
@@ -317,7 +317,7 @@ fn concurrent_commands_keep_each_others_changes() {
     });
     let sources = home.json(&["sources", "--json"]);
     assert_eq!(sources.as_array().map(Vec::len), Some(1), "{sources}");
-    // `remove` finds every entry of the source, in each notation.
+    // `remove` should find all of the entries for this source, no matter how they are written.
     let other = "https://skills.example.com";
     let written = ["github:a/b", "https://github.com/a/b", "github:a/b", other];
     home.write(&home.config(), &format!("sources: {}\n", json!(written)));

@@ -28,7 +28,7 @@ fn proxy(skills: &Skills) -> Proxy {
     Proxy::new().flag("--config", skills.config())
 }
 
-/// Opens a session whose agent is connected over HTTP.
+/// Opens a session with an agent that is connected over HTTP.
 fn connected(skills: &Skills) -> (Fixture, Connection) {
     let mut fixture = Fixture::over_http(proxy(skills));
     let params = fixture.new_session("s");
@@ -75,7 +75,7 @@ fn over_http() {
 
 fn over_the_bridge() {
     let skills = Skills::review();
-    // All agents have to support the bridge, so an agent that advertises nothing gets it.
+    // All agents must support stdio, so we fall back to the bridge if nothing else is advertised.
     let mut fixture = Fixture::initialized(proxy(&skills), &json!({}));
     let params = fixture.new_session("s");
     let ours = entry(&params);
@@ -136,7 +136,7 @@ fn over_acp() {
         refused["error"]["code"].is_i64(),
         "an MCP error must be in a successful ACP response: {refused}"
     );
-    // The editor did not receive any of these messages.
+    // None of these messages must reach the editor.
     fixture.finish();
 }
 
@@ -320,7 +320,8 @@ fn the_catalog_and_tools_stay_within_budget() {
     let names: Vec<_> = connection.tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
     assert_eq!(names, ["activate_skill", "read_skill_file"]);
     let blocks = fixture.prompt("s", "hello");
-    // The text has one more sentence for agents that may not pass the tools to their models. It doesn't count.
+    // If we don't know whether the agent shows MCP tools to the model, we add another sentence to the text. We don't count it
+    // here.
     let catalog = texts(&blocks)[0].split(" The tools are those of").next().expect("a text");
     let catalog = catalog.chars().count();
     let tools: usize = connection.tools.iter().map(|tool| tool.to_string().chars().count()).sum();

@@ -52,7 +52,7 @@ impl Project {
         self.home.proxy().flag("--skills", self.skills.path()).flag("--discover", "project")
     }
 
-    /// Opens a session in the project. Returns the params that the agent received.
+    /// Opens a session in the project and returns the params that the agent received.
     fn open(&self, fixture: &mut Fixture, id: &str) -> Value {
         let params = json!({ "cwd": self.checkout.path(), "mcpServers": [] });
         let (received, _) = fixture.exchange("session/new", params, json!({ "result": { "sessionId": id } }));
@@ -90,11 +90,11 @@ fn untrusted_skills_are_not_served() {
     }
     let blocks = fixture.prompt("s", "hello");
     assert!(!texts(&blocks)[0].contains("deploy"), "{blocks:?}");
-    // An unknown command is passed to the agent.
+    // We don't know this command, so it should be passed to the agent.
     assert_eq!(texts(&fixture.prompt("s", "/deploy now")), ["/deploy now"]);
     let said = fixture.ask("/skills");
     assert!(said.contains("**Waiting for your trust**\n\n- `deploy`: Deploys. ZQ-description _(`"), "{said}");
-    // Once the skill is trusted, menu, tools and catalog follow.
+    // When the user trusts the skill, we should see it in the menu, in the tools and in the catalog.
     assert!(fixture.ask("/skills trust deploy").starts_with("`deploy` is trusted"));
     fixture.wait_for_command("deploy");
     fixture.list_changed(&connection);
@@ -103,7 +103,7 @@ fn untrusted_skills_are_not_served() {
     let blocks = fixture.prompt("s", "go on");
     assert!(texts(&blocks)[0].contains("ZQ-description"), "{blocks:?}");
     fixture.finish();
-    // The decision is stored as hashes by path, without the text of the skill.
+    // We should remember this decision. To do this, we only store the path and the hashes, but not the text of the skill.
     let (mut fixture, _) = project.start();
     fixture.wait_for_command("deploy");
     assert!(!fixture.ask("/skills").contains("Waiting"));
@@ -114,7 +114,7 @@ fn untrusted_skills_are_not_served() {
         files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "json")).collect();
     let text = fs::read_to_string(files[0]).expect("a file");
     assert!(files.len() == 1 && text.contains(".skills/deploy") && !text.contains("ZQ"), "{text}");
-    // Another checkout is another project.
+    // Another checkout is a different project, so we have to ask for that as well.
     let other = Project::new();
     let mut fixture = Fixture::over_http(project.proxy());
     other.open(&mut fixture, "s");
@@ -129,11 +129,11 @@ fn changed_skills_need_trust_again() {
     fixture.ask("/skills trust");
     fixture.wait_for_command("deploy");
     project.write("Deploys. ZQ-description", "# Obey the project");
-    // A menu without the skill shows that the change was noticed.
+    // Wait for a menu without the skill, because this means that we've noticed the change.
     while names(&fixture.editor.menu()) != ["skills", "review"] {}
     let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error && !text.contains("Obey") && !text.contains("ZQ-body"), "{text}");
-    // A scan that was running during the write leaves the skill out. The next scan sees the change.
+    // If a scan was running when we wrote the file, it will just leave out the skill, so we may have to wait for the next one.
     let deadline = Instant::now() + DEADLINE;
     loop {
         let said = fixture.ask("/skills");
@@ -142,13 +142,13 @@ fn changed_skills_need_trust_again() {
         }
         assert!(said.contains("changed while we were reading it") && Instant::now() < deadline, "{said}");
     }
-    // The trusted version is trusted again.
+    // Going back to the trusted version should work without asking.
     project.write("Deploys. ZQ-description", "# ZQ-body");
     fixture.wait_for_command("deploy");
     fixture.finish();
 }
 
-/// Every read is checked, even if the change was not noticed yet or watching is off.
+/// Every read is checked, even if the change has not been noticed or watching is off.
 fn changes_are_noticed_when_files_are_read() {
     let project = Project::new();
     let mut fixture = Fixture::over_http(project.proxy().arg("--no-watch"));
@@ -171,7 +171,7 @@ fn changes_are_noticed_when_files_are_read() {
     }
     let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error && !text.contains("evil"), "{text}");
-    // The command is refused as well.
+    // The command must not work either.
     let said = fixture.ask("/deploy");
     assert!(said.contains("has changed since the user approved") && !said.contains("evil"), "{said}");
     assert!(fixture.ask("/skills reload").contains("Removed: `deploy`."));
@@ -207,14 +207,15 @@ fn an_editor_that_asks() {
     let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(!is_error && text.contains("ZQ-body"), "{text}");
     assert_eq!(fixture.received(), Vec::<Value>::new(), "the agent hears of neither question nor answer");
-    // A changed skill is asked about again.
+    // If the skill changes, we need to ask the user about it, even if they've trusted it before.
     project.write("Deploys. ZQ-description", "# Something else");
     let asked = question(&mut fixture);
     assert!(
         asked["params"]["message"].as_str().expect("text").contains("changed since you trusted it"),
         "{asked}"
     );
-    // The answer trusts the version that was shown, not a version that was written meanwhile.
+    // The answer is only for the version that the user has seen. If the skill was changed while the question was open, don't
+    // trust it.
     project.checkout.write(".skills/deploy/references/hosts.md", "evil\n");
     let answer = json!({ "action": "accept", "content": { "trust": true } });
     fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
@@ -233,7 +234,7 @@ fn an_editor_whose_user_says_no() {
     fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "decline" } }));
     assert!(fixture.ask("/skills").contains("Waiting for your trust"));
     fixture.finish();
-    // The question is not repeated, not even in another run.
+    // This question must not be asked twice, not even after a restart.
     let mut fixture = with_forms(project.proxy());
     project.open(&mut fixture, "s");
     assert!(fixture.ask("/skills").contains("Waiting for your trust"));
@@ -247,7 +248,7 @@ fn trust_is_shared_between_proxies() {
     let (mut one, _) = project.start();
     let (mut other, _) = project.start();
     assert_eq!(names(&other.editor.menu()), ["skills", "review"]);
-    // The other proxy watches a path that does not exist yet.
+    // The file with this decision doesn't exist at this point, but the other proxy should notice when it's created.
     one.ask("/skills trust deploy");
     other.wait_for_command("deploy");
     one.finish();
@@ -303,7 +304,7 @@ fn commands_list_untrusted_skills() {
     let (_, text, _) = run(&["list", "--discover", "project", "--trust", "project", "--json"]);
     let report: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!((&report["skills"][0]["name"], &report["waiting"]), (&json!("deploy"), &json!([])));
-    // A command that runs only briefly does not ask either.
+    // We can't ask from a command that only runs for a short time, so print a hint instead.
     let (code, text, errors) = run(&["try", "--discover", "project", "--prompt", "deploy"]);
     assert!(!text.contains("ZQ-body") && errors.contains("--trust project"), "{code:?} {text} {errors}");
     let (code, text, errors) =

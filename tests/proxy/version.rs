@@ -24,7 +24,7 @@ fn version_2(proxy: crate::editor::Proxy, transport: &str) -> Fixture {
             "capabilities": { "session": { "mcp": mcp } },
         } }),
     );
-    // The proxy does not interfere with the negotiated version.
+    // We should pass on the version that the client and the agent agree on, even if it's not one that we know.
     assert_eq!(
         (&received["params"]["protocolVersion"], &answer["result"]["protocolVersion"]),
         (&json!(2), &json!(2))
@@ -32,7 +32,7 @@ fn version_2(proxy: crate::editor::Proxy, transport: &str) -> Fixture {
     fixture
 }
 
-/// Opens a session. Returns the params that the agent received and the commands that the editor got.
+/// Opens a session and returns the params that the agent received and the commands that the editor got.
 fn new_session(fixture: &mut Fixture) -> (Value, Vec<String>) {
     let theirs = json!([{ "type": "command", "name": "web", "description": "Looks it up." }]);
     let outcome = json!({ "result": { "sessionId": "s", "availableCommands": theirs } });
@@ -87,11 +87,11 @@ fn a_conversation_in_version_2() {
     assert!(catalog.contains("<name>review</name>"), "{catalog}");
     let (body, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
     assert!(body.contains("# Review") && !failed, "{body}");
-    // A command is sent as two blocks and comes back as one.
+    // When we send a command to the agent, we split it into two blocks. The client should get it back as a single one.
     let blocks = turn(&mut fixture, "/review src/main.rs");
     let [ours, "src/main.rs"] = texts(&blocks)[..] else { panic!("{blocks:?}") };
     assert!(ours.contains("# Review"), "{ours}");
-    // An answer of the proxy looks like a turn of the agent.
+    // If we answer a prompt ourselves, it should look like a turn of the agent.
     let params = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills" }] });
     let id = fixture.editor.request("session/prompt", params);
     let [echo, accepted, running, message, idle] = [(); 5].map(|()| said(&mut fixture));

@@ -31,13 +31,13 @@ fn unconnected(skills: &Skills, seconds: &str) -> (Fixture, Value) {
     (fixture, entry(&params))
 }
 
-/// Sends a prompt. Returns its id.
+/// Sends a prompt and returns the id.
 fn ask(fixture: &mut Fixture, session: &str, text: &str) -> Value {
     let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
     fixture.editor.request("session/prompt", params)
 }
 
-/// Ends the turn of the next prompt that the agent receives. Returns its blocks.
+/// Ends the turn of the next prompt that the agent receives, and returns the blocks.
 fn turn(fixture: &mut Fixture, id: &Value) -> Vec<Value> {
     let received = fixture.agent_receives();
     assert_eq!((&received["method"], &received["id"]), (&json!("session/prompt"), id));
@@ -51,7 +51,8 @@ fn the_first_prompt_waits_for_the_tools() {
     let (mut fixture, entry) = unconnected(&skills, FOREVER);
     let first = ask(&mut fixture, "s", "one");
     let second = ask(&mut fixture, "s", "two");
-    // Orders for the agent take the same path, so prompts that had passed would have arrived.
+    // Orders are sent to the agent in the same way as prompts, so if one of the prompts had been let through, we would see it
+    // here.
     assert_eq!(fixture.received(), Vec::<Value>::new());
     fixture.connect(&entry, MCP_2025);
     let blocks = turn(&mut fixture, &first);

@@ -39,7 +39,7 @@ fn with_shim(skills: &Skills, script: &str) -> Proxy {
     Proxy::new().env(SCRIPT, script).env("PATH", &path)
 }
 
-/// Runs a proxy whose agent reports its arguments. Returns them.
+/// Runs a proxy with an agent that reports its arguments, and returns these.
 fn arguments(proxy: Proxy) -> Vec<String> {
     let mut editor = proxy.start();
     let said = editor.wait_for("the arguments", |message| message["method"] == "_arguments");
@@ -79,7 +79,8 @@ fn no_argument_of_a_shim_is_a_command() {
         assert!(!made.exists(), "{argument} was run");
         assert_eq!(found, [argument]);
     }
-    // Wine's shell expands the text that replaces `%*` once more. Windows expands a line only once.
+    // We can't test this under Wine, because its shell will expand the line a second time when it replaces `%*`. Windows only
+    // does this once.
     if !crate::is_wine() {
         for argument in ["%PATH%", "100 %", "100 %%", "%1"] {
             let found = arguments(with_shim(&skills, "arguments").arg("--").arg("agent").arg(argument));
@@ -108,7 +109,7 @@ fn a_conversation_through_a_shim() {
     let ended = fixture.editor.ended();
     assert_eq!(ended.code(), Some(7), "{:?}", ended.log);
     assert!(ended.answer(&open)["error"]["message"].to_string().contains("exited with code 7"));
-    // The shim also works if the editor sends nothing.
+    // This should also work if the editor doesn't send anything.
     let ended = with_shim(&skills, "scripted").arg("--").arg("agent").start().finish();
     assert_eq!(ended.code(), Some(0), "{:?}", ended.log);
 }
@@ -136,7 +137,8 @@ fn an_agent_that_ignores_the_end_of_its_stdin() {
     let mut fixture = Fixture::new(Proxy::new());
     fixture.order("spawn", json!({ "script": "stubborn" })).expect("a child");
     fixture.editor.wait_for_log("agent: ready");
-    // The agent exits when its stdin ends. Its child holds stdout and stderr and does not exit.
+    // When stdin is closed, the agent will exit, but the child will not. It still has stdout and stderr open, so make sure that
+    // we don't wait for it.
     fixture.finish();
     let mut editor = Proxy::new().agent("stubborn");
     editor.wait_for_log("agent: ready");
@@ -156,7 +158,7 @@ fn the_interpreter_of_a_script() {
     let interpreter = |path: &str| {
         skills.write(path, &format!("@set {SCRIPT}=arguments\r\n@\"{}\" %*\r\n", this.display()))
     };
-    // The alias of the Microsoft Store, and WSL's launcher.
+    // These are the aliases from the Microsoft Store and the launcher for WSL, which we don't want to use.
     interpreter("Microsoft/WindowsApps/python.cmd");
     interpreter("Microsoft/WindowsApps/bash.cmd");
     interpreter("System32/bash.cmd");

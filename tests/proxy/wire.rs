@@ -104,7 +104,7 @@ const ODD: &[&[u8]] = &[
 fn unusual_messages_pass_unchanged() {
     let skills = Skills::review();
     let all = ODD.concat();
-    // Only the client may send lines that are not JSON. The agent has to judge them.
+    // We only send lines that aren't JSON from the client to the agent. It's up to the agent what to do with them.
     let sent = [&all[..], b"no JSON\n\n \r\n\"text\"\n{broken}\n\xff\n"].concat();
     for proxy in [Proxy::new(), skills.proxy()] {
         let transcript = relay(proxy, &sent, &all, ODD.len());
@@ -319,7 +319,7 @@ fn both_sides_may_use_the_same_id() {
     let mut fixture = Fixture::over_http(skills.proxy().flag("--mcp", "off"));
     let id = fixture.editor.request("session/new", json!({ "cwd": "/", "mcpServers": [] }));
     let request = fixture.agent_receives();
-    // The agent first sends a request with the same id.
+    // First, send a request from the agent that happens to have the same id.
     let question =
         json!({ "jsonrpc": "2.0", "id": id, "method": "fs/read_text_file", "params": { "path": "/x" } });
     fixture.agent_sends(&question);

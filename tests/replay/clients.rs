@@ -64,7 +64,7 @@ fn a_command_is_found_in_the_blocks_of_each_client() {
                 continue;
             }
             let [sent] = &seen.to_agent[..] else {
-                // The proxy has answered the prompt.
+                // If nothing was sent to the agent, the proxy must have answered the prompt itself.
                 let last: Value = serde_json::from_str(seen.to_client.last().unwrap()).unwrap();
                 assert_eq!(last["id"], message["id"]);
                 shown.extend(["  ", &blocks(&message), " -> answered\n"]);
@@ -75,7 +75,7 @@ fn a_command_is_found_in_the_blocks_of_each_client() {
             let after = blocks(&sent);
             let after = if before == after { "the same".to_owned() } else { after };
             shown.extend(["  ", &before, " -> ", &after, "\n"]);
-            // Blocks other than text stay the same.
+            // We only change text, so any other blocks should be passed on as they are.
             assert_eq!(non_text_blocks(&sent), non_text_blocks(&message));
         }
     }

@@ -59,7 +59,8 @@ pub(super) fn differential(recording: &Recording, policy: Policy) {
             Side::Agent => (seen.to_client, seen.to_agent),
         };
         assert!(other.is_empty(), "{case}: {other:?}");
-        // If the agent lists its commands before the answer that opens the session, our menu follows that answer.
+        // If the agent sends a list of commands before the session is open, we have to wait with our menu until we've forwarded
+        // the response.
         let (same, menus): (Vec<_>, Vec<_>) =
             same.into_iter().partition(|same| same == line || !is_menu_of_ours(same, line));
         assert!(
@@ -94,7 +95,7 @@ struct Expected {
 impl Expected {
     /// Updates the state from a message of the agent.
     fn observe(&mut self, message: &Value) {
-        // The two versions of the protocol have the capability at different paths.
+        // This is in a different place in each version of the protocol.
         let v1 = "/result/agentCapabilities/sessionCapabilities/systemPrompt";
         let v2 = "/result/capabilities/session/systemPrompt";
         let marker = message.pointer(v1).or_else(|| message.pointer(v2));
@@ -121,7 +122,7 @@ impl Expected {
                     let theirs = message["params"].get("mcpServers").map(|theirs| theirs.as_array().unwrap());
                     assert_eq!(servers.len(), theirs.map_or(0, Vec::len) + 1);
                     let ours = servers.last().unwrap();
-                    // Hermes gets a different name for each session.
+                    // For Hermes, we use a new name for each session.
                     let name = ours["name"].as_str().unwrap();
                     assert!(name == "acp-skills" || name.starts_with("acp-skills-"), "{name}");
                     sent = match theirs {
@@ -136,7 +137,8 @@ impl Expected {
                     assert_is_catalog(block);
                     sent = without(&sent, &format!("\"systemPrompt\":{ours}"), true);
                 }
-                // For Claude's adapter, we allow our read-only tools without asking for permission.
+                // If this is the adapter for Claude, we add our tools to the ones that can be used without asking for
+                // permission. Note that we only do this if they're read-only.
                 if message["params"].get("_meta").is_none()
                     && let Some(ours) = edited["params"].get("_meta")
                 {
@@ -161,7 +163,7 @@ impl Expected {
                 let edited: Value = serde_json::from_str(sent).unwrap();
                 let prompt = edited["params"]["prompt"].as_array().unwrap();
                 assert_eq!(prompt.len(), blocks.len() + 1);
-                // The catalog follows the user's blocks for agents that show a model the beginning of a prompt.
+                // Some agents use the start of the prompt to generate a title, so the catalog has to be added at the end.
                 if !blocks.is_empty() && prompt[..blocks.len()] == blocks[..] {
                     assert_is_catalog(&prompt[blocks.len()]);
                     return without(sent, &prompt[blocks.len()].to_string(), true);

@@ -56,7 +56,7 @@ impl Family {
             let reference = all.unwrap_or(variant)["$ref"].as_str()?;
             self.schema.pointer(reference.strip_prefix('#')?)
         });
-        // Extension messages have no fixed method.
+        // Skip extension messages, because the schema doesn't have a method for them.
         resolved.filter_map(|schema| Some((schema["x-method"].as_str()?.to_owned(), schema))).collect()
     }
 
@@ -111,7 +111,7 @@ impl Family {
             Value::Array(kinds) => choose(numbers, kinds).as_str().expect("a type"),
             Value::String(kind) => kind,
             _ if schema.get("properties").is_some() => "object",
-            // The schema allows any value.
+            // Without a type in the schema, any value will do.
             _ => *choose(numbers, &["null", "boolean", "integer", "string"]),
         };
         match kind {
@@ -150,7 +150,7 @@ impl Family {
             && numbers.usize(..4) == 0
             && schema.get("additionalProperties").is_none_or(|allowed| *allowed == true)
         {
-            // Add a member that the schema doesn't define, because the proxy must keep such members.
+            // Also add something that isn't in the schema, to make sure that we don't drop it.
             members.insert("_meta".to_owned(), json!({ "x": [1.50, { "y": null }] }));
         }
         Value::Object(members)
@@ -243,7 +243,7 @@ impl Conversation<'_> {
             let index = self.numbers.usize(..methods.len());
             let (kind, method) = methods.swap_remove(index);
             match kind {
-                // A conversation has one `initialize`, and the requests that end a session come last.
+                // Don't use these here: `initialize` can only be sent once, and the others would end the session.
                 Kind::ClientRequest
                     if matches!(&*method, "initialize" | "session/close" | "session/delete") => {}
                 Kind::ClientRequest => self.request(&method),
@@ -277,7 +277,7 @@ impl Conversation<'_> {
             "initialize" => {
                 params["protocolVersion"] = json!(schema.version);
                 result["protocolVersion"] = json!(schema.version);
-                // The agent supports a transport for our server.
+                // We need a transport for our server, so pretend that the agent supports one.
                 if schema.version == 2 {
                     result["capabilities"] = json!({ "session": { "mcp": { "stdio": {} } } });
                 }
@@ -287,14 +287,15 @@ impl Conversation<'_> {
                 result["sessionId"] = if first { json!("s") } else { json!(format!("new {}", self.next)) };
             }
             "session/load" | "session/resume" => params["sessionId"] = json!(format!("old {}", self.next)),
-            // After a cancelled or refused turn, the agent may drop the prompt from its history. Other tests cover that.
+            // If the turn was cancelled or refused, the agent might remove the prompt from its history. This is covered by
+            // other tests, so we always end the turn here.
             "session/prompt" if result.get("stopReason").is_some() => {
                 result["stopReason"] = json!("end_turn");
             }
             _ => {}
         }
         if let Some(params) = params.as_object_mut() {
-            // Appending to the client's own system prompt is tested elsewhere.
+            // Remove this, because we would append our text to it. This is covered by another test.
             params.remove("systemPrompt");
         }
         let id = self.id();
@@ -314,7 +315,7 @@ impl Conversation<'_> {
 
     fn notify(&mut self, side: Side, method: &str, mut params: Value) {
         Self::set_session(&mut params);
-        // As above, let each turn end normally.
+        // End all turns in the same way here too. See above.
         if let Some(reason) = params.pointer_mut("/update/stopReason") {
             *reason = json!("end_turn");
         }

@@ -55,7 +55,7 @@ pub(super) fn without_our_commands(sent: &str, received: &str) -> String {
     };
     let (theirs, all) = match (list(sent.as_bytes()), list(received.as_bytes())) {
         (Some(theirs), Some(all)) => (theirs, all),
-        // The agent sent no list, so remove the whole list.
+        // The agent didn't send a list, so we can just remove all of it.
         (None, Some(all)) => {
             let list = String::from_utf8_lossy(all.raw());
             let result = Node::parse(sent.as_bytes()).and_then(|message| message.get("result"));
@@ -67,7 +67,7 @@ pub(super) fn without_our_commands(sent: &str, received: &str) -> String {
     let count = all.elements().count() - theirs.elements().count();
     let Some(last) = all.elements().take(count).last() else { return received.to_owned() };
     assert!(all.elements().take(count).all(|ours| ours.str("name").is_some()), "{received}");
-    // Remove everything from the bracket to the comma after our last command.
+    // Our commands come first, so remove everything from the start of the list up to the comma after the last one.
     let comma = usize::from(theirs.elements().next().is_some());
     format!("{}{}", &received[..=all.span().start], &received[last.span().end + comma..])
 }

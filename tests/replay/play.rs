@@ -34,13 +34,14 @@ pub(super) struct Proxy {
 impl Proxy {
     /// Creates a proxy with one skill of this name.
     pub(super) fn new(policy: &Policy, skill: &str) -> Self {
-        // A stored skill can also be used without our server. These tests never read its file.
+        // We use a stored skill here, because it can be used without our server. The file doesn't need to exist, because we
+        // never read it.
         let stored = Stored::new(Path::new("/skills").join(skill), "SKILL.md");
         let skill = Skill::new(SkillName::new(skill).unwrap(), "Does <things>.", Source::Stored(stored));
         Self { interceptor: Interceptor::new(policy.clone(), RUN), skills: [skill].into_iter().collect() }
     }
 
-    /// Handles a line from `side`. Returns the lines that both sides receive.
+    /// Handles a line from `side` and returns the lines that both sides receive.
     pub(super) fn play(&mut self, side: Side, line: &str) -> Seen {
         let line = format!("{line}\n");
         let mut actions = Actions::default();

@@ -41,6 +41,6 @@ fn entry(line: &str) -> (Side, String) {
         Some("agent") => Side::Agent,
         other => panic!("unknown side {other:?}"),
     };
-    // Keep the exact bytes instead of a parsed message.
+    // Don't parse the message here, since we need the exact bytes.
     (side, String::from_utf8(entry.get("msg").unwrap().raw().to_vec()).unwrap())
 }

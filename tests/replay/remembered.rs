@@ -22,7 +22,7 @@ fn replayed_history_has_no_text_of_ours() {
             titles += found.titles;
         }
     }
-    // The test is meaningful only if agents replay text of ours.
+    // If agents never sent our text back to us, this test would be useless.
     assert!(chunks > 0 && titles > 0, "{chunks} chunks and {titles} titles held text of ours");
 }
 
@@ -44,7 +44,7 @@ struct Checker {
 
 impl Checker {
     fn play(mut self, recording: &Recording, skill: &str) -> Self {
-        // When this was recorded, the client answered permission requests itself.
+        // At the time of these recordings, we didn't answer any permission requests, so don't do that here either.
         let policy = policy(McpMode::Auto, CatalogIn::Prompt);
         let policy = Policy { approve: Approve::None, titles: Titles::Agent, ..policy };
         let mut proxy = Proxy::new(&policy, skill);
@@ -55,14 +55,14 @@ impl Checker {
                 if message["method"] == "initialize" {
                     proxy = Proxy::new(&policy, skill);
                 }
-                // The history is complete when the client sends its next message.
+                // If the client sends something, we know that the history is complete.
                 self.check_history(&case);
                 self.observe_client(&message);
             }
             let seen = proxy.play(*side, line);
             if *side == Side::Agent {
                 if message["method"] == "session/request_permission" && !seen.to_agent.is_empty() {
-                    // The proxy answers permission requests for our own tools.
+                    // If we answer a permission request ourselves, it must be for one of our tools.
                     let params = &message["params"];
                     let call = params.get("toolCall").unwrap_or(&params["subject"]["toolCall"]);
                     assert!(is_ours(&call["name"]), "{case}: {line}");
@@ -83,7 +83,7 @@ impl Checker {
                 let blocks = message["params"]["prompt"].as_array().unwrap();
                 let texts = blocks.iter().filter_map(|block| block["text"].as_str()).map(str::to_owned);
                 let text: String = texts.clone().collect();
-                // Check each block on its own, because agents put different separators between blocks.
+                // We have to check each block separately, since each agent might put a different separator between them.
                 if !text.starts_with('/') {
                     self.blocks.extend(texts);
                 }
@@ -100,7 +100,7 @@ impl Checker {
 
     /// Checks the lines that the client receives for one line of the agent.
     fn check(&mut self, case: &str, line: &str, message: &Value, seen: &[String]) {
-        // If the agent refuses to load the session, there is no history to check.
+        // If there was an error, the session could not be loaded, and we have no history to check.
         if message.get("error").is_some() && self.loading.as_ref() == Some(&message["id"]) {
             self.loading = None;
         }
@@ -113,7 +113,8 @@ impl Checker {
             }
         }
         if line.contains("\"MCP: acp-skills\"") || line.contains("\"name\":\"mcp__acp-skills__") {
-            // Our commands replace those that the agent derived from our MCP prompts. The agent's own commands stay.
+            // Some agents create commands from our MCP prompts. We replace these with our own, but leave all of the others as
+            // they are.
             let list = |line: &str| {
                 let mut message: Value = serde_json::from_str(line).unwrap();
                 message["params"]["update"]["availableCommands"]
@@ -145,7 +146,7 @@ impl Checker {
             return;
         }
         if titles(&mut message.clone()).is_empty() {
-            // An extension notification repeats a prompt. Everything that isn't ours stays.
+            // This is an extension that sends the prompt back to us. We remove our text from it, but nothing else.
             let mut expected = message.clone();
             without_ours(&mut expected);
             for line in seen {
@@ -169,10 +170,10 @@ impl Checker {
                 };
                 assert!(!words.is_empty() && self.typed.iter().any(is_typed), "{case}: title {words:?}");
             }
-            // A title may be removed or changed. Everything else stays.
+            // The title may be different now, or it may have been removed, but everything else should be the same.
             for message in [&mut before, &mut after] {
                 remove_titles(message);
-                // Other members, such as previews, may contain text of ours as well.
+                // Our text could also be in other members, such as previews.
                 without_ours(message);
             }
             assert_eq!(after, before, "{case}");
@@ -184,7 +185,7 @@ impl Checker {
         if self.loading.take().is_none() || !self.replays {
             return;
         }
-        // Some agents replace line breaks with spaces.
+        // Don't compare line breaks, because some agents replace them with spaces.
         let flat = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut history = self.history.clone();
         let mut blocks = self.blocks.clone();

@@ -62,13 +62,13 @@ struct Names {
 
 impl Names {
     fn new(files: &[File]) -> Self {
-        // Also the modules that only have a directory, because their parent declares their children.
+        // We also need the modules that only have a directory, because their children are declared in the parent.
         let modules = files
             .iter()
             .flat_map(|file| (0..=file.module.len()).map(|end| file.module[..end].to_vec()))
             .collect();
         let mut names = Self { modules, imported: BTreeMap::new() };
-        // Twice, because a name may be imported from a module that has imported it.
+        // We need to do this twice, because a name could be imported from a module that imports it as well.
         for _ in 0..2 {
             for file in files {
                 for path in file.paths.iter().filter(|path| path.is_use) {
@@ -98,7 +98,7 @@ impl Names {
                     rest = &rest[1..];
                 }
             }
-            // A child of this module, or another crate.
+            // This is either a child of this module or another crate.
             Some(first) => {
                 if !self.modules.contains(&below(&module, first)) {
                     return None;
@@ -111,7 +111,7 @@ impl Names {
             if self.modules.contains(&child) {
                 module = child;
             } else if let Some(target) = self.imported.get(&(module.clone(), segment.clone())) {
-                // The name belongs to the module that it was imported from.
+                // Use the module that this name was imported from.
                 if *target == module {
                     break;
                 }
@@ -135,7 +135,7 @@ fn edges(files: &[File]) -> BTreeMap<Module, Edges> {
         for path in &file.paths {
             let Some(target) = names.resolve(&file.module, &path.segments) else { continue };
             let shared = file.module.iter().zip(&target).take_while(|(one, other)| one == other).count();
-            // Otherwise one of them is above the other.
+            // Otherwise, one of them is above the other, which is allowed.
             if let Some((from, to)) = file.module.get(shared).zip(target.get(shared)) {
                 let level = levels.entry(target[..shared].to_vec()).or_default();
                 let place = format!("{}:{}: {}", file.path, path.line, path.segments.join("::"));
@@ -214,14 +214,14 @@ fn circles_of_a_crate() {
         (&[("a", "use crate::b::B;"), ("b", "")], ""),
         (&[("a", "use crate::b::B;"), ("b", "use crate::a::A;")], r#"{"a", "b"}"#),
         (&[("a", "use super::{b::B};"), ("b", "fn f() { super::a::g() }")], r#"{"a", "b"}"#),
-        // A module and its own children.
+        // A module and one of its children, which can use each other.
         (&[("a", "mod b; use self::b::B;"), ("a/b", "use super::A;")], ""),
         (&[("", "mod a; use a::A;"), ("a", "use crate::f;")], ""),
-        // Children of two modules.
+        // The import is in a child of the first module.
         (&[("a", ""), ("a/b", "use crate::c::C;"), ("c", "use crate::a::A;")], r#"{"a", "c"}"#),
-        // Siblings below a module.
+        // Two modules with the same parent.
         (&[("a", ""), ("a/b", "use super::c::C;"), ("a/c", "use crate::a::b::B;")], r#"a{"b", "c"}"#),
-        // Names that a parent passes on.
+        // The name is exported by the parent.
         (&[("", "pub use self::b::B;"), ("a", "use crate::B;"), ("b", "use crate::a::A;")], r#"{"a", "b"}"#),
         (
             &[("a", "use b::B;\npub use self::c::C;"), ("a/b", "use super::C;"), ("a/c", "use super::B;")],

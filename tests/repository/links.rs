@@ -70,7 +70,7 @@ fn complaint(path: &str, target: &str) -> Option<String> {
 fn links_lead_somewhere() {
     let mut findings = Vec::new();
     for path in files("", ".md") {
-        // Skills for tests have links that lead nowhere on purpose.
+        // Ignore the skills that are used in tests, because some of their links are broken on purpose.
         if path.starts_with("tests/skills/") || path.starts_with("tests/skills_core/") {
             continue;
         }

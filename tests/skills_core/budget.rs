@@ -41,7 +41,7 @@ fn texts_of_used_and_recently_modified_skills_are_kept() {
         fs::create_dir(file.parent().unwrap()).unwrap();
         let body = format!("Body {number}.\n{}", "Do this, then that, and tell the user.\n".repeat(128));
         fs::write(&file, format!("---\nname: skill-{number}\ndescription: d\n---\n{body}")).unwrap();
-        // The skill in the middle has the latest modification time.
+        // We set the times so that the skill in the middle is the newest.
         let age = Duration::from_secs(10 + 60 * number.abs_diff(SKILLS / 2) as u64);
         File::options().write(true).open(&file).unwrap().set_modified(now - age).unwrap();
     }
@@ -55,7 +55,8 @@ fn texts_of_used_and_recently_modified_skills_are_kept() {
 
     assert!(text(&skills, 3).unwrap().text.contains("Body 3."));
     let empty = |number| fs::write(file(base.path(), number), "").unwrap();
-    // The first was activated, the next two were modified recently, and the text of the last is not kept.
+    // We should keep the first one, since it was activated, and the next two, since they're among the newest. The last one
+    // should be read from disk.
     for (number, is_kept) in [(3, true), (SKILLS / 2, true), (SKILLS / 2 + 9, true), (4, false)] {
         empty(number);
         match text(&skills, number) {

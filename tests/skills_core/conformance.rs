@@ -57,7 +57,7 @@ fn discovery_loads_metadata_without_the_body() {
 
     let catalog = Catalog::render(&set, &CatalogOptions::default()).unwrap();
     assert!(catalog.text.contains(NAME) && catalog.text.contains(&skill.description));
-    // The body must not be in the catalog or in memory.
+    // At this point, we shouldn't have loaded the body at all.
     assert!(!catalog.text.contains(IN_BODY));
     assert!(!format!("{skill:?}").contains(IN_BODY));
 }
@@ -75,7 +75,7 @@ fn activation_returns_the_body_and_lists_the_files() {
     for (path, _) in FILES {
         assert!(activation.text.contains(path), "{path}");
     }
-    // The text lists the files without their content.
+    // This is a list of the files, so it should not contain what's in them.
     assert!(!activation.text.contains("ümläuts"));
 }
 
@@ -118,7 +118,7 @@ fn paths_out_of_the_skill_are_refused() {
         ("../SKILL.md", "outside-skill"),
         ("/etc/passwd", "invalid-path"),
         ("references/../../../../etc/passwd", "outside-skill"),
-        // Absolute paths are refused, even for a file of the skill.
+        // We don't allow absolute paths, even if the file is in the skill.
         (absolute.to_str().unwrap(), "invalid-path"),
         ("..", "outside-skill"),
         ("../skills-system-validation/SKILL.md", "outside-skill"),

@@ -72,7 +72,7 @@ type Accident = Box<dyn Fn(&Fixture)>;
 /// Returns the ways in which a file and its directory can be damaged.
 fn accidents() -> Vec<(&'static str, Accident)> {
     let save = |text: &'static str| -> Accident { Box::new(move |fixture| fixture.save(text)) };
-    // Set a time in the future, since more than a second may pass before the file is read.
+    // Use a time in the future here, because it may take more than a second to get to the file if the machine is slow.
     let cut = |end: usize| -> Accident {
         Box::new(move |fixture| {
             fixture.save(&GOOD[..GOOD.len() - end]);
@@ -157,7 +157,7 @@ fn the_last_good_text_is_returned() {
                 assert_eq!(after.text, before.text, "{accident}");
             }
             assert_eq!(&*skill_md(&skill).unwrap(), GOOD, "{accident}");
-            // As soon as the file is fixed, its new text is returned.
+            // If the file is fixed, we should use the new text right away.
             restore(&fixture);
             fixture.save(GOOD.replace("First", "Before"));
             let good = text(&skill).unwrap();
@@ -176,7 +176,7 @@ fn an_activated_edit_becomes_the_last_good_text() {
         assert!(text(&skill).unwrap().text.contains("Second this"));
         damage(&fixture);
         let after = text(&skill).unwrap();
-        // The damaged text is not a prefix of the last text, so it is considered an edit.
+        // If the text isn't a prefix of the one that we have, then we can't tell that it's damaged, so it's treated as an edit.
         let is_short = matches!(accident, "half a body" | "all but one byte");
         assert!(is_short || after.text.contains("Second this"), "{accident}: {after:?}");
     }
@@ -194,7 +194,7 @@ fn the_last_good_text_survives_another_search() {
             skills.build()
         };
         let first = find();
-        // This edit is found by discovery, but the skill is not activated.
+        // Discovery must find this change, even though the skill isn't activated in between.
         fixture.save(GOOD.replace("First", "Third"));
         let second = find();
         damage(&fixture);
@@ -236,7 +236,7 @@ fn a_shortened_text_takes_effect_after_a_second() {
     fixture.set_modified(SystemTime::now() - Duration::from_secs(2));
     let short = text(&skill).unwrap();
     assert!(!short.text.contains("Tell the user.") && codes(&short).is_empty());
-    // A search accepts the text immediately.
+    // If we search for skills again, we just use whatever text is found, without waiting for a second.
     fixture.save(&GOOD[..GOOD.len() - 24]);
     assert!(!text(&fixture.load()).unwrap().text.contains("then that."));
 }

@@ -83,7 +83,8 @@ fn call(number: usize, skill: &Skill, root: &Path) -> Option<String> {
             .ok()
             .map(|head| String::from_utf8(head.bytes).unwrap()),
         4 if number.is_multiple_of(5) => {
-            // Discovery follows links, and stores the canonical path. A skill whose path is inside must come from inside.
+            // It's fine for this to follow links, because we store the canonical path. But if that path is inside the root,
+            // then the text must be too.
             let found: SkillSet = Discovery::new([Root::scanned(root)]).find();
             let inside = found.iter().filter(|found| found.dir().is_some_and(|dir| dir.starts_with(root)));
             Some(inside.map(|found| found.description.clone()).collect())

@@ -74,7 +74,7 @@ impl Site {
                     }
                     None => head(404, "content-length: 0\r\n").into(),
                 };
-                // The client may close the connection early.
+                // This might fail if the client closes the connection early.
                 let _ = stream.write_all(&bytes);
             }
         });
@@ -256,7 +256,7 @@ async fn content_with_a_wrong_checksum_is_rejected() {
     assert!(text.starts_with("FileNotFetched: cannot read `references/forms.md`: "), "{text}");
     assert!(text.contains("the checksum does not match") && !text.contains("One"), "{text}");
 
-    // Rejected content must not be cached.
+    // Rejected content must not end up in the cache.
     site.serve("/.well-known/skills/pdf/SKILL.md", "another body");
     assert!(activate(&toolbox).await.to_text().contains("\nanother body\n"));
 }
@@ -328,7 +328,7 @@ async fn missing_content_is_reported() {
     let text = read(&toolbox, "references/forms.md").await;
     assert!(text.starts_with("FileNotFound: the skill has no file `references/forms.md`"), "{text}");
     assert!(site.index().unwrap_err().to_string().ends_with("the server answered 410"));
-    // A port on which no server listens any more.
+    // Now try a port on which nothing is listening.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{closed}/index.json");
     assert!(RemoteIndex::fetch(&url).unwrap_err().to_string().starts_with(&format!("cannot fetch {url}: ")));
@@ -342,7 +342,7 @@ fn the_index_is_found_in_well_known_directories() {
     assert_eq!(site.requested(), [new, INDEX]);
     RemoteIndex::fetch(&site.url("/.well-known/skills/")).unwrap();
     assert_eq!(site.requested(), [INDEX]);
-    // Some sites answer with their front page for unknown paths.
+    // Some sites don't return an error for this, but just send their front page.
     site.serve(new, "<!doctype html>");
     RemoteIndex::fetch(&site.url("")).unwrap();
     site.serve("/team/.well-known/agent-skills/index.json", r#"{"skills":[]}"#);

@@ -104,7 +104,7 @@ fn links_are_followed_only_inside() {
     link(Path::new("/etc/passwd"), "c.md");
     link(Path::new("nowhere"), "e.md");
     link(Path::new("inside.sh"), "f.sh");
-    // A cycle.
+    // Also create a cycle, using a link to the parent.
     link(Path::new(".."), "d/up");
     let fifo = std::process::Command::new("mkfifo").arg(dir.path().join("g.md")).status().expect("mkfifo");
     assert!(fifo.success());
@@ -196,7 +196,8 @@ fn hostile_texts_are_scanned_in_linear_time() {
         let short = measure(unit, SHORT_BYTES);
         let long = measure(unit, SHORT_BYTES * TIMES);
         eprintln!("{unit:?}: {short:?}, {long:?}");
-        // Expect about 8 times as long, and not 64 times. The factor 3 allows for other load on the machine.
+        // This should take about 8 times as long, but not 64 times. We allow for 3 times more than that, because the machine
+        // might be busy.
         let most = short.max(Duration::from_millis(100)) * 3 * u32::try_from(TIMES).expect("a number");
         assert!(long < most, "{unit:?} took {short:?}, but {long:?} for {TIMES} times the size");
     }

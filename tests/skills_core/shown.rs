@@ -63,7 +63,7 @@ fn diagnostics_escape_paths_and_names() {
     for skipped in set.skipped() {
         check(skipped.diagnostics[0].in_file(&skipped.path));
     }
-    // The name in the frontmatter is hostile too.
+    // Now use this for the name in the frontmatter too.
     let text = format!("---\nname: \"{}\"\ndescription: d\n---\nBody\n", NASTY.escape_default());
     fs::write(dir.join("SKILL.md"), text).unwrap();
     let (skill, diagnostics) = load_dir(&dir).unwrap();

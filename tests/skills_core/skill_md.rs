@@ -49,7 +49,7 @@ fn files_with_any_name_are_read() {
     assert_eq!(read(&dir.join("directory")), Err("not-found"));
     assert_eq!(read(&dir.join("missing/SKILL.md")), Err("skill-directory-unreadable"));
     assert_eq!(read("".as_ref()), Err("not-found"));
-    // Relative paths are accepted too.
+    // This should also work for a relative path.
     let here = "no-such-file.md".as_ref();
     assert_eq!(read(here), Err("not-found"));
 }
@@ -87,7 +87,7 @@ fn links_out_of_the_directory_are_refused() {
     assert!(!format!("{error}").contains("SECRET"));
     assert_eq!(error.help.as_deref(), Some("link the skill's directory instead of the file"));
 
-    // A link to the whole directory is fine.
+    // However, a link to the whole directory is allowed.
     symlink("skill", base.path().join("linked")).unwrap();
     assert!(read(&base.path().join("linked/SKILL.md")).is_ok());
 

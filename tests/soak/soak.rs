@@ -88,14 +88,14 @@ fn session(fixture: &mut Fixture, number: u64, skills: &Skills) {
         assert_eq!(fixture.editor.unread().len(), UPDATES);
         let blocks = fixture.prompt(&name, "/review it");
         for block in &blocks {
-            // The agent sends the prompt back, as agents do that store it.
+            // Send the prompt back to the client, as an agent would do if it stored the prompt.
             fixture.agent_sends(&update(&name, "user_message_chunk", block["text"].as_str().expect("text")));
         }
         fixture.editor.unread();
     }
     if number.is_multiple_of(STORM_EVERY) {
         storm(skills, number);
-        // The proxy has to notice the last change of a storm.
+        // After a storm, we need to wait until the proxy has noticed the last change.
         let last = format!("storm-{number}");
         let deadline = Instant::now() + DEADLINE;
         while !fixture.skill_names(&connection).as_array().is_some_and(|names| names.contains(&json!(last))) {

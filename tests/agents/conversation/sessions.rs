@@ -95,7 +95,7 @@ impl Fixture<'_> {
     /// Sends invalid requests. Returns each request with its answer.
     pub(crate) fn invalid_requests(&self) -> Vec<(String, String)> {
         let mut client = self.start(&[], &[]);
-        // Only a valid `initialize` gets a long timeout, because some agents take long to start.
+        // Some agents need a long time to start, so we use the longer timeout for this request, but not for the invalid ones.
         if let Err(why) = initialize(&mut client) {
             return vec![("initialize".to_owned(), why.to_string())];
         }
@@ -121,7 +121,7 @@ impl Fixture<'_> {
         for (method, params) in requests {
             let id = client.request(method, &params);
             let answer = match client.answer(id, INVALID_REQUEST_TIMEOUT) {
-                // Leave out results, because agents describe themselves differently from run to run.
+                // We cannot compare the results, because they might be different in each run.
                 Ok(answer) => match answer.get("error") {
                     Some(error) => {
                         format!("{} {}", error["code"], self.normalize(&error["message"].to_string()))
@@ -157,7 +157,7 @@ fn child_of(proxy: u32) -> Option<rustix::process::Pid> {
     let children = fs::read_to_string(format!("/proc/{proxy}/task/{proxy}/children")).ok();
     let all =
         children.into_iter().flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
-    // Linux lists children by the thread that started them, so look at all threads.
+    // On Linux, each thread has a list of the children that it has started, so we need to look at all of the threads.
     let others = fs::read_dir(format!("/proc/{proxy}/task")).ok()?.flatten().flat_map(|task| {
         let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
         text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()

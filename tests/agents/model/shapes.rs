@@ -126,7 +126,7 @@ pub(super) fn read(path: &str, asked: &Value) -> Option<Turn> {
     Some(Turn { tools, done })
 }
 
-/// Writes an answer in the format of the API. Returns the content type and the body.
+/// Writes an answer in the format of the API, and returns the content type and the body.
 pub(super) fn write(path: &str, asked: &Value, answer: Answer) -> (&'static str, String) {
     let streamed = asked["stream"] == true;
     match api(path) {
@@ -232,7 +232,7 @@ fn chat(asked: &Value, answer: Answer, streamed: bool) -> (&'static str, String)
 }
 
 fn responses(asked: &Value, answer: Answer, streamed: bool) -> (&'static str, String) {
-    // Some agents expect JSON from separate requests that review a call or generate a title.
+    // Some agents send extra requests to review a call or to generate a title, which have to be answered with JSON.
     let format = asked["text"]["format"].to_string();
     let aside = if format.contains("\"outcome\"") {
         let verdict = json!({
@@ -304,7 +304,7 @@ fn responses(asked: &Value, answer: Answer, streamed: bool) -> (&'static str, St
 
 fn gemini(asked: &Value, answer: Answer, streamed: bool) -> (&'static str, String) {
     let options = &asked["generationConfig"];
-    // Some agents expect JSON from separate requests that choose a model or the next speaker.
+    // Some agents send extra requests to choose a model or the next speaker, which have to be answered with JSON.
     let wants_json = options["responseMimeType"] == JSON || options.get("responseJsonSchema").is_some();
     let part = match answer {
         _ if wants_json => {

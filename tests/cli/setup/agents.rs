@@ -91,7 +91,7 @@ fn programs_outside_of_an_editors_path() {
         let dirs = std::env::join_paths(path.iter().map(|dir| machine.path(dir))).unwrap();
         let mut command = machine.command(&["setup", "zed", "--agent", "claude", "--print"]);
         let printed = machine.output_of(command.env("PATH", dirs));
-        // This note depends on the system that runs the test.
+        // Remove this note, since it's not the same on all systems.
         let is_of_system = |line: &&str| line.starts_with("note: an editor may run `npx` with /usr");
         printed.split_inclusive('\n').filter(|line| !is_of_system(line)).collect::<String>()
     };
@@ -113,7 +113,7 @@ fn programs_outside_of_an_editors_path() {
         note: `npx` may not be in the PATH of an editor: the program is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm), so setup writes the full path; run setup again after an update, because this will change the path
         exit 0
     "#]].assert_eq(&printed(&[node]));
-    // A script, and its interpreter in another directory.
+    // The agent is a script, and the interpreter is found in another directory.
     expect![[r#"
         --- ~/.config/zed/settings.json
         +++ ~/.config/zed/settings.json
@@ -137,7 +137,7 @@ fn programs_outside_of_an_editors_path() {
         exit 127
     "#]]
     .assert_eq(&printed(&["empty"]));
-    // Editors that are started in a terminal have its PATH.
+    // If the editor is started from a terminal, it will use the `PATH` of that terminal, so we don't need a note.
     let mut command = machine.command(&["setup", "acpx", "--agent", "claude", "--print"]);
     expect![[r#"
         --- ~/.acpx/config.json
@@ -183,7 +183,7 @@ fn agents_by_identifier() {
     let printed = machine.output(&["setup", "--agents"]);
     let claude = printed.lines().find(|line| line.starts_with("claude-acp ")).unwrap();
     assert!(claude.contains("npx -y @agentclientprotocol/claude-agent-acp"), "{claude}");
-    // `--agent gemini` runs the same command.
+    // `--agent gemini` should run the same command.
     machine.program(
         "gemini",
         "#!/bin/sh\necho \"$0 $*\" >&2\nexit 7\n",
@@ -214,7 +214,7 @@ fn agents_by_identifier() {
         exit 127
     "#]],
     );
-    // The hint says that the agent's package can be run without installing it.
+    // Note that the hint shows how to run the package of this agent without installing it.
     machine.check(
         &["--skills", "home/.agents", "--", "claude-agent-acp"],
         expect![[r#"

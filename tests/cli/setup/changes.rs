@@ -103,7 +103,7 @@ fn a_change_of_zed_and_its_undo() {
             exit 0
         "#]],
     );
-    // Each change keeps the previous settings in a directory of its own, which only the owner can read.
+    // For each change, we make a copy of the previous settings. They're in a new directory that can only be read by the owner.
     let records = machine.path(STATE).join("acp-skills-proxy/setup");
     assert_eq!(fs::read_to_string(records.join("0001/before.json")).unwrap(), ZED);
     assert_eq!(fs::read_to_string(records.join("0002/before.json")).unwrap(), settings);
@@ -188,7 +188,7 @@ fn without_a_terminal_nothing_is_written() {
     assert_eq!(machine.read(ZED_FILE), "{}");
 }
 
-// On Windows, a terminal for the test would need unsafe code.
+// We can't run this on Windows, because opening a terminal would require unsafe code.
 #[cfg(unix)]
 /// Asks on a terminal, and writes only after a yes and if no other program has changed the file.
 #[test]
@@ -234,7 +234,7 @@ fn writing_needs_a_confirmation() {
             ("Written.", _) => assert!(settings.contains("Claude with skills")),
             (_, Some(theirs)) => {
                 assert_eq!(settings, theirs);
-                // There is no record of the change either.
+                // Also make sure that the change wasn't recorded.
                 assert!(
                     machine.output(&["setup", "zed", "--undo", "--yes"]).starts_with("Nothing to revert")
                 );
@@ -291,7 +291,7 @@ fn undo_keeps_later_edits() {
     machine.write(ZED_FILE, &edited(&machine.read(ZED_FILE)));
     assert!(machine.output(&["setup", "zed", "--undo", "--yes"]).ends_with("exit 0\n"));
     assert_eq!(machine.read(ZED_FILE), edited(ZED));
-    // The user has removed the agent by hand.
+    // Try to undo a change to an agent that was already removed by hand.
     machine.output(&["setup", "zed", "--agent", "claude", "--yes"]);
     machine.write(ZED_FILE, ZED);
     machine.check(
@@ -311,7 +311,7 @@ fn undo_keeps_later_edits() {
     "#]],
     );
     assert_eq!(machine.read(ZED_FILE), ZED);
-    // The user has written the agent by hand, as the README shows.
+    // The agent was added by hand, as described in the README, and not via `setup`.
     machine
         .write(ZED_FILE, r#"{"agent_servers": {"a": {"command": "acp-skills-proxy", "args": ["--", "x"]}}}"#);
     machine.check(&["setup", "zed", "--undo"], expect![[r#"

@@ -51,7 +51,7 @@ fn texts_to_paste() {
             exit 0
         "#]],
     );
-    // The text is for a POSIX shell.
+    // The output is quoted for a POSIX shell, so it's different on Windows.
     #[cfg(unix)]
     machine.check(
         &["setup", "toad", "--", "my agent", "--acp"],
@@ -151,12 +151,12 @@ fn paths_of_settings() {
     let undo = ["setup", "zed", "--undo", "--yes", "--file"];
     assert!(printed(&[&undo[..], &[xdg]].concat()).ends_with("exit 0\n"));
     assert_eq!(machine.read(xdg), "{}");
-    // Changes are recorded for each file.
+    // Changes are recorded per file, so we can undo one without the other.
     assert!(printed(&[&undo[..], &[flatpak]].concat()).ends_with("exit 0\n"));
     assert_eq!(machine.read(flatpak), "{}");
     let printed = machine.output_of(machine.command(&["setup"]).env("HOME", "relative"));
     assert!(printed.contains("cannot find your home directory\nhint: set HOME"), "{printed}");
-    // Without the variable, the user database of the system has the home directory.
+    // If the variable isn't set, we get the home directory from the user database of the system.
     let printed = machine.output_of(machine.command(&["setup", "--agents"]).env_remove("HOME"));
     assert!(printed.contains("claude-acp") && printed.ends_with("exit 0\n"), "{printed}");
 }

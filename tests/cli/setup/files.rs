@@ -76,7 +76,7 @@ fn invalid_settings_are_not_changed() {
 #[test]
 fn files_that_cannot_be_edited() {
     let machine = Machine::new();
-    // A program such as home-manager generates read-only files.
+    // Some programs, such as home-manager, generate files that are read-only.
     machine.write(ZED_FILE, "{}");
     let path = machine.path(ZED_FILE);
     set_read_only(&path);
@@ -84,9 +84,9 @@ fn files_that_cannot_be_edited() {
     let expected = here("error: …/home/.config/zed/settings.json is read-only\nhint: if a program");
     assert!(printed.contains(&expected), "{printed}");
     assert_eq!(machine.read(ZED_FILE), "{}");
-    // Rename the file instead of removing it, because read-only files cannot be removed on Windows.
+    // We can't just remove the file here, because this doesn't work for read-only files on Windows.
     fs::rename(&path, path.with_extension("old")).unwrap();
-    // On Windows, creating a symbolic link needs a privilege.
+    // On Windows, we might not be allowed to create a symbolic link.
     #[cfg(unix)]
     {
         symlink("nowhere", &path).unwrap();
@@ -114,7 +114,7 @@ fn missing_and_empty_files() {
     assert!(setup("--strict").ends_with("exit 0\n"));
     let settings: Value = serde_json::from_str(&machine.read(path)).unwrap();
     let agent = &settings["agent_servers"]["Claude with skills"];
-    // Without flags that name skills, the user's own skills are used.
+    // Without any flags for this, we default to the skills of the user.
     assert_eq!(agent["args"].as_array().unwrap()[..3], ["--discover", "user", "--strict"]);
     let program = dunce::canonicalize(PROGRAM).unwrap();
     assert_eq!((&agent["command"], &agent["env"]), (&program.to_str().into(), &serde_json::json!({})));

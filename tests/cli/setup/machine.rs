@@ -101,7 +101,7 @@ impl Machine {
         let program = dunce::canonicalize(PROGRAM).unwrap();
         for (path, name) in [(&program, "PROGRAM"), (&self.dir, "…")] {
             let path = path.to_str().unwrap();
-            // The path as it is, and with the escapes of JSON.
+            // Replace the path, both as it is and as it's escaped in JSON.
             printed = printed.replace(&path.replace('\\', r"\\"), name).replace(path, name);
         }
         if cfg!(windows) {
@@ -114,7 +114,7 @@ impl Machine {
             }
             printed = printed.replace(r"\\", "/").replace('\\', "/");
         }
-        // The number of known agents may change.
+        // Don't print how many agents we know, so that we can add more of them without changing the tests.
         let lines =
             printed.split_inclusive('\n').map(|line| match line.split_once(" agents are known by name") {
                 Some((_, rest)) => format!("N agents are known by name{rest}"),
@@ -143,13 +143,14 @@ pub(super) fn here(text: &str) -> String {
     }
     let text = text
         .replace('\\', "/")
-        // Paths differ, and are not shortened.
+        // On Windows, these paths are different, and we don't use `~` for the home directory.
         .replace("…/home/", "~/")
         .replace("~/.config/zed/", "~/AppData/Roaming/Zed/")
         .replace("~/.config/", "~/AppData/Roaming/")
         .replace("~/.local/state/", "~/AppData/Local/")
         .replace("~/", "…/home/")
-        // Desktop and terminal share one PATH.
+        // On Windows, programs started from the desktop see the same `PATH` as those in a terminal, so the full path isn't
+        // needed.
         .replace("\"…/bin/npx\"", "\"npx\"")
         .replace("No such file or directory (os error 2)", "program not found");
     let lines = text.split_inclusive('\n');

@@ -24,7 +24,7 @@ pub(super) fn run(lines: &[u8]) {
                 let Ok(outer) = serde_json::from_slice::<Value>(line) else { continue };
                 let inner_value: Value = serde_json::from_slice(&inner).expect("valid JSON stays valid");
                 assert_eq!(inner_value.get("id"), outer.get("id"), "the id stays the same");
-                // Wrap the message again, and compare it with the original.
+                // Now wrap the message, to make sure that we get the same one as before.
                 let method = message.method();
                 if origin == Origin::Successor && method.ends_with("proxy/successor") {
                     assert_eq!(inner_value["method"], outer["params"]["method"]);

@@ -63,7 +63,7 @@ pub(super) fn run(bytes: &[u8]) {
         step(&mut fixture, &mut conversation, &mut bytes);
         conversation.check(&fixture);
     }
-    // Answer all queries and requests.
+    // Make sure that all of the queries and requests are answered.
     for _ in 0..conversation.asked.len() + 2 {
         fixture.settle();
         conversation.check(&fixture);
@@ -126,7 +126,7 @@ fn step(fixture: &mut Fixture, conversation: &mut Conversation, bytes: &mut Byte
                 && method.starts_with("session/")
                 && method != "session/close"
             {
-                // With the drafts, the skill joins the session. Otherwise, the field is forwarded to the agent.
+                // If drafts are enabled, this adds a skill to the session. If they're not, the field is just sent to the agent.
                 params["agentSkills"] = json!([
                     { "name": "review", "description": "d", "content": BODY },
                     { "name": "new", "description": "d", "content": BODY },
@@ -185,7 +185,7 @@ fn step(fixture: &mut Fixture, conversation: &mut Conversation, bytes: &mut Byte
             fixture.send(Side::Agent, &json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": session, "update": update } }));
         }
         _ => {
-            // Any bytes in one line.
+            // Send a line that contains any bytes.
             let text = bytes.text().replace('\n', " ");
             fixture.line(bytes.choose(&[Side::Client, Side::Agent]), text.as_bytes());
         }
@@ -247,7 +247,7 @@ impl Conversation {
         }
         self.seen_by_agent = fixture.to_agent.len();
         for line in &fixture.to_client[self.seen_by_client..] {
-            // The instructions of skills, the catalog, and our marks.
+            // The client should never see the text of a skill, the catalog or one of our marks.
             for ours in [BODY, "<available_skills>", &Fixture::mark().open()] {
                 assert!(!line.contains(ours), "the client sees {ours}: {line}");
             }
@@ -272,7 +272,7 @@ fn check_blocks(blocks: &[Value], sent: &[Value]) {
     if theirs == blocks.iter().collect::<Vec<_>>() {
         return;
     }
-    // If the blocks differ, one of them has to be a command.
+    // If the blocks aren't the same, then one of them must be a command.
     let is_command =
         |block: &&Value| text(block).is_some_and(|text| text.trim_start().starts_with(['/', '$']));
     assert!(blocks.iter().any(|block| is_command(&block)), "{blocks:?} became {sent:?}");

@@ -121,7 +121,8 @@ fn is_command(asked: &Call, start: &str) -> bool {
     let Some(command) = asked.input["command"].as_str() else { return false };
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let is_start = words(command).starts_with(&words(start));
-    // `--output` writes a file, `-O` runs a program, and special characters can start another command.
+    // This isn't safe if it can write a file (`--output`), run another program (`-O`), or use special characters to start
+    // another command.
     let bare = command.replace(['\'', '"'], "");
     let has_option = words(&bare)
         .iter()

@@ -38,7 +38,7 @@ pub(super) fn run(bytes: &[u8]) {
         if is_command {
             assert_eq!(words(&shown), words(&text));
         } else if blocks.len() > 1 {
-            // Agents that join blocks insert a separator, which is removed with our text.
+            // Some agents put a separator between blocks, which we have to remove as well.
             assert_eq!(without_separator(&shown), without_separator(&text));
         } else {
             assert_eq!(shown, text);
@@ -93,8 +93,8 @@ pub(super) fn written(bytes: &mut Bytes<'_>) -> String {
             text.push_str(&bytes.text());
         }
     }
-    // The parts can happen to form a whole mark, which a user would not write by chance. The same is true for words that only
-    // our texts contain.
+    // It's possible that these parts make up a whole mark, or that they contain something that's only used in our text. A user
+    // would not write this by chance, so we don't use it here.
     let known = [&open[..RECOGNIZABLE], &close[..=RECOGNIZABLE], BODY, "<available_skills>"];
     if known.iter().any(|ours| text.contains(ours)) { "hello".to_owned() } else { text }
 }

@@ -7,7 +7,7 @@ const UPDATE: &[u8] =
     br#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan"}}}"#;
 
 pub(super) fn run(line: &[u8]) {
-    // The classifier learns from lines, but this must not change its result for other lines.
+    // The classifier keeps some state, but the result for a line should not depend on the lines before it.
     let class = Classifier::new(&[b"\"tool_call\""]).classify(line);
     let mut learned = Classifier::new(&[b"\"tool_call\""]);
     learned.classify(UPDATE);
@@ -17,7 +17,7 @@ pub(super) fn run(line: &[u8]) {
     let message = Message::parse(line);
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         if let Some(message) = message {
-            // The line is not valid JSON as a whole, so only check that the accessors don't panic.
+            // The line isn't valid JSON, so all we can check is that none of these panic.
             visit(message.root, 0);
             message.id();
             message.method();

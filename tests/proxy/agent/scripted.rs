@@ -74,8 +74,8 @@ pub(super) fn run() -> ExitCode {
 
 impl ScriptedAgent {
     fn receive(&mut self, line: String) {
-        // The proxy removes its marked text from everything that an agent sends, so a report of a received line must not
-        // contain the mark itself.
+        // We can't just report the line with the mark in it, since the proxy removes marked text from everything that the agent
+        // sends.
         let line = line.replace(MARK, MARK_REPORTED);
         match self.takers.pop_front() {
             Some(taker) => answer(&taker, Ok(line.into())),

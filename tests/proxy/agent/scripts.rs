@@ -102,8 +102,8 @@ fn kill(id: &str) {
     command.args(if cfg!(windows) { ["/f", "/pid"].as_slice() } else { &["-9"] });
     command.arg(id);
     let end = Instant::now() + LIFE;
-    // Killing the proxy ends this script too. It retries because concurrent calls of `taskkill` have been seen to fail
-    // under Wine.
+    // If this works, the script is killed along with the proxy. Under Wine, `taskkill` sometimes fails when several of them are
+    // running, so try again until it doesn't.
     while Instant::now() < end {
         let _ = command.status();
         thread::sleep(Duration::from_secs(1));
@@ -114,7 +114,7 @@ fn kill(id: &str) {
 fn count(dir: &Path) {
     let mine = dir.join(std::process::id().to_string());
     fs::create_dir(&mine).expect("the process id is unique");
-    // Takes some time, so that scripts that are started meanwhile are counted.
+    // Wait a bit, so that scripts running in parallel are able to see each other.
     thread::sleep(Duration::from_millis(if cfg!(windows) { 100 } else { 5 }));
     let count = fs::read_dir(dir).expect("a directory").count();
     fs::remove_dir(&mine).expect("the directory is empty");

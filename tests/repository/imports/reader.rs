@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
                     return;
                 }
                 Some(word) if is_word(word) => {
-                    // `self` at the end of a tree is the module itself.
+                    // If `self` is at the end of a tree, it's the module itself.
                     if word != "self" || segments.is_empty() {
                         segments.push(word.to_owned());
                     }
@@ -200,12 +200,12 @@ fn paths_of_a_file() {
         ("use {crate::a, std::fs,};", &["crate::a", "std::fs"]),
         ("fn f() -> crate::a::B { super::super::c::<D>(self.e) }", &["crate::a::B", "super::super::c"]),
         ("match crate::A { _ => {} }", &["crate::A"]),
-        // Comments, strings and characters.
+        // Ignore comments, strings and characters.
         ("// use crate::a;\n/* crate::b */ \"crate::c \\\" crate::d\"", &[]),
         (r###"r#"crate::a " crate::b"# br"crate::c" crate::d"###, &["crate::d"]),
         (r"'\'' 'a' '\\' crate::a '\u{1F600}' crate::b", &["crate::a", "crate::b"]),
         ("fn f<'a>(_: &'a str) { crate::a }", &["crate::a"]),
-        // Tests at the end.
+        // Ignore the tests at the end of a file.
         ("use crate::a;\n\n#[cfg(test)]\nmod tests {\n    use super::*;\n}\n", &["crate::a"]),
         ("pub(crate) fn f() {} pub(in crate::a) fn g() {}", &["crate::a"]),
         ("use r#type::X; crate::r#mod::Y", &["type::X", "crate::mod::Y"]),

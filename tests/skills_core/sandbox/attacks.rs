@@ -188,7 +188,7 @@ fn connect(name: &str) {
         attempt(format!("send to {name}"), || {
             UnixDatagram::unbound()?.send_to_addr(b"attack", &address()?).map(drop)
         });
-        // A datagram socket of a connected pair can still send to another address.
+        // Even if a datagram socket is part of a pair, it can be used to send to another address.
         attempt(format!("send to {name} from a pair"), || {
             UnixDatagram::pair()?.0.send_to_addr(b"attack", &address()?).map(drop)
         });
@@ -224,7 +224,7 @@ fn calls() {
             ("bpf", 321, "0,$b,64"),
         ]
     } else {
-        // arm64 and riscv64 use the generic numbers.
+        // On arm64 and riscv64, we use the generic numbers.
         &[
             ("socket", 198, "1,1,0"),
             ("socket(AF_VSOCK)", 198, "40,1,0"),
@@ -249,7 +249,7 @@ fn calls() {
 /// Tries to create set-user-ID and set-group-ID programs.
 fn leave_set_user_id() {
     let x86_64 = cfg!(target_arch = "x86_64");
-    // arm64 and riscv64 use the generic numbers.
+    // On arm64 and riscv64, we use the generic numbers.
     let number = |x86, generic| if x86_64 { x86 } else { generic };
     fs::write("plain", "x").unwrap();
     let mknodat = number(259, 33);
@@ -290,7 +290,7 @@ fn perl(number: u32, args: &str) -> io::Result<()> {
 }
 
 fn perl_after(statements: &str, number: u32, args: &str) -> io::Result<()> {
-    // If `clone` succeeds, its child exits immediately, too.
+    // If `clone` works, the child will run this as well, so it exits too.
     let code =
         format!("{statements} $r = syscall({number},{args}); exit 0 if $r >= 0; print STDERR $!; exit 1");
     succeed(Command::new("perl").args(["-e", &code]))
@@ -312,7 +312,7 @@ fn pairs() {
     attempt("the working directory", || fs::write("file", "x"));
     attempt("random numbers", || fs::File::open("/dev/urandom").map(drop));
     attempt("the null device", || fs::write("/dev/null", "x"));
-    // The filter must block named Unix sockets, although some programs use them. This line makes the case fail.
+    // Some programs need a Unix socket with a name, but we can't allow that. If it works, print a line, so that the test fails.
     if UnixListener::bind("socket").is_ok() {
         say("a Unix socket could be created, which the filter should prevent");
     }
@@ -361,8 +361,8 @@ fn list(dir: &Path) {
 /// Holds the FIFO open, together with a child process, until both are killed.
 fn hold(fifo: &Path) {
     let mut writer = OpenOptions::new().write(true).open(fifo).unwrap();
-    // Wait until process 1 of the sandbox sleeps. It starts us first, then arranges to be killed with its parent, and then
-    // waits for us.
+    // We need to wait until process 1 of the sandbox is asleep. When it starts us, it hasn't made sure yet that it will be
+    // killed with its parent. It does this next, and then it waits for us.
     while !std::fs::read_to_string("/proc/1/stat").unwrap().contains(") S ") {
         std::thread::yield_now();
     }

@@ -91,7 +91,7 @@ cases!(
 #[expect(clippy::print_stderr, reason = "the reason for skipping")]
 fn available() -> ExitCode {
     match Sandbox::bwrap(false) {
-        // If the sandbox doesn't confine programs, don't skip the cases, so that they fail.
+        // If there is a sandbox but it doesn't work, we don't want to skip the tests, because they should fail.
         Ok(_) | Err(SandboxError::NotConfined(_)) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -200,7 +200,7 @@ fn kernel_settings_cannot_be_written() {
 
 fn inherited_descriptors_are_closed() {
     let fixture = Fixture::new();
-    // Simulate an editor that starts us and passes on an open socket by mistake.
+    // Here we're an editor that starts the proxy, but forgets to close a socket.
     let (ours, _theirs) = UnixStream::pair().unwrap();
     fcntl_setfd(&ours, FdFlags::empty()).unwrap();
     let outside = fixture.script(None, "descriptors", &[]).stdout;

@@ -91,7 +91,7 @@ pub(crate) fn second_mounts_of_forbidden_directories_are_rejected() {
     };
     let before = snapshot(fixture.skill());
     let mut all = vec![project];
-    // Only mount directories of this case, because the directory of the case is removed with its content at the end.
+    // Make sure to only mount directories of this test, since all of them will be removed with their contents at the end.
     let others = [fixture.path("home/project/.agent"), fixture.skill().to_owned(), fixture.path("")];
     all.extend(others.iter().zip(1..).map(|(source, number)| mount(source, number).unwrap()));
     for mounted in &all {
@@ -101,7 +101,7 @@ pub(crate) fn second_mounts_of_forbidden_directories_are_rejected() {
     let above_home = Sandbox::bwrap(false).unwrap().check_directory(&all[3].0).unwrap_err();
     assert!(above_home.to_string().contains("the directory is another mount of"), "{above_home}");
     assert_eq!(snapshot(fixture.skill()), before);
-    // A second mount of any other directory is allowed.
+    // However, a second mount of any other directory is allowed.
     let beside = fixture.path("home/beside");
     fs::create_dir(&beside).unwrap();
     let mounted = mount(&beside, 4).unwrap();
@@ -163,7 +163,7 @@ pub(crate) fn a_skill_below_the_working_directory_cannot_be_changed() {
     fixture.all_fail("replace", &[text(&fixture.cwd), text(fixture.skill())]);
     fixture.all_fail("change", &[text(fixture.skill())]);
     assert_eq!(snapshot(&skills), before);
-    // The directories above the skill are read-only, but the script can write to the rest of the project.
+    // We only make the directories above the skill read-only, so it should be possible to write to the rest of the project.
     let beside = fixture.path("home/project/source");
     fs::create_dir(&beside).unwrap();
     let on_the_way = ["home/project/.agent", "home/project/.agent/more"].map(|path| fixture.path(path));

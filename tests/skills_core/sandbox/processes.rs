@@ -23,13 +23,13 @@ use crate::{
 /// Simulates a program that was started from a terminal.
 pub(crate) fn the_terminal_cannot_be_opened() {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    // Closing the terminal would kill this process with SIGHUP.
+    // Don't close this terminal, since we would be killed by SIGHUP.
     let terminal = ManuallyDrop::new(openpt(flags).unwrap());
     grantpt(&*terminal).unwrap();
     unlockpt(&*terminal).unwrap();
     let name = ptsname(&*terminal, Vec::new()).unwrap();
     setsid().unwrap();
-    // A session leader that opens a terminal gets it as its controlling terminal.
+    // If a session leader opens a terminal, this will be its controlling terminal.
     let _controlling = fs::OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
     let fixture = Fixture::new();
     fixture.all_succeed_outside("terminal", &[]);
@@ -42,7 +42,7 @@ pub(crate) fn a_script_cannot_signal_the_sandbox() {
 }
 
 pub(crate) fn the_sandbox_works_without_setsid() {
-    // A program in `/tmp` doesn't exist inside the sandbox, because that has another `/tmp`.
+    // The sandbox has its own `/tmp`, so a program in the original `/tmp` can't be found.
     let hidden = tempfile::tempdir_in("/tmp").unwrap();
     let path = env::var("PATH").unwrap();
     let found = env::split_paths(&path).map(|dir| dir.join("setsid")).find(|path| path.exists()).unwrap();
@@ -76,7 +76,7 @@ pub(crate) fn killing_the_caller_ends_the_script() {
     assert_eq!(line, "here\n");
     holder.kill().unwrap();
     holder.wait().unwrap();
-    // Reading ends when no process has the FIFO open for writing.
+    // We won't get to the end of this until all processes have closed the FIFO.
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(reader.read_to_end(&mut Vec::new())));
     let rest = receiver.recv_timeout(Duration::from_secs(30)).expect("the script should be killed");
@@ -93,7 +93,7 @@ pub(crate) fn root_without_user_namespaces_is_rejected() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    // Use bubblewrap itself to run as root without further user namespaces.
+    // We can use bubblewrap for this: it lets us run as root, but without any more user namespaces.
     let output = Command::new("bwrap")
         .args(["--bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-user", "--disable-userns"])
         .args(["--cap-add", "ALL", "--"])

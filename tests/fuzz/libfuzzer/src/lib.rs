@@ -1,6 +1,6 @@
 //! The targets of `tests/fuzz`, for libFuzzer.
 
-// An inline module, so that `targets.rs` finds its own modules in `targets/`.
+// We need an inline module here, so that the modules of `targets.rs` are found in `targets/`.
 #[path = "../.."]
 mod fuzz {
     pub(super) mod targets;
