@@ -102,7 +102,7 @@ impl Client {
         }
     }
 
-    /// Sends a request. Returns its id.
+    /// Sends a request and returns the id.
     pub(crate) fn request(&mut self, method: &str, params: &Value) -> u64 {
         self.next += 1;
         self.send(&json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params }));

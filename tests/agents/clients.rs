@@ -80,7 +80,7 @@ pub(crate) fn compare(client: &str, spec: &Spec, home: &Path) -> Result<String> 
     })
 }
 
-/// Runs a client once. Returns the status of each check by its name, or the answer and the exit code of `yopo`.
+/// Runs a client once, and returns the status of each check by its name, or the answer and the exit code of `yopo`.
 fn run(client: &str, fixture: &Fixture<'_>, home: &Path) -> Result<BTreeMap<String, String>> {
     let (words, environment) = fixture.command(&[], &[]);
     let quoted = words.iter().map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));

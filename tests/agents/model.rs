@@ -122,7 +122,7 @@ impl Model {
                     let model = model.clone();
                     async move { Ok::<_, Infallible>(model.respond(request).await) }
                 });
-                // This will fail if the agent closes the connection early, which is fine.
+                // This might fail if the agent closes the connection early.
                 let _ = hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(stream), service)
                     .await;

@@ -133,7 +133,7 @@ fn converse(fixture: &Fixture<'_>, start: impl Fn() -> Client, can_load: bool) -
     prompt(&mut client, &session, &[first])?;
     fixture.model.set_calls(&[]);
     prompt(&mut client, &session, &["And now the second turn"])?;
-    // Ignore errors here, because some agents return one if they don't know the command.
+    // Ignore any errors, because some agents return one if they don't know the command.
     let _ = prompt(&mut client, &session, &["/frobnicate it"]);
     keep(&client);
     client.end();

@@ -104,7 +104,7 @@ fn compare(spec: &Spec, direct: &Observations, seen: &Observations) -> Vec<Strin
         spec.leaves.is_some() || direct.code.is_none() || seen.code == direct.code,
         format!("the exit code is {:?}, directly {:?}", seen.code, direct.code),
     );
-    // Some agents start a daemon, which isn't a problem.
+    // Some agents start a daemon on purpose, which is allowed.
     demand(
         spec.leaves.is_some() || seen.left.len() <= direct.left.len(),
         format!("processes still run: {:?}, directly {:?}", seen.left, direct.left),

@@ -162,7 +162,7 @@ async fn ask(client: &ConnectionTo<Client>, request: &PromptRequest) -> Result<S
     Ok(serde_json::to_string(&answer.outcome).expect("JSON"))
 }
 
-/// Calls a tool of a server as agents do. Returns the text of the result.
+/// Calls a tool of a server as agents do, and returns the text of the result.
 async fn call(servers: &[McpServer], command: &str) -> String {
     let mut words = command.splitn(3, ' ');
     let mut word = || words.next().expect("call SERVER TOOL JSON").to_owned();

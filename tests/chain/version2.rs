@@ -75,7 +75,7 @@ fn agent(received: &Received) -> impl ConnectTo<Client> + use<> {
         )
 }
 
-/// Reads updates until the end of a turn. Returns the user's message and the agent's message.
+/// Reads updates until the end of a turn, and returns the user's message and the agent's message.
 async fn turn(updates: &mut UnboundedReceiver<schema::SessionUpdate>) -> Result<(String, String)> {
     let mut user = String::new();
     let mut agent = String::new();

@@ -20,7 +20,7 @@ pub(crate) fn skills(files: &[(&str, &str)]) -> TempDir {
     dir
 }
 
-/// Runs `check` in a directory. Returns its exit code, stdout and stderr.
+/// Runs `check` in a directory, and returns the exit code, stdout and stderr.
 pub(crate) fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
         .arg("check")

@@ -1,4 +1,4 @@
-//! Hints for wrong command lines, as users type them who have not read the manual.
+//! Hints for mistakes on the command line, such as those of a user that has not read the manual.
 
 use expect_test::expect;
 

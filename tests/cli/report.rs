@@ -27,7 +27,7 @@ fn report(dir: &Path, args: &[&str], stdin: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Ignore the error here, since the program doesn't always read stdin.
+    // Ignore the error, since the program doesn't always read stdin.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     child.wait_with_output().unwrap()
 }

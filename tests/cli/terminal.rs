@@ -110,7 +110,7 @@ fn json_keeps_all_characters() {
     let output = run(dir.path(), &["search", "--skills", "skills", "plain", "--json"]);
     let hits: Value = serde_json::from_slice(&output.stdout).unwrap();
     let plain = hits.as_array().unwrap().iter().find(|hit| hit["name"] == "plain").unwrap();
-    // YAML doesn't allow all of these characters, so some of them are not in the skill that we get.
+    // Some of these characters cannot be used in YAML, so they are dropped when we read the skill.
     let read: String = HOSTILE.chars().filter(|c| !c.is_control() && *c != '\u{feff}').collect();
     assert_eq!(plain["description"], read);
 }

@@ -56,7 +56,7 @@ impl Acpx {
         (command.spawn().expect("acpx starts"), file)
     }
 
-    /// Runs acpx until it exits. Returns its output.
+    /// Runs acpx until it exits and returns the output.
     fn run(&self, fixture: &Fixture, agent: &[String], arguments: &[&str]) -> String {
         let (mut child, file) = self.start(fixture, agent, arguments);
         let end = Instant::now() + DEADLINE;

@@ -104,7 +104,7 @@ impl Agent {
         }
     }
 
-    /// Runs a turn. Returns its stop reason.
+    /// Runs a turn and returns the stop reason.
     fn prompt(&mut self, params: &Value) -> &'static str {
         let session = params["sessionId"].as_str().expect("an id").to_owned();
         let blocks = params["prompt"].as_array().expect("blocks");
@@ -306,7 +306,7 @@ impl Server {
         Some(server)
     }
 
-    /// Calls a tool. Returns its text.
+    /// Calls a tool and returns the text.
     fn call(&mut self, tool: &str, arguments: &Value) -> String {
         let result = self.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
         result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {result}")).to_owned()

@@ -93,7 +93,7 @@ struct Agent {
 }
 
 impl Agent {
-    /// Follows the orders. Returns the result of the turn, or `None` if the agent refuses.
+    /// Follows the orders and returns the result of the turn, or `None` if the agent refuses.
     fn obey(&mut self, text: &str) -> Option<Value> {
         if text.starts_with("You are grading") {
             let verdicts = self.verdicts(text);

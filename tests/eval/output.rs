@@ -53,7 +53,7 @@ fn the_sample_skill_on_the_built_in_agent() {
     command.args(["eval", "examples/skills/code-review", "--runs", "1", "--jobs", "2"]).stdin(Stdio::null());
     command.arg("--workspace").arg(scratch.path().join("results")).current_dir(repository());
     let run = Run::of(&mut command);
-    // Some of the cases will fail here, since the agent is built in and doesn't use a model.
+    // Most likely, some of the cases fail, since the agent is built in and doesn't use a model.
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     for part in [
         "built in, without a model",

@@ -283,8 +283,7 @@ fn the_baseline_can_be_an_older_version() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert_eq!(fixture.json("iteration-1/eval-it/old_skill/run-1/run.json")["triggered"], true);
     let benchmark = fixture.json("iteration-1/benchmark.json");
-    // We have to use this name, because it's the only one that viewers of this format know. To see what it really is, look at
-    // the metadata.
+    // This is the only name that viewers of this format know. The metadata shows which configuration was used.
     assert_eq!(benchmark["runs"][1]["configuration"], "without_skill");
     assert_eq!(benchmark["metadata"]["baseline"], "old_skill");
 }

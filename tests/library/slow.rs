@@ -196,7 +196,7 @@ impl Fixture {
     }
 }
 
-/// Creates a connection. Returns the test's end and the proxy's end.
+/// Creates a connection and returns the test's end and the proxy's end.
 fn end() -> (End, Ends) {
     let (proxy_reads, writer) = io::pipe().expect("a pipe");
     let (reader, proxy_writes) = io::pipe().expect("a pipe");

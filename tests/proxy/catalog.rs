@@ -18,7 +18,7 @@ crate::trials!(
     nothing_is_added_when_switched_off,
 );
 
-/// Starts a session whose agent has connected to the tools.
+/// Starts a session with an agent that has connected to the tools.
 fn connected(skills: &Skills) -> Fixture {
     let mut fixture = Fixture::over_http(skills.proxy());
     let params = fixture.new_session("s");

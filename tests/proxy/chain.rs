@@ -1,4 +1,4 @@
-//! The proxy in a chain, start_conductor a conductor that the test plays line by line, and start_conductor the published conductor if it is
+//! Tests the proxy in a chain: with a conductor that the test plays line by line, and with the published conductor if it is
 //! installed.
 
 use std::{
@@ -111,7 +111,7 @@ fn converse_in_a_chain(prefix: &str) {
         assert_eq!(conductor.message(), answer);
     }
 
-    // All other messages should be passed through, in both directions.
+    // Any other message is passed through, in either direction.
     conductor.notify("_vendor/thing", json!([1, 2]));
     assert_eq!(to_successor(&mut conductor, &successor)["params"], json!([1, 2]));
     let ended = conductor.finish();

@@ -294,7 +294,7 @@ fn the_overview_is_readable() {
     fixture.editor.answer(&id);
     let said = fixture.editor.unread();
     let text = said[0]["params"]["update"]["content"]["text"].as_str().expect("text").to_owned();
-    // Use the same path on all platforms.
+    // Replace the path and the separators, which depend on the machine and on the platform.
     let place = dunce::canonicalize(skills.path()).expect("a directory");
     let text = text.replace(&place.display().to_string(), "/skills").replace('\\', "/");
     expect![[r#"

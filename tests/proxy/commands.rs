@@ -74,7 +74,7 @@ fn a_command_loads_a_skill_and_comes_back_as_typed() {
     let unknown = fixture.prompt("s", "/unknown x");
     assert_eq!(texts(&unknown), ["/unknown x"]);
     fixture.finish();
-    // Now load the session in a new run of the proxy. We should get the command as the user typed it.
+    // Load the session in a new run of the proxy. The command must come back as it was typed.
     let mut fixture = Fixture::initialized(proxy(), &json!({ "loadSession": true }));
     let id =
         fixture.editor.request("session/load", json!({ "sessionId": "s", "cwd": "/", "mcpServers": [] }));
@@ -113,7 +113,7 @@ fn a_command_after_blocks_that_the_editor_adds() {
     let [catalog, context, ours, "look at file"] = sent[..] else { panic!("{sent:?}") };
     assert!(catalog.contains("<available_skills>") && context == shared, "{sent:?}");
     assert!(ours.contains("<skill_content name=\"review\">"), "{ours}");
-    // If the command is unknown, the prompt should be passed to the agent as it is.
+    // If the command is unknown, the prompt is passed to the agent without any changes.
     let blocks = ask("/unknown look");
     assert_eq!(texts(blocks.as_array().expect("blocks")), [shared, "/unknown look"]);
     fixture.finish();

@@ -37,7 +37,7 @@ fn validate(transport: &str) {
     assert!(catalog.contains(NAME) && catalog.contains("Proves that a skills system works"), "{catalog}");
     assert!(!catalog.contains(IN_BODY), "the body was sent before it was requested: {catalog}");
 
-    // If the skill is activated, we should get the body and a list of the files.
+    // Activating the skill returns the body and a list of the files.
     let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": NAME }));
     assert!(!failed && text.contains(IN_BODY), "{text}");
     assert!(!text.contains("license:"), "the frontmatter is not for the model: {text}");
@@ -50,7 +50,7 @@ fn validate(transport: &str) {
         assert_eq!(text.trim_end(), on_disk.replace("\r\n", "\n").trim_end(), "{path} as it is");
     }
 
-    // Make sure that we can't read any files outside of the skill.
+    // Files outside of the skill cannot be read.
     let absolute = dir().join("SKILL.md");
     for path in [
         "../SKILL.md",

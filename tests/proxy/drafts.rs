@@ -25,7 +25,7 @@ fn with_drafts(proxy: Proxy) -> Fixture {
     Fixture::over_http(proxy.arg("--drafts"))
 }
 
-/// Opens a session with additional params. Returns the params that the agent received.
+/// Opens a session with additional params and returns the params that the agent received.
 fn open(fixture: &mut Fixture, id: &str, more: &Value) -> Value {
     let mut params = json!({ "cwd": cwd(), "mcpServers": [] });
     params.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());

@@ -40,7 +40,7 @@ impl Proxy {
         for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "ACP_SKILLS_LOG"] {
             command.env_remove(variable);
         }
-        // These directories don't exist, so that we don't use the configuration of the user and don't write to it.
+        // Use directories that don't exist, to avoid reading or writing the configuration of the user.
         for variable in ["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"] {
             command.env(variable, std::env::temp_dir().join("acp-skills-proxy-tests-have-no-home"));
         }
@@ -130,9 +130,9 @@ pub(crate) struct Editor {
     stdin: Option<ChildStdin>,
     stdout: Receiver<Vec<u8>>,
     stderr: Receiver<Vec<u8>>,
-    /// Messages that the test has not asked for yet, in order.
+    /// Messages that have not been read by the test, in order.
     inbox: VecDeque<Value>,
-    /// Command menus that the test has not asked for yet, in order.
+    /// Command menus that have not been read by the test, in order.
     menus: VecDeque<Value>,
     /// Lines of stderr that were read.
     log: Vec<String>,
@@ -187,7 +187,7 @@ impl Editor {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    /// Sends a request. Returns its id.
+    /// Sends a request and returns the id.
     pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let id = Value::from(self.next);

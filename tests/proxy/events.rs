@@ -81,7 +81,7 @@ fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["event"] == kind).collect()
 }
 
-/// Sends a `/skills` command. Returns the text that the user sees.
+/// Sends a `/skills` command and returns the text that the user sees.
 fn skills_command(fixture: &mut Fixture, session: &str, text: &str) -> String {
     let prompt = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
     let id = fixture.editor.request("session/prompt", prompt);

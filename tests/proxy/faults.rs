@@ -111,7 +111,7 @@ fn converse(proxy: Proxy, agent: &Path) -> Ended {
         (2, "session/new", json!({ "cwd": cwd(), "mcpServers": [] })),
     ] {
         let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        // This will fail if the proxy has already exited, which is fine.
+        // This might fail if the proxy has already exited.
         let _ = std::io::Write::write_all(&mut stdin, format!("{line}\n").as_bytes());
     }
     drop(stdin);
@@ -374,7 +374,7 @@ fn commands_whose_files_may_not_grow() {
     skills.write(".config/zed/settings.json", settings);
     for (words, unwritten) in [
         (&["remove", "github:acme/skills", "--config", "skills.yaml"][..], None),
-        // In this case, git can't write either, because it runs with the same limit.
+        // In this case, git cannot write either, because it runs with the same limit.
         (&["add", "git+file:///nowhere", "--config", "skills.yaml", "--yes"], None),
         (&["setup", "zed", "--agent", "mine", "--yes"], Some(".local/state/acp-skills-proxy/setup/0001")),
         (&["check", "review", "--sarif", "check.sarif"], None),

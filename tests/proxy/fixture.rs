@@ -80,7 +80,7 @@ impl Fixture {
         text.expect("text").to_owned()
     }
 
-    /// Sends an order to the scripted agent. Returns its result or its error.
+    /// Sends an order to the scripted agent and returns the result or the error.
     pub(crate) fn order(&mut self, order: &str, params: Value) -> Result<Value, Value> {
         // Use a string here to make sure that we don't reuse an id of the test, because those are all numbers.
         self.next += 1;
@@ -142,7 +142,7 @@ impl Fixture {
         (received, self.editor.answer(&id))
     }
 
-    /// Opens a session. Returns the params that the agent received.
+    /// Opens a session and returns the params that the agent received.
     pub(crate) fn new_session(&mut self, id: &str) -> Value {
         let params = json!({ "cwd": cwd(), "mcpServers": [] });
         let (mut received, _) =
@@ -169,7 +169,7 @@ impl Fixture {
         }
     }
 
-    /// Calls a tool. Returns its text, and true if the result is an error.
+    /// Calls a tool and returns the text, and true if the result is an error.
     pub(crate) fn call(&mut self, connection: &Connection, tool: &str, arguments: Value) -> (String, bool) {
         let params = json!({ "connection": connection.number, "tool": tool, "arguments": arguments });
         outcome(&self.order("call", params).unwrap_or_else(|error| panic!("{tool}: {error}")))

@@ -32,7 +32,7 @@ crate::trials!(
     unused_versions_are_pruned,
 );
 
-/// Opens a session of a proxy whose skills are cached. Returns the result of activating a skill.
+/// Opens a session of a proxy with skills that are cached, and returns the result of activating a skill.
 fn activated(proxy: Proxy, name: &str) -> (String, bool) {
     let mut fixture = Fixture::over_http(proxy);
     let params = fixture.new_session("s");
@@ -89,7 +89,7 @@ fn the_first_start_fetches_and_the_next_works_offline() {
     fixture.finish();
     let commit = repository.git(&["rev-parse", "HEAD"]);
     assert_eq!(home.pinned(&home.lock(), &source), Some(commit));
-    // We don't need the repository or even git for the second start, since everything is in the cache.
+    // The second start doesn't need the repository or even git, since everything is in the cache.
     repository.delete();
     let proxy = home.proxy().flag("--source", &source).env("PATH", "/nowhere");
     let (text, failed) = activated(proxy, "review");

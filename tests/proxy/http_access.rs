@@ -53,7 +53,7 @@ impl Endpoint {
         ]
     }
 
-    /// Sends a request with these headers. Returns the status code and the whole response.
+    /// Sends a request with these headers and returns the status code and the whole response.
     fn send(&self, line: &str, headers: &[(&str, String)], body: &str) -> (u16, String) {
         let mut stream = self.open(line, headers, body);
         let mut answer = Vec::new();
@@ -86,7 +86,7 @@ impl Endpoint {
         self.send(&format!("POST {}", self.path), headers, &body.to_string())
     }
 
-    /// Sends `initialize` with these headers. Returns the status code.
+    /// Sends `initialize` with these headers and returns the status code.
     fn initialize_status(&self, headers: &[(&str, String)]) -> u16 {
         self.post(headers, &initialize("2025-06-18")).0
     }
@@ -98,7 +98,7 @@ pub(crate) fn initialize(revision: &str) -> Value {
         "params": { "protocolVersion": revision, "capabilities": {}, "clientInfo": info } })
 }
 
-/// Opens a session. Returns its endpoint.
+/// Opens a session and returns the endpoint.
 fn endpoint(skills: &Skills) -> (Fixture, Endpoint) {
     let mut fixture = Fixture::over_http(skills.proxy());
     let params = fixture.new_session("s");

@@ -40,7 +40,7 @@ fn watched(skills: &Skills) -> Fixture {
 }
 
 impl Fixture {
-    /// Waits for a menu with exactly these commands. Returns the number of other menus that came before.
+    /// Waits for a menu with exactly these commands, and returns the number of other menus that came before.
     fn wait_for_menu(&mut self, expected: &[&str]) -> usize {
         let mut skipped = 0;
         loop {

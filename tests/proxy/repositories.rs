@@ -53,7 +53,7 @@ impl Repository {
         self.write(&format!("{name}/SKILL.md"), &text);
     }
 
-    /// Commits all changes. Returns the commit's hash.
+    /// Commits all changes and returns the commit's hash.
     pub(crate) fn commit(&self) -> String {
         self.git(&["add", "--all"]);
         self.git(&["commit", "--quiet", "--message=m"]);
@@ -66,7 +66,7 @@ impl Repository {
         format!("git+file://{}{path}{fragment}", if path.starts_with('/') { "" } else { "/" })
     }
 
-    /// Deletes the repository. Returns its address as a source.
+    /// Deletes the repository and returns the address as a source.
     pub(crate) fn delete(self) -> String {
         let source = self.source("");
         // Just move the directory, because Wine can't remove read-only files, and the objects of git are read-only.
@@ -126,7 +126,7 @@ impl Home {
         command.stdin(Stdio::null()).current_dir(self.0.path()).output().expect("the program runs")
     }
 
-    /// Runs a command that must succeed. Returns its stdout.
+    /// Runs a command that must succeed, and returns stdout.
     pub(crate) fn printed(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let text = String::from_utf8_lossy(&output.stdout);
@@ -135,12 +135,12 @@ impl Home {
         text.into_owned()
     }
 
-    /// Runs a command that must succeed. Returns its stdout, parsed as JSON.
+    /// Runs a command that must succeed, and returns stdout, parsed as JSON.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         serde_json::from_str(&self.printed(arguments)).expect("JSON")
     }
 
-    /// Runs a command that must exit with `code`. Returns its stderr.
+    /// Runs a command that must exit with `code`, and returns stderr.
     pub(crate) fn fails(&self, arguments: &[&str], code: i32) -> String {
         let output = self.run(arguments);
         let text = String::from_utf8_lossy(&output.stdout);

@@ -71,7 +71,7 @@ pub(crate) fn with_long_timeout(skills: &Skills) -> Proxy {
     allowing(skills).flag("--script-timeout", "600")
 }
 
-/// Runs a script in a new session. Returns the structured result.
+/// Runs a script in a new session and returns the structured result.
 fn run(fixture: &mut Fixture, script: &str, more: Value) -> Value {
     let connection = {
         let params = fixture.new_session("s");
@@ -385,7 +385,7 @@ fn processes_end_with_a_killed_proxy() {
     }
 }
 
-/// Opens an MCP session over HTTP. Returns the endpoint and the headers of its requests.
+/// Opens an MCP session over HTTP and returns the endpoint and the headers of its requests.
 fn http_session(fixture: &mut Fixture) -> (Endpoint, Vec<(&'static str, String)>) {
     let endpoint = Endpoint::of(&entry(&fixture.new_session("s")));
     let plain: Vec<_> = ["Host", "Authorization", "Content-Type", "Accept"]

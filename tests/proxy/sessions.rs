@@ -28,14 +28,14 @@ crate::trials!(
     repeated_prompts_without_our_text,
 );
 
-/// Opens the session again with `method`. Returns the params that the agent received.
+/// Opens the session again with `method` and returns the params that the agent received.
 fn open_again(fixture: &mut Fixture, method: &str, session: &str, result: Value) -> Value {
     let params = json!({ "sessionId": session, "cwd": cwd(), "mcpServers": [] });
     let (mut received, _) = fixture.exchange(method, params, json!({ "result": result }));
     received["params"].take()
 }
 
-/// Starts with a session `s` whose first prompt got the catalog. Returns the text of the catalog.
+/// Starts with a session `s` in which the first prompt got the catalog, and returns the text of the catalog.
 fn with_catalog(proxy: Proxy) -> (Fixture, String) {
     let mut fixture = Fixture::over_http(proxy.flag("--mcp", "off"));
     fixture.new_session("s");
@@ -183,7 +183,7 @@ fn chunk(text: &str) -> Value {
         "update": { "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } } } })
 }
 
-/// Makes the agent replay these chunks while it loads the session. Returns the texts that the editor receives.
+/// Makes the agent replay these chunks while it loads the session, and returns the texts that the editor receives.
 fn replayed(fixture: &mut Fixture, chunks: &[&str]) -> Vec<String> {
     let id =
         fixture.editor.request("session/load", json!({ "sessionId": "s", "cwd": cwd(), "mcpServers": [] }));
@@ -308,7 +308,7 @@ fn titles_that_a_model_writes() {
     fixture.finish();
 }
 
-/// Users who write about our marks do not lose any text.
+/// If the user writes about our marks, no text is lost.
 fn the_users_own_text_is_kept() {
     let skills = Skills::review();
     let (mut fixture, text) = with_catalog(skills.proxy());

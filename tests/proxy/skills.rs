@@ -43,14 +43,14 @@ impl Skills {
         skills
     }
 
-    /// Adds a skill. Returns its directory.
+    /// Adds a skill and returns the directory.
     pub(crate) fn add(&self, name: &str, description: &str, body: &str) -> PathBuf {
         let text = format!("---\nname: {name}\ndescription: {}\n---\n{body}\n", json!(description));
         self.write(&format!("{name}/SKILL.md"), &text);
         self.dir(name)
     }
 
-    /// Writes a file. Returns its path.
+    /// Writes a file and returns the path.
     pub(crate) fn write(&self, path: &str, text: &str) -> PathBuf {
         let path = self.dir(path);
         fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");

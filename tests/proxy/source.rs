@@ -51,7 +51,7 @@ fn site() -> SocketAddr {
             };
             let head =
                 format!("HTTP/1.1 {status} S\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
-            // This will fail if the client has closed the connection, which is fine.
+            // This might fail if the client has closed the connection.
             let _ = stream.write_all((head + &body).as_bytes());
         }
     });
@@ -112,7 +112,7 @@ fn an_unavailable_site() {
     }
 }
 
-/// A slow site delays neither `initialize` nor a session, nor the next start.
+/// A slow site must not delay `initialize`, a session or the next start.
 fn a_slow_site() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/index.json", listener.local_addr().expect("an address"));

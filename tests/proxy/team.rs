@@ -117,7 +117,7 @@ fn an_update_shows_what_differs() {
     assert_eq!(names, ["greet", "review"]);
 }
 
-/// Neither looking at a new version nor starting the proxy serves it.
+/// A new version is not served just because it was looked at, or because the proxy was started.
 fn unapproved_changes_are_not_served() {
     let repository = Repository::review();
     let home = Home::new();
@@ -175,11 +175,11 @@ fn sources_that_add_refuses() {
     let errors = home.fails(&["add", "--yes", &source], 2);
     assert!(errors.contains("add these lines to the file") && errors.contains(&source), "{errors}");
     assert_eq!(fs::read_to_string(home.config()).expect("a file"), text);
-    // We can't add the same source twice.
+    // Adding the same source twice is an error.
     fs::remove_file(home.config()).expect("the path exists");
     home.printed(&["add", "--yes", &source, "--exclude", "draft-*"]);
     assert!(home.fails(&["add", "--yes", &source], 2).contains("already"));
-    // Now remove all of the skills from the repository.
+    // Remove all of the skills, so that the repository is empty.
     fs::remove_dir_all(repository.path().join("review")).expect("the path exists");
     repository.write("README.md", "Nothing.\n");
     repository.commit();

@@ -28,7 +28,7 @@ fn proxy(skills: &Skills) -> Proxy {
     Proxy::new().flag("--config", skills.config())
 }
 
-/// Opens a session whose agent is connected over HTTP.
+/// Opens a session with an agent that is connected over HTTP.
 fn connected(skills: &Skills) -> (Fixture, Connection) {
     let mut fixture = Fixture::over_http(proxy(skills));
     let params = fixture.new_session("s");
@@ -75,7 +75,7 @@ fn over_http() {
 
 fn over_the_bridge() {
     let skills = Skills::review();
-    // All agents have to support stdio, so we use the bridge if the agent doesn't advertise anything else.
+    // All agents must support stdio, so we fall back to the bridge if nothing else is advertised.
     let mut fixture = Fixture::initialized(proxy(&skills), &json!({}));
     let params = fixture.new_session("s");
     let ours = entry(&params);
@@ -136,7 +136,7 @@ fn over_acp() {
         refused["error"]["code"].is_i64(),
         "an MCP error must be in a successful ACP response: {refused}"
     );
-    // Check that the editor didn't receive any of these messages.
+    // None of these messages must reach the editor.
     fixture.finish();
 }
 

@@ -52,7 +52,7 @@ impl Project {
         self.home.proxy().flag("--skills", self.skills.path()).flag("--discover", "project")
     }
 
-    /// Opens a session in the project. Returns the params that the agent received.
+    /// Opens a session in the project and returns the params that the agent received.
     fn open(&self, fixture: &mut Fixture, id: &str) -> Value {
         let params = json!({ "cwd": self.checkout.path(), "mcpServers": [] });
         let (received, _) = fixture.exchange("session/new", params, json!({ "result": { "sessionId": id } }));
@@ -148,7 +148,7 @@ fn changed_skills_need_trust_again() {
     fixture.finish();
 }
 
-/// Every read is checked, even if the change was not noticed yet or watching is off.
+/// Every read is checked, even if the change has not been noticed or watching is off.
 fn changes_are_noticed_when_files_are_read() {
     let project = Project::new();
     let mut fixture = Fixture::over_http(project.proxy().arg("--no-watch"));

@@ -32,7 +32,7 @@ fn version_2(proxy: crate::editor::Proxy, transport: &str) -> Fixture {
     fixture
 }
 
-/// Opens a session. Returns the params that the agent received and the commands that the editor got.
+/// Opens a session and returns the params that the agent received and the commands that the editor got.
 fn new_session(fixture: &mut Fixture) -> (Value, Vec<String>) {
     let theirs = json!([{ "type": "command", "name": "web", "description": "Looks it up." }]);
     let outcome = json!({ "result": { "sessionId": "s", "availableCommands": theirs } });

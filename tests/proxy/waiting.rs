@@ -31,13 +31,13 @@ fn unconnected(skills: &Skills, seconds: &str) -> (Fixture, Value) {
     (fixture, entry(&params))
 }
 
-/// Sends a prompt. Returns its id.
+/// Sends a prompt and returns the id.
 fn ask(fixture: &mut Fixture, session: &str, text: &str) -> Value {
     let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
     fixture.editor.request("session/prompt", params)
 }
 
-/// Ends the turn of the next prompt that the agent receives. Returns its blocks.
+/// Ends the turn of the next prompt that the agent receives, and returns the blocks.
 fn turn(fixture: &mut Fixture, id: &Value) -> Vec<Value> {
     let received = fixture.agent_receives();
     assert_eq!((&received["method"], &received["id"]), (&json!("session/prompt"), id));

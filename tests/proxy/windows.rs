@@ -39,7 +39,7 @@ fn with_shim(skills: &Skills, script: &str) -> Proxy {
     Proxy::new().env(SCRIPT, script).env("PATH", &path)
 }
 
-/// Runs a proxy whose agent reports its arguments. Returns them.
+/// Runs a proxy with an agent that reports its arguments, and returns these.
 fn arguments(proxy: Proxy) -> Vec<String> {
     let mut editor = proxy.start();
     let said = editor.wait_for("the arguments", |message| message["method"] == "_arguments");

@@ -41,7 +41,7 @@ impl Proxy {
         Self { interceptor: Interceptor::new(policy.clone(), RUN), skills: [skill].into_iter().collect() }
     }
 
-    /// Handles a line from `side`. Returns the lines that both sides receive.
+    /// Handles a line from `side` and returns the lines that both sides receive.
     pub(super) fn play(&mut self, side: Side, line: &str) -> Seen {
         let line = format!("{line}\n");
         let mut actions = Actions::default();

@@ -135,7 +135,7 @@ fn edges(files: &[File]) -> BTreeMap<Module, Edges> {
         for path in &file.paths {
             let Some(target) = names.resolve(&file.module, &path.segments) else { continue };
             let shared = file.module.iter().zip(&target).take_while(|(one, other)| one == other).count();
-            // If there is no such level, then one of them is above the other, which is fine.
+            // Otherwise, one of them is above the other, which is allowed.
             if let Some((from, to)) = file.module.get(shared).zip(target.get(shared)) {
                 let level = levels.entry(target[..shared].to_vec()).or_default();
                 let place = format!("{}:{}: {}", file.path, path.line, path.segments.join("::"));
@@ -217,11 +217,11 @@ fn circles_of_a_crate() {
         // A module and one of its children, which can use each other.
         (&[("a", "mod b; use self::b::B;"), ("a/b", "use super::A;")], ""),
         (&[("", "mod a; use a::A;"), ("a", "use crate::f;")], ""),
-        // Here the import is in a child of the first module.
+        // The import is in a child of the first module.
         (&[("a", ""), ("a/b", "use crate::c::C;"), ("c", "use crate::a::A;")], r#"{"a", "c"}"#),
         // Two modules with the same parent.
         (&[("a", ""), ("a/b", "use super::c::C;"), ("a/c", "use crate::a::b::B;")], r#"a{"b", "c"}"#),
-        // Here the name is exported by the parent.
+        // The name is exported by the parent.
         (&[("", "pub use self::b::B;"), ("a", "use crate::B;"), ("b", "use crate::a::A;")], r#"{"a", "b"}"#),
         (
             &[("a", "use b::B;\npub use self::c::C;"), ("a/b", "use super::C;"), ("a/c", "use super::B;")],

@@ -194,7 +194,7 @@ fn the_last_good_text_survives_another_search() {
             skills.build()
         };
         let first = find();
-        // We should find this change, even if the skill isn't activated in between.
+        // Discovery must find this change, even though the skill isn't activated in between.
         fixture.save(GOOD.replace("First", "Third"));
         let second = find();
         damage(&fixture);

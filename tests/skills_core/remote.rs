@@ -74,7 +74,7 @@ impl Site {
                     }
                     None => head(404, "content-length: 0\r\n").into(),
                 };
-                // This will fail if the client closes the connection early, which is fine.
+                // This might fail if the client closes the connection early.
                 let _ = stream.write_all(&bytes);
             }
         });
@@ -256,7 +256,7 @@ async fn content_with_a_wrong_checksum_is_rejected() {
     assert!(text.starts_with("FileNotFetched: cannot read `references/forms.md`: "), "{text}");
     assert!(text.contains("the checksum does not match") && !text.contains("One"), "{text}");
 
-    // If the content was rejected, it must not be cached.
+    // Rejected content must not end up in the cache.
     site.serve("/.well-known/skills/pdf/SKILL.md", "another body");
     assert!(activate(&toolbox).await.to_text().contains("\nanother body\n"));
 }

@@ -87,7 +87,7 @@ fn links_out_of_the_directory_are_refused() {
     assert!(!format!("{error}").contains("SECRET"));
     assert_eq!(error.help.as_deref(), Some("link the skill's directory instead of the file"));
 
-    // It's fine to use a link to the whole directory.
+    // However, a link to the whole directory is allowed.
     symlink("skill", base.path().join("linked")).unwrap();
     assert!(read(&base.path().join("linked/SKILL.md")).is_ok());
 

@@ -121,7 +121,7 @@ impl Fixture<'_> {
         for (method, params) in requests {
             let id = client.request(method, &params);
             let answer = match client.answer(id, INVALID_REQUEST_TIMEOUT) {
-                // We can't compare the results, because the agent may return something else in each run.
+                // We cannot compare the results, because they might be different in each run.
                 Ok(answer) => match answer.get("error") {
                     Some(error) => {
                         format!("{} {}", error["code"], self.normalize(&error["message"].to_string()))

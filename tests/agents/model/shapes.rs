@@ -126,7 +126,7 @@ pub(super) fn read(path: &str, asked: &Value) -> Option<Turn> {
     Some(Turn { tools, done })
 }
 
-/// Writes an answer in the format of the API. Returns the content type and the body.
+/// Writes an answer in the format of the API, and returns the content type and the body.
 pub(super) fn write(path: &str, asked: &Value, answer: Answer) -> (&'static str, String) {
     let streamed = asked["stream"] == true;
     match api(path) {

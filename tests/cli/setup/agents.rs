@@ -113,7 +113,7 @@ fn programs_outside_of_an_editors_path() {
         note: `npx` may not be in the PATH of an editor: the program is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm), so setup writes the full path; run setup again after an update, because this will change the path
         exit 0
     "#]].assert_eq(&printed(&[node]));
-    // Here the agent is a script, and the interpreter for it is in another directory.
+    // The agent is a script, and the interpreter is found in another directory.
     expect![[r#"
         --- ~/.config/zed/settings.json
         +++ ~/.config/zed/settings.json

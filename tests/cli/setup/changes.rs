@@ -291,7 +291,7 @@ fn undo_keeps_later_edits() {
     machine.write(ZED_FILE, &edited(&machine.read(ZED_FILE)));
     assert!(machine.output(&["setup", "zed", "--undo", "--yes"]).ends_with("exit 0\n"));
     assert_eq!(machine.read(ZED_FILE), edited(ZED));
-    // Here we try to undo a change to an agent that the user has already removed by hand.
+    // Try to undo a change to an agent that was already removed by hand.
     machine.output(&["setup", "zed", "--agent", "claude", "--yes"]);
     machine.write(ZED_FILE, ZED);
     machine.check(
@@ -311,7 +311,7 @@ fn undo_keeps_later_edits() {
     "#]],
     );
     assert_eq!(machine.read(ZED_FILE), ZED);
-    // Here the agent was added by the user, as described in the README, and not by `setup`.
+    // The agent was added by hand, as described in the README, and not via `setup`.
     machine
         .write(ZED_FILE, r#"{"agent_servers": {"a": {"command": "acp-skills-proxy", "args": ["--", "x"]}}}"#);
     machine.check(&["setup", "zed", "--undo"], expect![[r#"

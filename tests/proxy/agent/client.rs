@@ -114,7 +114,7 @@ pub(super) async fn connect(entry: &Value, revision: &str) -> Result<Client, Str
     Ok(Client { running, heard: Mutex::new(hears) })
 }
 
-/// Waits until the server reports a changed list. Returns its name.
+/// Waits until the server reports a changed list, and returns the name.
 pub(super) async fn heard(client: &Client) -> Result<Value, String> {
     client.heard.lock().await.recv().await.map(Into::into).ok_or_else(|| "the server is gone".to_owned())
 }

@@ -101,7 +101,7 @@ pub(crate) fn second_mounts_of_forbidden_directories_are_rejected() {
     let above_home = Sandbox::bwrap(false).unwrap().check_directory(&all[3].0).unwrap_err();
     assert!(above_home.to_string().contains("the directory is another mount of"), "{above_home}");
     assert_eq!(snapshot(fixture.skill()), before);
-    // Any other directory can be mounted twice, though.
+    // However, a second mount of any other directory is allowed.
     let beside = fixture.path("home/beside");
     fs::create_dir(&beside).unwrap();
     let mounted = mount(&beside, 4).unwrap();
