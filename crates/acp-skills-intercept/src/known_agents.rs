@@ -71,7 +71,7 @@ pub struct Seen {
     pub program: &'static str,
     /// The version that was tried, without its last part.
     pub version: Option<&'static str>,
-    /// The version in `agentInfo`, without its last part, if it differs from [`version`](Self::version).
+    /// The version in `agentInfo`, without its last part, if it differs from `version`.
     pub says: Option<&'static str>,
     /// True if the agent opens no session without an account. Only its start and its error responses were seen then.
     pub login: bool,

@@ -35,7 +35,7 @@ pub(super) const REMOVE: char = '-';
 const GRACE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
 
-/// Runs as a leader if `part` is [`LEADER`], or as the watchdog if it is `None`.
+/// Runs as a leader if `part` is `leader`, or as the watchdog if it is `None`.
 ///
 /// # Errors
 /// Returns an error if `part` is unknown, or if a system call fails.
