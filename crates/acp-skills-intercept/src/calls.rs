@@ -12,7 +12,7 @@ use skills_core::toolbox::{
 use crate::{agent_facts::AgentFacts, known_agents::reports::Clue, session::Session};
 
 /// Our tools that change nothing and run nothing.
-pub(crate) const HARMLESS: [&str; 3] = [ACTIVATE_SKILL, READ_SKILL_FILE, SEARCH_SKILLS];
+pub const HARMLESS: [&str; 3] = [ACTIVATE_SKILL, READ_SKILL_FILE, SEARCH_SKILLS];
 
 /// Our tools that can change or run something.
 const OTHERS: [&str; 2] = [CALL_SKILL_TOOL, RUN_SKILL_SCRIPT];

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::{Map, Value};
 use skills_core::SkillName;
 
 use crate::{
@@ -86,6 +87,22 @@ pub enum Input {
     },
     /// The timer of [`Task::MenuTimer`](crate::Task::MenuTimer) has ended.
     MenuTimerEnded(SessionKey),
+    /// The timer of [`Task::CallTimer`](crate::Task::CallTimer) has ended.
+    CallTimerEnded {
+        /// The session.
+        session: SessionKey,
+        /// The number of the timer.
+        timer: Timer,
+    },
+    /// A call of one of the [reading tools](crate::READING_TOOLS) has arrived at the MCP server of this session.
+    CallArrived {
+        /// The session.
+        session: SessionKey,
+        /// The name of the tool.
+        tool: String,
+        /// The input.
+        arguments: Map<String, Value>,
+    },
     /// The model has activated a skill.
     Activated(SessionKey, SkillName),
     /// An event for the record, from the MCP server of this session.

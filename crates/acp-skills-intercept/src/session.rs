@@ -37,9 +37,18 @@ use std::{collections::HashMap, path::PathBuf};
 use skills_core::SkillSet;
 
 pub(crate) use self::{
-    activations::Activations, briefing::Briefing, calls::Calls, claims::TrustedClaims, decisions::Decisions,
-    first_words::FirstWords, listed::Listed, menu::Menu, options::Options, server::SessionServer,
-    switches::Switches, turns::Turns,
+    activations::Activations,
+    briefing::Briefing,
+    calls::Calls,
+    claims::{Claim, TrustedClaims, Verdict},
+    decisions::Decisions,
+    first_words::FirstWords,
+    listed::Listed,
+    menu::Menu,
+    options::Options,
+    server::SessionServer,
+    switches::Switches,
+    turns::Turns,
 };
 use crate::{keys::SessionKey, marks::Mark, outputs::Effect};
 

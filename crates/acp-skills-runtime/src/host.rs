@@ -389,6 +389,8 @@ fn session_of_input(input: &Input) -> Option<SessionKey> {
         | Input::SwitchesSaved { session, .. }
         | Input::TrustSaved { session, .. }
         | Input::ToolsTimerEnded { session, .. }
+        | Input::CallTimerEnded { session, .. }
+        | Input::CallArrived { session, .. }
         | Input::Connected(session)
         | Input::ToolsListed(session)
         | Input::MenuTimerEnded(session)
