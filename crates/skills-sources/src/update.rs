@@ -328,8 +328,9 @@ impl Offer {
         let (Pinned::Git(here), Pinned::Git(approved)) = (&self.pinned, approved) else {
             return self.pinned == *approved;
         };
-        let is_same =
-            |skill: &OfferedSkill| approved.skills.get(&skill.path) == Some(&skill.sha256) || !uses(&skill.name);
+        let is_same = |skill: &OfferedSkill| {
+            approved.skills.get(&skill.path) == Some(&skill.sha256) || !uses(&skill.name)
+        };
         // The lock file has no names, but a skill has the name of its directory.
         let is_missing = |path: &String| {
             !here.skills.contains_key(path) && uses(path.rsplit('/').next().unwrap_or_default())

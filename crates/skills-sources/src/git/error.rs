@@ -177,7 +177,9 @@ fn last_lines(said: &str) -> String {
             || line.starts_with("Warning: Permanently added ")
             || matches!(
                 line,
-                "Please make sure you have the correct access rights" | "and the repository exists." | "remote:"
+                "Please make sure you have the correct access rights"
+                    | "and the repository exists."
+                    | "remote:"
             )
     };
     // A carriage return overwrites a line of progress.
@@ -198,7 +200,11 @@ mod tests {
         const RIGHTS: &str = "fatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\n\
                               and the repository exists.\n";
         for (said, cause, hint) in [
-            (&format!("Host key verification failed.\n{RIGHTS}"), "Host key verification failed.; fatal: Could", "run `ssh HOST`"),
+            (
+                &format!("Host key verification failed.\n{RIGHTS}"),
+                "Host key verification failed.; fatal: Could",
+                "run `ssh HOST`",
+            ),
             (
                 &format!(
                     "@@@@@@@@@@@@@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@@@@@@@@@@\nSomeone could \
@@ -209,7 +215,9 @@ mod tests {
                 "ssh-keygen -R",
             ),
             (
-                &format!("Warning: Permanently added 'x' (ED25519) to the list of known hosts.\ngit@x: Permission denied (publickey).\n{RIGHTS}"),
+                &format!(
+                    "Warning: Permanently added 'x' (ED25519) to the list of known hosts.\ngit@x: Permission denied (publickey).\n{RIGHTS}"
+                ),
                 "git@x: Permission denied (publickey).; fatal: Could not read",
                 "none of your ssh keys",
             ),
@@ -219,7 +227,9 @@ mod tests {
                 "looks missing to users without access",
             ),
             (
-                &format!("remote: \nremote: The project you were looking for could not be found\nremote: \n{RIGHTS}"),
+                &format!(
+                    "remote: \nremote: The project you were looking for could not be found\nremote: \n{RIGHTS}"
+                ),
                 "remote: The project you were looking for",
                 "looks missing",
             ),
@@ -234,17 +244,20 @@ mod tests {
                 "credential helper",
             ),
             (
-                &"fatal: unable to access 'https://h/': server certificate verification failed. CAfile: none".to_owned(),
+                &"fatal: unable to access 'https://h/': server certificate verification failed. CAfile: none"
+                    .to_owned(),
                 "server certificate verification failed",
                 "http.sslCAInfo FILE",
             ),
             (
-                &"fatal: unable to access 'https://h/': SSL certificate problem: self-signed certificate".to_owned(),
+                &"fatal: unable to access 'https://h/': SSL certificate problem: self-signed certificate"
+                    .to_owned(),
                 "self-signed certificate",
                 "http.sslCAInfo FILE",
             ),
             (
-                &"fatal: unable to access 'https://h/': Problem with the SSL CA cert (path? access rights?)".to_owned(),
+                &"fatal: unable to access 'https://h/': Problem with the SSL CA cert (path? access rights?)"
+                    .to_owned(),
                 "SSL CA cert",
                 "check `git config http.sslCAInfo`",
             ),
@@ -258,7 +271,11 @@ mod tests {
                 "ssh: connect to host h port 22: Connection timed out",
                 "check the network",
             ),
-            (&"fatal: ssh variant 'simple' does not support setting port".to_owned(), "ssh variant", "ssh.variant"),
+            (
+                &"fatal: ssh variant 'simple' does not support setting port".to_owned(),
+                "ssh variant",
+                "ssh.variant",
+            ),
             (&"fatal: write error: No space left on device".to_owned(), "No space left", "free space"),
             (
                 &"fatal: detected dubious ownership in repository at '/r/.git'".to_owned(),
@@ -267,7 +284,11 @@ mod tests {
             ),
             (&"fatal: mismatched algorithms: client sha1; server sha256".to_owned(), "mismatched", "SHA-1"),
             (&"fatal: anything else\n".to_owned(), "fatal: anything else", "git ls-remote"),
-            (&"warning: filtering not recognized by server, ignoring\n".to_owned(), "git gave no reason", "git ls-remote"),
+            (
+                &"warning: filtering not recognized by server, ignoring\n".to_owned(),
+                "git gave no reason",
+                "git ls-remote",
+            ),
             (&"a\nb\nc\nd\n50%\r100%\re\x1b[2J\n".to_owned(), ": b; c; d; e\\u{1b}[2J", "git ls-remote"),
         ] {
             let error = GitError::Failed { what: "fetch".to_owned(), said: said.clone() };

@@ -35,7 +35,12 @@ mod tests {
         for (variable, configured, has_program, expected) in [
             (None, None, false, Some("ssh -oBatchMode=yes -oConnectTimeout=20")),
             (None, None, true, None),
-            (None, Some("ssh -i ~/.ssh/work"), false, Some("ssh -i ~/.ssh/work -oBatchMode=yes -oConnectTimeout=20")),
+            (
+                None,
+                Some("ssh -i ~/.ssh/work"),
+                false,
+                Some("ssh -i ~/.ssh/work -oBatchMode=yes -oConnectTimeout=20"),
+            ),
             (None, Some("ssh"), true, Some("ssh -oBatchMode=yes -oConnectTimeout=20")),
             (
                 None,

@@ -104,5 +104,9 @@ fn size(directory: &Path) -> u64 {
 /// Returns a number of bytes in words.
 pub(super) fn mebibytes(bytes: u64) -> String {
     const MEBIBYTE: u64 = 1024 * 1024;
-    if bytes.is_multiple_of(MEBIBYTE) { format!("{} MiB", bytes / MEBIBYTE) } else { format!("{bytes} bytes") }
+    if bytes.is_multiple_of(MEBIBYTE) {
+        format!("{} MiB", bytes / MEBIBYTE)
+    } else {
+        format!("{bytes} bytes")
+    }
 }
