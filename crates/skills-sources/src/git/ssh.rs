@@ -1,6 +1,7 @@
-//! The ssh command of git: the user's own, or `ssh`. In both cases, ssh must not wait for an answer that nobody can give.
+//! The ssh command of git: the user's own, or `ssh`. It must fail instead of asking a question, because there is no terminal to
+//! answer it.
 
-/// Options of OpenSSH: fail instead of asking, and don't wait forever for a connection. Options of the user's command come first, so
+/// Options of OpenSSH that make it fail instead of asking, and that limit the time for a connection. Options of the user's command come first, so
 /// they take precedence.
 const OPTIONS: &str = "-oBatchMode=yes -oConnectTimeout=20";
 
