@@ -110,3 +110,25 @@ pub enum Input {
     /// The client's stream has ended.
     ClientGone,
 }
+
+impl Input {
+    /// Returns the session that the input belongs to, if it belongs to a single one and names it.
+    pub fn session(&self) -> Option<SessionKey> {
+        match self {
+            Self::SetUp { session, .. }
+            | Self::Fetched { session, .. }
+            | Self::NotFetched { session, .. }
+            | Self::SwitchesSaved { session, .. }
+            | Self::TrustSaved { session, .. }
+            | Self::ToolsTimerEnded { session, .. }
+            | Self::CallTimerEnded { session, .. }
+            | Self::CallArrived { session, .. }
+            | Self::Connected(session)
+            | Self::ToolsListed(session)
+            | Self::MenuTimerEnded(session)
+            | Self::Activated(session, _)
+            | Self::Recorded(session, _) => Some(*session),
+            Self::Resolved { .. } | Self::Skills(_) | Self::SkillsChanged(_) | Self::ClientGone => None,
+        }
+    }
+}
