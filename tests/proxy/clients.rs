@@ -305,12 +305,12 @@ fn the_overview_is_readable() {
 
         **Problems**
 
-        - `LOUD`: the name `LOUD` contains upper-case letters, and 1 more; `acp-skills-proxy check /skills/loud` explains it
-        - `broken` was skipped: the skill has no description; `acp-skills-proxy check /skills/broken` explains it
+        - `LOUD`: name `LOUD` contains upper-case letters, and 1 more; run `acp-skills-proxy check /skills/loud` for details
+        - `broken` was skipped: skill has no description; run `acp-skills-proxy check /skills/broken` for details
 
         **Permissions decided for you**
 
-        - allowed `activate_skill`: it is one of our read-only tools (3 times)
+        - allowed `activate_skill`: read-only skill tool (3 times)
 
         `/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too)."#]]
     .assert_eq(&text);

@@ -221,7 +221,7 @@ fn an_invalid_lock_file() {
     fs::remove_dir_all(home.path("cache")).expect("the path exists");
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
     fixture.new_session("s");
-    assert!(overview(&mut fixture).contains("There are no skills"));
+    assert!(overview(&mut fixture).contains("No skills found"));
     fixture.finish();
 }
 

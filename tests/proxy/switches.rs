@@ -65,7 +65,7 @@ fn here_applies_to_new_sessions_of_the_directory() {
     let (mut fixture, menu) = run(0);
     assert_eq!(menu, ["skills", "greet", "review"]);
     let said = fixture.ask("/skills off greet --here");
-    assert!(said.starts_with("`greet` is off in this session and in new ones of this directory."), "{said}");
+    assert!(said.starts_with("`greet` is off in this session and for new sessions in this directory."), "{said}");
     fixture.finish();
     let (mut fixture, menu) = run(0);
     assert_eq!(menu, ["skills", "review"]);
@@ -91,7 +91,7 @@ fn here_needs_a_state_directory() {
     fixture.new_session("s");
     let said = fixture.ask("/skills off greet --here");
     assert!(
-        said.contains("was not saved for new sessions: the proxy was started without `--state DIR`."),
+        said.contains("could not be saved for new sessions: the proxy was started without `--state DIR`."),
         "{said}"
     );
     assert_eq!(fixture.received(), Vec::<Value>::new());

@@ -137,7 +137,7 @@ fn changed_skills_need_trust_again() {
     let deadline = Instant::now() + DEADLINE;
     loop {
         let said = fixture.ask("/skills");
-        if said.contains("- `deploy` (it has changed since you trusted it): ") {
+        if said.contains("- `deploy` (changed since last trusted): ") {
             break;
         }
         assert!(said.contains("changed while we were reading it") && Instant::now() < deadline, "{said}");
@@ -211,7 +211,7 @@ fn an_editor_that_asks() {
     project.write("Deploys. ZQ-description", "# Something else");
     let asked = question(&mut fixture);
     assert!(
-        asked["params"]["message"].as_str().expect("text").contains("changed since you trusted it"),
+        asked["params"]["message"].as_str().expect("text").contains("changed since last trusted"),
         "{asked}"
     );
     // The answer is only for the version that the user has seen. If the skill was changed while the question was open, don't
@@ -219,7 +219,7 @@ fn an_editor_that_asks() {
     project.checkout.write(".skills/deploy/references/hosts.md", "evil\n");
     let answer = json!({ "action": "accept", "content": { "trust": true } });
     fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
-    fixture.editor.wait_for_log("`deploy` is not trusted: the skill has just changed");
+    fixture.editor.wait_for_log("Could not trust `deploy`: the skill has just changed");
     fixture.editor.unread();
     let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error, "{text}");

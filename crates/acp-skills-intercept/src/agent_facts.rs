@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The capabilities of the agent, from its response to `initialize`, and its known quirks.
-#[expect(clippy::struct_excessive_bools, reason = "each one is an independent capability")]
+#[expect(clippy::struct_excessive_bools, reason = "all fields are independent capabilities")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct AgentFacts {
     /// The negotiated version of the protocol.

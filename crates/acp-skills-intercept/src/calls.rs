@@ -47,7 +47,7 @@ impl<'a> Call<'a> {
 
     /// Returns the name of the tool for people.
     pub(crate) fn shown(&self) -> &str {
-        self.ours.or(self.name.as_deref()).unwrap_or("a tool without a name")
+        self.ours.or(self.name.as_deref()).unwrap_or("an unnamed tool")
     }
 }
 

@@ -94,7 +94,7 @@ pub enum Means {
 }
 
 /// Differences of an agent from the protocol or from other agents.
-#[expect(clippy::struct_excessive_bools, reason = "each one is an independent quirk")]
+#[expect(clippy::struct_excessive_bools, reason = "all fields are independent quirks")]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Quirks {
     /// True if the agent was seen to give the tools of a session's MCP servers to its model.

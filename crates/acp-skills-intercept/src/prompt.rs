@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The answer to a command whose skill was removed while its text was fetched.
-const GONE: &str = "This skill no longer exists. `/skills` lists all skills.";
+const GONE: &str = "This skill no longer exists. Use `/skills` to list all skills.";
 
 impl Interceptor {
     /// Handles a prompt. Returns `None` if the prompt was answered here.

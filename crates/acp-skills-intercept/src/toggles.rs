@@ -168,8 +168,8 @@ impl Interceptor {
                 format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"{LIST}\":{all}}}}}\n", id.to_json())
                     .into_bytes()
             }
-            Some(_) => build::error(id, INVALID_PARAMS, &format!("the skill `{name}` no longer exists")),
-            None => build::error(id, INVALID_PARAMS, "`value` must be `true` or `false`"),
+            Some(_) => build::error(id, INVALID_PARAMS, &format!("skill `{name}` no longer exists")),
+            None => build::error(id, INVALID_PARAMS, "`value` should be `true` or `false`"),
         };
         actions.to_client.push(answer);
         None

@@ -78,10 +78,10 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(crate) enum TrustError {
     /// All skills are approved.
-    #[error("No skill of this project waits for your approval.")]
+    #[error("No skills from this project are waiting for approval.")]
     NothingPending,
     /// No unapproved skill has this name.
-    #[error("No skill `{word}` waits for your approval. These do: {names}.")]
+    #[error("Skill `{word}` is not waiting for approval. Waiting for approval: {names}.")]
     Unknown {
         /// The word in the command.
         word: String,
@@ -213,19 +213,19 @@ fn version(waiting: &Unapproved) -> SkillVersion {
 fn message(skills: &[Unapproved]) -> String {
     let mut lines = vec![match skills {
         [_] => {
-            "This project contains a skill. If you trust it, your agent follows its instructions:".to_owned()
+            "This project contains a skill. If you trust this skill, your agent will follow the instructions:".to_owned()
         }
         _ => format!(
-            "This project contains {} skills. If you trust them, your agent follows their instructions:",
+            "This project contains {} skills. If you trust these skills, your agent will follow the instructions:",
             skills.len()
         ),
     }];
     for entry in skills {
         let skill = &entry.skill;
         let place = skill.dir().map(shown_path).unwrap_or_default();
-        let changed = if entry.has_changed { ", changed since you trusted it" } else { "" };
+        let changed = if entry.has_changed { ", changed since last trusted" } else { "" };
         lines.push(format!("- {} ({place}{changed}): {}", skill.name, shown(&spelling::description(skill))));
     }
-    lines.push("Look at the files before you agree. `/skills trust NAME` trusts a single one.".to_owned());
+    lines.push("Review the files before you agree. Use `/skills trust NAME` to trust a single skill.".to_owned());
     lines.join("\n")
 }

@@ -101,7 +101,7 @@ pub fn scan_files(files: &SkillFiles, rules: &Rules) -> Report {
         findings.add_for_file(
             Detector::NotScanned,
             "",
-            Some(&format!("the skill has more than {MAX_ENTRIES} files")),
+            Some(&format!("skill has more than {MAX_ENTRIES} files")),
         );
     }
     findings.into_report()
@@ -125,7 +125,7 @@ fn scan_file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Opt
     scan_name(path, findings);
     let left = MAX_TOTAL_BYTES.saturating_sub(findings.bytes);
     if left == 0 {
-        findings.add_for_file(Detector::NotScanned, path, Some("the skill has more than 64 MiB"));
+        findings.add_for_file(Detector::NotScanned, path, Some("skill has more than 64 MiB"));
         return None;
     }
     let head = match files.head(path, SNIFF_BYTES) {

@@ -157,7 +157,7 @@ fn without_skills_there_is_no_menu() {
     // When the user asks for skills, we answer.
     let out = fixture.prompt(4, "s", &["/skills"]);
     assert!(
-        out.to_agent.is_empty() && out.to_client[0].to_string().contains("There are no skills"),
+        out.to_agent.is_empty() && out.to_client[0].to_string().contains("No skills found"),
         "{out:?}"
     );
     // But if the agent uses the same name for a command, leave it to the agent.
