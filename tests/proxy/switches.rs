@@ -36,7 +36,7 @@ fn catalog_menu_and_tools_follow() {
     assert!(texts(&first)[0].contains("<name>greet</name>"), "{first:?}");
     assert_eq!(fixture.skill_names(&connection), json!(["greet", "review"]));
     let said = fixture.ask("/skills off greet");
-    assert_eq!(said, "`greet` is off in this session. `/skills on greet` turns it on again.");
+    assert_eq!(said, "`greet` is off in this session. To undo, use `/skills on greet`.");
     fixture.list_changed(&connection);
     let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "greet" }));
     assert!(is_error && text.starts_with("SkillNotFound"), "{text}");

@@ -187,7 +187,7 @@ fn invalid_skills_fail_the_request() {
     let twice =
         r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"agentSkills":[],"agentSkills":[]}}"#;
     let out = fixture.client_line(&format!("{twice}\n"));
-    assert!(out.client()["error"]["message"].as_str().unwrap().contains("occurs twice"));
+    assert!(out.client()["error"]["message"].as_str().unwrap().contains("duplicate field"));
     let out = new_session(
         &mut fixture,
         2,

@@ -74,7 +74,7 @@ fn names_are_matched_as_in_the_menu() {
         ("off pdf x\u{202e}", "No skill `x\\u{202e}` found. Available skills: `pdf`, `review`, `My Notes`."),
         ("off my notes", "`My Notes` is off in this session. To undo, use `/skills on My Notes`."),
         ("off /My-Notes", "`My Notes` is off in this session. To undo, use `/skills on My Notes`."),
-        ("off /skill:review", "`review` is off in this session. `/skills on review` turns it on again."),
+        ("off /skill:review", "`review` is off in this session. To undo, use `/skills on review`."),
         ("off pdf review", "`pdf`, `review` are off in this session."),
         ("on pdf", "`pdf` is on in this session."),
     ] {
