@@ -1,4 +1,4 @@
-//! What the agent declared about itself, and the quirks that are known of it.
+//! [`AgentFacts`]: the capabilities that the agent declares, and known quirks of this agent.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ pub(crate) struct AgentFacts {
     pub drafts: Offered,
     /// The differences from the protocol and from other agents.
     pub quirks: &'static Quirks,
-    /// True once the model has called a tool of ours.
+    /// True once the model has called a skill tool.
     pub has_called: bool,
     /// The `name` in `agentInfo`.
     pub name: Option<String>,

@@ -34,7 +34,7 @@ use crate::{
     tool_paths::only_path,
 };
 
-/// The warning about an agent whose claims turned out to be wrong. It is shown once per session.
+/// The warning to show if the agent makes a false claim about a tool. Shown once per session.
 const FALSE_CLAIM: &str = "agent asked for permission to use a skill tool, but called another tool; you will be asked for \
                            permission for all calls from now on";
 

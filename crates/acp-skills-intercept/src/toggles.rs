@@ -138,7 +138,7 @@ impl Interceptor {
         if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
     }
 
-    /// Handles `session/set_config_option`. Returns `None` if the option is one of ours, and the request was answered here.
+    /// Handles `session/set_config_option`. Returns `None` if the request was answered here, because the option belongs to the proxy.
     pub(crate) fn set_option(
         &mut self,
         message: &Message<'_>,

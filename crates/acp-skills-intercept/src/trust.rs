@@ -90,7 +90,7 @@ pub(crate) enum TrustError {
     },
 }
 
-/// Returns true if the words after `/skills` name unapproved skills of ours, so that the command cannot be meant for another
+/// Returns true if the words after `/skills` name unapproved skills of this proxy, so that the command is not for another
 /// proxy.
 pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
     let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
@@ -186,7 +186,7 @@ impl Interceptor {
         Some(acp_skills_wire::build::request(&request, "elicitation/create", &params))
     }
 
-    /// Handles a response of the client. A response to a question of ours is not forwarded, because the agent did not ask.
+    /// Handles a response of the client. A response to a question from the proxy is not forwarded to the agent.
     pub(crate) fn user_answered(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(Id::Text(id)) = message.id() else { return Pass::Untouched };
         let Some((key, skills)) = self.pending.take_question(id.as_str()) else { return Pass::Untouched };

@@ -193,7 +193,7 @@ fn invalid_skills_fail_the_request() {
         2,
         &json!({ "agentSkills": [client_skill("a")], "_meta": { "agentSkills": [client_skill("a")] } }),
     );
-    assert!(out.client()["error"]["message"].as_str().unwrap().contains("same name"), "{out:?}");
+    assert!(out.client()["error"]["message"].as_str().unwrap().contains("already used by another skill"), "{out:?}");
 }
 
 #[test]

@@ -82,7 +82,7 @@ async fn an_empty_set_has_no_tools_and_a_large_one_no_enum() {
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Sum {
-    /// What is added up.
+    /// The numbers to add.
     numbers: Vec<f64>,
 }
 
@@ -100,15 +100,15 @@ async fn typed_tools_have_schemas_and_results() {
         toolbox.call(tool, arguments, &CallContext::default()).await.to_text()
     };
     let text = call(ACTIVATE_SKILL, json!({ "name": "math" })).await;
-    let schema = r#"<input_schema>{"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"What is added up."}},"required":["numbers"]}</input_schema>"#;
+    let schema = r#"<input_schema>{"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"The numbers to add."}},"required":["numbers"]}</input_schema>"#;
     assert!(text.contains(schema), "{text}");
     let call = async |input: Value| {
         call(CALL_SKILL_TOOL, json!({ "skill": "math", "tool": "sum", "input": input })).await
     };
     assert_eq!(call(json!({ "numbers": [1, 2.5] })).await, r#"{"sum":3.5}"#);
     expect![[r#"
-        InvalidInput: invalid input for "sum": `numbers[1]`: invalid type: string "2", expected f64. Expected schema: {"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"What is added up."}},"required":["numbers"]}
-        InvalidInput: invalid input for "sum": missing field `numbers`. Expected schema: {"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"What is added up."}},"required":["numbers"]}"#]]
+        InvalidInput: invalid input for "sum": `numbers[1]`: invalid type: string "2", expected f64. Expected schema: {"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"The numbers to add."}},"required":["numbers"]}
+        InvalidInput: invalid input for "sum": missing field `numbers`. Expected schema: {"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"The numbers to add."}},"required":["numbers"]}"#]]
     .assert_eq(&format!("{}\n{}", call(json!({ "numbers": [1, "2"] })).await, call(json!({})).await));
 }
 
@@ -139,7 +139,7 @@ async fn tools_that_belong_to_no_skill() {
     let definitions = toolbox.definitions();
     let shown: Vec<_> =
         definitions.iter().map(|tool| (tool.name.as_ref(), json!(tool.input_schema))).collect();
-    let list = json!({ "type": "array", "description": "What is added up.", "items": { "type": "number", "format": "double" } });
+    let list = json!({ "type": "array", "description": "The numbers to add.", "items": { "type": "number", "format": "double" } });
     let text = json!({ "type": "string" });
     assert_eq!(
         shown,
