@@ -69,7 +69,10 @@ fn a_failed_start_is_reported_to_every_client() {
         let answer = ended.answer(&initialize["id"]);
         assert_eq!(answer["error"]["code"], NOT_STARTED, "{client}");
         let message = answer["error"]["message"].as_str().expect("text");
-        assert!(message.contains("directory does not exist") && message.contains("nowhere"), "{client}: {message}");
+        assert!(
+            message.contains("directory does not exist") && message.contains("nowhere"),
+            "{client}: {message}"
+        );
     }
 }
 

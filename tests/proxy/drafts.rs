@@ -122,7 +122,10 @@ fn invalid_skills_of_an_editor() {
     for (list, words) in [
         (json!(7), "should be a list"),
         (json!([{ "name": "a", "content": "x" }, { "name": "A", "content": "x" }]), "skill 2, `A`"),
-        (json!([{ "name": "../../etc", "content": 1 }]), "skill 1, `../../etc`: `content` should be a string"),
+        (
+            json!([{ "name": "../../etc", "content": 1 }]),
+            "skill 1, `../../etc`: `content` should be a string",
+        ),
         (json!([{ "name": "big", "content": "x".repeat(3_000_000) }]), "skill 1, `big`"),
         (json!(many), "more than 100"),
     ] {

@@ -204,7 +204,8 @@ fn a_sandbox_that_is_too_old() {
     let path = bwrap.parent().expect("a directory");
     let ended = allowing(&skills).flag("--sandbox", "bwrap").env("PATH", path).agent("no-part").ended();
     assert_eq!(ended.code(), Some(2), "{:?}", ended.log);
-    let expected = "--sandbox bwrap: bubblewrap (`bwrap`) 0.4.1 is too old; at least version 0.6.0 is required";
+    let expected =
+        "--sandbox bwrap: bubblewrap (`bwrap`) 0.4.1 is too old; at least version 0.6.0 is required";
     assert!(ended.log[0].ends_with(expected), "{:?}", ended.log);
 }
 

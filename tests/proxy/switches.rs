@@ -65,7 +65,10 @@ fn here_applies_to_new_sessions_of_the_directory() {
     let (mut fixture, menu) = run(0);
     assert_eq!(menu, ["skills", "greet", "review"]);
     let said = fixture.ask("/skills off greet --here");
-    assert!(said.starts_with("`greet` is off in this session and for new sessions in this directory."), "{said}");
+    assert!(
+        said.starts_with("`greet` is off in this session and for new sessions in this directory."),
+        "{said}"
+    );
     fixture.finish();
     let (mut fixture, menu) = run(0);
     assert_eq!(menu, ["skills", "review"]);

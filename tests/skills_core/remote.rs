@@ -249,8 +249,7 @@ async fn content_with_a_wrong_checksum_is_rejected() {
     let output = activate(&toolbox).await;
     assert!(output.is_error);
     let url = site.url("/.well-known/skills/pdf/SKILL.md");
-    let expected =
-        format!("ActivationFailed: failed to fetch {url}: checksum mismatch: expected SHA-256 ");
+    let expected = format!("ActivationFailed: failed to fetch {url}: checksum mismatch: expected SHA-256 ");
     assert!(output.to_text().starts_with(&expected), "{}", output.to_text());
     let text = read(&toolbox, "references/forms.md").await;
     assert!(text.starts_with("FileNotFetched: failed to read `references/forms.md`: "), "{text}");
@@ -326,12 +325,17 @@ async fn missing_content_is_reported() {
     let text = activate(&toolbox).await.to_text();
     assert!(text.starts_with("ActivationFailed: ") && text.ends_with("server returned status 410"), "{text}");
     let text = read(&toolbox, "references/forms.md").await;
-    assert!(text.starts_with("FileNotFound: could not find file `references/forms.md` in the skill"), "{text}");
+    assert!(
+        text.starts_with("FileNotFound: could not find file `references/forms.md` in the skill"),
+        "{text}"
+    );
     assert!(site.index().unwrap_err().to_string().ends_with("server returned status 410"));
     // Now try a port on which nothing is listening.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{closed}/index.json");
-    assert!(RemoteIndex::fetch(&url).unwrap_err().to_string().starts_with(&format!("failed to fetch {url}: ")));
+    assert!(
+        RemoteIndex::fetch(&url).unwrap_err().to_string().starts_with(&format!("failed to fetch {url}: "))
+    );
 }
 
 #[test]

@@ -213,7 +213,8 @@ fn version(waiting: &Unapproved) -> SkillVersion {
 fn message(skills: &[Unapproved]) -> String {
     let mut lines = vec![match skills {
         [_] => {
-            "This project contains a skill. If you trust this skill, your agent will follow the instructions:".to_owned()
+            "This project contains a skill. If you trust this skill, your agent will follow the instructions:"
+                .to_owned()
         }
         _ => format!(
             "This project contains {} skills. If you trust these skills, your agent will follow the instructions:",
@@ -226,6 +227,8 @@ fn message(skills: &[Unapproved]) -> String {
         let changed = if entry.has_changed { ", changed since last trusted" } else { "" };
         lines.push(format!("- {} ({place}{changed}): {}", skill.name, shown(&spelling::description(skill))));
     }
-    lines.push("Review the files before you agree. Use `/skills trust NAME` to trust a single skill.".to_owned());
+    lines.push(
+        "Review the files before you agree. Use `/skills trust NAME` to trust a single skill.".to_owned(),
+    );
     lines.join("\n")
 }

@@ -164,10 +164,7 @@ impl NameRule {
                 format!("name `{name}` contains {found:?}, but this character is not allowed")
             }
             Self::Directory => {
-                format!(
-                    "name `{name}` should match the directory name `{}`",
-                    directory.unwrap_or_default()
-                )
+                format!("name `{name}` should match the directory name `{}`", directory.unwrap_or_default())
             }
         }
     }

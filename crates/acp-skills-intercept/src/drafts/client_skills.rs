@@ -209,10 +209,7 @@ fn read(entry: Node<'_>, params: Node<'_>, warnings: &mut Vec<String>) -> Result
         .take(MAX_UNKNOWN_NAMED)
         .collect();
     if !unknown.is_empty() {
-        warnings.push(format!(
-            "ignoring unknown fields in client skill `{name}`: {}",
-            unknown.join(", ")
-        ));
+        warnings.push(format!("ignoring unknown fields in client skill `{name}`: {}", unknown.join(", ")));
     }
     let skill =
         Skill::builder(name.as_str(), description).body(format!("{body}{needs}")).properties(properties);
@@ -265,10 +262,7 @@ fn needs(
         };
         let missing: Vec<_> = servers.iter().filter(|name| !has(name)).cloned().collect();
         if !missing.is_empty() {
-            warnings.push(format!(
-                "missing MCP servers for client skill `{name}`: {}",
-                quoted(&missing)
-            ));
+            warnings.push(format!("missing MCP servers for client skill `{name}`: {}", quoted(&missing)));
         }
         let _ = write!(text, "\n\nThis skill uses tools of the MCP servers {}.\n", quoted(&servers));
     }

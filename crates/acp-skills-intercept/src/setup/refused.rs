@@ -37,7 +37,8 @@ impl Interceptor {
             let name_is_taken = self.name_is_taken(&session, message);
             let transport = servers::choose(self.policy.mcp, &self.agent).filter(|_| name_is_taken);
             if name_is_taken {
-                let text = format!("{method} failed because of the MCP server name; retrying with another name");
+                let text =
+                    format!("{method} failed because of the MCP server name; retrying with another name");
                 actions.log(Level::Info, text);
                 self.memory.needs_own_server_names = true;
                 session.server.forget_name();

@@ -154,7 +154,10 @@ fn invalid_skills_fail_the_request() {
         (json!([{ "name": "\u{200b}", "content": "x" }]), "at least one visible character"),
         (json!([{ "name": "n".repeat(65), "content": "x" }]), "at most 64 characters"),
         (json!([client_skill("a"), { "name": "b" }]), "skill 2, `b`: `content` is missing"),
-        (json!([client_skill("a"), client_skill("A")]), "skill 2, `A`: `name` is already used by another skill"),
+        (
+            json!([client_skill("a"), client_skill("A")]),
+            "skill 2, `A`: `name` is already used by another skill",
+        ),
         (with("content", json!([])), "`content` should be a string"),
         (with("content", json!("---\nname: x\n---\n  \n")), "`content` is empty"),
         (with("content", json!("x".repeat(1024 * 1024 + 1))), "at most 1048576 bytes"),
@@ -193,7 +196,10 @@ fn invalid_skills_fail_the_request() {
         2,
         &json!({ "agentSkills": [client_skill("a")], "_meta": { "agentSkills": [client_skill("a")] } }),
     );
-    assert!(out.client()["error"]["message"].as_str().unwrap().contains("already used by another skill"), "{out:?}");
+    assert!(
+        out.client()["error"]["message"].as_str().unwrap().contains("already used by another skill"),
+        "{out:?}"
+    );
 }
 
 #[test]

@@ -68,8 +68,14 @@ fn menu_tools_and_model_follow_a_switch() {
 #[test]
 fn names_are_matched_as_in_the_menu() {
     for (words, expected) in [
-        ("off", "Missing skill name. Use `/skills off NAME` to turn a skill off, or `/skills` to list all skills."),
-        ("on --here", "Missing skill name. Use `/skills on NAME` to turn a skill on, or `/skills` to list all skills."),
+        (
+            "off",
+            "Missing skill name. Use `/skills off NAME` to turn a skill off, or `/skills` to list all skills.",
+        ),
+        (
+            "on --here",
+            "Missing skill name. Use `/skills on NAME` to turn a skill on, or `/skills` to list all skills.",
+        ),
         ("off pfd", "No skill `pfd` found. Available skills: `pdf`, `review`, `My Notes`."),
         ("off pdf x\u{202e}", "No skill `x\\u{202e}` found. Available skills: `pdf`, `review`, `My Notes`."),
         ("off my notes", "`My Notes` is off in this session. To undo, use `/skills on My Notes`."),
@@ -111,10 +117,7 @@ fn here_applies_to_new_sessions() {
     let pdf = SkillName::new("pdf").unwrap();
     assert_eq!(fixture.host.kept, [(PathBuf::from("/project"), vec![pdf.clone()], false)]);
     let (text, _) = say(&mut fixture, 3, "/skills on pdf");
-    assert_eq!(
-        text,
-        "`pdf` is on in this session. To include new sessions in this directory, add `--here`."
-    );
+    assert_eq!(text, "`pdf` is on in this session. To include new sessions in this directory, add `--here`.");
     // The skill is disabled in a new session, and in one that is loaded.
     fixture.host.off = vec![pdf.clone(), SkillName::new("gone").unwrap()];
     fixture.new_session(4, "t");

@@ -46,8 +46,14 @@ fn a_command_approves_skills() {
     let said = says(&fixture.prompt(2, "s", &["/skills"]));
     assert!(said.contains("**Waiting for your trust**\n\n- `deploy`: Does deploy."), "{said}");
     for (words, expected) in [
-        ("nothing", "Skill `nothing` is not waiting for approval. Waiting for approval: `deploy`, `Release Notes`."),
-        ("deploy review", "Skill `review` is not waiting for approval. Waiting for approval: `deploy`, `Release Notes`."),
+        (
+            "nothing",
+            "Skill `nothing` is not waiting for approval. Waiting for approval: `deploy`, `Release Notes`.",
+        ),
+        (
+            "deploy review",
+            "Skill `review` is not waiting for approval. Waiting for approval: `deploy`, `Release Notes`.",
+        ),
     ] {
         assert_eq!(says(&fixture.prompt(3, "s", &[&format!("/skills trust {words}")])), expected);
     }

@@ -83,7 +83,8 @@ pub(super) fn read(skill: &Skill, stored: &Stored) -> Result<Text, ActivationErr
     let last = kept.get(&stored.dir).filter(|_| stored.guard.is_none());
     let Some(last) = last else { return Err(error) };
     let message = format!("using last good instructions: {error}");
-    let outdated = Diagnostic::warning("instructions-outdated", message).help("fix and save the file to use the new instructions");
+    let outdated = Diagnostic::warning("instructions-outdated", message)
+        .help("fix and save the file to use the new instructions");
     Ok(Text { outdated: Some(outdated), ..Text::new(last, stored) })
 }
 

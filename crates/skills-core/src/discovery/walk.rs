@@ -280,12 +280,12 @@ impl Walk<'_, '_> {
             self.search.limits.max_depth,
             example.display()
         );
-        Diagnostic::warning("too-deep", message).help("to find deeper skills, search from a directory closer to the skills")
+        Diagnostic::warning("too-deep", message)
+            .help("to find deeper skills, search from a directory closer to the skills")
     }
 
     fn too_many_skills(&self) -> LimitReached {
-        let message =
-            format!("too many skills: using only the first {}", self.search.limits.max_skills);
+        let message = format!("too many skills: using only the first {}", self.search.limits.max_skills);
         let help = "increase `max_skills`, or select fewer skills by name";
         LimitReached(Diagnostic::warning("too-many-skills", message).help(help))
     }
@@ -308,9 +308,7 @@ impl Walk<'_, '_> {
             let link = link.display();
             let target = target.display();
             let message = match number {
-                1 => format!(
-                    "skipped link {link}, because the target {target} is outside of the project"
-                ),
+                1 => format!("skipped link {link}, because the target {target} is outside of the project"),
                 _ => format!(
                     "skipped {number} links to targets outside of the project, for example {link} to {target}"
                 ),

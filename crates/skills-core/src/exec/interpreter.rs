@@ -39,9 +39,7 @@ pub(super) enum InterpreterError {
         advice: &'static str,
     },
     /// The script has neither a `#!` line nor a known extension.
-    #[error(
-        "could not find a program to run `{path}`: expected a `#!` line or a known extension"
-    )]
+    #[error("could not find a program to run `{path}`: expected a `#!` line or a known extension")]
     Unknown { path: String },
 }
 

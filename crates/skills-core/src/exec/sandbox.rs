@@ -51,7 +51,9 @@ pub struct Sandbox(Bwrap);
 #[non_exhaustive]
 pub enum SandboxError {
     /// `bwrap` is not installed, or this system is not Linux.
-    #[error("bubblewrap (`bwrap`) is not installed; to use the sandbox on Linux, install the package `bubblewrap`")]
+    #[error(
+        "bubblewrap (`bwrap`) is not installed; to use the sandbox on Linux, install the package `bubblewrap`"
+    )]
     NotFound,
     /// `bwrap` is installed, but lacks features that the sandbox needs. Contains its version.
     #[error("bubblewrap (`bwrap`) {0} is too old; at least version 0.6.0 is required")]

@@ -131,10 +131,9 @@ impl ScriptResult {
                     format!("script failed with exit code {code}; check `stdout` and `stderr` for details"),
                 )),
             ),
-            Outcome::Signal(signal) => (
-                None,
-                Some((ScriptError::ExecutionFailed, format!("script was killed by signal {signal}"))),
-            ),
+            Outcome::Signal(signal) => {
+                (None, Some((ScriptError::ExecutionFailed, format!("script was killed by signal {signal}"))))
+            }
             Outcome::Timeout(limit) => (
                 None,
                 Some((

@@ -274,17 +274,13 @@ mod tests {
             b"a\r\nb",
             1,
             1,
-            expect![[
-                r#""a\r\n" from 1 of 2 Lines 1 to 1 of 2; to read the next lines, use `offset` 2."#
-            ]],
+            expect![[r#""a\r\n" from 1 of 2 Lines 1 to 1 of 2; to read the next lines, use `offset` 2."#]],
         );
         check(
             b"a\nb\nc\n",
             2,
             1,
-            expect![[
-                r#""b\n" from 2 of 3 Lines 2 to 2 of 3; to read the next lines, use `offset` 3."#
-            ]],
+            expect![[r#""b\n" from 2 of 3 Lines 2 to 2 of 3; to read the next lines, use `offset` 3."#]],
         );
         check(b"a\nb\nc\n", 3, 9, expect![[r#""c\n" from 3 of 3"#]]);
         check(b"a\nb\n", 3, 0, expect!["past-end: `offset` is 3, but `f` has only 2 lines"]);

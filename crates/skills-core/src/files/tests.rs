@@ -117,7 +117,11 @@ fn a_file_larger_than_the_hard_cap_is_not_read() {
     let (root, files) = tree();
     let file = fs::File::create(root.path().join("skill/huge")).unwrap();
     file.set_len(HARD_CAP_BYTES + 1).unwrap();
-    check(&files, &["huge"], expect!["too-large: `huge` has 67108865 bytes, but at most 67108864 can be read"]);
+    check(
+        &files,
+        &["huge"],
+        expect!["too-large: `huge` has 67108865 bytes, but at most 67108864 can be read"],
+    );
 }
 
 #[test]

@@ -21,12 +21,9 @@ pub(super) fn read_bytes(bytes: &[u8], context: &ParseContext<'_>, verdict: Verd
         Some(Fault::Invalid { offset }) => {
             let line = decoded.text.as_bytes()[..offset].split(|&byte| byte == b'\n').count();
             findings.broken(
-                Diagnostic::warning(
-                    "invalid-utf8",
-                    "invalid UTF-8 was replaced by U+FFFD",
-                )
-                .at(u32::try_from(line).unwrap_or(u32::MAX), 0)
-                .help("save the file as UTF-8"),
+                Diagnostic::warning("invalid-utf8", "invalid UTF-8 was replaced by U+FFFD")
+                    .at(u32::try_from(line).unwrap_or(u32::MAX), 0)
+                    .help("save the file as UTF-8"),
             );
         }
         Some(Fault::Utf16) => {
@@ -128,8 +125,7 @@ fn find_frontmatter<'a>(
         findings.advice(Diagnostic::warning("byte-order-mark", message).at(1, 1));
     }
     let Some(split) = split::split(window) else {
-        let help =
-            "start the file with `---`, `name:`, `description:` and `---` on separate lines";
+        let help = "start the file with `---`, `name:`, `description:` and `---` on separate lines";
         let finding =
             Diagnostic::error("frontmatter-missing", "file does not start with frontmatter").at(1, 1);
         findings.fatal(finding.help(help));
@@ -149,7 +145,8 @@ fn report_control_character(split: &Split<'_>, offset: usize, findings: &mut Fin
     let line = split::lines(&split.yaml[..offset], 0).count().max(1);
     let line = u32::try_from(line).unwrap_or(u32::MAX).saturating_add(findings.lines_before);
     let message = "ignoring control character in frontmatter";
-    findings.broken(Diagnostic::warning("control-character", message).at(line, 0).help("remove this character"));
+    findings
+        .broken(Diagnostic::warning("control-character", message).at(line, 0).help("remove this character"));
 }
 
 /// Returns the diagnostic for a file that is too large. `size` is in bytes.

@@ -233,8 +233,7 @@ impl<'r, 'a> Reader<'r, 'a> {
     }
 
     fn unusable(&mut self, key: &Node<'_>, value: &Node<'_>, expected: &str) {
-        let message =
-            format!("ignoring `{}`: expected {expected}", key.text().unwrap_or_default());
+        let message = format!("ignoring `{}`: expected {expected}", key.text().unwrap_or_default());
         self.findings.advice(self.findings.at(value.start, Diagnostic::warning("field-left-out", message)));
     }
 

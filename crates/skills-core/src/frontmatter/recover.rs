@@ -73,9 +73,7 @@ fn level<'a>(
     if fields.len() > MAX_FIELDS {
         findings.broken(findings.at(
             fields[MAX_FIELDS].start,
-            invalid(&format!(
-                "invalid YAML with too many fields; using only the first {MAX_FIELDS}"
-            )),
+            invalid(&format!("invalid YAML with too many fields; using only the first {MAX_FIELDS}")),
         ));
     }
     for field in fields.into_iter().take(MAX_FIELDS) {
@@ -185,10 +183,8 @@ fn fields<'a>(source: &'a str, from: usize, first: u32, findings: &mut Findings)
                 indent = None;
                 let text = line.text.trim_start();
                 if !text.is_empty() && !text.starts_with('#') && !std::mem::replace(&mut reported, true) {
-                    let finding = Diagnostic::warning(
-                        "not-a-field",
-                        "ignoring line: expected a `key: value` pair",
-                    );
+                    let finding =
+                        Diagnostic::warning("not-a-field", "ignoring line: expected a `key: value` pair");
                     findings.broken(finding.at(number + findings.lines_before, 0));
                 }
             }

@@ -223,14 +223,8 @@ mod tests {
     #[test]
     fn errors_in_tables_are_reported() {
         for (table, expected) in [
-            (
-                "rules: [{code: A, risk: high}]",
-                "rule `A` has an invalid code; use 1 to 64 lowercase letters",
-            ),
-            (
-                "rules: [{code: a, risk: high}]",
-                "rule `a` is new and requires `in`, `patterns` and `reason`",
-            ),
+            ("rules: [{code: A, risk: high}]", "rule `A` has an invalid code; use 1 to 64 lowercase letters"),
+            ("rules: [{code: a, risk: high}]", "rule `a` is new and requires `in`, `patterns` and `reason`"),
             ("rules: [{code: a, risk: off}]", "rule `a` does not exist and cannot be turned off"),
             ("rules: [{code: a, risk: high, in: text, reason: r}]", "rule `a` requires `patterns`"),
             ("rules: [{code: a, risk: high, patterns: [x], reason: r}]", "rule `a` requires `in`"),

@@ -120,7 +120,12 @@ async fn activate_skill_returns_instructions() {
     check(tool, json!({"name": "ehco"}), expect![[r#"ERROR SkillNotFound: no skill "ehco" found. Did you mean "echo"? Available skills: "PDF", "echo"."#]]).await;
     check(tool, json!({"name": "pdf-reader"}), expect![[r#"ERROR SkillNotFound: no skill "pdf-reader" found. Did you mean "PDF"? Available skills: "PDF", "echo"."#]]).await;
     check(tool, json!({}), expect!["ERROR InvalidArguments: missing `name`: expected a string"]).await;
-    check(tool, json!({"name": 7}), expect!["ERROR InvalidArguments: expected a string for `name`, but got 7"]).await;
+    check(
+        tool,
+        json!({"name": 7}),
+        expect!["ERROR InvalidArguments: expected a string for `name`, but got 7"],
+    )
+    .await;
     check(tool, json!({"name": "  "}), expect!["ERROR InvalidArguments: `name` must not be empty"]).await;
     check(tool, json!({"name": format!("a\n\u{202e}{}", "x".repeat(5000))}), expect![[r#"ERROR SkillNotFound: no skill "a xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" found. Available skills: "PDF", "echo"."#]]).await;
 }

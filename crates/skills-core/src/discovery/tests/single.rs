@@ -59,9 +59,7 @@ fn a_single_directory_is_loaded() {
         ),
         (
             "none/README.md",
-            expect![
-                "failed to load skill …/none/README.md: error[not-a-directory]: not a directory"
-            ],
+            expect!["failed to load skill …/none/README.md: error[not-a-directory]: not a directory"],
         ),
     ] {
         check_load(&files, dir, expected);

@@ -236,8 +236,20 @@ mod on_windows {
         let options = r"C:\Program Files\Git\bin\bash.exe [-eu]";
         check_with("a.sh", "#!/bin/bash -eu\n", (&[], &[GIT_BASH]), &[], Ok(options));
         let none = "ask the user to install Git for Windows, because the `bash` from Windows runs in WSL and does not find Windows paths";
-        check_with("a.bash", "", (&[WSL_BASH, STORE_BASH], &[]), &[], Err(&format!("could not find `bash` to run `a.bash`; {none}")));
-        check_with("a", "#!/bin/bash\n", (&[WSL_BASH], &[]), &[], Err(&format!("could not find `bash` to run `a`; {none}")));
+        check_with(
+            "a.bash",
+            "",
+            (&[WSL_BASH, STORE_BASH], &[]),
+            &[],
+            Err(&format!("could not find `bash` to run `a.bash`; {none}")),
+        );
+        check_with(
+            "a",
+            "#!/bin/bash\n",
+            (&[WSL_BASH], &[]),
+            &[],
+            Err(&format!("could not find `bash` to run `a`; {none}")),
+        );
     }
 
     #[test]

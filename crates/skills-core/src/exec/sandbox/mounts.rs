@@ -267,10 +267,7 @@ mod tests {
             ("/var", "scripts must not access /var/lib"),
             ("/home", "scripts must not access /home"),
             ("/opt/bubblewrap", "scripts must not access /opt/bubblewrap/bwrap"),
-            (
-                "/home/me/.claude/skills",
-                "scripts could change other skills next to `kit`",
-            ),
+            ("/home/me/.claude/skills", "scripts could change other skills next to `kit`"),
         ] {
             check(&host(), cwd, "/home/me/.claude/skills/kit", Err(problem));
         }

@@ -165,8 +165,7 @@ async fn each_failure_has_a_kind_and_a_message() {
     assert_eq!((&result["exitCode"], &result["error"]), (&Value::Null, &json!("ExecutionFailed")));
     let result = fixture.run("slow.sh").await;
     assert_eq!((&result["stdout"], &result["error"]), (&json!("begun\n"), &json!("ExecutionTimeout")));
-    let message =
-        "script timed out after 1 s; retry with less work, or ask the user to increase the timeout";
+    let message = "script timed out after 1 s; retry with less work, or ask the user to increase the timeout";
     assert_eq!(result["message"], message);
 
     for (script, error, expected) in [

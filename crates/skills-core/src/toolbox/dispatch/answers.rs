@@ -113,8 +113,9 @@ pub(super) async fn search_skills(toolbox: &Toolbox, arguments: &Arguments) -> A
     match found.total - found.hits.len() {
         0 => {}
         1 => lines.push("  1 more skill found; to show all skills, increase `limit`.".to_owned()),
-        more => lines
-            .push(format!("  {more} more skills found; use more precise words, or increase `limit`.")),
+        more => {
+            lines.push(format!("  {more} more skills found; use more precise words, or increase `limit`."))
+        }
     }
     lines.push("</search_results>".to_owned());
     Ok(ToolOutput { structured: Some(structured), ..ToolOutput::text(lines.join("\n")) })
