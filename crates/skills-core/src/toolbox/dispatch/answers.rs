@@ -114,7 +114,7 @@ pub(super) async fn search_skills(toolbox: &Toolbox, arguments: &Arguments) -> A
         0 => {}
         1 => lines.push("  1 more skill found; to show all skills, increase `limit`.".to_owned()),
         more => {
-            lines.push(format!("  {more} more skills found; use more precise words, or increase `limit`."))
+            lines.push(format!("  {more} more skills found; use more precise words, or increase `limit`."));
         }
     }
     lines.push("</search_results>".to_owned());
