@@ -78,19 +78,37 @@ pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<Pi
     Ok(PinnedGit { commit: commit.to_owned(), skills })
 }
 
-/// Removes skills with a high-risk finding from `pinned`, because no user has reviewed them yet. Returns their paths with the first
-/// finding of each.
-pub(super) fn hold_back_risks(root: &Path, pinned: &mut PinnedGit) -> Vec<(String, Finding)> {
+/// A skill that is not approved together with its source.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct HeldBack {
+    /// The directory of the skill in the source.
+    pub(super) path: String,
+    /// The reason, as a clause.
+    pub(super) why: String,
+}
+
+/// Removes skills from `pinned` that a person should review: those with a high-risk finding, and those that the scan could not read
+/// as a whole.
+pub(super) fn hold_back_risks(root: &Path, pinned: &mut PinnedGit) -> Vec<HeldBack> {
     let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let mut held_back = Vec::new();
     pinned.skills.retain(|path, _| {
-        let found = scan(&real.join(path), Rules::built_in()).map(|report| report.findings);
-        let risk = found.unwrap_or_default().into_iter().find(|finding| finding.risk == Risk::High);
-        let is_good = risk.is_none();
-        held_back.extend(risk.map(|risk| (path.clone(), risk)));
+        let why = match scan(&real.join(path), Rules::built_in()) {
+            Ok(report) => reason_to_wait(&report.findings),
+            Err(error) => Some(error.to_string()),
+        };
+        let is_good = why.is_none();
+        held_back.extend(why.map(|why| HeldBack { path: path.clone(), why }));
         is_good
     });
     held_back
+}
+
+fn reason_to_wait(findings: &[Finding]) -> Option<String> {
+    let risk = findings.iter().find(|finding| finding.risk == Risk::High);
+    let finding = risk.or_else(|| findings.iter().find(|finding| finding.is_unread()))?;
+    let file = if finding.file.is_empty() { String::new() } else { format!(", {}", finding.file) };
+    Some(format!("{} ({}{file})", finding.message(), finding.code))
 }
 
 /// Returns the directory of a skill in the form that lock files use: relative to `root` with `/` as the separator; the root is `.`.
@@ -127,7 +145,7 @@ fn not_approved(address: &Address, name: &skills_core::SkillName, is_known: bool
     let why = if is_known {
         "differs from the approved version"
     } else {
-        "is not approved, because a scan found a high risk or the skill was left out"
+        "is not approved, because a scan found a high risk or could not read all files, or the skill was left out"
     };
     Diagnostic::error("not-approved", format!("the skill `{name}` of {address} {why}"))
         .help(format!("run `acp-skills-proxy update '{address}'` to review and approve it"))

@@ -1,12 +1,10 @@
 //! Fetches a source into the store: its approved version, or its current one if none was approved yet.
 
-use skills_core::scan::Finding;
-
 use super::{
     super::{
         SourceError,
         address::{Address, Place},
-        load,
+        load::{self, HeldBack},
         lockfile::{LockFile, Pinned, PinnedWeb},
         store::Store,
     },
@@ -79,14 +77,11 @@ fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> Fetched {
     }
 }
 
-/// Warns about skills that were held back because of a high-risk finding.
-fn warn_of_risks(address: &Address, risks: &[(String, Finding)]) {
-    for (path, finding) in risks {
+/// Warns about skills that were held back, because naming their source does not approve them.
+fn warn_of_risks(address: &Address, held_back: &[HeldBack]) {
+    for HeldBack { path, why } in held_back {
         tracing::warn!(
-            "the skill in `{path}` of {address} is not used: {} ({}, {}); run `acp-skills-proxy update '{address}'` to review and approve it",
-            finding.reason,
-            finding.code,
-            finding.file
+            "the skill in `{path}` of {address} is not used: {why}; run `acp-skills-proxy update '{address}'` to review and approve it"
         );
     }
 }
