@@ -397,17 +397,11 @@ fn a_skill_that_the_scan_cannot_read_needs_approval() {
         repository.write(&format!("{name}/{file}"), "");
         fs::write(repository.path().join(name).join(file), bytes).expect("a file");
     }
-    // These files come first, and there are more of them than a scan reads.
-    repository.skill("crowded", "Helps.", "Be kind.");
-    repository.write("crowded/z.sh", FETCH_AND_RUN);
-    for number in 0..17 {
-        repository.write(&format!("crowded/{number:02}.txt"), &comments[..4_000_000]);
-    }
     repository.commit();
     let list = home.json(&["list", "--json", "--source", &repository.source("")]);
     let names: Vec<_> = list["skills"].as_array().expect("skills").iter().map(|skill| &skill["name"]).collect();
     assert_eq!(names, ["review"], "{list}");
-    assert_eq!(list["skipped"].as_array().map(Vec::len), Some(4), "{list}");
+    assert_eq!(list["skipped"].as_array().map(Vec::len), Some(3), "{list}");
 }
 
 /// Returns the directories in the cache, one for each repository.

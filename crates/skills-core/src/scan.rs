@@ -60,10 +60,10 @@ pub const MAX_TOTAL_BYTES: u64 = 64 * 1024 * 1024;
 pub const MAX_FINDINGS: usize = 1_000;
 
 /// The number of bytes of a binary file that are scanned at a time.
-const BINARY_PART_BYTES: usize = 4 * 1024 * 1024;
+const BINARY_PART_BYTES: usize = 256 * 1024;
 
 /// The number of bytes that two parts of a binary file share, so that a match at their border is found.
-const BINARY_OVERLAP_BYTES: usize = 64 * 1024;
+const BINARY_OVERLAP_BYTES: usize = 16 * 1024;
 
 /// Scans the skill in `dir`, including hidden directories. Links out of the directory are not followed. Blocks.
 ///

@@ -1,6 +1,6 @@
 //! Loads the skills of a source that are in the store and match their approved checksum.
 
-use std::{io, path::Path};
+use std::{collections::BTreeMap, io, path::Path};
 
 use skills_core::{
     Diagnostic, RemoteIndex, Scope, Skill, SkillSet, SkillSetBuilder, Source,
@@ -44,9 +44,9 @@ pub(super) fn load(
             let root = store.root(place, &pinned.commit);
             root.is_dir().then(|| of_repository(address, &root, pinned, wanted))
         }
-        (Place::Web(url), Pinned::Web(PinnedWeb { index, .. })) => {
-            let index = store.index(url, index)?;
-            Some(of_site(&RemoteIndex::parse(&index.text, &index.url).ok()?, wanted))
+        (Place::Web(url), Pinned::Web(pinned)) => {
+            let index = store.index(url, &pinned.index)?;
+            Some(of_site(address, &RemoteIndex::parse(&index.text, &index.url).ok()?, pinned, wanted))
         }
         _ => None,
     }
@@ -61,13 +61,13 @@ pub(super) fn find(root: &Path, max_skills: usize) -> SkillSet {
     discovery.find()
 }
 
-/// Returns the pin that approves all skills of a repository.
+/// Returns the pin that approves all skills of a repository, including those that other skills of the repository shadow.
 ///
 /// # Errors
 /// Returns an error if a file can't be read, or if a skill contains an entry that is not a regular file.
 pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<PinnedGit> {
     let real = dunce::canonicalize(root)?;
-    let mut skills = std::collections::BTreeMap::new();
+    let mut skills = BTreeMap::new();
     let found = find(&real, max_skills);
     let shadowed =
         found.shadowed().iter().filter_map(|shadowed| Some(shadowed.path.as_deref()?.parent()?.to_owned()));
@@ -76,6 +76,31 @@ pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<Pi
         skills.insert(relative(&real, &dir), digest::of_skill(&dir)?.to_string());
     }
     Ok(PinnedGit { commit: commit.to_owned(), skills })
+}
+
+/// Returns the pin that approves the skills of a repository that pass the filters.
+///
+/// # Errors
+/// Returns the errors of [`pin`].
+pub(super) fn pin_wanted(root: &Path, commit: &str, wanted: &Wanted<'_>) -> io::Result<PinnedGit> {
+    let real = dunce::canonicalize(root)?;
+    let mut skills = BTreeMap::new();
+    for entry in find(&real, wanted.max_skills).entries().iter().filter(|entry| wanted.takes(entry)) {
+        if let Some(dir) = entry.skill.dir() {
+            skills.insert(relative(&real, dir), digest::of_skill(dir)?.to_string());
+        }
+    }
+    Ok(PinnedGit { commit: commit.to_owned(), skills })
+}
+
+/// Returns the checksums of those skills of an index that pass the filters. `None` if all skills do.
+pub(super) fn listed(index: &RemoteIndex, wanted: &Wanted<'_>) -> Option<BTreeMap<String, String>> {
+    let entries = index.skills().entries();
+    if entries.iter().all(|entry| wanted.takes(entry)) {
+        return None;
+    }
+    let entries = entries.iter().filter(|entry| wanted.takes(entry));
+    Some(entries.map(|entry| (entry.skill.name.to_string(), digest::of_entry(&entry.skill))).collect())
 }
 
 /// A skill that is not approved together with its source.
@@ -151,10 +176,17 @@ fn not_approved(address: &Address, name: &skills_core::SkillName, is_known: bool
         .help(format!("run `acp-skills-proxy update '{address}'` to review and approve it"))
 }
 
-fn of_site(index: &RemoteIndex, wanted: &Wanted<'_>) -> SkillSet {
+fn of_site(address: &Address, index: &RemoteIndex, pinned: &PinnedWeb, wanted: &Wanted<'_>) -> SkillSet {
     let mut skills = SkillSet::builder();
     for entry in index.skills().entries().iter().filter(|entry| wanted.takes(entry)).take(wanted.max_skills) {
-        skills.add_shared(entry.skill.clone(), entry.diagnostics.clone());
+        let skill = &entry.skill;
+        let approved = pinned.skills.as_ref().map(|skills| skills.get(skill.name.as_str()));
+        if approved.is_none_or(|approved| approved.is_some_and(|digest| *digest == digest::of_entry(skill))) {
+            skills.add_shared(skill.clone(), entry.diagnostics.clone());
+        } else {
+            let why = not_approved(address, &skill.name, approved.flatten().is_some());
+            skills.skip(Skipped::new(address.as_str(), vec![why]));
+        }
     }
     finish(skills, index.skills())
 }

@@ -6,12 +6,14 @@
 //! |---|---|
 //! | `add`, `update`, `remove`, `list` | the command of that name; `list` is `sources` |
 //! | `findings` | scans skills before they are approved |
+//! | `shadowed` | new skills with the name of a skill that is used already |
 //! | `show` | shows skills and changes before they are approved |
 
 pub(crate) mod add;
 mod findings;
 pub(crate) mod list;
 pub(crate) mod remove;
+mod shadowed;
 mod show;
 pub(crate) mod update;
 
@@ -26,8 +28,12 @@ use std::{
 use acp_skills::config::{Config, SourceEntry};
 use acp_skills_runtime::processes::Processes;
 use clap::Args;
-use skills_core::text::shown_path;
-use skills_sources::{Address, LockFile, Updater, lock_beside, user_lock};
+use skills_core::{
+    SkillName,
+    discovery::{Filter, FilterError},
+    text::shown_path,
+};
+use skills_sources::{Address, LockFile, Updater, lock_beside, named_sources, user_lock};
 
 use crate::{
     args::{ConfigArgs, LogArgs},
@@ -51,6 +57,15 @@ pub(crate) struct CommonArgs {
 pub(super) struct Known {
     pub(super) address: Address,
     pub(super) lock: PathBuf,
+    /// The filters of each entry of the source. A skill is used if it passes all filters of an entry.
+    wanted: Vec<Vec<Filter>>,
+}
+
+impl Known {
+    /// Returns true if an entry of the source uses a skill with this name.
+    pub(super) fn takes(&self, name: &SkillName) -> bool {
+        self.wanted.iter().any(|filters| filters.iter().all(|filter| filter.takes(name)))
+    }
 }
 
 /// The configuration file that the commands write to.
@@ -59,7 +74,8 @@ pub(super) struct Target {
     pub(super) path: PathBuf,
     /// The contents of the file. Empty if it does not exist.
     pub(super) text: String,
-    pub(super) sources: Vec<SourceEntry>,
+    /// The contents of the file. The default if it does not exist.
+    pub(super) config: Config,
 }
 
 impl Target {
@@ -74,11 +90,38 @@ impl Target {
                 .hint("use `--config FILE`; the file is created if it does not exist")
         })?;
         if !path.exists() {
-            return Ok(Self { path, text: String::new(), sources: Vec::new() });
+            return Ok(Self { path, text: String::new(), config: Config::default() });
         }
         let config = Config::read(&path)?;
         let text = fs::read_to_string(&path)?;
-        Ok(Self { path, text, sources: config.all_sources().cloned().collect() })
+        Ok(Self { path, text, config })
+    }
+
+    /// Returns all sources with the filters that apply to them.
+    ///
+    /// # Errors
+    /// Returns an error if a glob is invalid.
+    fn sources(&self) -> Result<Vec<(&SourceEntry, Vec<Filter>)>, FilterError> {
+        let common = self.filter()?;
+        let mut sources = Vec::new();
+        for entry in &self.config.sources {
+            sources.push((entry, vec![common.clone(), filter(entry)?]));
+        }
+        for project in &self.config.projects {
+            let own = Filter::new(&project.include, &project.exclude)?;
+            for entry in &project.sources {
+                sources.push((entry, vec![common.clone(), own.clone(), filter(entry)?]));
+            }
+        }
+        Ok(sources)
+    }
+
+    /// Returns the filter of the whole configuration.
+    ///
+    /// # Errors
+    /// Returns an error if a glob is invalid.
+    pub(super) fn filter(&self) -> Result<Filter, FilterError> {
+        Filter::new(&self.config.include, &self.config.exclude)
     }
 
     /// Reads the file again, applies `edit` and writes the result atomically. Another process may have changed the file in the
@@ -117,26 +160,39 @@ impl Target {
     }
 }
 
+/// Returns the filter of an entry of `sources`.
+///
+/// # Errors
+/// Returns an error if a glob is invalid.
+pub(super) fn filter(entry: &SourceEntry) -> Result<Filter, FilterError> {
+    Filter::new(&entry.include, &entry.exclude)
+}
+
 /// Returns the sources of the configuration file, and the sources of earlier `--source` flags.
 ///
 /// # Errors
-/// Returns an error if an address in the configuration is invalid, or if the user's lock file can't be read.
+/// Returns an error if an address or a glob in the configuration is invalid, or if the user's lock file can't be read.
 pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
-    let mut known = Vec::new();
-    for entry in &target.sources {
-        known.push(Known {
-            address: Address::parse(&entry.source).map_err(acp_skills::config::ConfigError::from)?,
-            lock: target.lock(),
-        });
+    let mut known: Vec<Known> = Vec::new();
+    let mut add = |address: Address, lock: PathBuf, filters: Vec<Filter>| {
+        let same = known.iter_mut().find(|known| known.address == address && known.lock == lock);
+        match same {
+            Some(same) => same.wanted.push(filters),
+            None => known.push(Known { address, lock, wanted: vec![filters] }),
+        }
+    };
+    for (entry, filters) in target.sources().map_err(|error| UsageError::new(error.to_string()))? {
+        let address = Address::parse(&entry.source).map_err(acp_skills::config::ConfigError::from)?;
+        add(address, target.lock(), filters);
     }
     let lock = user_lock();
-    for source in LockFile::read(&lock).map_err(lock_error)?.sources() {
+    let locked = LockFile::read(&lock).map_err(lock_error)?;
+    for source in locked.sources().map(str::to_owned).chain(named_sources(&lock)) {
         // Skip addresses that we can't parse. They may have been written by another version of this program.
-        if let Ok(address) = Address::parse(source) {
-            known.push(Known { address, lock: lock.clone() });
+        if let Ok(address) = Address::parse(&source) {
+            add(address, lock.clone(), Vec::new());
         }
     }
-    known.dedup_by(|a, b| a.address == b.address && a.lock == b.lock);
     Ok(known)
 }
 
