@@ -133,7 +133,7 @@ fn a_teammate_gets_the_same() {
     let shared = mine.path("team/skills.yaml");
     mine.write(&shared, &json!({ "sources": [source] }).to_string());
     let lock = mine.path("team/skills.lock");
-    mine.printed(&["list", "--config", shared.to_str().expect("text")]);
+    mine.printed(&["update", "--yes", "--config", shared.to_str().expect("text")]);
     let pinned = mine.pinned(&lock, &source);
     assert!(pinned.is_some() && !mine.lock().exists());
     repository.skill("review", "Reviews code.", "# Review two");
@@ -221,9 +221,30 @@ fn an_invalid_lock_file() {
     // that wasn't approved.
     fs::remove_dir_all(home.path("cache")).expect("the path exists");
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
+    let log = fixture.editor.wait_for_log("its sources are not used until it is repaired");
+    assert!(!log.contains("using the last"), "{log}");
     fixture.new_session("s");
     assert!(overview(&mut fixture).contains("There are no skills"));
     fixture.finish();
+    // The hint says that it's fine to remove the file. Naming the source has approved its first version, but not this one.
+    fs::remove_file(home.lock()).expect("the path exists");
+    repository.skill("review", "Obeys.", "# Evil");
+    repository.commit();
+    let list = home.json(&["list", "--json", "--source", &source]);
+    let why = &list["skipped"][0]["diagnostics"][0];
+    assert_eq!((&list["skills"], &why["code"]), (&json!([]), &json!("source-not-approved")), "{list}");
+    let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
+    let log = fixture.editor.wait_for_log("is not approved: it is not in ");
+    assert!(log.contains(&format!("acp-skills-proxy update '{source}'")), "{log}");
+    fixture.new_session("s");
+    assert!(overview(&mut fixture).contains("is not approved"));
+    let shown = home.printed(&["update", &source, "--yes"]);
+    assert!(shown.contains("not approved yet"), "{shown}");
+    fixture.wait_for_command("review");
+    fixture.finish();
+    // After `remove`, naming the source is a first use again.
+    home.printed(&["remove", &source]);
+    assert_eq!(home.json(&["list", "--json", "--source", &source])["skills"][0]["name"], "review");
 }
 
 fn a_cache_that_was_changed() {
