@@ -110,7 +110,7 @@ fn skills_that_will_not_be_used() {
     let skills = Skills::new();
     let home = Home::new();
     skills.add("greet", "Greets.", "x");
-    home.write(&home.config(), &json!({ "roots": [skills.path()] }).to_string().replace(['{', '}'], ""));
+    home.write(&home.config(), &format!("roots: [{}]\n", json!(skills.path())));
     first.skill("new", "Is new.", "x");
     second.skill("greet", "Greets as well.", "x");
     first.commit();
