@@ -420,7 +420,8 @@ fn a_skill_that_the_scan_cannot_read_needs_approval() {
     }
     repository.commit();
     let list = home.json(&["list", "--json", "--source", &repository.source("")]);
-    let names: Vec<_> = list["skills"].as_array().expect("skills").iter().map(|skill| &skill["name"]).collect();
+    let names: Vec<_> =
+        list["skills"].as_array().expect("skills").iter().map(|skill| &skill["name"]).collect();
     assert_eq!(names, ["review"], "{list}");
     assert_eq!(list["skipped"].as_array().map(Vec::len), Some(3), "{list}");
 }

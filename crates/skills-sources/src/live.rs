@@ -321,8 +321,7 @@ impl Sources {
         }
         for (path, (_, error)) in locks {
             let Some(error) = error else { continue };
-            let has_last =
-                self.0.store.as_ref().is_some_and(|store| LockFile::has_last(path, store.dir()));
+            let has_last = self.0.store.as_ref().is_some_and(|store| LockFile::has_last(path, store.dir()));
             let meanwhile = if has_last {
                 "using the last readable version"
             } else {

@@ -69,7 +69,9 @@ mod tests {
     fn sources_are_added_and_removed() {
         let dir = tempfile::tempdir().unwrap();
         let named = NamedSources::beside(&dir.path().join("state/skills.lock"));
-        assert!(!named.contains("github:a/b") && named.all().is_empty() && !named.remove("github:a/b").unwrap());
+        assert!(
+            !named.contains("github:a/b") && named.all().is_empty() && !named.remove("github:a/b").unwrap()
+        );
         for source in ["github:c/d", "github:a/b", "github:a/b"] {
             named.insert(source).unwrap();
         }

@@ -3,6 +3,8 @@
 //! Show an [`Offer`] or its [`SkillChange`]s to the user before you approve it. Approval applies to the checksums of the offer, and
 //! nothing is fetched in between.
 
+mod compare;
+
 use std::{
     collections::BTreeMap,
     fs, io,
@@ -228,7 +230,8 @@ impl Updater {
     pub fn forget(&self, lock: &Path, source: &str) -> Result<bool, LockError> {
         // The user may name the source again later.
         let was_named = NamedSources::beside(lock).remove(source);
-        let was_named = was_named.map_err(|source| LockError::Unwritable { path: lock.to_owned(), source })?;
+        let was_named =
+            was_named.map_err(|source| LockError::Unwritable { path: lock.to_owned(), source })?;
         if !lock.exists() {
             return Ok(was_named);
         }

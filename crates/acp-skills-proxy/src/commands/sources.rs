@@ -66,6 +66,11 @@ impl Known {
     pub(super) fn takes(&self, name: &SkillName) -> bool {
         self.wanted.iter().any(|filters| filters.iter().all(|filter| filter.takes(name)))
     }
+
+    /// Returns true if an entry of the source uses a skill with this name, or if the name is invalid.
+    pub(super) fn uses(&self, name: &str) -> bool {
+        SkillName::new(name).is_none_or(|name| self.takes(&name))
+    }
 }
 
 /// The configuration file that the commands write to.

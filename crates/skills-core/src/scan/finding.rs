@@ -145,7 +145,15 @@ pub(super) struct Findings<'r> {
 
 impl<'r> Findings<'r> {
     pub(super) fn new(rules: &'r Rules) -> Self {
-        Self { rules, files: 0, bytes: 0, binary_bytes: 0, found: Vec::new(), seen: HashSet::new(), is_full: false }
+        Self {
+            rules,
+            files: 0,
+            bytes: 0,
+            binary_bytes: 0,
+            found: Vec::new(),
+            seen: HashSet::new(),
+            is_full: false,
+        }
     }
 
     /// Adds a finding of `rule` for the bytes from `start` to `end`.

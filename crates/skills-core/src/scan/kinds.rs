@@ -22,8 +22,8 @@ const PROGRAMS: [&str; 9] = ["pyc", "pyo", "pyd", "class", "dll", "so", "dylib",
 
 /// Extensions of scripts. Their interpreters don't look at magic numbers.
 const SCRIPTS: [&str; 30] = [
-    "awk", "bash", "bat", "cjs", "cmd", "coffee", "csh", "fish", "groovy", "hta", "jl", "js", "ksh", "lua", "mjs", "mts",
-    "php", "pl", "pm", "ps1", "psm1", "py", "pyw", "r", "rb", "sh", "tcl", "ts", "vbs", "zsh",
+    "awk", "bash", "bat", "cjs", "cmd", "coffee", "csh", "fish", "groovy", "hta", "jl", "js", "ksh", "lua",
+    "mjs", "mts", "php", "pl", "pm", "ps1", "psm1", "py", "pyw", "r", "rb", "sh", "tcl", "ts", "vbs", "zsh",
 ];
 
 /// Classifies a file by its path and first bytes.

@@ -39,7 +39,12 @@ fn base64_is_decoded() {
 #[test]
 fn files_beyond_the_total_limit_are_findings() {
     let dir = tempfile::tempdir().unwrap();
-    for (path, bytes) in [("a.md", &b"a\n"[..]), ("a.png", b"\x89PNG\r\n\x1a\n\0"), ("b.md", b"b\n"), ("c.png", b"\x89PNG\r\n\x1a\n\0")] {
+    for (path, bytes) in [
+        ("a.md", &b"a\n"[..]),
+        ("a.png", b"\x89PNG\r\n\x1a\n\0"),
+        ("b.md", b"b\n"),
+        ("c.png", b"\x89PNG\r\n\x1a\n\0"),
+    ] {
         std::fs::write(dir.path().join(path), bytes).unwrap();
     }
     let files = SkillFiles::open(dir.path()).unwrap();
@@ -49,7 +54,8 @@ fn files_beyond_the_total_limit_are_findings() {
     for path in ["a.md", "a.png", "b.md", "c.png"] {
         scan_file(&files, path, &mut findings);
     }
-    let unread: Vec<_> = findings.into_report().findings.into_iter().map(|finding| (finding.file, finding.code)).collect();
+    let unread: Vec<_> =
+        findings.into_report().findings.into_iter().map(|finding| (finding.file, finding.code)).collect();
     let expected = ["b.md", "c.png"].map(|path| (path.to_owned(), "not-scanned".to_owned()));
     assert_eq!(unread, expected);
 }

@@ -68,9 +68,12 @@ fn a_skill_is_approved_once_by_checksum() {
     assert_eq!(again.sift(&project.root(), &found).len(), 1);
     assert_eq!(again.sift(project.dir.path(), &found).len(), 0);
     // We should check every file, including hidden ones. If the content is restored, the skill is trusted again.
-    for (path, text, before) in
-        [("references/a.md", "b", Some("a")), (".hidden", "", None), ("scripts/x.sh", "", None), (".git/hooks/x", "", None)]
-    {
+    for (path, text, before) in [
+        ("references/a.md", "b", Some("a")),
+        (".hidden", "", None),
+        ("scripts/x.sh", "", None),
+        (".git/hooks/x", "", None),
+    ] {
         project.write(path, text);
         assert_eq!(project.state(), (0, vec!["changed"]), "{path}");
         match before {

@@ -8,7 +8,9 @@ use serde_json::json;
 use skills_core::text::shown_path;
 use skills_sources::Address;
 
-use super::{CommonArgs, Target, agreed, filter, findings, lock_error, shadowed::shadowed, show, source_error, updater};
+use super::{
+    CommonArgs, Target, agreed, filter, findings, lock_error, shadowed::shadowed, show, source_error, updater,
+};
 use crate::{error::UsageError, output, progress::Progress};
 
 /// The flags of `add`.
@@ -74,10 +76,8 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         })
     };
     let filters = [target.filter(), filter(&entry)];
-    let filters: Vec<_> = filters
-        .into_iter()
-        .collect::<Result<_, _>>()
-        .map_err(|error| UsageError::new(error.to_string()))?;
+    let filters: Vec<_> =
+        filters.into_iter().collect::<Result<_, _>>().map_err(|error| UsageError::new(error.to_string()))?;
     // If we can't edit the file, fail here, before the source is fetched.
     add(&target.text)?;
     let updater = updater(&common)?;
