@@ -27,7 +27,8 @@ const RUNS: usize = 21;
 
 fn main() {
     let full = std::env::args().any(|word| word == "--bench");
-    let trees: &[(usize, usize)] = if full { &[(1_000, 1), (10_000, 1), (10_000, 100)] } else { &[(50, 1), (50, 5)] };
+    let trees: &[(usize, usize)] =
+        if full { &[(1_000, 1), (10_000, 1), (10_000, 100)] } else { &[(50, 1), (50, 5)] };
     if !full {
         println!("This is a smoke run, because `--bench` is missing. The figures are meaningless.");
     }
