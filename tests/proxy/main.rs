@@ -30,6 +30,7 @@ mod http_access;
 mod killed;
 #[cfg(unix)]
 mod login;
+mod oversize;
 mod reload;
 mod repositories;
 #[cfg(target_os = "linux")]
@@ -101,6 +102,7 @@ fn main() -> ExitCode {
     trials.extend(killed::trials());
     #[cfg(unix)]
     trials.extend(login::trials());
+    trials.extend(oversize::trials());
     trials.extend(reload::trials());
     #[cfg(target_os = "linux")]
     trials.extend(sandboxed::trials());
