@@ -147,7 +147,7 @@ fn exceeded_limits_are_findings() {
 /// The time of a scan must be linear in the size of the text, even for a hostile text.
 #[test]
 fn hostile_texts_are_scanned_in_linear_time() {
-    const SHORT_BYTES: usize = 64 * 1024;
+    const SHORT_BYTES: usize = 32 * 1024;
     const TIMES: usize = 8;
     let measure = |unit: &str, bytes: usize| {
         let dir = skill(&[("a.md", unit.repeat(bytes / unit.len()).as_bytes())]);
