@@ -88,7 +88,10 @@ fn a_site_in_the_configuration() {
     let skills = Skills::review();
     let config =
         json!({ "skills": ["review"], "sources": [format!("http://{}/.well-known/skills/", site())] });
-    use_skills(Home::new().proxy().flag("--config", skills.write("skills.yaml", &config.to_string())));
+    let home = Home::new();
+    let config = skills.write("skills.yaml", &config.to_string());
+    home.printed(&["update", "--yes", "--config", config.to_str().expect("text")]);
+    use_skills(home.proxy().flag("--config", config));
 }
 
 /// A site that does not answer, or has no index, causes a warning. Everything else works.

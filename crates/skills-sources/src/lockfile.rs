@@ -67,6 +67,9 @@ pub struct PinnedGit {
 pub struct PinnedWeb {
     /// The SHA-256 checksum of the index, which contains names, descriptions, URLs, and optionally checksums of files.
     pub index: String,
+    /// The SHA-256 checksum of the entry of each approved skill, by name. `None` approves all skills of the index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skills: Option<BTreeMap<String, String>>,
 }
 
 /// An error of a lock file. The message names the file.
@@ -234,7 +237,10 @@ impl Pinned {
                 }
                 git.skills.values().try_for_each(|digest| check_digest(digest))
             }
-            Self::Web(web) => check_digest(&web.index),
+            Self::Web(web) => {
+                check_digest(&web.index)?;
+                web.skills.iter().flat_map(BTreeMap::values).try_for_each(|digest| check_digest(digest))
+            }
         }
     }
 }
@@ -263,7 +269,7 @@ mod tests {
         let cache = dir.path().join("cache");
         assert_eq!(LockFile::read(&path).unwrap(), LockFile::default());
         LockFile::change(&path, &cache, |lock| lock.set("github:b/b", git('a'))).unwrap();
-        let web = Pinned::Web(PinnedWeb { index: "1".repeat(64) });
+        let web = Pinned::Web(PinnedWeb { index: "1".repeat(64), skills: None });
         LockFile::change(&path, &cache, |lock| lock.set("https://a", web.clone())).unwrap();
         let lock = LockFile::read(&path).unwrap();
         assert_eq!((lock.get("github:b/b"), lock.get("https://a")), (Some(&git('a')), Some(&web)));
@@ -313,7 +319,8 @@ mod tests {
             (one(r#"{"commit":"--upload-pack=x","skills":{}}"#), "not a commit hash"),
             (one(&format!(r#"{{"commit":"{}","skills":{{"a":"b"}}}}"#, "a".repeat(40))), "not a SHA-256"),
             (one(r#"{"index":"../x"}"#), "not a SHA-256"),
-            (one(&format!(r#"{{"index":"{digest}","skills":{{}}}}"#)), "did not match"),
+            (one(&format!(r#"{{"index":"{digest}","skills":{{"a":"b"}}}}"#)), "not a SHA-256"),
+            (one(&format!(r#"{{"index":"{digest}","commit":"{digest}"}}"#)), "did not match"),
             ("<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> x\n".to_owned(), "merge"),
         ] {
             fs::write(&path, &text).unwrap();

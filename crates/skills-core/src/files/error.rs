@@ -51,6 +51,16 @@ pub enum FileError {
         /// The requested path.
         path: String,
     },
+    /// A script of the skill could read content through this entry that the user has not approved: a link that leads out of the
+    /// skill, a FIFO, a socket or a device.
+    #[error(
+        "`{}` leads to content that the user has not approved, so scripts of the skill cannot run; ask the user to replace it by a file",
+        path.escape_debug()
+    )]
+    Unseen {
+        /// The path of the entry.
+        path: String,
+    },
     /// The file doesn't exist.
     #[error("the skill has no file `{}`{}", path.escape_debug(), did_you_mean(similar))]
     NotFound {
@@ -123,6 +133,7 @@ impl FileError {
             Self::Invalid { .. } => "invalid-path",
             Self::Outside { .. } => "outside-skill",
             Self::NotApproved { .. } => "not-approved",
+            Self::Unseen { .. } => "unseen-content",
             Self::NotFound { .. } => "not-found",
             Self::IsDirectory { .. } => "is-directory",
             Self::NotAFile { .. } => "not-a-file",
