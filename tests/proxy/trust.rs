@@ -15,9 +15,12 @@ use crate::{
 
 crate::trials!(
     untrusted_skills_are_not_served,
+    descriptions_hide_nothing,
     changed_skills_need_trust_again,
     a_version_that_was_not_listed_is_not_trusted,
     changes_are_noticed_when_files_are_read,
+    #[cfg(unix)]
+    a_script_reads_only_what_was_trusted,
     an_editor_that_asks,
     an_editor_whose_user_says_no,
     trust_is_shared_between_proxies,
@@ -78,7 +81,7 @@ fn visible_skills(fixture: &mut Fixture, connection: &crate::fixture::Connection
 /// Lists the skills of the project, and trusts all of them.
 fn trust_all(fixture: &mut Fixture) {
     assert!(fixture.ask("/skills").contains("Waiting for your trust"));
-    assert!(fixture.ask("/skills trust").contains("trusted. After a change, you will be asked again."));
+    assert!(fixture.ask("/skills trust").contains("trusted until the next change."));
 }
 
 fn untrusted_skills_are_not_served() {
@@ -129,6 +132,28 @@ fn untrusted_skills_are_not_served() {
     fixture.finish();
 }
 
+/// The description of a skill that waits cannot hide text or load an image, and neither can that of one in the menu.
+fn descriptions_hide_nothing() {
+    let project = Project::new();
+    let description = r#""a\u202eb\u200b\U000e0041 ![i](https://a.example/i)""#;
+    project.write(description, "# ZQ-body");
+    let (mut fixture, _) = project.start();
+    let escaped = r"a\u{202e}b\u{200b}\u{e0041} ";
+    let said = fixture.ask("/skills");
+    assert!(said.contains(&format!(r"- `deploy`: {escaped}!\[i](https://a.example/i) _(")), "{said}");
+    fixture.ask("/skills trust deploy");
+    let menu = loop {
+        let menu = fixture.editor.menu();
+        if names(&menu).contains(&"deploy") {
+            break menu;
+        }
+    };
+    let commands = menu["params"]["update"]["availableCommands"].as_array().expect("commands");
+    let command = commands.iter().find(|command| command["name"] == "deploy").expect("the command");
+    assert_eq!(command["description"], format!("{escaped}![i](https://a.example/i)"));
+    fixture.finish();
+}
+
 fn changed_skills_need_trust_again() {
     let project = Project::new();
     let (mut fixture, params) = project.start();
@@ -144,7 +169,7 @@ fn changed_skills_need_trust_again() {
     let deadline = Instant::now() + DEADLINE;
     loop {
         let said = fixture.ask("/skills");
-        if said.contains("- `deploy` (it has changed since you trusted it): ") {
+        if said.contains("- `deploy` (changed since last trusted): ") {
             break;
         }
         assert!(said.contains("changed while we were reading it") && Instant::now() < deadline, "{said}");
@@ -168,14 +193,14 @@ fn a_version_that_was_not_listed_is_not_trusted() {
     let id = fixture.editor.request("session/prompt", prompt);
     fixture.editor.answer(&id);
     fixture.editor.unread();
-    assert!(fixture.ask("/skills trust deploy").starts_with("Nothing is trusted yet."));
+    assert!(fixture.ask("/skills trust deploy").starts_with("Not trusted yet."));
     for (command, body) in [("/skills trust deploy", "# Evil"), ("/skills trust", "# More evil")] {
         // The list is the same as before, because only the instructions change.
         project.write("Deploys. ZQ-description", body);
         fixture.ask("/skills reload");
         let said = fixture.ask(command);
-        let list = "- `deploy` (it has changed since it was listed here): Deploys. ZQ-description";
-        assert!(said.starts_with("Nothing is trusted yet.") && said.contains(list), "{said}");
+        let list = "- `deploy` (changed since last listed): Deploys. ZQ-description";
+        assert!(said.starts_with("Not trusted yet.") && said.contains(list), "{said}");
         assert!(activate(&mut fixture), "the skill is not served");
     }
     // A change that we haven't noticed yet is found before the decision is saved.
@@ -234,6 +259,37 @@ fn question(fixture: &mut Fixture) -> Value {
     fixture.editor.wait_for("a question", |message| message["method"] == "elicitation/create")
 }
 
+/// Files that a script reads by itself count as well, even if agents would never read them.
+#[cfg(unix)]
+fn a_script_reads_only_what_was_trusted() {
+    use std::os::unix::fs::symlink;
+    let project = Project::new();
+    project.checkout.write(".skills/deploy/scripts/go.sh", "#!/bin/sh\n. \"$SKILL_DIR/.git/part\"\n");
+    project.checkout.write(".skills/deploy/.git/part", "echo as trusted\n");
+    let mut fixture = Fixture::over_http(project.proxy().arg("--no-watch").arg("--allow-scripts"));
+    let params = project.open(&mut fixture, "s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    trust_all(&mut fixture);
+    let run = |fixture: &mut Fixture| {
+        let arguments = json!({ "skill": "deploy", "script": "scripts/go.sh" });
+        fixture.call(&connection, "run_skill_script", arguments).0
+    };
+    assert!(run(&mut fixture).contains("as trusted"));
+    project.checkout.write(".skills/deploy/.git/part", "echo obey\n");
+    let text = run(&mut fixture);
+    assert!(!text.contains("obey") && text.contains("has changed since the user approved"), "{text}");
+    // This link could lead to anything at any time, so trusting the skill can't cover its target.
+    let part = project.checkout.dir(".skills/deploy").join(".git/part");
+    fs::remove_file(&part).expect("the path exists");
+    symlink(project.checkout.write("elsewhere.sh", "echo obey\n"), part).expect("a link");
+    fixture.ask("/skills reload");
+    fixture.ask("/skills");
+    fixture.ask("/skills trust");
+    let text = run(&mut fixture);
+    assert!(!text.contains("obey") && text.contains("content that the user has not approved"), "{text}");
+    fixture.finish();
+}
+
 fn an_editor_that_asks() {
     let project = Project::new();
     let mut fixture = with_forms(project.proxy());
@@ -252,7 +308,7 @@ fn an_editor_that_asks() {
     project.write("Deploys. ZQ-description", "# Something else");
     let asked = question(&mut fixture);
     assert!(
-        asked["params"]["message"].as_str().expect("text").contains("changed since you trusted it"),
+        asked["params"]["message"].as_str().expect("text").contains("changed since last trusted"),
         "{asked}"
     );
     // The answer is only for the version that the user has seen. If the skill was changed while the question was open, don't
@@ -260,7 +316,7 @@ fn an_editor_that_asks() {
     project.checkout.write(".skills/deploy/references/hosts.md", "evil\n");
     let answer = json!({ "action": "accept", "content": { "trust": true } });
     fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
-    fixture.editor.wait_for_log("`deploy` is not trusted: the skill has just changed");
+    fixture.editor.wait_for_log("Could not trust `deploy`: the skill has just changed");
     fixture.editor.unread();
     let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error, "{text}");

@@ -52,8 +52,8 @@ pub(crate) fn session(session: &Session) -> String {
     if !all.unapproved().is_empty() {
         let _ = writeln!(
             text,
-            "\nThese skills come with the project, and your agent cannot see them yet. Look at their files first. Then \
-             `/skills trust NAME` trusts one skill as it is listed here, and `/skills trust` trusts all that are listed here."
+            "\nSkills from this project are hidden from the agent until you trust the files. Review the files first, and use \
+             `/skills trust NAME` to trust a skill as it is listed here, or `/skills trust` to trust all that are listed here."
         );
     }
     section(&mut text, "Problems", MAX_PROBLEMS, problems(all).into_iter());
@@ -79,9 +79,8 @@ pub(crate) fn first_unapproved(skills: &[Unapproved]) -> &[Unapproved] {
 /// Lists skills that the user wants to approve and has not been shown in this version.
 pub(crate) fn list_before_trust(session: &Session, skills: &[Unapproved]) -> String {
     let these = if skills.len() == 1 { "this skill" } else { "these skills" };
-    let mut text = format!(
-        "Nothing is trusted yet. Look at the files of {these} first, and then repeat the command:\n\n"
-    );
+    let mut text =
+        format!("Not trusted yet. Review the files of {these} first, and then repeat the command:\n\n");
     list(&mut text, MAX_SHOWN, skills.iter().map(|entry| unapproved(entry, session)));
     text
 }
@@ -89,9 +88,9 @@ pub(crate) fn list_before_trust(session: &Session, skills: &[Unapproved]) -> Str
 /// Returns the line about an unapproved skill. If the line before was about another version, says so.
 fn unapproved(entry: &Unapproved, session: &Session) -> String {
     let changed = if session.listed.has_other_version(entry) {
-        " (it has changed since it was listed here)"
+        " (changed since last listed)"
     } else if entry.has_changed {
-        " (it has changed since you trusted it)"
+        " (changed since last trusted)"
     } else {
         ""
     };
@@ -101,9 +100,9 @@ fn unapproved(entry: &Unapproved, session: &Session) -> String {
 fn headline(session: &Session) -> String {
     let all = session.switches.all();
     match session.skills.len() {
-        0 if !all.unapproved().is_empty() && all.is_empty() => "No skill is on in this session.\n".to_owned(),
-        0 if !all.is_empty() => "All skills of this session are off.\n".to_owned(),
-        0 => "There are no skills in this session. Run `acp-skills-proxy list` with your flags to see where it looks.\n"
+        0 if !all.unapproved().is_empty() && all.is_empty() => "No trusted skills in this session.\n".to_owned(),
+        0 if !all.is_empty() => "All skills in this session are off.\n".to_owned(),
+        0 => "No skills found for this session. Run `acp-skills-proxy list` with your flags to list searched directories.\n"
             .to_owned(),
         1 => "**1 skill in this session**\n\n".to_owned(),
         count => format!("**{count} skills in this session**\n\n"),
@@ -140,7 +139,7 @@ fn list_skills(text: &mut String, session: &Session) {
     }
     if skills.len() > MAX_SHOWN {
         let more = skills.len() - MAX_SHOWN;
-        let _ = writeln!(text, "- and {more} more; `/skills search WORDS` finds them");
+        let _ = writeln!(text, "- and {more} more; use `/skills search WORDS` to find skills");
     }
 }
 
@@ -170,7 +169,7 @@ fn problems(skills: &SkillSet) -> Vec<String> {
     for entry in skills.entries() {
         let skill = &entry.skill;
         let missing = skill.tools().iter().filter_map(|tool| Some((&tool.name, tool.missing.as_ref()?)));
-        let missing = missing.map(|(tool, why)| format!("its tool `{tool}` does not work: {why}"));
+        let missing = missing.map(|(tool, why)| format!("tool `{tool}` is not available: {why}"));
         let found = entry.diagnostics.iter().map(|finding| finding.message.clone());
         let dir = skill.dir().filter(|_| !entry.diagnostics.is_empty());
         lines.extend(problem(&code(&skill.name), found.chain(missing).collect(), dir));
@@ -194,7 +193,7 @@ fn problems(skills: &SkillSet) -> Vec<String> {
             path.as_deref().map_or("the configuration".to_owned(), |path| markdown(&shown_path(path)))
         };
         format!(
-            "another {} ({}) is hidden by the one in {}; `acp-skills-proxy list` with your flags shows both",
+            "{} from {} is hidden by the skill from {}; run `acp-skills-proxy list` with your flags to list both",
             code(&shadowed.name),
             place(&shadowed.path),
             place(&shadowed.by)
@@ -218,9 +217,9 @@ fn problem(what: &str, found: Vec<String>, dir: Option<&Path>) -> Option<String>
         let quote = if path.contains(' ') { "\"" } else { "" };
         let _ = if path.chars().all(is_plain) {
             let command = markdown_code(&format!("acp-skills-proxy check {quote}{path}{quote}"));
-            write!(line, "; {command} explains it")
+            write!(line, "; run {command} for details")
         } else {
-            write!(line, "; `acp-skills-proxy check` explains it, its directory is {}", markdown_code(&path))
+            write!(line, "; run `acp-skills-proxy check` with {} for details", markdown_code(&path))
         };
     }
     Some(line)
@@ -230,7 +229,7 @@ fn problem(what: &str, found: Vec<String>, dir: Option<&Path>) -> Option<String>
 pub(crate) fn search(session: &Session, words: &str) -> String {
     let found = session.skills.search(&Query { text: words.to_owned(), ..Query::default() });
     if found.hits.is_empty() {
-        return "No skill matches. Try other words, or fewer.".to_owned();
+        return "No matching skills. Use fewer or different words.".to_owned();
     }
     let mut text = String::new();
     for (number, hit) in (1..).zip(&found.hits) {
@@ -290,26 +289,28 @@ pub(crate) fn switched(
     let missing = codes(names.iter().filter(is_missing));
     match saved {
         Some(Ok(())) => text.push_str(
-            " in this session and in new ones of this directory. Sessions that are open in another editor or window don't \
-             change.",
+            " in this session and for new sessions in this directory. Open sessions of other editors or windows don't change.",
         ),
         Some(Err(error)) => {
-            let _ =
-                write!(text, " in this session. This was not saved for new sessions: {}.", markdown_message(&error.0));
+            let _ = write!(
+                text,
+                " in this session, but could not be saved for new sessions: {}.",
+                markdown_message(&error.0)
+            );
         }
         None => {
             text.push_str(" in this session.");
             if on && names.iter().any(|name| session.switches.is_remembered(name)) {
-                text.push_str(" It stays off in new sessions of this directory unless you add `--here`.");
+                text.push_str(" To include new sessions in this directory, add `--here`.");
             }
         }
     }
     if on && !missing.is_empty() {
-        let _ = write!(text, " There is no skill {} at the moment.", missing);
+        let _ = write!(text, " Not available at the moment: {missing}.");
     }
     if !on && let [name] = names {
         let command = markdown_code(&format!("/skills {other} {name}"));
-        let _ = write!(text, " {command} turns it {other} again.");
+        let _ = write!(text, " To undo, use {command}.");
     }
     text
 }
@@ -319,24 +320,24 @@ pub(crate) fn trust_outcome(outcome: &TrustOutcome, unlisted: usize) -> String {
     let mut text = String::new();
     if !outcome.done.is_empty() {
         let are = if outcome.done.len() == 1 { "is" } else { "are" };
-        let done = codes(&outcome.done);
-        let _ = write!(text, "{done} {are} trusted. After a change, you will be asked again.");
+        let _ = write!(text, "{} {are} trusted until the next change.", codes(&outcome.done));
     }
     for (name, why) in &outcome.failed {
-        let _ = write!(text, " {} is not trusted: {}.", code(name), markdown_message(why));
+        let _ = write!(text, " Could not trust {}: {}.", code(name), markdown_message(why));
     }
     if let Err(error) = &outcome.saved {
-        let _ = write!(text, " This was not saved for other sessions: {}.", markdown_message(&error.0));
+        let why = markdown_message(&error.0);
+        let _ = write!(text, " Could not save this decision for other sessions: {why}.");
     }
     match unlisted {
         0 => {}
         1 => {
-            text.push_str(" 1 other skill waits that was not listed as it is now; `/skills trust` lists it.");
+            text.push_str(" 1 other skill was not listed in its current version. `/skills trust` lists it.");
         }
         count => {
             let _ = write!(
                 text,
-                " {count} other skills wait that were not listed as they are now; `/skills trust` lists them."
+                " {count} other skills were not listed in their current version. `/skills trust` lists them."
             );
         }
     }
@@ -357,13 +358,13 @@ pub(crate) fn reloaded(difference: &Difference, now: &SkillSet) -> String {
         }
     }
     if difference.is_empty() {
-        text.push_str(" Nothing has changed.");
+        text.push_str(" No changes.");
     }
     match now.skipped().len() {
         0 => {}
-        1 => text.push_str(" 1 skill could not be loaded; `/skills` shows why."),
+        1 => text.push_str(" 1 skill could not be loaded; use `/skills` for details."),
         count => {
-            let _ = write!(text, " {count} skills could not be loaded; `/skills` shows why.");
+            let _ = write!(text, " {count} skills could not be loaded; use `/skills` for details.");
         }
     }
     text

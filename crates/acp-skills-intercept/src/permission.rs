@@ -90,15 +90,15 @@ fn decide(call: &Call<'_>, session: &Session, policy: &Policy, resolved: Option<
     }
     match policy.tool_policy {
         ToolPolicy::Permissive if matched(false) == Match::Outside => {
-            Decision::Ask(Some(format!("`{shown}` is not in `allowed-tools` of the active skills")))
+            Decision::Ask(Some(format!("`{shown}` is not in `allowed-tools` of any active skill")))
         }
         ToolPolicy::Approval if matched(true) == Match::Inside => Decision::Choose(
             "allow_once",
-            format!("allowed `{shown}`: it is in `allowed-tools` of a skill that you activated"),
+            format!("allowed `{shown}`: listed in `allowed-tools` of a skill that you activated"),
         ),
         ToolPolicy::Strict if matched(false) == Match::Outside => Decision::Choose(
             "reject_once",
-            format!("refused `{shown}`: it is not in `allowed-tools` of the active skills"),
+            format!("refused `{shown}`: not in `allowed-tools` of any active skill"),
         ),
         _ => Decision::Ask(None),
     }
@@ -250,7 +250,7 @@ impl Interceptor {
         let text = match (decision, &choice) {
             (_, Some((_, _, why))) => Some(why.clone()),
             (Decision::Choose(kind, _), None) => Some(format!(
-                "asked you about `{}`: the agent does not offer exactly one option `{kind}`",
+                "asked you about `{}`: expected exactly one option `{kind}` from agent",
                 call.shown()
             )),
             (Decision::Ask(why), None) => why,

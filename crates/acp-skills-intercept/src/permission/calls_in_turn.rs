@@ -24,9 +24,9 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum number of requests that wait. The user is asked about the others.
 pub(super) const MAX_NEXT_CALLS: usize = 16;
 
-/// The warning about an agent whose claims turned out to be wrong. It is shown once per session.
-const FALSE_CLAIM: &str = "the agent asked for permission in the name of a skills tool, but called something else; from now on, \
-                           you are asked about all calls";
+/// The warning to show if the agent makes a false claim about a tool. Shown once per session.
+const FALSE_CLAIM: &str = "agent asked for permission to use a skill tool, but called another tool; you will be asked for \
+                           permission for all calls from now on";
 
 /// Decides about a call of our reading tool `tool`. `has_room` is true if the request can wait.
 pub(super) fn decide(
@@ -38,7 +38,7 @@ pub(super) fn decide(
     actions: &mut Actions,
 ) -> Decision {
     const ALLOW: &str = "allow_once";
-    let granted = || Decision::Choose(ALLOW, format!("allowed `{tool}`: it is one of our read-only tools"));
+    let granted = || Decision::Choose(ALLOW, format!("allowed `{tool}`: read-only skill tool"));
     if option(message, ALLOW, true).is_none() {
         // The caller asks the user, because there is no such option.
         return granted();
@@ -52,7 +52,7 @@ pub(super) fn decide(
             Decision::Wait
         }
         Verdict::Waits(_) | Verdict::Missing => Decision::Ask(Some(format!(
-            "asked you about `{}`: the agent has not made the call that was allowed before",
+            "asked you about `{}`: the agent has not made the last call that was allowed",
             call.shown()
         ))),
         Verdict::Broken { is_news } => {

@@ -118,14 +118,14 @@ fn answers_contain_only_our_markdown() {
     for (words, expected) in [
         (String::new(), "Waiting for your trust"),
         ("search a.example".to_owned(), "1. "),
-        (format!("off {one}"), "turns it on again"),
+        (format!("off {one}"), "To undo"),
         (format!("on {one}"), "is on"),
         (format!("off {one} --here"), "is off"),
         (String::new(), "**Off**"),
-        (format!("off {HOSTILE}"), "There is no skill"),
-        (format!("trust {HOSTILE}"), "No skill "),
-        (format!("trust {NAME} 3"), "is trusted"),
-        ("trust".to_owned(), "is trusted"),
+        (format!("off {HOSTILE}"), "No skill "),
+        (format!("trust {HOSTILE}"), "is not waiting"),
+        (format!("trust {NAME} 3"), "until the next change"),
+        ("trust".to_owned(), "until the next change"),
         ("reload".to_owned(), "Loaded"),
     ] {
         let out = fixture.prompt(3, "s", &[&format!("/skills {words}")]);

@@ -88,7 +88,7 @@ fn a_command_approves_only_versions_that_were_listed() {
                 Type(words, expected) => {
                     let said = says(&fixture.prompt(4, "s", &[words]));
                     assert_eq!(approved(&mut fixture), *expected, "step {number}: {said}");
-                    assert_eq!(said.contains("trusted."), !expected.is_empty(), "step {number}: {said}");
+                    assert_eq!(said.contains("trusted until"), !expected.is_empty(), "step {number}: {said}");
                 }
             }
         }
@@ -102,19 +102,19 @@ fn a_version_that_was_not_listed_is_shown() {
     open(&mut fixture, 1, "s");
     assert_eq!(
         says(&fixture.prompt(2, "s", &["/skills trust demo"])),
-        "Nothing is trusted yet. Look at the files of this skill first, and then repeat the command:\n\n\
+        "Not trusted yet. Review the files of this skill first, and then repeat the command:\n\n\
          - `demo`: Does v1.\n"
     );
     fixture.notices(waiting([("demo", "v2"), ("lint", "v1")]));
     assert_eq!(
         says(&fixture.prompt(3, "s", &["/skills trust"])),
-        "Nothing is trusted yet. Look at the files of these skills first, and then repeat the command:\n\n\
-         - `demo` (it has changed since it was listed here): Does v2.\n- `lint`: Does v1.\n"
+        "Not trusted yet. Review the files of these skills first, and then repeat the command:\n\n\
+         - `demo` (changed since last listed): Does v2.\n- `lint`: Does v1.\n"
     );
     fixture.notices(waiting([("demo", "v2"), ("lint", "v2")]));
     assert_eq!(
         says(&fixture.prompt(4, "s", &["/skills trust"])),
-        "`demo` is trusted. After a change, you will be asked again. 1 other skill waits that was not listed as it is now; \
+        "`demo` is trusted until the next change. 1 other skill was not listed in its current version. \
          `/skills trust` lists it."
     );
 }
@@ -135,7 +135,7 @@ fn more_skills_than_a_list_shows_are_not_approved() {
     assert_eq!(approved(&mut fixture), names[..100]);
     assert!(
         said.contains(
-            "50 other skills wait that were not listed as they are now; `/skills trust` lists them."
+            "50 other skills were not listed in their current version. `/skills trust` lists them."
         ),
         "{said}"
     );
