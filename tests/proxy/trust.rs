@@ -135,7 +135,7 @@ fn untrusted_skills_are_not_served() {
 /// The description of a skill that waits cannot hide text or load an image, and neither can that of one in the menu.
 fn descriptions_hide_nothing() {
     let project = Project::new();
-    let description = r#""a\u202eb\u200b\U000e0041 ![i](https://a.example/i)""#;
+    let description = "a\u{202e}b\u{200b}\u{e0041} ![i](https://a.example/i)";
     project.write(description, "# ZQ-body");
     let (mut fixture, _) = project.start();
     let escaped = r"a\u{202e}b\u{200b}\u{e0041} ";
