@@ -1,6 +1,7 @@
 //! Prompts: the text that is added to them, the reasons to hold them, and the moment when they are sent.
 
 use acp_skills_wire::{Edit, Id, Message, Node};
+use skills_core::text::markdown_message;
 
 use crate::{
     Interceptor,

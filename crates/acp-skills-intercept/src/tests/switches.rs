@@ -50,7 +50,7 @@ fn menu_tools_and_model_follow_a_switch() {
     assert_eq!(unmarked(texts(prompt.agent())[0]), "The skills have changed. Removed: `pdf`.");
     let (text, menu) = say(&mut fixture, 6, "/skills");
     assert!(text.contains("**2 skills in this session**") && menu.is_none(), "{text}");
-    assert!(text.contains("\n**Off**\n\n- `pdf`: Does pdf <well>.\n"), "{text}");
+    assert!(text.contains("\n**Off**\n\n- `pdf`: Does pdf \\<well>.\n"), "{text}");
     // When the skill is back after a reload, it should still be disabled.
     fixture.notices(skills(&["review"]));
     fixture.notices(skills(&["pdf", "review"]));
@@ -111,8 +111,7 @@ fn all_skills_can_be_turned_off() {
 fn here_applies_to_new_sessions() {
     let mut fixture = fixture();
     let (text, _) = say(&mut fixture, 2, "/skills off pdf --here");
-    let expected =
-        "`pdf` is off in this session and for new sessions in this directory. Open sessions of other editors or windows \
+    let expected = "`pdf` is off in this session and for new sessions in this directory. Open sessions of other editors or windows \
          don't change. To undo, use `/skills on pdf`.";
     assert_eq!(text, expected);
     let pdf = SkillName::new("pdf").unwrap();
