@@ -87,7 +87,10 @@ fn files_that_cannot_be_shown_take_a_word() {
     for answer in ["y", "yes", ""] {
         let (shown, code) = fixture.add("", answer);
         assert!(shown.contains("review: logo.png (cannot be shown: image/png, 16 bytes)"), "{shown}");
-        assert!(shown.contains("1 file cannot be shown (see above). To approve, type `unseen`:"), "{shown}");
+        assert!(
+            shown.contains("1 file cannot be shown or pinned (see above). To approve, type `unseen`:"),
+            "{shown}"
+        );
         assert!(shown.contains("Nothing was added") && code == Some(1), "{shown}");
     }
     let (shown, code) = fixture.add("", "unseen");

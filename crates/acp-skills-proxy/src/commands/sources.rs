@@ -284,7 +284,10 @@ impl ApprovalArgs {
         }
         if self.yes {
             let hint = "look at the files, then use `--yes --unseen` to approve them as well";
-            output::complain("nothing was approved, because some files cannot be shown", Some(hint));
+            output::complain(
+                "nothing was approved, because some files cannot be shown or pinned",
+                Some(hint),
+            );
             return Ok(false);
         }
         if !io::stdin().is_terminal() {
@@ -297,6 +300,6 @@ impl ApprovalArgs {
             return Ok(output::ask(question));
         }
         let files = count(unseen.len(), "file");
-        Ok(output::ask_for("unseen", &format!("{question} {files} cannot be shown (see above).")))
+        Ok(output::ask_for("unseen", &format!("{question} {files} cannot be shown or pinned (see above).")))
     }
 }

@@ -45,7 +45,8 @@ pub struct FileChange {
     /// The whole new version if there is no diff. Bytes that are not UTF-8 are written as `\xNN`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The reason why the new version can't be shown, such as the media type `image/png`.
+    /// The reason why the new version can't be shown, such as the media type `image/png`. A file of a web site that can change
+    /// without a change of the index has a text and a reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unseen: Option<String>,
     /// The size of the new version in bytes, if it is known.
@@ -180,12 +181,6 @@ fn of_site(before: Option<&OfferedSkill>, after: &OfferedSkill) -> Vec<FileChang
     let mut changes = Vec::new();
     for (path, sha256, size) in std::iter::once(skill_md).chain(others.filter(|file| !is_skill_md(&file.0))) {
         let mut change = FileChange { size, ..FileChange::new(&path, kind) };
-        if sha256.is_none() {
-            change.unseen =
-                Some("the index has no checksum, so the site can change it at any time".to_owned());
-            changes.push(change);
-            continue;
-        }
         match remote.read(&path, ReadOptions::default()) {
             // A note says that a part is missing, or that bytes were replaced.
             Ok(FileContent::Text { text, note: None, .. }) => change.text = Some(text),
@@ -195,6 +190,10 @@ fn of_site(before: Option<&OfferedSkill>, after: &OfferedSkill) -> Vec<FileChang
             }
             Ok(_) => change.unseen = Some("of an unknown kind".to_owned()),
             Err(error) => change.unseen = Some(error.to_string()),
+        }
+        if sha256.is_none() {
+            let why = "the index has no checksum, so the site can change it at any time";
+            change.unseen = Some(why.to_owned());
         }
         changes.push(change);
     }

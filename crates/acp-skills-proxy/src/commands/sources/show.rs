@@ -61,7 +61,8 @@ pub(super) fn changes(changes: &[SkillChange], findings: &FindingsBySkill, new_n
     text
 }
 
-/// Returns a line for each file that cannot be shown. It names the type, the size and the place of the file.
+/// Returns a line for each file that cannot be shown, or that can change later. It names the reason, the size and the place of
+/// the file.
 pub(super) fn unseen(changes: &[SkillChange]) -> Vec<String> {
     let mut lines = Vec::new();
     for change in changes {
@@ -79,7 +80,8 @@ pub(super) fn unseen(changes: &[SkillChange]) -> Vec<String> {
 fn why_unseen(file: &FileChange) -> String {
     let why = file.unseen.as_deref().unwrap_or("unknown");
     let size = file.size.map_or_else(String::new, |size| format!(", {}", bytes(size)));
-    format!("(cannot be shown: {}{size})", shown(why))
+    let what = if file.text.is_some() { "cannot be pinned" } else { "cannot be shown" };
+    format!("({what}: {}{size})", shown(why))
 }
 
 fn new_skill(text: &mut String, sign: char, skill: &OfferedSkill) {
@@ -125,7 +127,8 @@ fn files(text: &mut String, change: &SkillChange) {
                 lines(text, "    ", rest);
             }
             (None, Some(whole)) => {
-                let _ = writeln!(text, " (the whole text)");
+                let why = file.unseen.as_ref().map_or_else(String::new, |_| format!(" {}", why_unseen(file)));
+                let _ = writeln!(text, " (the whole text){why}");
                 lines(text, "    +", whole);
             }
             (None, None) if file.unseen.is_some() => {
