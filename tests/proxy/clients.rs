@@ -69,7 +69,10 @@ fn a_failed_start_is_reported_to_every_client() {
         let answer = ended.answer(&initialize["id"]);
         assert_eq!(answer["error"]["code"], NOT_STARTED, "{client}");
         let message = answer["error"]["message"].as_str().expect("text");
-        assert!(message.contains("no such directory") && message.contains("nowhere"), "{client}: {message}");
+        assert!(
+            message.contains("directory does not exist") && message.contains("nowhere"),
+            "{client}: {message}"
+        );
     }
 }
 
@@ -79,7 +82,7 @@ fn a_failed_start_is_logged() {
     let config = skills.write("skills.yaml", "skill: x\n");
     let log = skills.path().join("log");
     let cases: [(Proxy, i32, &str); 5] = [
-        (Proxy::new().skill(&skills.dir("nowhere")), 2, "no such directory"),
+        (Proxy::new().skill(&skills.dir("nowhere")), 2, "directory does not exist"),
         (Proxy::new().flag("--config", &config), 2, "skills.yaml"),
         (Proxy::new().arg("--no-such-flag"), 2, "--no-such-flag"),
         (Proxy::new().flag("--events", skills.path()), 2, "cannot write events"),
@@ -189,14 +192,19 @@ fn non_text_blocks(blocks: &[Value]) -> Vec<&Value> {
 
 /// Opens a session `s` in a proxy between CodeCompanion and this agent.
 fn session(proxy: Proxy, agent: &str) -> Fixture {
+    session_with_params(proxy, agent).0
+}
+
+/// Opens the session `s`. Also returns the params that the agent received.
+fn session_with_params(proxy: Proxy, agent: &str) -> (Fixture, Value) {
     let mut fixture = Fixture::new(proxy);
     let hello = first("clients/codecompanion", |message| message["method"] == "initialize")["params"].take();
     let capabilities = json!({ "mcpCapabilities": { "http": true } });
     let about =
         json!({ "protocolVersion": 1, "agentInfo": { "name": agent }, "agentCapabilities": capabilities });
     fixture.exchange("initialize", hello, json!({ "result": about }));
-    fixture.new_session("s");
-    fixture
+    let params = fixture.new_session("s");
+    (fixture, params)
 }
 
 /// Moves an agent's message to the session `s`.
@@ -281,11 +289,14 @@ fn the_overview_is_readable() {
     let skills = demo();
     skills.write("broken/SKILL.md", "---\nname: broken\n---\nBody.\n");
     skills.write("loud/SKILL.md", "---\nname: LOUD\ndescription: Is loud.\nauthor: me\n---\nBody.\n");
-    let mut fixture = session(Proxy::new().flag("--skills", skills.path()), "gemini-cli");
+    let (mut fixture, params) =
+        session_with_params(Proxy::new().flag("--skills", skills.path()), "gemini-cli");
+    let connection = fixture.connect(&crate::fixture::entry(&params), crate::fixture::MCP_2025);
     let asks = first("proxied/gemini", |message| message["method"] == "session/request_permission");
     for _ in 0..3 {
         fixture.agent_sends(&in_session(asks.clone()));
         fixture.agent_receives();
+        fixture.call(&connection, "activate_skill", json!({ "name": "demo" }));
     }
     fixture.editor.message();
     fixture.prompt("s", "/demo");
@@ -305,12 +316,12 @@ fn the_overview_is_readable() {
 
         **Problems**
 
-        - `LOUD`: the name `LOUD` contains upper-case letters, and 1 more; `acp-skills-proxy check /skills/loud` explains it
-        - `broken` was skipped: the skill has no description; `acp-skills-proxy check /skills/broken` explains it
+        - `LOUD`: name `LOUD` contains upper-case letters, and 1 more; run `acp-skills-proxy check /skills/loud` for details
+        - `broken` was skipped: skill has no description; run `acp-skills-proxy check /skills/broken` for details
 
         **Permissions decided for you**
 
-        - allowed `activate_skill`: it is one of our read-only tools (3 times)
+        - allowed `activate_skill`: read-only skill tool (3 times)
 
         `/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too)."#]]
     .assert_eq(&text);

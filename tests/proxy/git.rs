@@ -224,7 +224,7 @@ fn an_invalid_lock_file() {
     let log = fixture.editor.wait_for_log("its sources are not used until it is repaired");
     assert!(!log.contains("using the last"), "{log}");
     fixture.new_session("s");
-    assert!(overview(&mut fixture).contains("There are no skills"));
+    assert!(overview(&mut fixture).contains("No skills found"));
     fixture.finish();
     // The hint says that it's fine to remove the file. Naming the source has approved its first version, but not this one.
     fs::remove_file(home.lock()).expect("the path exists");

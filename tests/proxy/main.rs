@@ -13,6 +13,7 @@
 #![expect(clippy::disallowed_methods, reason = "the scripted agent of these tests writes to its own stdout")]
 
 mod agent;
+mod approval;
 mod catalog;
 mod chain;
 mod clients;
@@ -30,6 +31,7 @@ mod http_access;
 mod killed;
 #[cfg(unix)]
 mod login;
+mod oversize;
 mod progress;
 mod reload;
 mod repositories;
@@ -88,6 +90,7 @@ fn main() -> ExitCode {
         return agent::run(&script);
     }
     let mut trials = Vec::new();
+    trials.extend(approval::trials());
     trials.extend(catalog::trials());
     trials.extend(chain::trials());
     trials.extend(clients::trials());
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
     trials.extend(killed::trials());
     #[cfg(unix)]
     trials.extend(login::trials());
+    trials.extend(oversize::trials());
     trials.extend(progress::trials());
     trials.extend(reload::trials());
     #[cfg(target_os = "linux")]

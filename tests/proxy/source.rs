@@ -104,8 +104,8 @@ fn an_unavailable_site() {
     let dead =
         TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
     for (url, words) in [
-        (format!("http://{dead}/"), "cannot fetch http://"),
-        (format!("http://{}/elsewhere", site()), "no index of skills found at "),
+        (format!("http://{dead}/"), "failed to fetch http://"),
+        (format!("http://{}/elsewhere", site()), "no skill index found at "),
     ] {
         let skills = Skills::review();
         let home = Home::new();

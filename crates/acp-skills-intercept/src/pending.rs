@@ -8,7 +8,7 @@
 //! | [`Kind::Message`] | the setup request that it was sent after has gone to the agent |
 //! | [`Kind::Prompt`] | the agent has the skill tools, the text for the prompt is there, and the prompts before it are sent |
 //! | [`Kind::SkillList`] | the host has answered [`Query::Skills`](crate::Query::Skills) |
-//! | [`Kind::Permission`] | the host has answered [`Query::Resolve`](crate::Query::Resolve) |
+//! | [`Kind::Permission`] | the host has answered [`Query::Resolve`](crate::Query::Resolve), or a call that was granted has arrived |
 //! | [`Kind::Question`] | the client has answered our request |
 //!
 //! An answer takes its entry out by its ticket. If the entry is gone, the work was cancelled, and the answer is ignored. The
@@ -38,7 +38,7 @@ pub(crate) struct Pending {
 /// One piece of pending work.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// The number of the query whose answer is awaited, if a query was asked.
+    /// The ticket of the pending query, or `None` if no query was sent.
     pub(crate) ticket: Ticket,
     /// The session, or `None` if the work belongs to none or the session is not known here yet.
     pub(crate) session: Option<SessionKey>,
@@ -60,15 +60,17 @@ pub(crate) enum Kind {
     Prompt(HeldPrompt),
     /// A list of skills for the client, of no session.
     SkillList {
-        /// The agent's response with its own list, if it has one.
+        /// The agent's response, if the agent provides a list.
         agent_list: Option<Vec<u8>>,
     },
-    /// The agent's request for permission, whose path has to be resolved.
+    /// A permission request.
     Permission {
         /// The agent's id of the request.
         id: Option<Id>,
         /// The request.
         line: Vec<u8>,
+        /// True if the request waits for the call of an earlier one, false if its path has to be resolved.
+        is_next_call: bool,
     },
     /// A request of the proxy to the client, which asks the user to trust skills.
     Question(Question),

@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Interceptor {
-    /// Records that the agent has opened a session, whose id is known now.
+    /// Records that a session was opened by the agent. The id should be known at this time.
     pub(crate) fn started(&mut self, key: SessionKey, method: &str, actions: &mut Actions) {
         let agent = self.agent.name.clone();
         let Some(session) = self.sessions.get(key) else { return };
@@ -49,9 +49,6 @@ impl Interceptor {
     pub(crate) fn recorded(&mut self, key: SessionKey, kind: EventKind, actions: &mut Actions) {
         if kind.is_reading_call() {
             self.agent.has_called = true;
-            if let Some(session) = self.sessions.get(key) {
-                session.claims.arrived();
-            }
         }
         let session = self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()));
         actions.effects.push(Effect::Record { session, kind });

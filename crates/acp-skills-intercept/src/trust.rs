@@ -2,7 +2,8 @@
 //! [elicitation](https://agentclientprotocol.com/protocol/v1/elicitation).
 //!
 //! The user is asked once for each version of a skill. Approvals and refusals are saved, but a closed form is neither. The
-//! decision applies to the version that the user was shown: the host compares the files before it saves the decision.
+//! decision applies to the version that the user was shown. A command approves only versions that were listed in its session
+//! ([`Listed`](crate::session::Listed)), and the host compares the files before it saves the decision.
 
 use std::path::{Path, PathBuf};
 
@@ -78,10 +79,10 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(crate) enum TrustError {
     /// All skills are approved.
-    #[error("No skill of this project waits for your approval.")]
+    #[error("No skills from this project are waiting for approval.")]
     NothingPending,
     /// No unapproved skill has this name.
-    #[error("No skill `{word}` waits for your approval. These do: {names}.")]
+    #[error("Skill `{word}` is not waiting for approval. Waiting for approval: {names}.")]
     Unknown {
         /// The word in the command.
         word: String,
@@ -90,7 +91,7 @@ pub(crate) enum TrustError {
     },
 }
 
-/// Returns true if the words after `/skills` name unapproved skills of ours, so that the command cannot be meant for another
+/// Returns true if the words after `/skills` name unapproved skills of this proxy, so that the command is not for another
 /// proxy.
 pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
     let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
@@ -98,18 +99,34 @@ pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
 }
 
 impl Interceptor {
-    /// Approves skills for the user. Returns true, because the answer is held until the host has saved the decision.
+    /// Handles `/skills trust`: approves the skills that `words` name, or all skills, in the versions that the user was shown.
+    /// If nothing can be approved, lists the skills instead. If the command names a skill that was not listed as it is now,
+    /// none of the named skills is approved. Returns true if the answer is held until the host has saved the decision.
     pub(crate) fn trust_command(
         &mut self,
         key: SessionKey,
         prompt: &Message<'_>,
         id: &Id,
-        skills: Vec<Unapproved>,
+        words: &str,
         actions: &mut Actions,
     ) -> bool {
+        let Some(session) = self.sessions.get(key) else { return false };
+        let (listed, unlisted): (Vec<_>, Vec<_>) = match named(session, words) {
+            Ok(skills) => skills.into_iter().partition(|entry| session.listed.has(entry)),
+            Err(error) => {
+                self.reply(key, prompt, id, &error.to_string(), actions);
+                return false;
+            }
+        };
+        if listed.is_empty() || !(words.is_empty() || unlisted.is_empty()) {
+            let text = overview::list_before_trust(session, &unlisted);
+            session.listed.add(overview::first_unapproved(&unlisted));
+            self.reply(key, prompt, id, &text, actions);
+            return false;
+        }
         let ticket = self.pending.new_ticket();
         self.hold_command(key, ticket, id, prompt);
-        self.decide(key, ticket, skills, true, actions);
+        self.decide(key, ticket, listed, true, actions);
         true
     }
 
@@ -121,7 +138,16 @@ impl Interceptor {
         trusted: bool,
         actions: &mut Actions,
     ) {
-        let cwd = self.sessions.get(key).and_then(|session| session.cwd.clone());
+        let cwd = self.sessions.get(key).and_then(|session| {
+            // A form lists its skills when the user answers it, but not before, because the user may be typing a command about
+            // an earlier version.
+            if trusted {
+                session.listed.remove(&skills);
+            } else {
+                session.listed.add(&skills);
+            }
+            session.cwd.clone()
+        });
         let directories = self.directories().into_iter().collect();
         actions.ask(Query::Trust { session: key, ticket, cwd, skills, trusted, directories });
     }
@@ -137,7 +163,11 @@ impl Interceptor {
         actions: &mut Actions,
     ) {
         self.refreshed(refreshed, actions);
-        let text = overview::trust_outcome(outcome);
+        let unlisted = self.sessions.get(key).map_or(0, |session| {
+            let waiting = session.switches.all().unapproved().iter();
+            waiting.filter(|entry| !session.listed.has(entry)).count()
+        });
+        let text = overview::trust_outcome(outcome, unlisted);
         // If the user decided in a form, there is no command to respond to, so we log any failure instead.
         if !self.answer_command(key, ticket, &text, actions)
             && trusted
@@ -186,7 +216,7 @@ impl Interceptor {
         Some(acp_skills_wire::build::request(&request, "elicitation/create", &params))
     }
 
-    /// Handles a response of the client. A response to a question of ours is not forwarded, because the agent did not ask.
+    /// Handles a response of the client. A response to a question from the proxy is not forwarded to the agent.
     pub(crate) fn user_answered(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(Id::Text(id)) = message.id() else { return Pass::Untouched };
         let Some((key, skills)) = self.pending.take_question(id.as_str()) else { return Pass::Untouched };
@@ -213,19 +243,22 @@ fn version(waiting: &Unapproved) -> SkillVersion {
 fn message(skills: &[Unapproved]) -> String {
     let mut lines = vec![match skills {
         [_] => {
-            "This project contains a skill. If you trust it, your agent follows its instructions:".to_owned()
+            "This project contains a skill. If you trust this skill, your agent will follow the instructions:"
+                .to_owned()
         }
         _ => format!(
-            "This project contains {} skills. If you trust them, your agent follows their instructions:",
+            "This project contains {} skills. If you trust these skills, your agent will follow the instructions:",
             skills.len()
         ),
     }];
     for entry in skills {
         let skill = &entry.skill;
         let place = skill.dir().map(shown_path).unwrap_or_default();
-        let changed = if entry.has_changed { ", changed since you trusted it" } else { "" };
+        let changed = if entry.has_changed { ", changed since last trusted" } else { "" };
         lines.push(format!("- {} ({place}{changed}): {}", skill.name, shown(&spelling::description(skill))));
     }
-    lines.push("Look at the files before you agree. `/skills trust NAME` trusts a single one.".to_owned());
+    lines.push(
+        "Review the files before you agree. Use `/skills trust NAME` to trust a single skill.".to_owned(),
+    );
     lines.join("\n")
 }

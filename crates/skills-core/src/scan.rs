@@ -108,7 +108,7 @@ pub fn scan_files(files: &SkillFiles, rules: &Rules) -> Report {
         findings.add_for_file(
             Detector::NotScanned,
             "",
-            Some(&format!("the skill has more than {MAX_ENTRIES} files")),
+            Some(&format!("skill has more than {MAX_ENTRIES} files")),
         );
     }
     findings.into_report()
@@ -148,7 +148,7 @@ fn scan_file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Opt
     let is_text = matches!(content, Content::Text | Content::Utf16 { .. });
     let left = MAX_TOTAL_BYTES.saturating_sub(if is_text { findings.bytes } else { findings.binary_bytes });
     if left == 0 {
-        findings.add_for_file(Detector::NotScanned, path, Some("the skill has more than 64 MiB"));
+        findings.add_for_file(Detector::NotScanned, path, Some("skill has more than 64 MiB"));
         return None;
     }
     let most = if is_text { MAX_FILE_BYTES.min(left) } else { left };

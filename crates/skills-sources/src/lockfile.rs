@@ -112,6 +112,9 @@ impl LockError {
             Self::Broken { .. } => {
                 "restore the file from version control, or remove it and run `acp-skills-proxy update`"
             }
+            Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::TimedOut => {
+                "wait until that process has ended, or end it, then run the command again"
+            }
             Self::Unreadable { .. } | Self::Unwritable { .. } => {
                 "check the permissions of the file and the free space of the disk"
             }
@@ -196,7 +199,7 @@ impl LockFile {
     /// Returns the errors of [`read`](Self::read), and [`LockError::Unwritable`] if the file can't be locked or written.
     pub fn change<T>(path: &Path, cache: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, LockError> {
         let unwritable = |source| LockError::Unwritable { path: path.to_owned(), source };
-        let _lock = FileLock::acquire(&lock_path(path, cache)).map_err(unwritable)?;
+        let _lock = FileLock::acquire_for_change(&lock_path(path, cache)).map_err(unwritable)?;
         let mut lock = Self::read(path)?;
         let before = lock.clone();
         let changed = change(&mut lock);

@@ -212,7 +212,7 @@ impl Updater {
     /// # Errors
     /// Returns the system's error if the lock file can't be created or locked.
     pub fn lock_for_change(&self, path: &Path) -> io::Result<FileLock> {
-        FileLock::acquire(&lockfile::lock_path(path, self.store.dir()))
+        FileLock::acquire_for_change(&lockfile::lock_path(path, self.store.dir()))
     }
 
     fn of_directory(&self, root: &Path, commit: &str) -> std::io::Result<Offer> {

@@ -9,7 +9,7 @@ use crate::keys::{SessionKey, Ticket};
 /// A request of the proxy to the client, which asks the user to trust skills of a project.
 #[derive(Debug)]
 pub(crate) struct Question {
-    /// The id of our request.
+    /// The id of the request from the proxy.
     pub(crate) id: String,
     /// The skills that the user is asked about.
     pub(crate) skills: Vec<Unapproved>,
@@ -35,6 +35,28 @@ impl Pending {
         self.take_permission_if(
             |entry| matches!(&entry.kind, Kind::Permission { id, .. } if id.as_ref() == Some(request)),
         )
+    }
+
+    /// Takes out the agent's requests for permission that wait for the call of an earlier request.
+    pub(crate) fn take_next_calls(&mut self, session: SessionKey) -> Vec<Vec<u8>> {
+        let is_next = |entry: &Entry| {
+            entry.session == Some(session)
+                && matches!(entry.kind, Kind::Permission { is_next_call: true, .. })
+        };
+        let lines = self.take_all(is_next).into_iter().filter_map(|entry| match entry.kind {
+            Kind::Permission { line, .. } => Some(line),
+            _ => None,
+        });
+        lines.collect()
+    }
+
+    /// Returns the number of the agent's requests for permission that wait for the call of an earlier request.
+    pub(crate) fn next_calls(&self, session: SessionKey) -> usize {
+        let is_next = |entry: &&Entry| {
+            entry.session == Some(session)
+                && matches!(entry.kind, Kind::Permission { is_next_call: true, .. })
+        };
+        self.entries.iter().filter(is_next).count()
     }
 
     fn take_permission_if(&mut self, matches: impl Fn(&Entry) -> bool) -> Option<Vec<u8>> {

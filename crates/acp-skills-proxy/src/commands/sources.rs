@@ -141,7 +141,10 @@ impl Target {
         edit: impl FnOnce(&str) -> Result<String, UsageError>,
     ) -> Result<(), UsageError> {
         let failed = |what: &str, error: io::Error| {
-            UsageError::failed(format_args!("cannot {what} {}", shown_path(&self.path)), error)
+            let is_waiting = error.kind() == io::ErrorKind::TimedOut;
+            let failed = UsageError::failed(format_args!("cannot {what} {}", shown_path(&self.path)), error);
+            let hint = "wait until that process has ended, or end it, then run the command again";
+            if is_waiting { failed.hint(hint) } else { failed }
         };
         let _lock = updater.lock_for_change(&self.path).map_err(|error| failed("write", error))?;
         let text = match fs::read_to_string(&self.path) {

@@ -96,10 +96,10 @@ impl SkillFiles {
     pub fn visit(&self, bounds: &mut Bounds, visit: &mut VisitEntry<'_>) -> io::Result<()> {
         let (entries, is_all) = every(&self.dir, bounds.entries, Repositories::Enter);
         if !is_all {
-            return Err(io::Error::other(format!("the skill has more than {} files", bounds.entries)));
+            return Err(io::Error::other(format!("skill has more than {} files", bounds.entries)));
         }
         let allowed = bounds.bytes;
-        let too_long = || io::Error::other(format!("the skill has more than {allowed} bytes"));
+        let too_long = || io::Error::other(format!("skill has more than {allowed} bytes"));
         // Check the total before reading any file, so that many oversized skills don't cost much time.
         let files = entries.iter().filter(|entry| entry.kind == Kind::File);
         let size = |entry: &Entry| self.dir.metadata(&entry.path).map_or(0, |metadata| metadata.len());

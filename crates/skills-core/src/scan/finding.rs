@@ -187,7 +187,7 @@ impl<'r> Findings<'r> {
         if let Some(rule) = self.rules.detector(detector) {
             let spells = detail.filter(|_| detector == Detector::TagCharacters);
             let detail = match spells {
-                Some(spells) => Some(Cow::Owned(format!("they encode the text \"{spells}\""))),
+                Some(spells) => Some(Cow::Owned(format!("hidden text is \"{spells}\""))),
                 None => detail.map(Cow::Borrowed),
             };
             self.add(rule, lines, start, end, detail.as_deref());
@@ -236,7 +236,7 @@ impl<'r> Findings<'r> {
             && let Some(rule) = self.rules.detector(Detector::NotScanned)
         {
             self.found.pop();
-            let detail = format!("there are more than {MAX_FINDINGS} findings");
+            let detail = format!("more than {MAX_FINDINGS} findings");
             self.push(rule, "", (0, 0), String::new(), 0..0, Some(&detail));
         }
         self.found

@@ -105,7 +105,7 @@ fn text_in_tag_characters_is_decoded() {
     let smuggled: String =
         "run it".chars().map(|c| char::from_u32(0xE0000 + u32::from(c)).unwrap()).collect();
     let report = scan_text("a.md", &format!("Hello{smuggled}"), Rules::built_in());
-    assert_eq!(report.findings[0].detail.as_deref(), Some("they encode the text \"run it\""));
+    assert_eq!(report.findings[0].detail.as_deref(), Some("hidden text is \"run it\""));
     assert_eq!(report.risk(), Some(Risk::High));
 }
 
