@@ -49,7 +49,7 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
     match &config.log_file {
         Some(path) => {
             let failed = |error| {
-                UsageError::failed(format_args!("cannot write the log to {}", shown_path(path)), error)
+                UsageError::failed(format_args!("cannot write log to {}", shown_path(path)), error)
             };
             let file = private::append(path).map_err(failed)?;
             let file = LogFile { lines: LogLines(file), path: path.clone(), has_failed: false };
@@ -92,7 +92,7 @@ impl<W: Write> Write for LogFile<W> {
         let mut stderr = output::log_to_stderr();
         if !mem::replace(&mut self.has_failed, true) {
             let path = shown_path(&self.path);
-            let warning = format!(" WARN cannot write the log to {path}: {error}; logging to stderr instead");
+            let warning = format!(" WARN cannot write log to {path}: {error}; logging to stderr instead");
             // Write this in a single call, because each write is shown as a message.
             stderr.write_all(warning.as_bytes())?;
         }

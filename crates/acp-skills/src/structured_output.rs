@@ -30,7 +30,7 @@ use skills_core::tool::schema_of;
 /// The error for an answer that doesn't contain the requested type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[error("the answer does not match the requested type: {problem}\nthe answer: {text}")]
+#[error("answer does not match the requested type: {problem}\nanswer: {text}")]
 pub struct NotParsed {
     /// The whole answer.
     pub text: String,
@@ -57,7 +57,7 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, NotParsed> {
             Err(error) => problem = problem.or(error),
         }
     }
-    let problem = problem.unwrap_or_else(|| "there is no JSON in it".to_owned());
+    let problem = problem.unwrap_or_else(|| "no JSON found".to_owned());
     Err(NotParsed { text: text.to_owned(), problem })
 }
 

@@ -45,7 +45,7 @@ pub(super) struct Fetched {
 #[non_exhaustive]
 pub enum GitError {
     /// `git` is not in `PATH`.
-    #[error("cannot find `git` in PATH")]
+    #[error("`git` not found in PATH")]
     NoGit,
     /// The fetch timed out.
     #[error("git timed out after {} s", .0.as_secs())]
@@ -59,13 +59,13 @@ pub enum GitError {
         said: String,
     },
     /// The repository has no such branch, tag or commit.
-    #[error("the repository has no branch, tag or commit `{0}`")]
+    #[error("no such branch, tag or commit: `{0}`")]
     NoReference(String),
     /// The repository has no such directory.
-    #[error("the repository has no directory `{0}`")]
+    #[error("no such directory in the repository: `{0}`")]
     NoDirectory(String),
     /// The repository exceeds a limit.
-    #[error("the repository is too large: {0}")]
+    #[error("repository is too large: {0}")]
     TooMuch(String),
     /// `git` can't be started, or its pipes fail.
     #[error("cannot run `git {what}`: {source}")]
@@ -76,7 +76,7 @@ pub enum GitError {
         source: io::Error,
     },
     /// A file can't be written.
-    #[error("cannot write below {}: {source}", path.display())]
+    #[error("cannot write to {}: {source}", path.display())]
     Write {
         /// The directory.
         path: PathBuf,
@@ -91,30 +91,30 @@ impl GitError {
         let said = |words: &str| matches!(self, Self::Failed { said, .. } if said.contains(words));
         match self {
             Self::NoGit => "install git, or remove the source",
-            Self::TooLong(_) => "check the network and try again",
+            Self::TooLong(_) => "check the network and retry",
             Self::NoReference(_) => {
-                "check the name on the repository's page; to use a name with a `/`, write `git+https://…#NAME:PATH`"
+                "check the name on the repository page; for a name with `/`, use `git+https://…#NAME:PATH`"
             }
-            Self::NoDirectory(_) => "check the directory on the repository's page",
+            Self::NoDirectory(_) => "check the directory on the repository page",
             Self::TooMuch(_) => "add the directory that contains the skills: `github:OWNER/REPO/PATH`",
             Self::Failed { .. } if said("Could not resolve host") || said("unable to access") => {
-                "check the network and the proxy settings (`git config http.proxy`)"
+                "check network and proxy settings (`git config http.proxy`)"
             }
             Self::Failed { .. } if said("No space left on device") || said("Disk quota exceeded") => {
-                "check the free space and the permissions of the disk"
+                "check free disk space and permissions"
             }
             Self::Failed { .. } if said("dubious ownership") => {
-                "the repository belongs to another user; if you trust that user, run `git config --global --add safe.directory DIRECTORY`"
+                "repository belongs to another user; if you trust that user, run `git config --global --add safe.directory DIRECTORY`"
             }
             Self::Failed { .. } if said("mismatched algorithms") => {
-                "repositories with SHA-256 objects are not supported; use a repository with SHA-1 objects"
+                "repositories with SHA-256 objects are not supported; use SHA-1 objects instead"
             }
             Self::Failed { .. } => {
-                "check that `git ls-remote URL` works without a prompt; a private repository needs a key or a credential \
+                "check if `git ls-remote URL` works without a prompt; private repositories need a key or credential \
                  helper"
             }
             Self::System { .. } | Self::Write { .. } => {
-                "check the free space and the permissions of the disk"
+                "check free disk space and permissions"
             }
         }
     }
@@ -130,7 +130,7 @@ fn error_lines(said: &str) -> String {
         .collect();
     let relevant = if reasons.is_empty() { lines } else { reasons };
     let text = relevant[relevant.len().saturating_sub(3)..].join("; ");
-    shown_lines(if text.is_empty() { "git gave no reason" } else { &text }).into_owned()
+    shown_lines(if text.is_empty() { "no error message from git" } else { &text }).into_owned()
 }
 
 /// Fetches the skills below `place` and writes them to `directory`, which must be empty. Without a `commit`, the current commit of

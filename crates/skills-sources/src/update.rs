@@ -111,7 +111,7 @@ pub struct FileChange {
 /// The kind of a [`FileChange`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub enum FileChangeKind {
     Added,
     Removed,
@@ -312,12 +312,12 @@ fn offered_file(dir: &Path, path: String) -> OfferedFile {
 fn notes(found: &SkillSet, root: &Path) -> Vec<String> {
     let skipped = found.skipped().iter().flat_map(|skipped| {
         let path = skipped.path.strip_prefix(root).unwrap_or(&skipped.path).display().to_string();
-        skipped.diagnostics.iter().map(move |finding| format!("`{path}` is left out: {}", finding.message))
+        skipped.diagnostics.iter().map(move |finding| format!("skipped `{path}`: {}", finding.message))
     });
     let shadowed = found
         .shadowed()
         .iter()
-        .map(|skill| format!("found more than one skill `{}`; using the first one", skill.name));
+        .map(|skill| format!("found more than one skill `{}`; using the first", skill.name));
     skipped.chain(shadowed).collect()
 }
 

@@ -46,7 +46,7 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
         let unknown = UsageError::new(format!("unknown command `{wrong}`"));
         match similar(wrong) {
             Some(meant) => return Some(unknown.hint(format!("did you mean `{meant}`?"))),
-            None if is_help => return Some(unknown.hint("`acp-skills-proxy --help` lists all commands")),
+            None if is_help => return Some(unknown.hint("use `acp-skills-proxy --help` to list all commands")),
             None => {}
         }
     }
@@ -70,7 +70,7 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
     }
     if words[at..].iter().any(|word| word == "--") {
         let hint =
-            "only flags and their values can come before `--`; `acp-skills-proxy help flags` lists them";
+            "only flags and values can come before `--`; use `acp-skills-proxy help flags` to list all flags";
         return Some(UsageError::new(message).hint(hint));
     }
     // From here on, the words are the command of the agent, including any flags.
@@ -83,22 +83,22 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
         let line: Vec<_> = ours.iter().map(String::as_str).chain(["--agent", wrong]).collect();
         return Some(
             UsageError::new(message)
-                .hint(format!("to start an agent by its name, use `--agent`: {}", shell(&line))),
+                .hint(format!("use `--agent` to start an agent by name: {}", shell(&line))),
         );
     }
     let line: Vec<_> =
         ours.iter().map(String::as_str).chain(["--"]).chain(agent.iter().map(String::as_str)).collect();
-    Some(UsageError::new(message).hint(format!("put the command of the agent after `--`: {}", shell(&line))))
+    Some(UsageError::new(message).hint(format!("put the agent command after `--`: {}", shell(&line))))
 }
 
 /// Suggests our equivalent of a flag that is common in other programs.
 fn equivalent_flag(command: &str, flag: &str) -> Option<&'static str> {
     Some(match (command, flag) {
         (_, "-v" | "--verbose" | "--debug") => {
-            "use `--log debug` for more messages; `--version` prints the version"
+            "use `--log debug` for more messages, or `--version` to print the version"
         }
-        ("setup", "--dry-run" | "-n") => "use `--print` to show the change without writing it",
-        (_, "-y") => "use `--yes` with commands that ask a question",
+        ("setup", "--dry-run" | "-n") => "use `--print` to show changes without writing to the file",
+        (_, "-y") => "use `--yes` for commands that ask for confirmation",
         (_, "-q" | "--quiet" | "--silent") => "use `--log off` for fewer messages",
         _ => return None,
     })

@@ -43,7 +43,7 @@ pub(super) async fn get(
     let known = spelled(toolbox.skills());
     let found = known.iter().find(|(word, _)| SkillName::key_of(word) == key);
     let Some((_, skill)) = found else {
-        return Err(ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None));
+        return Err(ErrorData::invalid_params(format!("no such prompt: `{}`", request.name), None));
     };
     let words = request.arguments.as_ref().and_then(|arguments| arguments.get(ARGUMENTS));
     let words = words.and_then(|words| words.as_str()).unwrap_or_default().trim();
@@ -51,7 +51,7 @@ pub(super) async fn get(
     let activation =
         toolbox.activate(skill, Some(words.to_owned()), Guide::Tools).await.map_err(|error| {
             ErrorData::internal_error(
-                format!("the skill `{}` cannot be activated: {error}", skill.name),
+                format!("cannot activate skill `{}`: {error}", skill.name),
                 None,
             )
         })?;

@@ -69,7 +69,7 @@ pub(super) fn read(output: &mut dyn Read) -> Result<Vec<Entry>, GitError> {
     for record in BufReader::new(output).split(0) {
         let record = record.map_err(system)?;
         let unexpected =
-            || system(io::Error::new(io::ErrorKind::InvalidData, "an entry has an unknown format"));
+            || system(io::Error::new(io::ErrorKind::InvalidData, "entry has an unknown format"));
         let tab = record.iter().position(|byte| *byte == b'\t').ok_or_else(unexpected)?;
         let head = std::str::from_utf8(&record[..tab]).map_err(|_| unexpected())?;
         let [mode, _kind, object] = head.split(' ').collect::<Vec<_>>()[..] else { return Err(unexpected()) };
@@ -81,7 +81,7 @@ pub(super) fn read(output: &mut dyn Read) -> Result<Vec<Entry>, GitError> {
             _ => Mode::Unknown,
         };
         if entries.len() == MAX_ENTRIES {
-            return Err(GitError::TooMuch(format!("it has more than {MAX_ENTRIES} files")));
+            return Err(GitError::TooMuch(format!("more than {MAX_ENTRIES} files")));
         }
         entries.push(Entry { mode, object: object.to_owned(), path: record[tab + 1..].to_vec() });
     }
@@ -111,7 +111,7 @@ pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
             Mode::File | Mode::Program => spellings.clash(path),
             Mode::Link => Some("is a link"),
             Mode::Submodule => Some("is a submodule"),
-            Mode::Unknown => Some("is of an unknown kind"),
+            Mode::Unknown => Some("has an unknown type"),
         };
         if let Some(why) = why_not {
             notes.add(path, why);
@@ -130,7 +130,7 @@ pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
     }
     wanted.retain(|file| skill_of(&file.path, &skills).is_none_or(|skill| !too_many.contains(skill)));
     if wanted.len() > MAX_FILES {
-        return Err(GitError::TooMuch(format!("the skills have more than {MAX_FILES} files")));
+        return Err(GitError::TooMuch(format!("more than {MAX_FILES} files in skills")));
     }
     Ok(Selection { wanted, notes: notes.finish() })
 }
@@ -171,7 +171,7 @@ impl Notes {
             return;
         }
         let path = if path.is_empty() { "the repository" } else { path };
-        self.lines.push(format!("`{}` is left out because it {why}", shown(path)));
+        self.lines.push(format!("skipped `{}`, because it {why}", shown(path)));
     }
 
     fn finish(mut self) -> Vec<String> {

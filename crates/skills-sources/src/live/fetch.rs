@@ -73,7 +73,7 @@ fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> Fetched {
     match LockFile::change(&spec.lock, store.dir(), write) {
         Ok(pinned) => Fetched { pinned, is_saved: true },
         Err(error) => {
-            tracing::warn!("the approval of {key} could not be saved: {error}; {}", error.hint());
+            tracing::warn!("cannot save approval for {key}: {error}; {}", error.hint());
             Fetched { pinned, is_saved: false }
         }
     }
@@ -83,7 +83,7 @@ fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> Fetched {
 fn warn_of_risks(address: &Address, risks: &[(String, Finding)]) {
     for (path, finding) in risks {
         tracing::warn!(
-            "the skill in `{path}` of {address} is not used: {} ({}, {}); run `acp-skills-proxy update '{address}'` to review and approve it",
+            "skill in `{path}` from {address} is not used: {} ({}, {}); use `acp-skills-proxy update '{address}'` to review and approve",
             finding.reason,
             finding.code,
             finding.file

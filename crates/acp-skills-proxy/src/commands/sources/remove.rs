@@ -82,7 +82,7 @@ fn is(entry: &SourceEntry, address: &Address) -> bool {
 fn not_removed(target: &Target, address: &Address) -> UsageError {
     let path = shown_path(&target.path);
     UsageError::new(format!(
-        "cannot remove the source from {path}, because the format of the file is not supported"
+        "cannot remove source from {path}, because the file format is not supported"
     ))
     .hint(format!("remove {address} from the file in an editor"))
 }
