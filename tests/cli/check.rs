@@ -154,7 +154,7 @@ fn directories_are_searched() {
           |
           = help: start the file with a line `---`, lines with `name:` and `description:`, and another line `---`
 
-        error[file-name]: the file is named skill.md, so most agents won't find it
+        error[file-name]: file is named skill.md, but most agents only find SKILL.md
         --> d/lower/skill.md
          = help: rename it to SKILL.md
 
@@ -261,7 +261,7 @@ fn nothing_to_check() {
         &["."],
         expect![[r#"
             error: no skills found in `.`
-            hint: a skill is a directory with a file named SKILL.md
+            hint: a skill is a directory with a SKILL.md file
             exit 2
         "#]],
     );

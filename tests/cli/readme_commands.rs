@@ -60,7 +60,7 @@ fn the_command_of_the_readme_activates_a_skill() {
         "# Checklist",
         "the answer",
         "I activated the skill `code-review`",
-        "the turn ended: end_turn",
+        "turn ended: end_turn",
     ] {
         let Some((_, after)) = rest.split_once(part) else {
             panic!("{part:?} is missing, or not in this order: {text}")

@@ -182,7 +182,7 @@ fn unavailable_repositories() {
     // Now try this on a machine where git isn't installed.
     let proxy = home.proxy().flag("--source", "github:a/b").env("PATH", "/nowhere");
     let mut fixture = Fixture::over_http(proxy);
-    let log = fixture.editor.wait_for_log("cannot find `git` in PATH");
+    let log = fixture.editor.wait_for_log("`git` not found in PATH");
     assert!(log.contains("github:a/b") && log.contains("install git"), "{log}");
     fixture.finish();
 }
@@ -360,7 +360,7 @@ fn a_risky_skill_needs_approval() {
     repository.commit();
     let source = repository.source("");
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
-    fixture.editor.wait_for_log("the skill in `evil` of");
+    fixture.editor.wait_for_log("skill in `evil` of");
     let params = fixture.new_session("s");
     let connection = fixture.connect(&entry(&params), MCP_2025);
     fixture.wait_for_command("review");

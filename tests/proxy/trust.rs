@@ -77,7 +77,7 @@ fn visible_skills(fixture: &mut Fixture, connection: &crate::fixture::Connection
 fn untrusted_skills_are_not_served() {
     let project = Project::new();
     let (mut fixture, params) = project.start();
-    fixture.editor.wait_for_log("the project's skill `deploy`");
+    fixture.editor.wait_for_log("project skill `deploy`");
     let connection = fixture.connect(&entry(&params), MCP_2025);
     assert_eq!(names(&fixture.editor.menu()), ["skills", "review"]);
     assert!(!visible_skills(&mut fixture, &connection).contains("deploy"));

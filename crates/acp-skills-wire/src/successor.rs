@@ -297,7 +297,7 @@ mod tests {
                 r#"{"id":4,"method":"proxy/successor","params":{"params":{}}}"#,
                 None,
                 Some(
-                    r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"the envelope of a message from or to a successor needs a `method`"}}"#,
+                    r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"envelope for a successor has no `method`"}}"#,
                 ),
             ),
             // The conductor would treat this as a message to the successor, so it would come right back to us.
@@ -317,7 +317,7 @@ mod tests {
                 r#"[{"id":5,"method":"x"}]"#,
                 None,
                 Some(
-                    r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the line is not a JSON-RPC message (batches are not supported)"}}"#,
+                    r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"line is not a JSON-RPC message (batches are not supported)"}}"#,
                 ),
             ),
         ] {

@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn errors_name_the_first_mismatch() {
         for (text, problem) in [
-            ("No idea.", "there is no JSON in it"),
-            ("{not json}", "there is no JSON in it"),
+            ("No idea.", "no JSON found"),
+            ("{not json}", "no JSON found"),
             (r#"{"name":"Bern"}"#, "missing field `people` at line 1 column 15"),
             (
                 r#"So: {"name":"Bern","people":"many"}"#,

@@ -233,31 +233,31 @@ mod tests {
         check(
             "/usr/bin/acp-skills-proxy --skill X claude-agent-acp --acp",
             expect![
-                "unexpected argument `claude-agent-acp`; put the command of the agent after `--`: acp-skills-proxy --skill X -- claude-agent-acp --acp"
+                "unexpected argument `claude-agent-acp`; put the agent command after `--`: acp-skills-proxy --skill X -- claude-agent-acp --acp"
             ],
         );
         check(
             "acp-skills-proxy --skill a$b npx",
             expect![
-                "unexpected argument `npx`; put the command of the agent after `--`: acp-skills-proxy --skill 'a$b' -- npx"
+                "unexpected argument `npx`; put the agent command after `--`: acp-skills-proxy --skill 'a$b' -- npx"
             ],
         );
         check(
             "acp-skills-proxy --skill X claude",
             expect![
-                "unexpected argument `claude`; to start an agent by its name, use `--agent`: acp-skills-proxy --skill X --agent claude"
+                "unexpected argument `claude`; use `--agent` to start an agent by name: acp-skills-proxy --skill X --agent claude"
             ],
         );
         check(
             "acp-skills-proxy claude-agent-acp",
             expect![
-                "unexpected argument `claude-agent-acp`; put the command of the agent after `--`: acp-skills-proxy -- claude-agent-acp"
+                "unexpected argument `claude-agent-acp`; put the agent command after `--`: acp-skills-proxy -- claude-agent-acp"
             ],
         );
         check(
             "acp-skills-proxy try --skill X gemini --acp",
             expect![
-                "unexpected argument `gemini`; put the command of the agent after `--`: acp-skills-proxy try --skill X -- gemini --acp"
+                "unexpected argument `gemini`; put the agent command after `--`: acp-skills-proxy try --skill X -- gemini --acp"
             ],
         );
         check(
@@ -287,7 +287,7 @@ mod tests {
         check("acp-skills-proxy help lst", expect!["unknown command `lst`; did you mean `list`?"]);
         check(
             "acp-skills-proxy help 123",
-            expect!["unknown command `123`; `acp-skills-proxy --help` lists all commands"],
+            expect!["unknown command `123`; use `acp-skills-proxy --help` to list all commands"],
         );
         check(
             "acp-skills-proxy --config c.yaml list --json",
@@ -298,7 +298,7 @@ mod tests {
         check(
             "acp-skills-proxy --allow-scripts yes -- gemini",
             expect![
-                "unexpected argument `yes`; only flags and their values can come before `--`; `acp-skills-proxy help flags` lists them"
+                "unexpected argument `yes`; only flags and values can come before `--`; use `acp-skills-proxy help flags` to list all flags"
             ],
         );
         check(
@@ -310,12 +310,12 @@ mod tests {
         check(
             "acp-skills-proxy list --verbose",
             expect![
-                "unknown flag `--verbose`; use `--log debug` for more messages; `--version` prints the version"
+                "unknown flag `--verbose`; use `--log debug` for more messages, or `--version` to print the version"
             ],
         );
         check(
             "acp-skills-proxy setup zed --dry-run",
-            expect!["unknown flag `--dry-run`; use `--print` to show the change without writing it"],
+            expect!["unknown flag `--dry-run`; use `--print` to show changes without writing to the file"],
         );
         // For these, clap already suggests similar flags.
         check("acp-skills-proxy --skils x", expect!["(clap's message)"]);

@@ -94,25 +94,25 @@ mod tests {
         for (error, expected, hint) in [
             (
                 json!({ "code": -32000, "message": "Authentication required" }),
-                "the agent refuses `m`: Authentication required (-32000)",
+                "agent rejected `m`: Authentication required (-32000)",
                 None,
             ),
             (
                 json!({ "code": -32603, "message": "Internal error", "data": { "details": "exited" } }),
-                "the agent refuses `m`: Internal error (-32603): exited",
+                "agent rejected `m`: Internal error (-32603): exited",
                 None,
             ),
             (
                 json!({ "code": -32603, "message": "Internal error", "data": "exited" }),
-                "the agent refuses `m`: Internal error (-32603): exited",
+                "agent rejected `m`: Internal error (-32603): exited",
                 None,
             ),
             (
                 json!({ "code": 1, "message": "no", "data": { "details": "a", "more": 1 } }),
-                r#"the agent refuses `m`: no (1): {"details":"a","more":1}"#,
+                r#"agent rejected `m`: no (1): {"details":"a","more":1}"#,
                 None,
             ),
-            (json!("no error at all"), r#"the agent refuses `m`: "no error at all""#, None),
+            (json!("no error at all"), r#"agent rejected `m`: "no error at all""#, None),
             (json!({ "code": NOT_STARTED, "message": "it exited\nhint: look" }), "it exited", Some("look")),
             (json!({ "code": NOT_STARTED, "message": "it exited" }), "it exited", None),
         ] {

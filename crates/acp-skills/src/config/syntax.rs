@@ -7,7 +7,7 @@ use serde_yaml::Error;
 /// The minimum similarity of a suggested key, from 0 to 1.
 const MIN_SIMILARITY: f64 = 0.75;
 
-/// An error in the text of a configuration file, such as ``skills.yaml:2:1: there is no key `catlog_in` ``.
+/// An error in the text of a configuration file, such as ``skills.yaml:2:1: unknown key `catlog_in` ``.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{place}{message}", file.display())]
 #[non_exhaustive]

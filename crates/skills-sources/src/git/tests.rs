@@ -226,9 +226,9 @@ fn a_hostile_repository() {
     assert_eq!(files, ["a/NOTES.md", "a/SKILL.md", "a/run.sh"]);
     let notes = fetched.notes.join("\n");
     for words in [
-        "`a/passwd` is left out because it is a link",
+        "`a/passwd`, because it is a link",
         "`a/up`",
-        "a/notes.md` is left out because it differs",
+        "a/notes.md`, because it differs",
         "`a/c:/x`",
     ] {
         assert!(notes.contains(words), "{notes}");
@@ -281,7 +281,7 @@ fn a_hundred_thousand_files() {
     repository.import(skill.into_iter().chain(many).chain(large).chain(in_skill));
     let (files, fetched) = fetch_from(&repository.place(""), None).unwrap();
     assert_eq!(files, ["a/SKILL.md"]);
-    assert_eq!(fetched.notes, ["`c` is left out because it has too many files for a skill"]);
+    assert_eq!(fetched.notes, ["skipped `c`, because it has too many files for a skill"]);
 }
 
 /// A server that accepts the connection and never answers runs into the timeout.

@@ -313,7 +313,7 @@ mod tests {
         let mut entries = vec!["100644 a/SKILL.md".to_owned(), "100644 b/SKILL.md".to_owned()];
         entries.extend((0..MAX_SKILL_FILES).map(|number| format!("100644 b/{number}")));
         let entries: Vec<_> = entries.iter().map(String::as_str).collect();
-        check(&entries, &["a/SKILL.md"], &["`b` is left out because it has too many files"]);
+        check(&entries, &["a/SKILL.md"], &["skipped `b`, because it has too many files"]);
         let links: Vec<_> = (0..30).map(|number| format!("120000 a/{number}")).collect();
         let mut entries = vec!["100644 a/SKILL.md"];
         entries.extend(links.iter().map(String::as_str));

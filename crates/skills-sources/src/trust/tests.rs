@@ -259,7 +259,7 @@ fn a_skill_that_exceeds_the_bounds() {
     let why: Vec<_> =
         skills.skipped().iter().map(|skipped| skipped.diagnostics[0].message.as_str()).collect();
     assert_eq!((skills.len(), skills.unapproved().len(), why.len()), (0, 1, 2), "{why:?}");
-    assert!(why[0].starts_with("the skill cannot be approved: the skill has more than"), "{why:?}");
+    assert!(why[0].starts_with("cannot approve skill: the skill has more than"), "{why:?}");
     // We should use the same bounds for all skills together.
     let mut bounds = Bounds { bytes: 100, ..Bounds::SKILL };
     let skill = skills.unapproved()[0].skill.clone();
@@ -306,7 +306,7 @@ fn links_ambiguous_names_and_deep_directories() {
         let why =
             skills.skipped().iter().map(|skipped| skipped.diagnostics[0].message.clone()).collect::<Vec<_>>();
         assert_eq!((skills.len(), skills.unapproved().len(), why.len()), (0, 0, 1), "{what}: {why:?}");
-        assert!(why[0].starts_with("the skill cannot be approved: cannot read `"), "{what}: {why:?}");
+        assert!(why[0].starts_with("cannot approve skill: cannot read `"), "{what}: {why:?}");
     };
     let twin = skill.join(OsStr::from_bytes(b"\xff.sh"));
     fs::write(&twin, "bad").unwrap();

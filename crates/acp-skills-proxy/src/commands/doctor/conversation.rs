@@ -122,7 +122,7 @@ mod tests {
             (
                 "OpenCode",
                 "1.18.33",
-                "tested with OpenCode 1.18: the model used the tools; ",
+                "tested with OpenCode 1.18: model used the tools; ",
                 "without asking you",
             ),
             (
@@ -134,16 +134,16 @@ mod tests {
             (
                 "mastracode",
                 "0.1.0",
-                "tested with Mastra Code 0.32: the model read the files",
+                "tested with Mastra Code 0.32: model read the files",
                 "you may have to grant",
             ),
             (
                 "auggie",
                 "0.36.0 (commit 1)",
-                "tested with Auggie 0.36: it requires an account; ",
+                "tested with Auggie 0.36: requires an account; ",
                 "you may have to grant",
             ),
-            ("cline", "3.0.65", "tested with Cline 3.0: the model read the files; ", "you may have to grant"),
+            ("cline", "3.0.65", "tested with Cline 3.0: model read the files; ", "you may have to grant"),
             ("some-agent", "1", "this agent has not been tested before; ", "you may have to grant"),
         ] {
             let steps = known(name, version);

@@ -60,7 +60,7 @@ impl Steps {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the current activity, such as "waiting for the end of the turn", and shows it as progress.
+    /// Sets the current activity, such as "waiting for turn to end", and shows it as progress.
     pub(super) fn wait_for(&self, activity: &'static str) {
         let mut state = self.state();
         state.current = activity;
