@@ -44,7 +44,7 @@ fn a_hint_explains_why_an_agent_does_not_start() {
     let path = std::env::var("PATH").unwrap().replace('\\', "/");
     assert!(output.contains(&format!("program not found in PATH: {path}")), "{output}");
     let output = fixture.output(&["--skills", "skills", "--", "npx -y some-agent"]);
-    assert!(output.contains("pass it as separate arguments: `-- npx -y some-agent`"), "{output}");
+    assert!(output.contains("use separate arguments instead: `-- npx -y some-agent`"), "{output}");
     assert!(output.contains(r#""npx", "-y", "some-agent""#), "{output}");
     let output = fixture.output(&["--skills", "skills", "--", "./bin/agent"]);
     assert!(output.contains("file does not exist in …"), "{output}");
@@ -334,7 +334,7 @@ fn doctor_has_a_timeout() {
     let output = fixture.output(&["doctor", "--skills", "skills"]);
     assert!(
         output.contains(
-            "Skills work with the built-in agent. To test your own agent, put its command after `--`"
+            "Skills work with the built-in agent. To test your agent, put the agent command after `--`"
         ),
         "{output}"
     );

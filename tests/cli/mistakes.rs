@@ -135,7 +135,7 @@ fn wrong_commands_and_arguments() {
     fixture.check(
         &["search", "--skills", "skills", "nothing"],
         expect![[r#"
-            none of 2 skills matches `nothing`
+            no match for `nothing` in 2 skills
             exit 1
         "#]],
     );

@@ -188,7 +188,7 @@ fn findings_are_written_as_sarif() {
           "ruleIndex": 12,
           "level": "error",
           "message": {
-            "text": "a file with keys or passwords is read. To fix it: use a program that reads its own credentials, such as `ssh` or `aws`."
+            "text": "a file with keys or passwords is read. To fix: use a program that reads its own credentials, such as `ssh` or `aws`."
           },
           "locations": [
             {

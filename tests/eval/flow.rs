@@ -146,7 +146,7 @@ fn invalid_input_fails_before_the_first_run() {
     let empty = Fixture::new(&json!([]), &json!([]));
     let run = empty.eval(&[], "pass");
     assert_eq!(run.code, Some(2));
-    assert!(run.stderr.contains("has no cases") && run.stderr.contains("hint: "), "{}", run.stderr);
+    assert!(run.stderr.contains("no cases to evaluate") && run.stderr.contains("hint: "), "{}", run.stderr);
     for (evals, message) in [
         (json!({ "evals": [{ "id": 1 }] }), "missing field `prompt`"),
         (

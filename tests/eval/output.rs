@@ -56,7 +56,7 @@ fn the_sample_skill_on_the_built_in_agent() {
     // Most likely, some of the cases fail, since the agent is built in and doesn't use a model.
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     for part in [
-        "built in, without a model",
+        "built-in, without a model",
         "Is the skill loaded for the right queries?",
         "Are results better with the skill?",
         "transfer",

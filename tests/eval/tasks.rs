@@ -47,7 +47,7 @@ fn files_follow_the_standard() {
     let run = fixture.eval(&["--runs", "2", "--json", "--jobs", "2"], "quality");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert_eq!(fixture.text(&format!("{RUN}/outputs/out.txt")), "good work");
-    assert!(fixture.text(&format!("{RUN}/transcript.md")).contains("the skill `demo` was loaded"));
+    assert!(fixture.text(&format!("{RUN}/transcript.md")).contains("loaded skill `demo`"));
     for line in fixture.text(&format!("{RUN}/acp.jsonl")).lines() {
         let line: Value = serde_json::from_str(line).expect("a line is a message");
         assert!(line["dir"] == "client" || line["dir"] == "agent", "{line}");

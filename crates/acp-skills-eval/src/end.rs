@@ -52,7 +52,7 @@ impl End {
             Self::Finished { stop_reason } => Some(format!("turn ended with `{stop_reason}`")),
             Self::Triggered | Self::WorkedWithout { .. } | Self::TimedOut { silent: false } => None,
             Self::TimedOut { silent: true } => Some("timed out before the agent sent any message".to_owned()),
-            Self::Crashed { why } => Some(format!("the agent {why}")),
+            Self::Crashed { why } => Some(format!("agent {why}")),
             Self::Refused { why } => Some(format!("agent rejected {why}")),
             Self::NotStarted { why } => Some(why.clone()),
             Self::Interrupted => Some("interrupted".to_owned()),

@@ -156,7 +156,7 @@ mod tests {
         ] {
             let error = parse::<City>(text).unwrap_err();
             assert_eq!((error.problem.as_str(), error.text.as_str()), (problem, text));
-            assert!(error.to_string().ends_with(&format!("the answer: {text}")));
+            assert!(error.to_string().ends_with(&format!("answer: {text}")));
         }
     }
 }

@@ -236,7 +236,7 @@ fn writing_needs_a_confirmation() {
                 assert_eq!(settings, theirs);
                 // Also make sure that the change wasn't recorded.
                 assert!(
-                    machine.output(&["setup", "zed", "--undo", "--yes"]).starts_with("Nothing to revert")
+                    machine.output(&["setup", "zed", "--undo", "--yes"]).starts_with("No change to revert")
                 );
             }
             _ => assert_eq!(settings, "{}"),

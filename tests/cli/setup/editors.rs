@@ -102,7 +102,7 @@ fn other_editors() {
         "{\"agents\": {\"mine\": {\"argv\": [\"./x\", \"acp\"]}}, \"ttl\": 1}\n",
     );
     let printed = machine.output(&["setup", "code", "--agent", "claude", "--yes"]);
-    assert!(printed.contains("note: VS Code needs the extension `formulahendry.acp-client`"), "{printed}");
+    assert!(printed.contains("note: extension `formulahendry.acp-client` for VS Code is not installed"), "{printed}");
     fs::create_dir_all(machine.path("home/.vscode/extensions/formulahendry.acp-client-0.2.0")).unwrap();
     let printed = machine.output(&["setup", "code", "--undo", "--yes"]);
     assert!(printed.ends_with("Reverted.\nexit 0\n"), "{printed}");
@@ -143,7 +143,7 @@ fn paths_of_settings() {
     machine.write(xdg, "{}");
     expect![[r#"
         error: found several settings files: …/xdg/zed/settings.json, ~/.var/app/dev.zed.Zed/config/zed/settings.json
-        hint: use `--file …/xdg/zed/settings.json`
+        hint: use `--file …/xdg/zed/settings.json` to select one
         exit 2
     "#]].assert_eq(&printed(&["setup", "zed", "--agent", "claude", "--yes"]));
     assert!(printed(&["setup", "zed", "--agent", "claude", "--yes", "--file", xdg]).ends_with("exit 0\n"));

@@ -81,7 +81,7 @@ fn files_that_cannot_be_edited() {
     let path = machine.path(ZED_FILE);
     set_read_only(&path);
     let printed = machine.output(&["setup", "zed", "--agent", "claude", "--yes"]);
-    let expected = here("error: …/home/.config/zed/settings.json is read-only\nhint: if a program");
+    let expected = here("error: …/home/.config/zed/settings.json is read-only\nhint: if another program");
     assert!(printed.contains(&expected), "{printed}");
     assert_eq!(machine.read(ZED_FILE), "{}");
     // We can't just remove the file here, because this doesn't work for read-only files on Windows.
@@ -118,7 +118,7 @@ fn missing_and_empty_files() {
     assert_eq!(agent["args"].as_array().unwrap()[..3], ["--discover", "user", "--strict"]);
     let program = dunce::canonicalize(PROGRAM).unwrap();
     assert_eq!((&agent["command"], &agent["env"]), (&program.to_str().into(), &serde_json::json!({})));
-    assert!(undo().contains("the file is removed, because `setup` created it"));
+    assert!(undo().contains("removing the file, because `setup` created it"));
     assert!(!file.exists());
     for text in ["", "\n", "\u{feff}{\r\n}\r\n", "{}", "// nothing yet\n"] {
         machine.write(path, text);

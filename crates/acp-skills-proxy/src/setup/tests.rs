@@ -142,7 +142,7 @@ fn a_new_agent() {
         &ZED,
         "{\"agent_servers\": {\"New\": {}}}",
         &add(),
-        expect!["the agent `New` has changed in the meantime"],
+        expect!["agent `New` has changed in the meantime"],
     );
 }
 
@@ -195,7 +195,7 @@ fn an_existing_agent() {
             }
         "#]],
     );
-    check(&ZED, "{}", &wrap("a", "x"), expect!["the agent `a` has changed in the meantime"]);
+    check(&ZED, "{}", &wrap("a", "x"), expect!["agent `a` has changed in the meantime"]);
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn invalid_settings() {
     let error = Document::new(b"\xef\xbb\xbf{\n  \"\xff\"\n}").unwrap_err();
     assert_eq!(error.to_string(), "2:4: text is not valid UTF-8");
     for (agent, expected) in [
-        ("1", "1:27: the agent `a` must be an object"),
+        ("1", "1:27: agent `a` must be an object"),
         ("{\"command\": {\"path\": \"x\"}}", "1:39: `command` of agent `a` must be a string"),
         ("{\"command\": \"x\", \"args\": \"y\"}", "1:52: `args` of agent `a` must be a list of strings"),
         ("{\"command\": \"x\", \"args\": [1]}", "1:53: `args` of agent `a` must be a list of strings"),

@@ -34,8 +34,8 @@ fn errors_have_a_place_and_a_suggestion() {
     check(
         "x: prompt\n",
         expect![[r#"
-        skills.yaml:1:1: unknown key `x`
-        the keys are `agent`, `skills`, `roots`, `sources`, `locked`, `projects`, `discover`, `trust`, `include`, `exclude`, `max_skills`, `strict`, `watch`, `catalog_in`, `catalog_format`, `catalog_detail`, `catalog_budget`, `location`, `mount`, `mcp`, `mcp_wait`, `exit_wait`, `activation`, `search`, `allow_scripts`, `script_timeout`, `script_cwd`, `script_env`, `max_output`, `sandbox`, `sandbox_net`, `dollar`, `approve`, `tool_policy`, `titles`, `toggles`, `drafts`, `events`, `state`, `log`, `log_file`, `validation`"#]],
+            skills.yaml:1:1: unknown key `x`
+            known keys are `agent`, `skills`, `roots`, `sources`, `locked`, `projects`, `discover`, `trust`, `include`, `exclude`, `max_skills`, `strict`, `watch`, `catalog_in`, `catalog_format`, `catalog_detail`, `catalog_budget`, `location`, `mount`, `mcp`, `mcp_wait`, `exit_wait`, `activation`, `search`, `allow_scripts`, `script_timeout`, `script_cwd`, `script_env`, `max_output`, `sandbox`, `sandbox_net`, `dollar`, `approve`, `tool_policy`, `titles`, `toggles`, `drafts`, `events`, `state`, `log`, `log_file`, `validation`"#]],
     );
     check(
         "skills:\n  - name: a\n    description: b\n    bodi: c\n",
@@ -45,11 +45,11 @@ fn errors_have_a_place_and_a_suggestion() {
     );
     check(
         "skills:\n  - name: a\n    body: c\n",
-        expect!["skills.yaml:3:5: the key `description` is missing"],
+        expect!["skills.yaml:3:5: missing key `description`"],
     );
     check(
         "skills:\n  - name: a\n    description: b\n    tools: [{ name: t }]\n",
-        expect!["skills.yaml:4:15: the key `command` is missing"],
+        expect!["skills.yaml:4:15: missing key `command`"],
     );
     check(
         "skills: [3]\n",

@@ -135,16 +135,16 @@ mod tests {
                 "mastracode",
                 "0.1.0",
                 "tested with Mastra Code 0.32: model read the files",
-                "you may have to grant",
+                "you may have to allow",
             ),
             (
                 "auggie",
                 "0.36.0 (commit 1)",
                 "tested with Auggie 0.36: requires an account; ",
-                "you may have to grant",
+                "you may have to allow",
             ),
-            ("cline", "3.0.65", "tested with Cline 3.0: model read the files; ", "you may have to grant"),
-            ("some-agent", "1", "this agent has not been tested before; ", "you may have to grant"),
+            ("cline", "3.0.65", "tested with Cline 3.0: model read the files; ", "you may have to allow"),
+            ("some-agent", "1", "this agent has not been tested; ", "you may have to allow"),
         ] {
             let steps = known(name, version);
             let [("known", known), ("approval", permission)] = &steps[..] else { panic!("{steps:?}") };
