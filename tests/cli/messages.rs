@@ -54,7 +54,7 @@ fn a_hint_explains_why_an_agent_does_not_start() {
         assert!(output.contains("`chmod +x ./agent.sh`") && output.ends_with("exit 126\n"), "{output}");
     }
     let output = fixture.output(&["doctor", "--skills", "skills", "--", "no-such-agent-here"]);
-    assert!(output.contains("hint: the program is not in PATH") && output.ends_with("exit 1\n"), "{output}");
+    assert!(output.contains("hint: program not found in PATH") && output.ends_with("exit 1\n"), "{output}");
 }
 
 #[test]

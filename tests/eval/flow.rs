@@ -155,7 +155,7 @@ fn invalid_input_fails_before_the_first_run() {
         ),
         (
             json!({ "evals": [{ "id": 1, "prompt": "x", "files": ["../../etc/passwd"] }] }),
-            "does not stay in the directory",
+            "is outside the directory",
         ),
         (
             json!({ "evals": [{ "id": 1, "prompt": "x" }, { "id": "1", "prompt": "y" }] }),

@@ -140,7 +140,7 @@ fn changed_skills_need_trust_again() {
         if said.contains("- `deploy` (it has changed since you trusted it): ") {
             break;
         }
-        assert!(said.contains("changed while we were reading it") && Instant::now() < deadline, "{said}");
+        assert!(said.contains("changed while reading") && Instant::now() < deadline, "{said}");
     }
     // Going back to the trusted version should work without asking.
     project.write("Deploys. ZQ-description", "# ZQ-body");
@@ -219,7 +219,7 @@ fn an_editor_that_asks() {
     project.checkout.write(".skills/deploy/references/hosts.md", "evil\n");
     let answer = json!({ "action": "accept", "content": { "trust": true } });
     fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
-    fixture.editor.wait_for_log("`deploy` is not trusted: the skill has just changed");
+    fixture.editor.wait_for_log("`deploy` is not trusted: skill has changed in the meantime");
     fixture.editor.unread();
     let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error, "{text}");

@@ -92,7 +92,7 @@ fn programs_outside_of_an_editors_path() {
         let mut command = machine.command(&["setup", "zed", "--agent", "claude", "--print"]);
         let printed = machine.output_of(command.env("PATH", dirs));
         // Remove this note, since it's not the same on all systems.
-        let is_of_system = |line: &&str| line.starts_with("note: an editor may run `npx` with /usr");
+        let is_of_system = |line: &&str| line.starts_with("note: your editor may run `npx` using /usr");
         printed.split_inclusive('\n').filter(|line| !is_of_system(line)).collect::<String>()
     };
     machine.script(&format!("{node}/npx"));

@@ -108,7 +108,7 @@ fn other_editors() {
     assert!(printed.ends_with("Reverted.\nexit 0\n"), "{printed}");
     let printed = machine.output(&["setup", "code", "--agent", "claude", "--yes"]);
     assert!(
-        !printed.contains("needs the extension") && printed.contains("in the panel of ACP Client"),
+        !printed.contains("extension `") && printed.contains("in the ACP Client panel"),
         "{printed}"
     );
     machine.check(&["setup", "acpx", "--agent", "mine", "--yes"], expect![[r#"
