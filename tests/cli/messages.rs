@@ -65,11 +65,14 @@ fn missing_and_invalid_skills() {
         hint: use `--skill DIR` for one skill, `--skills DIR` for a directory of skills, or `--discover user` for your user directories
         exit 0
     "#]]);
-    fixture.check(&["list", "empty"], expect![[r#"
+    fixture.check(
+        &["list", "empty"],
+        expect![[r#"
         No skills found.
         hint: no skills found in …/empty: a skill is a directory with a SKILL.md file, at most 6 levels down
         exit 0
-    "#]]);
+    "#]],
+    );
     fixture.check(
         &["list", "--skills", "skills", "--include", "pfd"],
         expect![[r#"
@@ -90,16 +93,22 @@ fn missing_and_invalid_skills() {
     "#]]);
     let output = fixture.output(&["list", "nowhere"]);
     assert!(output.starts_with("error: cannot list `nowhere`: ") && output.ends_with("exit 2\n"), "{output}");
-    fixture.check(&["try", "--skills", "empty"], expect![[r#"
+    fixture.check(
+        &["try", "--skills", "empty"],
+        expect![[r#"
         error: no skills found
         hint: no skills found in empty: a skill is a directory with a SKILL.md file, at most 6 levels down
         exit 2
-    "#]]);
-    fixture.check(&["search", "--skills", "empty", "word"], expect![[r#"
+    "#]],
+    );
+    fixture.check(
+        &["search", "--skills", "empty", "word"],
+        expect![[r#"
         error: no skills found
         hint: no skills found in empty: a skill is a directory with a SKILL.md file, at most 6 levels down
         exit 2
-    "#]]);
+    "#]],
+    );
     fixture.check(
         &["--skill", "skills", "--", "agent"],
         expect![[r#"

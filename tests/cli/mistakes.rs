@@ -15,11 +15,14 @@ fn wrong_command_lines() {
             exit 2
         "#]],
     );
-    fixture.check(&["--skill", "skills/pdf", "claude-agent-acp", "--acp"], expect![[r#"
+    fixture.check(
+        &["--skill", "skills/pdf", "claude-agent-acp", "--acp"],
+        expect![[r#"
         error: unexpected argument `claude-agent-acp`
         hint: put the agent command after `--`: acp-skills-proxy --skill skills/pdf -- claude-agent-acp --acp
         exit 2
-    "#]]);
+    "#]],
+    );
     fixture.check(
         &["try", "--skill", "skills/pdf", "npx", "-y", "x"],
         expect![[r#"
@@ -147,10 +150,7 @@ fn wrong_commands_and_arguments() {
     "#]],
     );
     let output = fixture.output(&["add", "skills"]);
-    assert!(
-        output.contains("use `--skills skills`") && output.ends_with("exit 2\n"),
-        "{output}"
-    );
+    assert!(output.contains("use `--skills skills`") && output.ends_with("exit 2\n"), "{output}");
     // Use a file that exists but doesn't have any events in it.
     fixture.check(
         &["report", "skills/pdf/SKILL.md"],

@@ -216,10 +216,7 @@ fn edits_outside_are_always_refused() {
         assert_eq!(run.code, Some(0), "{}", run.stdout);
         let requests = fixture.json(&format!("{RUN}/run.json"))["permissions"].clone();
         assert_eq!(requests.as_array().unwrap().len(), 2);
-        assert!(
-            requests[0]["why"].as_str().unwrap().contains("outside the run directory"),
-            "{requests}"
-        );
+        assert!(requests[0]["why"].as_str().unwrap().contains("outside the run directory"), "{requests}");
         assert!(!target.exists());
     }
 }

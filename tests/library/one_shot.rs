@@ -42,6 +42,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("an_agent_that_is_not_found", an_agent_that_is_not_found),
         trial("dropping_the_stream_cancels_the_turn", dropping_the_stream_cancels_the_turn),
         trial("permission_is_refused_without_a_handler", permission_is_refused_without_a_handler),
+        trial("a_runtime_with_one_thread_for_blocking_work", a_runtime_with_one_thread_for_blocking_work),
     ]
 }
 
@@ -276,4 +277,16 @@ fn permission_is_refused_without_a_handler() {
         let all: Vec<_> = traced.iter().collect();
         assert_eq!(all, [(Some("rm -rf ~/project".to_owned()), Some(expected.to_owned()))]);
     }
+}
+
+/// The system may refuse all threads but the first of a runtime's pool. A conversation must not take that thread, because the
+/// proxy then couldn't read the skills that the conversation waits for.
+fn a_runtime_with_one_thread_for_blocking_work() {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().max_blocking_threads(1).build().unwrap();
+    let skill = Skill::builder("greet", "Greets people.").body("# Greeting\nSay hello.").build().unwrap();
+    let turn = OneShot::new([skill].into_iter().collect()).prompt("Greet me").run();
+    let answer = runtime.block_on(async { tokio::time::timeout(DEADLINE, turn).await });
+    runtime.shutdown_background();
+    assert!(answer.expect("the turn ends").unwrap().text.contains("greet"));
 }

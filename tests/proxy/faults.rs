@@ -3,15 +3,20 @@
 
 use std::{
     fs,
+    io::Read,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
+    sync::{
+        atomic::{AtomicU32, Ordering},
+        mpsc::channel,
+    },
 };
 
 use serde_json::json;
 
 use crate::{
-    editor::{Ended, Proxy},
+    editor::{DEADLINE, Ended, Proxy},
     fixture::{Fixture, MCP_2025, cwd, entry},
     skills::Skills,
 };
@@ -35,8 +40,8 @@ crate::trials!(
     directories_that_are_removed,
 );
 
-/// A user id that no other process uses.
-const USER_ID: &str = "54321";
+/// The first user id of the tests. No other process uses these ids, because a limit counts all processes of a user.
+const FIRST_USER_ID: u32 = 1_054_321;
 
 /// An agent that needs few resources.
 const AGENT: &str = r#"#!/bin/sh
@@ -84,9 +89,16 @@ fn limited(limit: &str) -> Proxy {
     Proxy::of("prlimit").arg(limit).arg(env!("CARGO_BIN_EXE_acp-skills-proxy"))
 }
 
+/// Returns a user id that no other process uses, and no other test of this machine.
+fn user_id() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    (FIRST_USER_ID + std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed)).to_string()
+}
+
 /// Returns the proxy under a limit, as a user who is not root.
 fn limited_user(limit: &str) -> Proxy {
-    let user = Proxy::of("setpriv").flag("--reuid", USER_ID).flag("--regid", USER_ID).arg("--clear-groups");
+    let id = user_id();
+    let user = Proxy::of("setpriv").flag("--reuid", &id).flag("--regid", &id).arg("--clear-groups");
     user.arg("prlimit").arg(limit).arg(env!("CARGO_BIN_EXE_acp-skills-proxy"))
 }
 
@@ -214,19 +226,47 @@ fn commands_with_few_processes() {
     let review = skills.dir("review");
     let all = skills.path().to_owned();
     let commands = [("try", "--skill", &review), ("doctor", "--skill", &review), ("list", "--skills", &all)];
+    let id = user_id();
     for limit in 1..12 {
         for (command, flag, path) in &commands {
             let mut limited = Command::new("setpriv");
-            limited.args(["--reuid", USER_ID, "--regid", USER_ID, "--clear-groups", "prlimit"]);
+            limited.args(["--reuid", &id, "--regid", &id, "--clear-groups", "prlimit"]);
             limited.arg(format!("--nproc={limit}")).arg(env!("CARGO_BIN_EXE_acp-skills-proxy"));
             limited.args([command, flag]).arg(path).env("RUST_BACKTRACE", "0").stdin(Stdio::null());
-            let output = limited.output().expect("the program runs");
+            let output = output_in_time(&mut limited);
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(!said.contains("panicked"), "{command} with {limit} processes: {said}");
             let is_reported = said.contains("error: ") || !output.stdout.is_empty();
             assert!(is_reported, "{command} with {limit} processes: {:?} {said}", output.status);
         }
     }
+}
+
+/// Runs a command to its end. Kills it and fails with its stderr if it takes too long.
+fn output_in_time(command: &mut Command) -> Output {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
+    let mut stderr = child.stderr.take().expect("stderr is a pipe");
+    let mut stdout = child.stdout.take().expect("stdout is a pipe");
+    let errors = std::thread::spawn(move || {
+        let mut said = Vec::new();
+        stderr.read_to_end(&mut said).map(|_| said)
+    });
+    let (sender, printed) = channel();
+    std::thread::spawn(move || {
+        let mut printed = Vec::new();
+        let _ = stdout.read_to_end(&mut printed);
+        let _ = sender.send(printed);
+    });
+    let printed = printed.recv_timeout(DEADLINE);
+    if printed.is_err() {
+        child.kill().expect("the program runs");
+    }
+    let status = child.wait().expect("the program ends");
+    let stderr = errors.join().expect("no panic").expect("a pipe");
+    let Ok(stdout) = printed else {
+        panic!("{command:?} did not end in {DEADLINE:?}: {}", String::from_utf8_lossy(&stderr))
+    };
+    Output { status, stdout, stderr }
 }
 
 fn little_memory() {
@@ -287,12 +327,24 @@ fn after(prepared: &str) -> Proxy {
     Proxy::of("sh").flag("-c", script).arg("sh").arg(env!("CARGO_BIN_EXE_acp-skills-proxy"))
 }
 
+/// The agent is not to blame, even if the proxy notices its exit before it notices the failed write.
 fn a_full_stdout() {
-    let (skills, agent) = skills_and_agent();
-    let ended = converse(after("exec > /dev/full;").skill(&skills.dir("review")), &agent);
-    let reported = |words: &str| ended.log.iter().filter(|line| line.contains(words)).count();
-    assert_eq!(reported("cannot write to the client: No space left on device"), 1, "{:?}", ended.log);
-    assert_eq!(reported("the agent"), 0, "the agent is not to blame: {:?}", ended.log);
+    let (skills, patient) = skills_and_agent();
+    // These agents exit in the same moment in which the proxy writes their first answer.
+    let hasty = AGENT.replace("}}}}' ;;", "}}}}'; exit 3 ;;");
+    let killed = AGENT.replace("}}}}' ;;", "}}}}'; kill -KILL $$ ;;");
+    assert_ne!(hasty, AGENT);
+    let others = [("hasty.sh", hasty), ("killed.sh", killed)].map(|(name, text)| {
+        let agent = skills.write(name, &text);
+        fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).expect("a file");
+        agent
+    });
+    for agent in [&patient, &others[0], &others[1]].into_iter().cycle().take(15) {
+        let ended = converse(after("exec > /dev/full;").skill(&skills.dir("review")), agent);
+        let reported = |words: &str| ended.log.iter().filter(|line| line.contains(words)).count();
+        assert_eq!(reported("cannot write to the client: No space left on device"), 1, "{:?}", ended.log);
+        assert_eq!(reported("the agent"), 0, "the agent is not to blame: {:?}", ended.log);
+    }
 }
 
 fn a_client_that_cannot_be_read() {

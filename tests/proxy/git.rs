@@ -360,7 +360,7 @@ fn a_risky_skill_needs_approval() {
     repository.commit();
     let source = repository.source("");
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
-    fixture.editor.wait_for_log("skill in `evil` of");
+    fixture.editor.wait_for_log("skill in `evil` from");
     let params = fixture.new_session("s");
     let connection = fixture.connect(&entry(&params), MCP_2025);
     fixture.wait_for_command("review");

@@ -13,6 +13,7 @@ use crate::{
 crate::trials!(
     the_story_of_a_team,
     an_update_shows_what_differs,
+    locked_compares_the_skills_in_use,
     unapproved_changes_are_not_served,
     add_without_a_terminal,
     sources_that_add_refuses,
@@ -115,6 +116,65 @@ fn an_update_shows_what_differs() {
     let names: Vec<_> =
         list["skills"].as_array().expect("skills").iter().map(|skill| skill["name"].clone()).collect();
     assert_eq!(names, ["greet", "review"]);
+}
+
+/// `update --locked` compares skills, so commits that don't change a skill in use have no effect. In CI, the cache is empty.
+fn locked_compares_the_skills_in_use() {
+    let repository = Repository::review();
+    let home = Home::new();
+    let config = home.path("team/skills.yaml");
+    let config = config.to_str().expect("text");
+    for name in ["other", "draft-x", "leaving", "draft-gone"] {
+        repository.skill(name, "Does more.", "x");
+    }
+    let approved = repository.commit();
+    let source = repository.source("");
+    home.printed(&["add", &source, "--yes", "--exclude", "draft-*", "--config", config]);
+    let lock = home.path("team/skills.lock");
+    let text = fs::read_to_string(&lock).expect("a file");
+    let locked = |code: i32| {
+        for cache_is_empty in [false, true] {
+            if cache_is_empty {
+                fs::remove_dir_all(home.path("cache")).expect("the path exists");
+            }
+            let output = home.run(&["update", "--locked", "--config", config]);
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(code), "{said}{errors}");
+            assert_eq!(errors.contains("has changed"), code == 1, "{errors}");
+            assert_eq!(fs::read_to_string(&lock).expect("a file"), text, "`--locked` writes nothing");
+        }
+    };
+    locked(0);
+    // A file outside of skills, and skills that the entry excludes.
+    repository.write("README.md", "New.");
+    repository.skill("draft-x", "Does less.", "x");
+    repository.skill("draft-new", "Is new.", "x");
+    fs::remove_dir_all(repository.path().join("draft-gone")).expect("the path exists");
+    repository.commit();
+    locked(0);
+    let rows = home.json(&["update", "--locked", "--json", "--config", config]);
+    assert_eq!((&rows[0]["approved"], &rows[0]["before"]["commit"]), (&json!(true), &json!(approved)));
+    // The content of a skill in use, a new skill, and a skill that is gone.
+    let change = |work: &dyn Fn()| {
+        let before = repository.git(&["rev-parse", "HEAD"]);
+        work();
+        repository.commit();
+        locked(1);
+        repository.git(&["reset", "--hard", "--quiet", &before]);
+        locked(0);
+    };
+    change(&|| repository.write("review/notes.md", "more"));
+    change(&|| repository.skill("new", "Is new.", "x"));
+    change(&|| fs::remove_dir_all(repository.path().join("leaving")).expect("the path exists"));
+    // Without `--locked`, there's nothing to ask either if no skill differs.
+    repository.skill("draft-x", "Does more.", "x");
+    fs::remove_dir_all(repository.path().join("draft-new")).expect("the path exists");
+    repository.skill("draft-gone", "Does more.", "x");
+    let commit = repository.commit();
+    let said = home.printed(&["update", "--config", config]);
+    assert!(said.contains("no changes"), "{said}");
+    assert_eq!(home.pinned(&lock, &source), Some(commit));
 }
 
 /// A new version is not served just because it was looked at, or because the proxy was started.

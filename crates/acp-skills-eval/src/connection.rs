@@ -254,7 +254,7 @@ impl Process {
         tokio::spawn(async move {
             let how = supervise(agent, stopped).await;
             // End any processes that the agent started but didn't end.
-            let _ = spawn_blocking(move || processes.finish()).await;
+            processes.end().await;
             // This can fail if the connection is dropped first.
             let _ = sender.send(how);
         });

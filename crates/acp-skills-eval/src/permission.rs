@@ -67,9 +67,7 @@ impl PermissionAnswer {
 fn decide(kind: &str, paths: &CallPaths, directory: &Path, allow: Allow) -> (bool, String) {
     let names_file = !paths.files.is_empty();
     match (kind, paths.outside(directory)) {
-        ("edit" | "delete" | "move", Some(place)) => {
-            (false, format!("{place} is outside the run directory"))
-        }
+        ("edit" | "delete" | "move", Some(place)) => (false, format!("{place} is outside the run directory")),
         ("edit" | "delete" | "move", None) if !names_file => {
             (false, "request does not name the edited file".to_owned())
         }

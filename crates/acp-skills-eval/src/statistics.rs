@@ -144,11 +144,7 @@ pub fn split(cases: &[(&str, bool)], share: f64, seed: u64) -> Vec<Part> {
         order.sort_by_key(|&place| (mixed(seed, cases[place].0), place));
         #[expect(clippy::cast_precision_loss, reason = "case counts are small")]
         let wanted = (order.len() as f64 * share).round();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "small count"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small count")]
         for &place in order.iter().take(wanted as usize) {
             parts[place] = Part::Train;
         }

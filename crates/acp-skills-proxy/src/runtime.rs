@@ -1,6 +1,10 @@
 //! Creates the tokio runtime, after checking that the system has enough descriptors and threads.
 
-use std::{io, time::Duration};
+use std::{
+    io,
+    sync::{Arc, RwLock},
+    time::Duration,
+};
 
 use skills_core::exec::probe_threads;
 use tokio::runtime::{Builder, Runtime};
@@ -9,6 +13,9 @@ use tokio::runtime::{Builder, Runtime};
 const DESCRIPTORS: usize = 24;
 /// The number of threads that must be available.
 const SPARE_THREADS: usize = 2;
+/// The number of threads for blocking work that are started early. A side that doesn't read can block one of them, and the proxy
+/// must still be able to read skills then, even if the system refuses further threads.
+const BLOCKING_THREADS: usize = 3;
 /// The time for which a thread for blocking work stays alive. Tokio queues work if there is such a thread, and panics if there is
 /// none and none can be started.
 const FOREVER: Duration = Duration::from_hours(24 * 365);
@@ -23,7 +30,14 @@ pub(crate) fn new() -> io::Result<Runtime> {
     drop(spare);
     probe_threads(SPARE_THREADS)?;
     let runtime = Builder::new_current_thread().enable_all().thread_keep_alive(FOREVER).build()?;
-    // Start the first thread for blocking work here, so that it can be used later.
-    drop(runtime.spawn_blocking(|| ()));
+    // Start the first threads for blocking work here, so that they can be used later. They wait for each other's start, because
+    // the runtime would reuse a thread that has no work. It queues the work for threads that the system refuses.
+    let gate = Arc::new(RwLock::new(()));
+    let closed = gate.write();
+    for _ in 0..BLOCKING_THREADS {
+        let gate = Arc::clone(&gate);
+        drop(runtime.spawn_blocking(move || drop(gate.read())));
+    }
+    drop(closed);
     Ok(runtime)
 }

@@ -52,10 +52,7 @@ impl AgentStore {
                     && !has_warned
                 {
                     has_warned = true;
-                    tracing::warn!(
-                        "cannot write agent state to {}: {error}",
-                        target.path().display()
-                    );
+                    tracing::warn!("cannot write agent state to {}: {error}", target.path().display());
                 }
             }
         })?;

@@ -62,9 +62,7 @@ pub(crate) enum ServerError {
     Listen(io::Error),
     #[error("cannot create a random token: {0}")]
     Random(#[from] getrandom::Error),
-    #[error(
-        "agent only supports MCP servers over stdio, but no bridge program is configured (`bridge`)"
-    )]
+    #[error("agent only supports MCP servers over stdio, but no bridge program is configured (`bridge`)")]
     NoBridge,
     #[error("path to bridge program is not valid Unicode")]
     BridgePath,

@@ -24,10 +24,11 @@ pub(crate) use self::alive::group_is_alive;
 #[cfg(windows)]
 pub(crate) use self::system::end_children_with_this_process;
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, thread};
 
 use parking_lot::{Condvar, Mutex};
 use skills_core::exec::ProcessObserver;
+use tokio::sync::oneshot;
 
 /// The registry of running process groups and of the processes that watch over them. Cheap to clone; all clones share
 /// their state. When the last clone is dropped, all remaining groups are ended.
@@ -51,6 +52,25 @@ struct State {
 }
 
 impl Processes {
+    /// Does the same as [`finish`](Self::finish), without blocking the caller.
+    ///
+    /// This uses a thread of its own, because the threads of the runtime's pool may all be blocked by a client that doesn't read.
+    /// If the system refuses the thread, the caller is blocked after all.
+    pub async fn end(&self) {
+        let (done, ended) = oneshot::channel();
+        let processes = self.clone();
+        let work = move || {
+            processes.finish();
+            // This fails if the caller was dropped.
+            let _ = done.send(());
+        };
+        match thread::Builder::new().name("processes".to_owned()).spawn(work) {
+            // This fails if the thread has panicked, and then there is nothing to wait for.
+            Ok(_) => drop(ended.await),
+            Err(_) => self.finish(),
+        }
+    }
+
     fn add(&self, id: u32) {
         let mut state = self.0.state.lock();
         if state.groups.insert(id) {

@@ -83,7 +83,11 @@ impl Relay {
             })?;
         }
         let client_done = start_pump("client", Side::Client, client.reader, &hub)?;
-        let agent_done = start_pump("agent", Side::Agent, agent.reader, &hub)?;
+        let agent_done = start_pump("agent", Side::Agent, agent.reader, &hub).inspect_err(|_| {
+            // The other pump is running, so close both connections. Otherwise, the client would wait for an answer.
+            hub.lane_to(Side::Client).close();
+            hub.lane_to(Side::Agent).close();
+        })?;
         Ok(Self { hub, client_done, client_gone, agent_done })
     }
 
@@ -104,6 +108,11 @@ impl Relay {
         let to_client = self.hub.lane_to(Side::Client);
         let to_agent = self.hub.lane_to(Side::Agent);
         to_client.written() > 0 || to_client.queued() > 0 || to_agent.written() > 0
+    }
+
+    /// Returns true if we can no longer write to the client.
+    pub fn is_client_unreachable(&self) -> bool {
+        self.hub.lane_to(Side::Client).is_closed()
     }
 
     /// Returns the number of bytes that were written to the client.

@@ -10,6 +10,7 @@ mod turn;
 use std::{
     ffi::OsString,
     io,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::{Path, PathBuf},
     sync::Arc,
     thread,
@@ -28,7 +29,7 @@ use acp_skills_runtime::{
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use skills_core::{Skill, SkillSet, SkillTool, ToolError};
-use tokio::task::JoinHandle;
+use tokio::{runtime::Handle, sync::oneshot};
 
 pub use self::{
     error::OneShotError,
@@ -269,7 +270,7 @@ impl OneShot {
         let mut client = Client::new(client_reads, client_writes, self.writer, tracer, self.on_permission);
         // When the conversation ends, the client is dropped, which closes its pipes. This ends the relay and the
         // agent.
-        let conversation = tokio::task::spawn_blocking(move || conversation(&mut client));
+        let conversation = start(move || conversation(&mut client))?;
         let ends = Ends::new(from_client, to_client);
         let tap = self.tracer.map(tap);
         if self.agent.is_empty() {
@@ -298,12 +299,33 @@ impl Default for OneShot {
     }
 }
 
+/// The end of a conversation: its value, or its panic.
+type End<T> = oneshot::Receiver<thread::Result<T>>;
+
+/// Starts a conversation on a thread of its own.
+///
+/// The runtime's pool must not run it: the proxy reads skills there. If the system refuses further threads, the runtime queues
+/// this work, and then the conversation and the proxy would wait for each other.
+fn start<T: Send + 'static>(conversation: impl FnOnce() -> T + Send + 'static) -> io::Result<End<T>> {
+    let (sender, end) = oneshot::channel();
+    let runtime = Handle::current();
+    thread::Builder::new().name("conversation".to_owned()).spawn(move || {
+        let _inside = runtime.enter();
+        // The caller continues the panic, so it is not hidden.
+        let result = catch_unwind(AssertUnwindSafe(conversation));
+        // This fails if the caller was dropped.
+        let _ = sender.send(result);
+    })?;
+    Ok(end)
+}
+
 /// Waits for the end of a conversation. A panic in it continues in the caller.
-async fn finished<T>(conversation: JoinHandle<T>) -> Result<T, OneShotError> {
-    conversation.await.map_err(|error| match error.try_into_panic() {
-        Ok(panic) => std::panic::resume_unwind(panic),
-        Err(_) => OneShotError::Client(ClientError::Cancelled),
-    })
+async fn finished<T>(conversation: End<T>) -> Result<T, OneShotError> {
+    match conversation.await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(panic)) => resume_unwind(panic),
+        Err(_) => Err(OneShotError::Client(ClientError::Cancelled)),
+    }
 }
 
 /// Sends one prompt and waits for the end of the turn.

@@ -167,10 +167,10 @@ fn by_scheme(text: &str) -> Option<Parsed<Place>> {
         "git+https" => git(Transport::Https),
         "git+ssh" | "ssh" => git(Transport::Ssh),
         "git+file" => git(Transport::File),
-        "git+http" | "git" | "git+git" => Some(Err(
-            "connection is not encrypted, and skills could be changed in transit; use https or ssh"
-                .into(),
-        )),
+        "git+http" | "git" | "git+git" => {
+            Some(Err("connection is not encrypted, and skills could be changed in transit; use https or ssh"
+                .into()))
+        }
         "https" => Some(from_browser(text, rest).unwrap_or_else(|| web(text))),
         "http" => Some(web(text)),
         _ => None,

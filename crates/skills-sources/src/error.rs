@@ -93,7 +93,10 @@ impl SourceError {
                 "check the network and the address, and use `/skills reload` to retry".to_owned()
             }
             Self::Changed { address } | Self::NotLocked { address, .. } => {
-                format!("use `acp-skills-proxy update '{}'` to review and approve the changes", shown(address))
+                format!(
+                    "use `acp-skills-proxy update '{}'` to review and approve the changes",
+                    shown(address)
+                )
             }
             Self::Lock(error) => error.hint().to_owned(),
             Self::NoCache => "set HOME or XDG_CACHE_HOME to an absolute path".to_owned(),

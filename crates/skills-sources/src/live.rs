@@ -167,9 +167,7 @@ impl Sources {
         for number in self.take_missing() {
             let address = &self.0.specs[number].address;
             // Log this as a warning, so that users can see why their skills are missing.
-            tracing::warn!(
-                "skills from {address} are not in the cache yet; fetching in the background"
-            );
+            tracing::warn!("skills from {address} are not in the cache yet; fetching in the background");
             let sources = self.clone();
             let notify = Arc::clone(notify);
             let work = move || {

@@ -109,9 +109,7 @@ impl LockError {
             Self::Broken { .. } => {
                 "restore the file from version control, or remove it and run `acp-skills-proxy update`"
             }
-            Self::Unreadable { .. } | Self::Unwritable { .. } => {
-                "check free disk space and file permissions"
-            }
+            Self::Unreadable { .. } | Self::Unwritable { .. } => "check free disk space and file permissions",
         }
     }
 }

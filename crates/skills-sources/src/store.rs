@@ -79,7 +79,7 @@ impl Store {
         let scratch = new.path().join("git");
         let root = tree.join(name(place));
         fs::create_dir_all(&root).and_then(|()| fs::create_dir(&scratch)).map_err(failed)?;
-        let fetched = git::fetch(place, commit, &root, &scratch, observer, git::TIMEOUT);
+        let fetched = git::fetch(place, commit, &root, &scratch, observer, &git::Limits::default());
         // If this fails, a later fetch will remove the directory after at least a day.
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;

@@ -95,8 +95,8 @@ impl Trust {
             // Check again, since the file may have changed between discovery and the check above.
             if !files::is_unchanged(&skill).is_ok_and(|unchanged| unchanged) {
                 let why = "skill changed while reading";
-                let changed = Diagnostic::error("cannot-be-approved", why)
-                    .help("use `/skills reload` to retry");
+                let changed =
+                    Diagnostic::error("cannot-be-approved", why).help("use `/skills reload` to retry");
                 skills.skip(Skipped::new(file(&entry.skill), vec![changed]));
             } else if decisions.trusts(&place, &digest) {
                 skills.add(skill, entry.diagnostics.clone());
@@ -132,7 +132,9 @@ impl Trust {
                     decided.done.push(name);
                 }
                 Ok(_) => {
-                    decided.failed.push((name, "skill has changed in the meantime; review the new version".to_owned()));
+                    decided
+                        .failed
+                        .push((name, "skill has changed in the meantime; review the new version".to_owned()));
                 }
                 Err(error) => decided.failed.push((name, error.to_string())),
             }

@@ -3,6 +3,8 @@
 //! Show an [`Offer`] or its [`SkillChange`]s to the user before you approve it. Approval applies to the checksums of the offer, and
 //! nothing is fetched in between.
 
+mod compare;
+
 use std::{
     collections::BTreeMap,
     fmt::Write,

@@ -197,11 +197,7 @@ fn writing_needs_a_confirmation() {
         ("y\n", None, "Written."),
         ("n\n", None, "Nothing was written."),
         ("\n", None, "Nothing was written."),
-        (
-            "y\n",
-            Some("{ \"theirs\": 1 }"),
-            "was changed by another program; no settings were written",
-        ),
+        ("y\n", Some("{ \"theirs\": 1 }"), "was changed by another program; no settings were written"),
     ] {
         let machine = Machine::new();
         machine.write(ZED_FILE, "{}");

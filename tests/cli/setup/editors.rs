@@ -102,15 +102,15 @@ fn other_editors() {
         "{\"agents\": {\"mine\": {\"argv\": [\"./x\", \"acp\"]}}, \"ttl\": 1}\n",
     );
     let printed = machine.output(&["setup", "code", "--agent", "claude", "--yes"]);
-    assert!(printed.contains("note: extension `formulahendry.acp-client` for VS Code is not installed"), "{printed}");
+    assert!(
+        printed.contains("note: extension `formulahendry.acp-client` for VS Code is not installed"),
+        "{printed}"
+    );
     fs::create_dir_all(machine.path("home/.vscode/extensions/formulahendry.acp-client-0.2.0")).unwrap();
     let printed = machine.output(&["setup", "code", "--undo", "--yes"]);
     assert!(printed.ends_with("Reverted.\nexit 0\n"), "{printed}");
     let printed = machine.output(&["setup", "code", "--agent", "claude", "--yes"]);
-    assert!(
-        !printed.contains("extension `") && printed.contains("in the ACP Client panel"),
-        "{printed}"
-    );
+    assert!(!printed.contains("extension `") && printed.contains("in the ACP Client panel"), "{printed}");
     machine.check(&["setup", "acpx", "--agent", "mine", "--yes"], expect![[r#"
         --- ~/.acpx/config.json
         +++ ~/.acpx/config.json

@@ -91,10 +91,7 @@ fn files_that_cannot_be_edited() {
     {
         symlink("nowhere", &path).unwrap();
         let printed = machine.output(&["setup", "zed", "--agent", "claude", "--yes"]);
-        assert!(
-            printed.contains("settings.json is a broken symbolic link to nowhere"),
-            "{printed}"
-        );
+        assert!(printed.contains("settings.json is a broken symbolic link to nowhere"), "{printed}");
         fs::remove_file(&path).unwrap();
     }
     fs::create_dir(&path).unwrap();

@@ -115,11 +115,10 @@ impl Machine {
             printed = printed.replace(r"\\", "/").replace('\\', "/");
         }
         // Don't print how many agents we know, so that we can add more of them without changing the tests.
-        let lines =
-            printed.split_inclusive('\n').map(|line| match line.split_once(" known agents: ") {
-                Some((_, rest)) => format!("To list all N known agents: {rest}"),
-                None => line.to_owned(),
-            });
+        let lines = printed.split_inclusive('\n').map(|line| match line.split_once(" known agents: ") {
+            Some((_, rest)) => format!("To list all N known agents: {rest}"),
+            None => line.to_owned(),
+        });
         lines.collect()
     }
 

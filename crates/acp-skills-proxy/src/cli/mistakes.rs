@@ -46,7 +46,9 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
         let unknown = UsageError::new(format!("unknown command `{wrong}`"));
         match similar(wrong) {
             Some(meant) => return Some(unknown.hint(format!("did you mean `{meant}`?"))),
-            None if is_help => return Some(unknown.hint("use `acp-skills-proxy --help` to list all commands")),
+            None if is_help => {
+                return Some(unknown.hint("use `acp-skills-proxy --help` to list all commands"));
+            }
             None => {}
         }
     }

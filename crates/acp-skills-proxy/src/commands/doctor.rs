@@ -159,14 +159,12 @@ fn judge(connected: bool, wants_tools: bool, stored: usize, had_prompt: bool) ->
         (false, false, _) => {
             (Verdict::Works, format!("the model reads {skills} from disk, because of `--mcp off`"))
         }
-        (false, true, _) if !had_prompt => (
-            Verdict::NotKnown,
-            format!("agent did not connect to the tools without a prompt; {fallback}"),
-        ),
+        (false, true, _) if !had_prompt => {
+            (Verdict::NotKnown, format!("agent did not connect to the tools without a prompt; {fallback}"))
+        }
         (false, true, 0) => (
             Verdict::Fails,
-            "agent did not connect to the tools, and no skill has files on disk to use instead"
-                .to_owned(),
+            "agent did not connect to the tools, and no skill has files on disk to use instead".to_owned(),
         ),
         // From the answer, a user may see that the model has read the files, but we can't check that in code.
         (false, true, _) => (

@@ -207,11 +207,7 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
     if result == document {
         let names: Vec<_> =
             entries.iter().filter(|entry| entry.ours().is_some()).map(|entry| entry.name.clone()).collect();
-        output::print(&format!(
-            "No changes to {}: {} already.\n",
-            place.shown(),
-            show::through(&names)
-        ))?;
+        output::print(&format!("No changes to {}: {} already.\n", place.shown(), show::through(&names)))?;
         return Ok(ExitCode::SUCCESS);
     }
     output::print_colored(&show::diff(&place.shown(), document.text(), result.text()))?;
@@ -219,10 +215,7 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
         output::note(&format!("note: {note}"));
     }
     if let Some(extension) = settings.missing_extension(home) {
-        output::note(&format!(
-            "note: extension `{extension}` for {} is not installed",
-            editor.name
-        ));
+        output::note(&format!("note: extension `{extension}` for {} is not installed", editor.name));
     }
     if !show::confirmed(how, "Write this change?")? {
         return Ok(ExitCode::SUCCESS);
@@ -340,10 +333,7 @@ fn flags(mut args: SkillArgs) -> anyhow::Result<Flags> {
 fn texts(words: &[OsString]) -> Result<Vec<String>, UsageError> {
     let text = |word: &OsString| {
         word.to_str().map(str::to_owned).ok_or_else(|| {
-            UsageError::new(format!(
-                "cannot write `{}` to settings: not valid UTF-8",
-                word.display()
-            ))
+            UsageError::new(format!("cannot write `{}` to settings: not valid UTF-8", word.display()))
         })
     };
     words.iter().map(text).collect()

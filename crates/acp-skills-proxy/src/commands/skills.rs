@@ -48,8 +48,7 @@ impl Loaded {
         if let [first, ..] = skipped {
             let path = shown_path(first.path.parent().unwrap_or(&first.path));
             let count = count(skipped.len(), "skill");
-            sentences
-                .push(format!("cannot load {count}; use `acp-skills-proxy check {path}` for details"));
+            sentences.push(format!("cannot load {count}; use `acp-skills-proxy check {path}` for details"));
         }
         let waiting: Vec<_> =
             self.here.unapproved().iter().map(|waiting| format!("`{}`", waiting.skill.name)).collect();

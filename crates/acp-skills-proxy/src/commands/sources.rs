@@ -23,10 +23,10 @@ use std::{
     time::Duration,
 };
 
-use acp_skills::config::{Config, SourceEntry};
+use acp_skills::config::{Config, ConfigError, SourceEntry};
 use acp_skills_runtime::processes::Processes;
 use clap::Args;
-use skills_core::text::shown_path;
+use skills_core::{SkillName, discovery::Filter, text::shown_path};
 use skills_sources::{Address, LockFile, Updater, lock_beside, user_lock};
 
 use crate::{
@@ -51,6 +51,18 @@ pub(crate) struct CommonArgs {
 pub(super) struct Known {
     pub(super) address: Address,
     pub(super) lock: PathBuf,
+    /// The filters of each entry with this source. An entry uses a skill if it passes all filters of the entry.
+    entries: Vec<Vec<Filter>>,
+}
+
+impl Known {
+    /// Returns true if an entry of the configuration uses the skill.
+    pub(super) fn uses(&self, name: &str) -> bool {
+        let uses = |filters: &Vec<Filter>| {
+            SkillName::new(name).is_none_or(|name| filters.iter().all(|filter| filter.takes(&name)))
+        };
+        self.entries.iter().any(uses)
+    }
 }
 
 /// The configuration file that the commands write to.
@@ -60,6 +72,8 @@ pub(super) struct Target {
     /// The contents of the file. Empty if it does not exist.
     pub(super) text: String,
     pub(super) sources: Vec<SourceEntry>,
+    /// The filter for all skills of the configuration.
+    filter: Filter,
 }
 
 impl Target {
@@ -74,11 +88,12 @@ impl Target {
                 .hint("use `--config FILE`; the file is created if it does not exist")
         })?;
         if !path.exists() {
-            return Ok(Self { path, text: String::new(), sources: Vec::new() });
+            return Ok(Self { path, text: String::new(), sources: Vec::new(), filter: Filter::default() });
         }
         let config = Config::read(&path)?;
         let text = fs::read_to_string(&path)?;
-        Ok(Self { path, text, sources: config.all_sources().cloned().collect() })
+        let filter = filter(&config.include, &config.exclude)?;
+        Ok(Self { path, text, sources: config.all_sources().cloned().collect(), filter })
     }
 
     /// Reads the file again, applies `edit` and writes the result atomically. Another process may have changed the file in the
@@ -122,22 +137,27 @@ impl Target {
 /// # Errors
 /// Returns an error if an address in the configuration is invalid, or if the user's lock file can't be read.
 pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
-    let mut known = Vec::new();
+    let mut known: Vec<Known> = Vec::new();
     for entry in &target.sources {
-        known.push(Known {
-            address: Address::parse(&entry.source).map_err(acp_skills::config::ConfigError::from)?,
-            lock: target.lock(),
-        });
+        let address = Address::parse(&entry.source).map_err(ConfigError::from)?;
+        let filters = vec![target.filter.clone(), filter(&entry.include, &entry.exclude)?];
+        match known.iter_mut().find(|known| known.address == address) {
+            Some(known) => known.entries.push(filters),
+            None => known.push(Known { address, lock: target.lock(), entries: vec![filters] }),
+        }
     }
     let lock = user_lock();
     for source in LockFile::read(&lock).map_err(lock_error)?.sources() {
         // Skip addresses that we can't parse. They may have been written by another version of this program.
         if let Ok(address) = Address::parse(source) {
-            known.push(Known { address, lock: lock.clone() });
+            known.push(Known { address, lock: lock.clone(), entries: vec![Vec::new()] });
         }
     }
-    known.dedup_by(|a, b| a.address == b.address && a.lock == b.lock);
     Ok(known)
+}
+
+fn filter(include: &[String], exclude: &[String]) -> Result<Filter, ConfigError> {
+    Filter::new(include, exclude).map_err(|error| ConfigError::Value(error.to_string()))
 }
 
 /// Returns the known sources with the address `source` or the same target.
@@ -145,7 +165,7 @@ pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
 /// # Errors
 /// Returns an error if the address is invalid, or if no known source matches.
 pub(super) fn named(known: Vec<Known>, source: &str) -> anyhow::Result<Vec<Known>> {
-    let address = Address::parse(source).map_err(acp_skills::config::ConfigError::from)?;
+    let address = Address::parse(source).map_err(ConfigError::from)?;
     let matches = |known: &Known| known.address == address || known.address.place() == address.place();
     let (matching, others): (Vec<_>, Vec<_>) = known.into_iter().partition(matches);
     if matching.is_empty() {

@@ -219,10 +219,7 @@ fn interpreter(script: &Path) -> Option<String> {
 
 fn text(path: &Path) -> Result<String, UsageError> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
-        UsageError::new(format!(
-            "cannot write {} to settings: not valid UTF-8",
-            shown_path(path)
-        ))
+        UsageError::new(format!("cannot write {} to settings: not valid UTF-8", shown_path(path)))
     })
 }
 

@@ -218,10 +218,7 @@ fn invalid_settings() {
             "{\n\"agent_servers\": {},\n\"agent_servers\": {}\n}",
             "3:1: duplicate key `agent_servers`; first used in line 2",
         ),
-        (
-            "{\"agent_servers\": {\"a\": {},\n \"a\": {}}}",
-            "2:2: duplicate key `a`; first used in line 1",
-        ),
+        ("{\"agent_servers\": {\"a\": {},\n \"a\": {}}}", "2:2: duplicate key `a`; first used in line 1"),
         ("{'a': 1}", "1:2: invalid JSON: single-quoted strings are not allowed"),
     ] {
         assert_eq!(document(text).agents(&ZED).unwrap_err().to_string(), expected, "{text}");

@@ -38,7 +38,10 @@ fn sentence(search: &Discovery, root: &Root, found: &SkillSet) -> Option<String>
     is_filtered.then(|| {
         let names: Vec<_> = everything.iter().take(3).map(|skill| format!("`{}`", skill.name)).collect();
         let more = if everything.len() > names.len() { ", …" } else { "" };
-        format!("no skills in {dir} match `--include` and `--exclude`; available skills: {}{more}", names.join(", "))
+        format!(
+            "no skills in {dir} match `--include` and `--exclude`; available skills: {}{more}",
+            names.join(", ")
+        )
     })
 }
 

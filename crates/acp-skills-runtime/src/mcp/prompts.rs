@@ -50,10 +50,7 @@ pub(super) async fn get(
     let started = Instant::now();
     let activation =
         toolbox.activate(skill, Some(words.to_owned()), Guide::Tools).await.map_err(|error| {
-            ErrorData::internal_error(
-                format!("cannot activate skill `{}`: {error}", skill.name),
-                None,
-            )
+            ErrorData::internal_error(format!("cannot activate skill `{}`: {error}", skill.name), None)
         })?;
     let event = calls::activated(skill, ActivatedBy::Model, &activation.text, started.elapsed());
     let mut messages = vec![PromptMessage::new_text(Role::User, activation.text)];

@@ -22,6 +22,8 @@ use std::{
     thread,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::{Processes, State, watchdog};
 
 /// The helper processes that watch over the groups.
@@ -82,9 +84,7 @@ impl Guard {
         if let Helper::Running(watchdog) = &mut self.watchdog
             && let Err(error) = watchdog.send(sign, id)
         {
-            tracing::warn!(
-                "watchdog has ended; processes may keep running if the proxy is killed: {error}"
-            );
+            tracing::warn!("watchdog has ended; processes may keep running if the proxy is killed: {error}");
             self.watchdog = Helper::Failed;
         }
     }
@@ -130,6 +130,10 @@ impl HelperProcess {
 impl Drop for HelperProcess {
     fn drop(&mut self) {
         self.dismiss();
+        // If the helper was stopped by a signal, it would never exit. The id is still valid, because we have not waited for it.
+        if let Some(id) = Pid::from_raw(self.child.id().cast_signed()) {
+            let _ = kill_process(id, Signal::CONT);
+        }
         let _ = self.child.wait();
     }
 }

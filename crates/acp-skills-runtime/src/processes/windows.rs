@@ -79,9 +79,7 @@ pub(crate) fn end_children_with_this_process() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if let Err(error) = join_job() {
-            tracing::warn!(
-                "new process may keep running if the proxy is killed: {error}"
-            );
+            tracing::warn!("new process may keep running if the proxy is killed: {error}");
         }
     });
 }

@@ -100,6 +100,11 @@ impl Lane {
         self.queue.lock().bytes
     }
 
+    /// Returns true if the lane was closed, or if writing has failed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.queue.lock().closed
+    }
+
     /// Waits until at most [`MAX_QUEUED_BYTES`] are queued.
     pub(super) async fn has_room(&self) {
         loop {

@@ -12,7 +12,6 @@ mod tap;
 use std::{ffi::OsString, io, time::Duration};
 
 use acp_skills_intercept::Policy;
-use tokio::task::spawn_blocking;
 
 use self::supervisor::Supervisor;
 use super::{Ends, Relay};
@@ -87,7 +86,7 @@ impl Standalone {
         let relay = Relay::start(self.policy, self.host, self.client, ends)?;
         let code = Supervisor::new(agent, relay, signals, self.exit_wait).run().await;
         // End all scripts that are still running.
-        let _ = spawn_blocking(move || processes.finish()).await;
+        processes.end().await;
         Ok(code?)
     }
 }

@@ -86,24 +86,20 @@ fn describe(error: &Error, value: Option<String>) -> (String, Option<String>) {
         Error::InvalidScalar { ty, .. } => (format!("{value} should be {}", kind(ty)), None),
         Error::Unexpected { expected, .. } => (format!("{value} should be {}", kind(expected)), None),
         Error::Eof { .. } => ("unexpected end of file".to_owned(), None),
-        Error::MultipleDocuments { .. } => (
-            "file contains more than one document".to_owned(),
-            Some("remove all `---` lines".to_owned()),
-        ),
+        Error::MultipleDocuments { .. } => {
+            ("file contains more than one document".to_owned(), Some("remove all `---` lines".to_owned()))
+        }
         Error::UnknownAnchor { .. } => (
             "this alias (`*`) has no anchor (`&`)".to_owned(),
             Some("use quotes for text that starts with `*`".to_owned()),
         ),
-        Error::ExternalMessage { msg, .. } => {
-            (format!("invalid YAML: {msg}"), Some(INDENTATION.to_owned()))
-        }
+        Error::ExternalMessage { msg, .. } => (format!("invalid YAML: {msg}"), Some(INDENTATION.to_owned())),
         Error::Message { msg, .. } => (format!("{value}: {msg}"), None),
         error => (error.render_with_formatter(&serde_yaml::UserMessageFormatter), None),
     }
 }
 
-const INDENTATION: &str =
-    "check the indentation of this line and the previous line, and use quotes for text with `: `, ` #`, `[` or `{`";
+const INDENTATION: &str = "check the indentation of this line and the previous line, and use quotes for text with `: `, ` #`, `[` or `{`";
 
 /// Returns the name of a type for the user.
 fn kind(name: &str) -> &str {

@@ -43,10 +43,7 @@ fn errors_have_a_place_and_a_suggestion() {
         skills.yaml:4:5: unknown key `bodi`
         did you mean `body`?"#]],
     );
-    check(
-        "skills:\n  - name: a\n    body: c\n",
-        expect!["skills.yaml:3:5: missing key `description`"],
-    );
+    check("skills:\n  - name: a\n    body: c\n", expect!["skills.yaml:3:5: missing key `description`"]);
     check(
         "skills:\n  - name: a\n    description: b\n    tools: [{ name: t }]\n",
         expect!["skills.yaml:4:15: missing key `command`"],
@@ -62,7 +59,10 @@ fn errors_have_a_place_and_a_suggestion() {
         expect!["skills.yaml:1:6: `tcp` should be one of `auto`, `acp`, `http`, `stdio`, `off`"],
     );
     check("max_skills: many\n", expect!["skills.yaml:1:13: `many` should be a whole number"]);
-    check("mcp_wait: -1\n", expect!["skills.yaml:1:11: `-1`: expected a number of seconds, for example 2 or 0.5"]);
+    check(
+        "mcp_wait: -1\n",
+        expect!["skills.yaml:1:11: `-1`: expected a number of seconds, for example 2 or 0.5"],
+    );
     check("mcp_wait: soon\n", expect!["skills.yaml:1:11: `soon` should be a number"]);
     check("dollar: perhaps\n", expect!["skills.yaml:1:9: `perhaps` should be `true` or `false`"]);
     check(

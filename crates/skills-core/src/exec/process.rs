@@ -56,9 +56,29 @@ impl ProcessGroup {
     /// # Errors
     /// Returns the system's error if the program can't be started.
     pub fn spawn(command: Command, observer: Option<Arc<dyn ProcessObserver>>) -> io::Result<Self> {
+        Self::start(command, observer, system::group)
+    }
+
+    /// Starts `command` like [`spawn`](Self::spawn), but on Unix without a controlling terminal, so that no program can ask the user
+    /// a question there. A program that tries to read from the terminal gets an error instead of being stopped.
+    ///
+    /// # Errors
+    /// Returns the system's error if the program can't be started.
+    pub fn spawn_without_terminal(
+        command: Command,
+        observer: Option<Arc<dyn ProcessObserver>>,
+    ) -> io::Result<Self> {
+        Self::start(command, observer, system::group_without_terminal)
+    }
+
+    fn start(
+        command: Command,
+        observer: Option<Arc<dyn ProcessObserver>>,
+        group: impl FnOnce(&mut CommandWrap, Option<u32>),
+    ) -> io::Result<Self> {
         let joined = observer.as_ref().and_then(|observer| observer.starting());
         let mut wrap = CommandWrap::from(command);
-        system::group(&mut wrap, joined);
+        group(&mut wrap, joined);
         let child = wrap.spawn().inspect_err(|_| {
             if let Some(observer) = &observer {
                 observer.ended(joined, None);

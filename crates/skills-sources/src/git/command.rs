@@ -3,24 +3,30 @@
 //! Git uses the user's keys, proxies and credential helpers. Arguments are passed as a list, without a shell. Everything that a
 //! repository, an address or the environment could trigger is turned off: hooks, submodules, other protocols (`ext::` runs a
 //! program), prompts on the terminal, replacement objects, and variables that name a repository. The process group ends when this
-//! process ends, or after a timeout.
+//! process ends, or when a [limit](Limits) is reached.
 
 #[cfg(unix)]
 use std::os::unix::process::ExitStatusExt;
 use std::{
-    ffi::OsStr,
+    env,
     io::{self, PipeReader, Read, Write},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     sync::Arc,
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use skills_core::exec::{ProcessGroup, ProcessObserver, probe_threads};
 use tokio::process::Command;
 
-use super::{super::address::Transport, GitError};
+use super::{
+    super::address::Transport,
+    Limits,
+    error::GitError,
+    ssh,
+    watch::{self, Watch},
+};
 
 /// The maximum number of bytes of git's stderr to keep. We keep the end, because it contains the reason.
 const MAX_STDERR_BYTES: usize = 16 * 1024;
@@ -47,13 +53,18 @@ const REPOSITORY_VARIABLES: [&str; 14] = [
 ];
 
 /// Settings that override the user's configuration.
-const SETTINGS: [&str; 9] = [
+const SETTINGS: [&str; 12] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.alternateRefsCommand=",
     "submodule.recurse=false",
     "fetch.recurseSubmodules=false",
     "fetch.writeCommitGraph=false",
+    // There is nothing to negotiate, because the repository is new.
+    "fetch.negotiationAlgorithm=noop",
+    // Keep what was received as one file, and large files out of git's memory.
+    "fetch.unpackLimit=1",
+    "core.bigFileThreshold=16m",
     "transfer.bundleURI=false",
     "gc.auto=0",
     "maintenance.auto=false",
@@ -65,13 +76,15 @@ pub(super) struct Git<'a> {
     directory: &'a Path,
     transport: Transport,
     observer: Option<Arc<dyn ProcessObserver>>,
+    limits: &'a Limits,
     /// The end of the timeout for all commands together.
     deadline: Instant,
-    timeout: Duration,
+    /// The value of `GIT_SSH_COMMAND`. `None` leaves the variable as it is.
+    ssh: Option<String>,
 }
 
 impl<'a> Git<'a> {
-    /// Creates a runner for the repository in `directory`, which may use no other `transport`. The `timeout` is for all commands
+    /// Creates a runner for the repository in `directory`, which may use no other `transport`. [`Limits::total`] is for all commands
     /// together.
     ///
     /// # Errors
@@ -80,11 +93,34 @@ impl<'a> Git<'a> {
         directory: &'a Path,
         transport: Transport,
         observer: Option<Arc<dyn ProcessObserver>>,
-        timeout: Duration,
+        limits: &'a Limits,
     ) -> Result<Self, GitError> {
         // Use the absolute path here, because Windows would search the working directory first.
         let program = which::which("git").map_err(|_| GitError::NoGit)?;
-        Ok(Self { program, directory, transport, observer, deadline: Instant::now() + timeout, timeout })
+        let deadline = Instant::now() + limits.total;
+        Ok(Self { program, directory, transport, observer, limits, deadline, ssh: None })
+    }
+
+    /// Reads the user's ssh command from the configuration. The repository must exist and have its remote, because the configuration
+    /// can depend on it.
+    ///
+    /// # Errors
+    /// Returns an error if git can't be run.
+    pub(super) fn read_ssh_command(&mut self) -> Result<(), GitError> {
+        if self.transport != Transport::Ssh {
+            return Ok(());
+        }
+        let configured = match self.line(&["config", "--get", "core.sshCommand"]) {
+            Ok(command) => Some(command).filter(|command| !command.is_empty()),
+            // Git exits with an error if the setting is missing.
+            Err(GitError::Failed { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
+        let command = variable("GIT_SSH_COMMAND");
+        let command = command.as_ref().map(|command| command.to_string_lossy());
+        self.ssh = ssh::command(command.as_deref(), configured.as_deref(), variable("GIT_SSH").is_some());
+        Ok(())
     }
 
     /// Runs a command and ignores its output.
@@ -97,7 +133,7 @@ impl<'a> Git<'a> {
         self.talk(arguments, Vec::new(), |output| {
             let mut line = String::new();
             let read = output.take(4096).read_to_string(&mut line);
-            read.map_err(|source| GitError::System { what: "rev-parse".to_owned(), source })?;
+            read.map_err(|source| GitError::System { what: arguments[0].to_owned(), source })?;
             Ok(line.trim().to_owned())
         })
     }
@@ -121,9 +157,13 @@ impl<'a> Git<'a> {
         // We need to check this before we start git, since we can't read its output without the threads below.
         probe_threads(THREADS).map_err(system)?;
         let entered = runtime.enter();
-        let mut group = ProcessGroup::spawn(command, self.observer.clone()).map_err(system)?;
+        let mut group =
+            ProcessGroup::spawn_without_terminal(command, self.observer.clone()).map_err(system)?;
         drop(entered);
-        let left = self.deadline.saturating_duration_since(Instant::now());
+        let mut watch = match what.as_str() {
+            "fetch" => Watch::of_fetch(self.directory, self.limits, self.transport == Transport::Https),
+            _ => Watch::local(self.directory, self.limits),
+        };
         thread::scope(|scope| {
             let writes = move || {
                 let mut to_git = to_git;
@@ -140,21 +180,39 @@ impl<'a> Git<'a> {
                 Ok(read)
             };
             let read = scope.spawn(reads);
-            let ended = runtime.block_on(async { tokio::time::timeout(left, group.exited()).await });
+            let ended = runtime.block_on(self.exited(&mut group, &mut watch));
             // This also closes pipes that git's children have inherited, so that the threads can end.
             group.kill();
             let said = join(said);
             let read = join(read)?;
-            match ended {
-                Err(_) => Err(GitError::TooLong(self.timeout)),
-                Ok(Err(source)) => Err(system(source)),
-                Ok(Ok(status)) if status.success() => Ok(read),
-                Ok(Ok(status)) => Err(match limit(status) {
-                    Some(source) => system(source),
-                    None => GitError::Failed { what: what.clone(), said },
-                }),
+            let status = ended?.map_err(system)?;
+            if status.success() {
+                return Ok(read);
             }
+            Err(match limit(status) {
+                Some(source) => system(source),
+                None => GitError::Failed { what: what.clone(), said },
+            })
         })
+    }
+
+    /// Waits until git exits. Returns an error if a limit is reached before.
+    async fn exited(
+        &self,
+        group: &mut ProcessGroup,
+        watch: &mut Watch<'_>,
+    ) -> Result<io::Result<ExitStatus>, GitError> {
+        loop {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(GitError::TooLong(self.limits.total));
+            }
+            if let Ok(status) = tokio::time::timeout(watch::INTERVAL.min(left), group.exited()).await {
+                // A fast host can send too much between two looks.
+                return watch.look().map(|()| status);
+            }
+            watch.look()?;
+        }
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -175,26 +233,26 @@ impl<'a> Git<'a> {
             .env("GCM_INTERACTIVE", "never")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_ATTR_NOSYSTEM", "1")
+            // Otherwise, a command that reads objects would fetch missing ones, one by one.
+            .env("GIT_NO_LAZY_FETCH", "1")
+            // The watch reads this trace. It has no contents and no passwords, and it is removed with the repository.
+            .env("GIT_TRACE_CURL", watch::trace(self.directory))
+            .env("GIT_TRACE_PACKET", watch::trace(self.directory))
+            .env("GIT_TRACE_CURL_NO_DATA", "1")
+            .env("GIT_TRACE_REDACT", "1")
             .env("LC_ALL", "C");
         command.arg("--git-dir").arg(self.directory).arg("--literal-pathspecs");
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
-        if self.transport == Transport::Ssh && !has_ssh_command() {
-            // Otherwise ssh would ask for passwords on the terminal. The variable has the same effect on an ssh program from the
-            // user's configuration.
-            command.env("SSH_ASKPASS_REQUIRE", "never").args(["-c", "core.sshCommand=ssh -oBatchMode=yes"]);
+        if self.transport == Transport::Ssh {
+            // Otherwise ssh could open a window that asks for a password.
+            command.env("SSH_ASKPASS_REQUIRE", "never");
+            command.envs(self.ssh.iter().map(|ssh| ("GIT_SSH_COMMAND", ssh)));
         }
         command.args(arguments);
         command
     }
-}
-
-/// Returns true if the environment selects an ssh program.
-fn has_ssh_command() -> bool {
-    ["GIT_SSH_COMMAND", "GIT_SSH"]
-        .iter()
-        .any(|name| std::env::var_os(name).is_some_and(|value| value != *OsStr::new("")))
 }
 
 fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {

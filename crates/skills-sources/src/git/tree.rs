@@ -68,8 +68,7 @@ pub(super) fn read(output: &mut dyn Read) -> Result<Vec<Entry>, GitError> {
     let mut entries = Vec::new();
     for record in BufReader::new(output).split(0) {
         let record = record.map_err(system)?;
-        let unexpected =
-            || system(io::Error::new(io::ErrorKind::InvalidData, "entry has an unknown format"));
+        let unexpected = || system(io::Error::new(io::ErrorKind::InvalidData, "entry has an unknown format"));
         let tab = record.iter().position(|byte| *byte == b'\t').ok_or_else(unexpected)?;
         let head = std::str::from_utf8(&record[..tab]).map_err(|_| unexpected())?;
         let [mode, _kind, object] = head.split(' ').collect::<Vec<_>>()[..] else { return Err(unexpected()) };

@@ -103,10 +103,8 @@ fn known(name: &str, version: &str) -> Vec<(&'static str, String)> {
             if agent.notes.is_empty() { String::new() } else { format!("; {} {}", agent.name, agent.notes) };
         steps.push(("known", format!("tested with {} {tried}{other}: {means}{notes}", agent.name)));
     } else {
-        steps.push((
-            "known",
-            "this agent has not been tested; the next steps show if skills work".to_owned(),
-        ));
+        steps
+            .push(("known", "this agent has not been tested; the next steps show if skills work".to_owned()));
     }
     steps.push(("approval", permission.to_owned()));
     steps

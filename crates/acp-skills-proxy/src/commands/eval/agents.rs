@@ -41,10 +41,8 @@ pub(super) fn named(
 /// Returns the error for an unknown agent. The text may also be a command without a name.
 fn unknown(text: &str, error: &AgentError) -> UsageError {
     match error {
-        AgentError::Unknown { similar: None, .. } => {
-            UsageError::new(format!("unknown agent `{text}`"))
-                .hint(format!("use `--agent NAME='{text}'` for a command"))
-        }
+        AgentError::Unknown { similar: None, .. } => UsageError::new(format!("unknown agent `{text}`"))
+            .hint(format!("use `--agent NAME='{text}'` for a command")),
         _ => UsageError::new(error.to_string()).hint(error.hint()),
     }
 }

@@ -116,8 +116,10 @@ fn user_skills(home: &Home) -> anyhow::Result<String> {
         }
     }
     Ok(match loaded.here.len() {
-        0 => "No skills found: add skills to ~/.agents/skills, or use `--skills DIR` for another directory.\n"
-            .to_owned(),
+        0 => {
+            "No skills found: add skills to ~/.agents/skills, or use `--skills DIR` for another directory.\n"
+                .to_owned()
+        }
         number => format!(
             "Found {} in {}. To list all: acp-skills-proxy list --discover user\n",
             count(number, "skill"),

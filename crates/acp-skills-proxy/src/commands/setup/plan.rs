@@ -175,10 +175,8 @@ impl Plan {
                 (&words[..agent], [request.own, flags, &["--".to_owned()]].concat())
             }
             (Some(_), None) => {
-                let message = format!(
-                    "`{}` uses the proxy, but has no `--` before the agent command",
-                    entry.name
-                );
+                let message =
+                    format!("`{}` uses the proxy, but has no `--` before the agent command", entry.name);
                 return Err(UsageError::new(message).hint("edit the flags by hand").into());
             }
         };

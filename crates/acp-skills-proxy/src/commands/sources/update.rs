@@ -17,7 +17,7 @@ Examples:
   acp-skills-proxy update
   acp-skills-proxy update github:acme/skills
   acp-skills-proxy update --locked
-      Fail if a source has changes that are not approved, for example in CI.
+      Fail if a skill in use differs from its approved version, or if a skill is new or gone, for example in CI.
 
 Exit codes: 0 if all sources are up to date or approved, 1 if not.")]
 pub(crate) struct UpdateArgs {
@@ -26,7 +26,8 @@ pub(crate) struct UpdateArgs {
     /// Approve without asking.
     #[arg(long, conflicts_with = "locked")]
     yes: bool,
-    /// Approve nothing, and fail if a source has changes.
+    /// Approve nothing, and fail if a skill in use has changed, is new or is gone. Skills that `include` and `exclude` leave out don't
+    /// matter, and neither do commits that change no skill.
     #[arg(long)]
     locked: bool,
     #[command(flatten)]
@@ -110,9 +111,17 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
         }
     };
     row.after = Some(offer.pinned.clone());
-    if row.before.as_ref() == Some(&offer.pinned) {
+    let is_unchanged = row.before.as_ref().is_some_and(|before| {
+        let uses = |name: &str| !args.locked || source.uses(name);
+        row.after == row.before || offer.is_approved_by(before, uses)
+    });
+    if is_unchanged {
         row.approved = true;
         print(&format!("{}: no changes\n", shown(&row.source)))?;
+        // The commit can be new although no skill has changed.
+        if !args.locked && row.after != row.before {
+            updater.approve(&source.lock, address, &offer).map_err(lock_error)?;
+        }
         return Ok(row);
     }
     row.changes = offer.changes_since(approved.as_ref());
@@ -128,7 +137,7 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
     row.approved = match (args.locked, is_json) {
         (true, _) => false,
         (false, true) => args.yes,
-        // We don't need to ask if the commit is new but the skills are the same.
+        // The index of a web site can be new although its skills are the same.
         (false, false) if row.changes.is_empty() && approved.is_some() => true,
         (false, false) => agreed("Approve?", args.yes)?,
     };

@@ -208,6 +208,10 @@ impl Supervisor {
         if !self.deliver_output().await {
             tracing::info!("client did not read the last agent output");
         }
+        // An agent can exit because its output goes nowhere, and we may notice its exit before we notice the failed write.
+        if self.relay.is_client_unreachable() {
+            self.stdout = AgentStdout::Unread;
+        }
         let end = match self.stdout {
             AgentStdout::ClosedTooEarly => "closed its stdout".to_owned(),
             AgentStdout::Open | AgentStdout::Closed | AgentStdout::Unread => agent::describe(status),

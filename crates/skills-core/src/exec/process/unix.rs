@@ -1,8 +1,8 @@
 //! Process groups and signals.
 
-use std::{os::unix::process::ExitStatusExt, process::ExitStatus};
+use std::{fs::File, os::unix::process::ExitStatusExt, process::ExitStatus};
 
-use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup};
+use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup, ProcessSession};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// The variables that programs need to start. All others are removed for [`Environment::Clean`](super::super::Environment).
@@ -16,6 +16,19 @@ pub(super) fn group(command: &mut CommandWrap, joined: Option<u32>) {
         Some(group) => command.wrap(ProcessGroup::attach_to(group)),
         None => command.wrap(ProcessGroup::leader()),
     };
+}
+
+/// Starts the command in a group like [`group`], but without a controlling terminal.
+pub(super) fn group_without_terminal(command: &mut CommandWrap, joined: Option<u32>) {
+    // If this process has no terminal either, don't leave the existing group, because it is already being watched.
+    if File::open("/dev/tty").is_err() {
+        return group(command, joined);
+    }
+    if let Some(group) = joined {
+        // The command is in the watched group until it creates its session.
+        command.command_mut().process_group(group.cast_signed());
+    }
+    command.wrap(ProcessSession);
 }
 
 /// Sends SIGTERM to the group.

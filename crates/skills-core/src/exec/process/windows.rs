@@ -29,6 +29,11 @@ pub(super) fn group(command: &mut CommandWrap, _joined: Option<u32>) {
     command.wrap(KillOnDrop).wrap(JobObject);
 }
 
+/// Starts the command in a new job. A program can still use the console of this process.
+pub(super) fn group_without_terminal(command: &mut CommandWrap, joined: Option<u32>) {
+    group(command, joined);
+}
+
 /// Returns false: Windows has no way to ask a program without a window to terminate.
 pub(super) fn terminate(_: &dyn ChildWrapper, _joined: Option<u32>) -> bool {
     false

@@ -145,8 +145,7 @@ fn facts(outcome: &Outcome) -> Vec<String> {
         let decision = if request.granted { "granted" } else { "refused" };
         format!("{decision}: {} ({}; {})", request.title, request.kind, request.why)
     }));
-    facts
-        .extend(outcome.outside.iter().map(|path| format!("changed outside the run directory: {path}")));
+    facts.extend(outcome.outside.iter().map(|path| format!("changed outside the run directory: {path}")));
     facts
 }
 

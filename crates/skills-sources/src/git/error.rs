@@ -1,0 +1,296 @@
+//! [`GitError`]: why a repository can't be fetched, with git's own last lines, and a hint that fits them.
+
+use std::{io, path::PathBuf, time::Duration};
+
+use skills_core::text::shown_lines;
+
+/// The maximum number of lines of git's output in a message.
+const MAX_LINES: usize = 4;
+
+/// An error of fetching a repository.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GitError {
+    /// `git` is not in `PATH`.
+    #[error("`git` not found in PATH")]
+    NoGit,
+    /// The fetch timed out.
+    #[error("git timed out after {} s", .0.as_secs())]
+    TooLong(Duration),
+    /// The host didn't answer.
+    #[error("the host did not answer within {} s", .0.as_secs())]
+    NoAnswer(Duration),
+    /// The host stopped sending, or sends too slowly.
+    #[error("the host sent less than 64 KiB within {} s", .0.as_secs())]
+    Stalled(Duration),
+    /// `git` exited with an error.
+    #[error("`git {what}` failed: {}", last_lines(said))]
+    Failed {
+        /// The git command, such as `fetch`.
+        what: String,
+        /// The end of its stderr.
+        said: String,
+    },
+    /// The repository has no such branch, tag or commit.
+    #[error("no such branch, tag or commit: `{0}`")]
+    NoReference(String),
+    /// The repository has no such directory.
+    #[error("no such directory in the repository: `{0}`")]
+    NoDirectory(String),
+    /// The repository exceeds a limit.
+    #[error("repository is too large: {0}")]
+    TooMuch(String),
+    /// `git` can't be started, or its pipes fail.
+    #[error("cannot run `git {what}`: {source}")]
+    System {
+        /// The git command, such as `fetch`.
+        what: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A file can't be written.
+    #[error("cannot write to {}: {source}", path.display())]
+    Write {
+        /// The directory.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// Hints for errors of git, ssh and servers, by the words that they contain. The first match counts, so a cause comes before the
+/// more general errors that git adds to it.
+const HINTS: [(&[&str], &str); 12] = [
+    (
+        &["HOST IDENTIFICATION HAS CHANGED", "Host key for"],
+        "the host has another key than before: compare its fingerprint with the published one, then remove the old key with \
+         `ssh-keygen -R HOST`",
+    ),
+    (
+        &["Host key verification failed", "host key is known for"],
+        "the key of the host is unknown: run `ssh HOST` once, compare the fingerprint with the published one, and accept it",
+    ),
+    (
+        &["Permission denied (", "Too many authentication failures", "no such identity", "Load key "],
+        "the host accepts none of your ssh keys: check that `ssh -T HOST` works, and that your agent has the key (`ssh-add -l`)",
+    ),
+    (
+        &["ssh variant "],
+        "run `git config --global ssh.variant ssh` if your `core.sshCommand` takes the arguments of OpenSSH",
+    ),
+    (
+        &["Problem with the SSL CA cert", "error setting certificate", "error reading ca cert"],
+        "git cannot read its file of certificates: check `git config http.sslCAInfo` and GIT_SSL_CAINFO",
+    ),
+    (
+        &["certificate", "self-signed", "self signed"],
+        "git doesn't trust the certificate of the host: if your organisation has its own authority, run \
+         `git config --global http.sslCAInfo FILE` with its certificate",
+    ),
+    (&["No space left on device", "Disk quota exceeded"], "check free disk space and permissions"),
+    (
+        &["dubious ownership"],
+        "repository belongs to another user; if you trust that user, run `git config --global --add safe.directory DIRECTORY`",
+    ),
+    (
+        &["mismatched algorithms"],
+        "repositories with SHA-256 objects are not supported; use SHA-1 objects instead",
+    ),
+    (
+        &[
+            "Authentication failed",
+            "could not read Username",
+            "could not read Password",
+            "terminal prompts disabled",
+            "returned error: 401",
+            "returned error: 403",
+            "Access denied",
+        ],
+        "the repository is private or does not exist: check the address, and that `git ls-remote URL` works without a prompt, with \
+         a credential helper or an ssh key",
+    ),
+    (
+        &[
+            "epository not found",
+            "' not found",
+            "returned error: 404",
+            "does not appear to be a git repository",
+            "could not be found",
+            "does not exist",
+        ],
+        "check the address; a private repository looks missing to users without access, so check that `git ls-remote URL` works",
+    ),
+    (
+        &[
+            "Could not resolve host",
+            "unable to access",
+            "Connection refused",
+            "Connection timed out",
+            "Connection reset",
+            "Connection closed",
+            "No route to host",
+            "Network is unreachable",
+            "early EOF",
+        ],
+        "check the network and proxy settings (`git config http.proxy`)",
+    ),
+];
+
+impl GitError {
+    /// Returns a hint about how to resolve the problem.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoGit => "install git, or remove the source",
+            Self::TooLong(_) => "check the network and retry",
+            Self::NoAnswer(_) | Self::Stalled(_) => {
+                "check the network and the proxy settings (`git config http.proxy`), and try again"
+            }
+            Self::NoReference(_) => {
+                "check the name on the repository page; for a name with `/`, use `git+https://…#NAME:PATH`"
+            }
+            Self::NoDirectory(_) => "check the directory on the repository page",
+            Self::TooMuch(_) => "add the directory that contains the skills: `github:OWNER/REPO/PATH`",
+            Self::Failed { said, .. } => HINTS
+                .iter()
+                .find(|(causes, _)| causes.iter().any(|cause| said.contains(cause)))
+                .map_or(
+                    "check if `git ls-remote URL` works without a prompt; private repositories need a key or credential helper",
+                    |(_, hint)| hint,
+                ),
+            Self::System { .. } | Self::Write { .. } => {
+                "check free disk space and permissions"
+            }
+        }
+    }
+}
+
+/// Returns the last lines of git's output. The cause can be a line of ssh or of the server, so only lines that never contain one are
+/// left out.
+fn last_lines(said: &str) -> String {
+    let is_noise = |line: &str| {
+        line.chars().all(|c| !c.is_alphanumeric())
+            || line.starts_with("warning: ")
+            || line.starts_with("hint: ")
+            || line.starts_with("Warning: Permanently added ")
+            || matches!(
+                line,
+                "Please make sure you have the correct access rights"
+                    | "and the repository exists."
+                    | "remote:"
+            )
+    };
+    // A carriage return overwrites a line of progress.
+    let lines = said.lines().map(|line| line.trim().rsplit('\r').next().unwrap_or_default().trim());
+    let mut lines: Vec<_> = lines.filter(|line| !is_noise(line)).collect();
+    lines.dedup();
+    let text = lines[lines.len().saturating_sub(MAX_LINES)..].join("; ");
+    shown_lines(if text.is_empty() { "no error message from git" } else { &text }).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each error shows its cause, and gets a hint about the cause.
+    #[test]
+    fn errors_keep_their_cause() {
+        const RIGHTS: &str = "fatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\n\
+                              and the repository exists.\n";
+        for (said, cause, hint) in [
+            (
+                &format!("Host key verification failed.\n{RIGHTS}"),
+                "Host key verification failed.; fatal: Could",
+                "run `ssh HOST`",
+            ),
+            (
+                &format!(
+                    "@@@@@@@@@@@@@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@@@@@@@@@@\nSomeone could \
+                     be eavesdropping on you right now\nAdd correct host key in /home/me/.ssh/known_hosts\nHost key verification \
+                     failed.\n{RIGHTS}"
+                ),
+                "Host key verification failed.",
+                "ssh-keygen -R",
+            ),
+            (
+                &format!(
+                    "Warning: Permanently added 'x' (ED25519) to the list of known hosts.\ngit@x: Permission denied (publickey).\n{RIGHTS}"
+                ),
+                "git@x: Permission denied (publickey).; fatal: Could not read",
+                "none of your ssh keys",
+            ),
+            (
+                &format!("ERROR: Repository not found.\n{RIGHTS}"),
+                "ERROR: Repository not found.; fatal",
+                "looks missing to users without access",
+            ),
+            (
+                &format!(
+                    "remote: \nremote: The project you were looking for could not be found\nremote: \n{RIGHTS}"
+                ),
+                "remote: The project you were looking for",
+                "looks missing",
+            ),
+            (
+                &"remote: Repository not found.\nfatal: repository 'https://h/x/' not found\n".to_owned(),
+                "remote: Repository not found.; fatal: repository 'https://h/x/' not found",
+                "check the address",
+            ),
+            (
+                &"fatal: could not read Username for 'https://h': terminal prompts disabled".to_owned(),
+                "could not read Username",
+                "credential helper",
+            ),
+            (
+                &"fatal: unable to access 'https://h/': server certificate verification failed. CAfile: none"
+                    .to_owned(),
+                "server certificate verification failed",
+                "http.sslCAInfo FILE",
+            ),
+            (
+                &"fatal: unable to access 'https://h/': SSL certificate problem: self-signed certificate"
+                    .to_owned(),
+                "self-signed certificate",
+                "http.sslCAInfo FILE",
+            ),
+            (
+                &"fatal: unable to access 'https://h/': Problem with the SSL CA cert (path? access rights?)"
+                    .to_owned(),
+                "SSL CA cert",
+                "check `git config http.sslCAInfo`",
+            ),
+            (
+                &"fatal: unable to access 'https://h/': Could not resolve host: h".to_owned(),
+                "Could not resolve host",
+                "check the network",
+            ),
+            (
+                &format!("ssh: connect to host h port 22: Connection timed out\n{RIGHTS}"),
+                "ssh: connect to host h port 22: Connection timed out",
+                "check the network",
+            ),
+            (
+                &"fatal: ssh variant 'simple' does not support setting port".to_owned(),
+                "ssh variant",
+                "ssh.variant",
+            ),
+            (&"fatal: write error: No space left on device".to_owned(), "No space left", "free space"),
+            (
+                &"fatal: detected dubious ownership in repository at '/r/.git'".to_owned(),
+                "dubious ownership",
+                "safe.directory",
+            ),
+            (&"fatal: mismatched algorithms: client sha1; server sha256".to_owned(), "mismatched", "SHA-1"),
+            (&"fatal: anything else\n".to_owned(), "fatal: anything else", "git ls-remote"),
+            (
+                &"warning: filtering not recognized by server, ignoring\n".to_owned(),
+                "git gave no reason",
+                "git ls-remote",
+            ),
+            (&"a\nb\nc\nd\n50%\r100%\re\x1b[2J\n".to_owned(), ": b; c; d; e\\u{1b}[2J", "git ls-remote"),
+        ] {
+            let error = GitError::Failed { what: "fetch".to_owned(), said: said.clone() };
+            assert!(error.to_string().contains(cause), "{error}");
+            assert!(error.hint().contains(hint), "{error}: {}", error.hint());
+        }
+    }
+}

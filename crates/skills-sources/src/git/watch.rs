@@ -1,0 +1,112 @@
+//! [`Watch`]: gives up on a host that sends nothing, too slowly, or too much.
+//!
+//! Git has no such limits of its own for all transports, so this looks at the files that git writes: the received packs and objects,
+//! and a trace of the connection. The trace shows if the host has answered, and it also grows if a host sends messages instead of
+//! objects.
+
+use std::{
+    fs::{self, File},
+    io::Read,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use super::{Limits, error::GitError};
+
+/// The number of bytes that a host must send within [`Limits::stall`].
+const MIN_BYTES: u64 = 64 * 1024;
+
+/// The interval between two looks at the files.
+pub(super) const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The line that git's trace has for each header of an HTTP response.
+const HTTP_ANSWER: &str = "<= Recv header";
+/// The number of bytes of a trace within which an answer is expected. A line about the connection has about 100 bytes.
+const TRACE_BYTES: u64 = 64 * 1024;
+
+/// Watches one git command.
+pub(super) struct Watch<'a> {
+    directory: &'a Path,
+    limits: &'a Limits,
+    started: Instant,
+    /// The trace of a command that uses the network, until the host has answered.
+    unanswered: Option<PathBuf>,
+    /// The size of the objects when the host last made progress, and the time. `None` if the command doesn't use the network.
+    progress: Option<(u64, Instant)>,
+}
+
+/// Returns the path of the trace in a repository's directory.
+pub(super) fn trace(directory: &Path) -> PathBuf {
+    directory.join("connection-trace")
+}
+
+impl<'a> Watch<'a> {
+    /// Watches a command in the repository in `directory`.
+    pub(super) fn local(directory: &'a Path, limits: &'a Limits) -> Self {
+        Self { directory, limits, started: Instant::now(), unanswered: None, progress: None }
+    }
+
+    /// Watches a command that fetches. With `over_http`, the trace shows if the host has answered.
+    pub(super) fn of_fetch(directory: &'a Path, limits: &'a Limits, over_http: bool) -> Self {
+        let trace = trace(directory);
+        // Make sure that an earlier command's answer isn't taken for this one's. If this fails, there is no trace.
+        let _ = fs::remove_file(&trace);
+        let progress = Some((size(&directory.join("objects")), Instant::now()));
+        Self { unanswered: over_http.then_some(trace), progress, ..Self::local(directory, limits) }
+    }
+
+    /// Looks at the files.
+    ///
+    /// # Errors
+    /// Returns [`GitError::TooMuch`], [`GitError::NoAnswer`] or [`GitError::Stalled`] if a limit was reached.
+    pub(super) fn look(&mut self) -> Result<(), GitError> {
+        let limits = self.limits;
+        if size(self.directory) > limits.bytes {
+            return Err(GitError::TooMuch(format!("the host sent more than {}", mebibytes(limits.bytes))));
+        }
+        if self.unanswered.as_deref().is_some_and(has_answer) {
+            self.unanswered = None;
+        }
+        if self.unanswered.is_some() && self.started.elapsed() >= limits.answer {
+            return Err(GitError::NoAnswer(limits.answer));
+        }
+        if let Some((before, since)) = &mut self.progress {
+            let now = size(&self.directory.join("objects"));
+            if now >= *before + MIN_BYTES {
+                *before = now;
+                *since = Instant::now();
+            } else if since.elapsed() >= limits.stall {
+                return Err(GitError::Stalled(limits.stall));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn has_answer(trace: &Path) -> bool {
+    let mut text = Vec::new();
+    let read = File::open(trace).and_then(|file| file.take(TRACE_BYTES).read_to_end(&mut text));
+    read.is_ok() && String::from_utf8_lossy(&text).contains(HTTP_ANSWER)
+}
+
+/// Returns the size of all files below a directory. Files that disappear meanwhile don't count.
+fn size(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match fs::symlink_metadata(entry.path()) {
+            Ok(metadata) if metadata.is_dir() => size(&entry.path()),
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+/// Returns a number of bytes in words.
+pub(super) fn mebibytes(bytes: u64) -> String {
+    const MEBIBYTE: u64 = 1024 * 1024;
+    if bytes.is_multiple_of(MEBIBYTE) {
+        format!("{} MiB", bytes / MEBIBYTE)
+    } else {
+        format!("{bytes} bytes")
+    }
+}

@@ -1,0 +1,21 @@
+//! Compares an offer with the approved checksums alone, for machines whose store is empty.
+
+use super::{Offer, OfferedSkill, Pinned};
+
+impl Offer {
+    /// Returns true if `approved` has the same skills with the same content as this offer. Only skills for whose name `uses` returns
+    /// true are compared. The commit makes no difference, and the store isn't read.
+    pub fn is_approved_by(&self, approved: &Pinned, uses: impl Fn(&str) -> bool) -> bool {
+        let (Pinned::Git(here), Pinned::Git(approved)) = (&self.pinned, approved) else {
+            return self.pinned == *approved;
+        };
+        let is_same = |skill: &OfferedSkill| {
+            approved.skills.get(&skill.path) == Some(&skill.sha256) || !uses(&skill.name)
+        };
+        // The lock file has no names, but a skill has the name of its directory.
+        let is_missing = |path: &String| {
+            !here.skills.contains_key(path) && uses(path.rsplit('/').next().unwrap_or_default())
+        };
+        self.skills.iter().all(is_same) && !approved.skills.keys().any(is_missing)
+    }
+}
