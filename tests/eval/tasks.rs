@@ -122,7 +122,7 @@ fn assert_benchmark(benchmark: &Value) {
     assert_eq!(summary["with_skill"]["pass_rate"]["mean"], 1.0);
     assert_eq!((&summary["delta"]["pass_rate"], &summary["delta"]["tokens"]), (&json!(1.0), &json!(0.0)));
     let notes = benchmark["notes"].to_string();
-    assert!(notes.contains("holds only with the skill: the file `out.txt` exists"), "{notes}");
+    assert!(notes.contains("holds only with the skill: file `out.txt` exists"), "{notes}");
 }
 
 fn the_program_checks_files_and_answers() {

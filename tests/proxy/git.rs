@@ -322,15 +322,17 @@ fn locked_does_not_fetch_new_sources() {
 fn an_invalid_source() {
     for (source, words, hint) in [
         ("acme/skills", "unknown format", "did you mean `github:acme/skills`?"),
-        ("github:acme/skills@--upload-pack=x", "is not a valid branch", "use `github:OWNER/REPO),
-        ("http://example.com/", "only https", "use `github:OWNER/REPO),
+        ("github:acme/skills@--upload-pack=x", "is not a valid branch", "use `github:OWNER/REPO"),
+        ("http://example.com/", "only https", "use `github:OWNER/REPO"),
         ("./skills", "invalid source", "--skills DIR"),
     ] {
         let ended = Home::new().proxy().flag("--source", source).agent("no-part").ended();
         let log = ended.log.join("\n");
         assert_eq!(ended.code(), Some(2), "{log}");
         assert!(
-            log.contains(&format!("error: invalid source `{source}`")) && log.contains(words) && log.contains(hint),
+            log.contains(&format!("error: invalid source `{source}`"))
+                && log.contains(words)
+                && log.contains(hint),
             "{log}"
         );
     }

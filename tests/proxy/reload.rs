@@ -268,7 +268,8 @@ fn an_invalid_skill_file_is_ignored() {
     }
     assert_eq!(texts(&fixture.prompt("s", "go on")), ["go on"]);
     let ended = fixture.finish();
-    let warnings = ended.log.iter().filter(|line| line.contains("using the previous version instead")).count();
+    let warnings =
+        ended.log.iter().filter(|line| line.contains("using the previous version instead")).count();
     assert_eq!(warnings, 3, "one for each broken version: {:#?}", ended.log);
 }
 

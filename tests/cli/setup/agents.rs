@@ -110,7 +110,6 @@ fn programs_outside_of_an_editors_path() {
         +    }
         +  }
         +}
-        note: your editor may run `npx` using /usr/bin/node instead of …/home/.nvm/versions/node/v22.1.0/bin/node
         note: `npx` may not be in the PATH of your editor: using the full path, because the program is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm); run setup again after an update, because the path will change
         exit 0
     "#]].assert_eq(&printed(&[node]));

@@ -71,7 +71,7 @@ fn local_repositories() {
 #[test]
 fn invalid_addresses_are_rejected() {
     for (text, expected) in [
-        ("", "1 to 2048 bytes"),
+        ("", "at most 2048 bytes"),
         ("a b", "a space"),
         ("github:acme/skills\u{7}", "invisible character"),
         ("github:acme", "names of owners and repositories"),

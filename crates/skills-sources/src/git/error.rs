@@ -273,7 +273,7 @@ mod tests {
                 "ssh variant",
                 "ssh.variant",
             ),
-            (&"fatal: write error: No space left on device".to_owned(), "No space left", "free space"),
+            (&"fatal: write error: No space left on device".to_owned(), "No space left", "free disk space"),
             (
                 &"fatal: detected dubious ownership in repository at '/r/.git'".to_owned(),
                 "dubious ownership",
@@ -283,7 +283,7 @@ mod tests {
             (&"fatal: anything else\n".to_owned(), "fatal: anything else", "git ls-remote"),
             (
                 &"warning: filtering not recognized by server, ignoring\n".to_owned(),
-                "git gave no reason",
+                "no error message from git",
                 "git ls-remote",
             ),
             (&"a\nb\nc\nd\n50%\r100%\re\x1b[2J\n".to_owned(), ": b; c; d; e\\u{1b}[2J", "git ls-remote"),

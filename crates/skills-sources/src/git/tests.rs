@@ -168,10 +168,10 @@ fn missing_references_and_directories() {
     let repository = Repository::new();
     let commit = repository.commit(&[("a/SKILL.md", SKILL)]);
     for (fragment, expected) in [
-        ("#nowhere", "no branch, tag or commit `nowhere`"),
-        ("#0123456789", "no branch, tag or commit `0123456789`"),
-        ("#:nowhere", "no directory `nowhere`"),
-        ("#:a/SKILL.md", "no directory `a/SKILL.md`"),
+        ("#nowhere", "no such branch, tag or commit: `nowhere`"),
+        ("#0123456789", "no such branch, tag or commit: `0123456789`"),
+        ("#:nowhere", "no such directory in the repository: `nowhere`"),
+        ("#:a/SKILL.md", "no such directory in the repository: `a/SKILL.md`"),
     ] {
         let error = fetch_from(&repository.place(fragment), None).unwrap_err();
         assert!(error.to_string().contains(expected), "{fragment}: {error}");
