@@ -269,10 +269,10 @@ mod tests {
                 "leads out",
                 "leads out",
                 "leads out",
-                "git's own",
-                "git's own",
-                "git's own",
-                "git's own",
+                "reserved for git",
+                "reserved for git",
+                "reserved for git",
+                "reserved for git",
                 "some operating systems",
                 "some operating systems",
                 "some operating systems",
@@ -283,7 +283,7 @@ mod tests {
                 "invisible characters",
                 "is a link",
                 "is a submodule",
-                "unknown kind",
+                "unknown type",
             ],
         );
         // We don't need a note for a link that is not in a skill.
