@@ -119,7 +119,7 @@ fn rules_are_read_from_a_file() {
     let (code, stdout, stderr) = check();
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     expect![[r#"
-        error: cannot use rules from `rules.yaml`: the rule `kind` is new, so it needs `in`, `patterns` and `reason`
+        error: cannot use rules from `rules.yaml`: rule `kind` is new and requires `in`, `patterns` and `reason`
         hint: use `acp-skills-proxy check --print-rules` for example rules
     "#]].assert_eq(&stderr);
     assert_eq!(run(dir.path(), &["--rules", "rules.yaml", "evil"]).0, Some(2));

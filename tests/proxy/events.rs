@@ -1,5 +1,5 @@
 //! The event file: its contents against the documented schema, the absence of private contents, and that writing it never
-//! blocks the proxy. Also the state that is kept per session.
+//! blocks the proxy.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,8 +27,6 @@ crate::trials!(
     #[cfg(unix)]
     a_pipe_that_is_not_read,
     a_file_that_cannot_be_opened,
-    active_skills_are_restored,
-    nothing_is_stored_by_default,
 );
 
 const SCHEMA: &str = include_str!("../../crates/acp-skills-runtime/src/events/schema.md");
@@ -51,12 +49,12 @@ fn all_kinds() -> Skills {
     skills
 }
 
-fn recording(skills: &Skills, file: &Path) -> Proxy {
+pub(crate) fn recording(skills: &Skills, file: &Path) -> Proxy {
     Proxy::new().flag("--config", skills.config()).flag("--events", file)
 }
 
 /// Opens a session `s` for an agent that calls itself `claude-agent-acp`, and connects it.
-fn connected(proxy: Proxy) -> (Fixture, Connection) {
+pub(crate) fn connected(proxy: Proxy) -> (Fixture, Connection) {
     let mut fixture = Fixture::new(proxy);
     let capabilities = json!({ "mcpCapabilities": { "http": true }, "loadSession": true });
     let info = json!({ "name": "claude-agent-acp", "version": "1" });
@@ -82,7 +80,7 @@ fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
 }
 
 /// Sends a `/skills` command and returns the text that the user sees.
-fn skills_command(fixture: &mut Fixture, session: &str, text: &str) -> String {
+pub(crate) fn skills_command(fixture: &mut Fixture, session: &str, text: &str) -> String {
     let prompt = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
     let id = fixture.editor.request("session/prompt", prompt);
     fixture.editor.answer(&id);
@@ -310,7 +308,7 @@ fn several_proxies_share_a_file() {
     );
 }
 
-/// There is one warning, and record_every_kind else works.
+/// The proxy warns once, and everything else works.
 #[cfg(target_os = "linux")]
 fn a_full_disk() {
     let skills = Skills::review();
@@ -387,47 +385,4 @@ fn a_file_that_cannot_be_opened() {
         let said = ended.log.join("\n");
         assert!(said.contains("error: cannot") && said.contains(&*path.to_string_lossy()), "{said}");
     }
-}
-
-fn active_skills_are_restored() {
-    let skills = Skills::review();
-    let hidden = "---\nname: hidden\ndescription: Hidden.\ndisable-model-invocation: true\n---\nDo it.\n";
-    skills.write("hidden/SKILL.md", hidden);
-    let state = skills.path().join("state/of/proxy");
-    let proxy =
-        || recording(&skills, &skills.path().join("e")).skill(&skills.dir("hidden")).flag("--state", &state);
-    let (mut fixture, connection) = connected(proxy());
-    fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
-    let refused = fixture.call(&connection, "activate_skill", json!({ "name": "hidden" }));
-    assert!(refused.1, "{refused:?}");
-    fixture.prompt("s", "/hidden");
-    fixture.finish();
-    // Load the same session in a new run of the proxy.
-    let mut fixture = Fixture::over_http(proxy());
-    let load = json!({ "sessionId": "s", "cwd": cwd(), "mcpServers": [] });
-    let (received, _) = fixture.exchange("session/load", load.clone(), json!({ "result": {} }));
-    let overview = skills_command(&mut fixture, "s", "/skills");
-    assert!(overview.contains("`/review` (active, by the model)"), "{overview}");
-    assert!(overview.contains("`/hidden` (active, by you"), "{overview}");
-    let connection = fixture.connect(&entry(&received["params"]), MCP_2025);
-    let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "hidden" }));
-    assert!(!failed && text.contains("Do it."), "{text}");
-    // Deleting the session must also remove its file.
-    fixture.exchange("session/delete", json!({ "sessionId": "s" }), json!({ "result": {} }));
-    fixture.finish();
-    let left = fs::read_dir(&state).expect("a directory").map(|entry| entry.expect("an entry"));
-    let files: Vec<_> = left.filter(|entry| entry.path().is_file()).collect();
-    assert!(files.is_empty(), "{files:?}");
-}
-
-fn nothing_is_stored_by_default() {
-    let skills = Skills::review();
-    let files = |path: &Path| fs::read_dir(path).expect("a directory").count();
-    let before = files(skills.path());
-    let mut fixture = Fixture::over_http(skills.proxy());
-    let params = fixture.new_session("s");
-    let connection = fixture.connect(&entry(&params), MCP_2025);
-    fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
-    fixture.finish();
-    assert_eq!(files(skills.path()), before);
 }

@@ -30,6 +30,8 @@ mod http_access;
 mod killed;
 #[cfg(unix)]
 mod login;
+mod oversize;
+mod progress;
 mod reload;
 mod repositories;
 #[cfg(target_os = "linux")]
@@ -42,6 +44,7 @@ mod skills;
 mod soak;
 mod source;
 mod start;
+mod state;
 mod supervision;
 mod switches;
 mod team;
@@ -101,6 +104,8 @@ fn main() -> ExitCode {
     trials.extend(killed::trials());
     #[cfg(unix)]
     trials.extend(login::trials());
+    trials.extend(oversize::trials());
+    trials.extend(progress::trials());
     trials.extend(reload::trials());
     #[cfg(target_os = "linux")]
     trials.extend(sandboxed::trials());
@@ -110,6 +115,7 @@ fn main() -> ExitCode {
     trials.extend(soak::trials());
     trials.extend(source::trials());
     trials.extend(start::trials());
+    trials.extend(state::trials());
     trials.extend(supervision::trials());
     trials.extend(switches::trials());
     trials.extend(team::trials());

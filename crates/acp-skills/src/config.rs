@@ -16,6 +16,7 @@ mod virtual_skill;
 mod words;
 
 use std::{
+    num::NonZeroU32,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -114,6 +115,9 @@ pub struct Config {
     #[serde(deserialize_with = "seconds")]
     #[schemars(with = "Option<f64>")]
     pub exit_wait: Option<Duration>,
+    /// The maximum size of a message in MiB (`--max-message`). The default is 256. A longer message of the editor or the agent is
+    /// not forwarded, and its request gets an error as the response.
+    pub max_message: Option<NonZeroU32>,
     /// The party that activates skills (`--activation`). The default is `model`.
     pub activation: Option<Activation>,
     /// The search tool for the model (`--search`). The default is `auto`: it is offered if the catalog doesn't contain all skills.

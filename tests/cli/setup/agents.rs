@@ -53,7 +53,7 @@ fn unknown_names() {
     machine.check(
         &["setup", "zed", "--agent", "claude", "--skills", "nowhere", "--print"],
         expect![[r#"
-        error: cannot search for skills in nowhere: no such directory
+        error: cannot search for skills in nowhere: directory does not exist
         exit 2
     "#]],
     );
@@ -61,7 +61,7 @@ fn unknown_names() {
         &["setup", "zed", "--agent", "claude", "--skill", "nowhere", "--yes"],
         expect![[r#"
         error: cannot load skill from …/nowhere
-          …/nowhere: error[no-such-directory]: there is no such directory
+          …/nowhere: error[no-such-directory]: directory does not exist
         exit 2
     "#]],
     );

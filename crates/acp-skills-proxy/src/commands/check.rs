@@ -189,7 +189,7 @@ fn file_name(name: &str, verdict: Verdict) -> Option<Diagnostic> {
         return Some(Diagnostic::error("file-name", "Missing required file: SKILL.md"));
     }
     let message = format!("file is named {name}, but most agents only find SKILL.md");
-    Some(Diagnostic::error("file-name", message).help("rename it to SKILL.md"))
+    Some(Diagnostic::error("file-name", message).help("rename the file to SKILL.md"))
 }
 
 impl Checked {

@@ -37,7 +37,7 @@ pub enum ConfigError {
     #[error("{0}")]
     VirtualSkill(String),
     /// A directory in `roots` doesn't exist.
-    #[error("cannot search for skills in {}: no such directory", .0.display())]
+    #[error("cannot search for skills in {}: directory does not exist", .0.display())]
     NoSuchRoot(PathBuf),
     /// The address of a source has an unknown format.
     #[error(transparent)]

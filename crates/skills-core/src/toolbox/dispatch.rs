@@ -171,6 +171,10 @@ impl Toolbox {
     }
 
     /// Returns true if the tool `run_skill_script` is offered.
+    #[cfg_attr(
+        not(feature = "exec"),
+        expect(clippy::unused_self, reason = "scripts need the feature `exec`")
+    )]
     pub(super) fn runs_scripts(&self) -> bool {
         #[cfg(feature = "exec")]
         {

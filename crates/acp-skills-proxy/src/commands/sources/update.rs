@@ -101,7 +101,10 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
         updater.latest(address, row.before.as_ref())
     };
     let offer = match latest {
-        Ok(offer) => offer,
+        Ok(mut offer) => {
+            offer.retain(|name| source.takes(name));
+            offer
+        }
         Err(error) => {
             // Report the error, but continue with the next source.
             let message = error.to_string();
