@@ -258,7 +258,7 @@ fn a_skill_with_a_fifo_cannot_be_approved() {
     let skills = project.sift();
     let why = &skills.skipped()[0].diagnostics[0].message;
     assert_eq!((skills.len(), skills.unapproved().len()), (0, 0));
-    assert_eq!(why, "the skill cannot be approved: `scripts/lib.sh` is not a regular file");
+    assert_eq!(why, "cannot approve skill: `scripts/lib.sh` is not a regular file");
 }
 
 /// Large sparse files can't delay the start of a session.
