@@ -1,7 +1,6 @@
 //! [`Updater`]: compares the current version of a source with its approved version, and approves it.
 //!
-//! Show an [`Offer`] or its [`SkillChange`]s to the user before you approve it. Approval applies to the checksums of the offer, and
-//! nothing is fetched in between.
+//! Show an [`Offer`] or its [`SkillChange`]s to the user before you approve it. The approval applies to the offer's checksums.
 
 mod compare;
 

@@ -309,8 +309,8 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
         let place = unapproved.skill.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
         let changed = if unapproved.has_changed { ", because the files have changed" } else { " yet" };
         lines.push(format!(
-            "project skill `{name}` in {place} is not trusted{changed}; use `/skills trust {name}` in a session, or \
-             `--trust project` to trust all"
+            "project skill `{name}` in {place} is not trusted{changed}; use `/skills trust {name}` in a session to review \
+             and trust the skill, or `--trust project` to trust all"
         ));
     }
     for entry in skills.entries() {
