@@ -123,7 +123,7 @@ impl Updater {
                         &approved.commit,
                         self.options.max_skills,
                     )
-                    .is_ok_and(|here| !here.has_all_of(approved))
+                    .map_or(true, |here| !here.has_all_of(approved))
                 {
                     let system = |error| SourceError::system(address, error);
                     self.store.forget_git(place, &approved.commit).map_err(system)?;
@@ -282,12 +282,12 @@ fn offered_file(dir: &Path, path: String) -> OfferedFile {
 fn notes(found: &SkillSet, root: &Path) -> Vec<String> {
     let skipped = found.skipped().iter().flat_map(|skipped| {
         let path = skipped.path.strip_prefix(root).unwrap_or(&skipped.path).display().to_string();
-        skipped.diagnostics.iter().map(move |finding| format!("`{path}` is left out: {}", finding.message))
+        skipped.diagnostics.iter().map(move |finding| format!("skipped `{path}`: {}", finding.message))
     });
     let shadowed = found
         .shadowed()
         .iter()
-        .map(|skill| format!("found more than one skill `{}`; using the first one", skill.name));
+        .map(|skill| format!("found more than one skill `{}`; using the first", skill.name));
     skipped.chain(shadowed).collect()
 }
 

@@ -216,9 +216,9 @@ pub(super) fn named(known: Vec<Known>, source: &str) -> anyhow::Result<Vec<Known
     if matching.is_empty() {
         let names: Vec<_> = others.iter().map(|known| format!("`{}`", known.address)).collect();
         let hint = if names.is_empty() {
-            format!("add it with `acp-skills-proxy add {address}`")
+            format!("use `acp-skills-proxy add {address}` to add the source")
         } else {
-            format!("your sources are {}", names.join(", "))
+            format!("configured sources: {}", names.join(", "))
         };
         return Err(UsageError::new(format!("unknown source `{address}`")).hint(hint).into());
     }
@@ -296,7 +296,7 @@ impl ApprovalArgs {
         if !io::stdin().is_terminal() {
             let message = "cannot ask for approval, because stdin is not a terminal";
             let flags = if unseen.is_empty() { "--yes" } else { "--yes --unseen" };
-            let hint = format!("use `{flags}` to approve the changes above");
+            let hint = format!("use `{flags}` to approve these changes");
             return Err(UsageError::new(message).hint(hint).into());
         }
         if unseen.is_empty() {

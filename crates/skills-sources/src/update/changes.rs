@@ -57,7 +57,7 @@ pub struct FileChange {
 /// The kind of a [`FileChange`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub enum FileChangeKind {
     Added,
     Removed,

@@ -167,7 +167,7 @@ fn found(text: &mut String, findings: Option<&Vec<Finding>>) {
     if findings.len() > MAX_FINDINGS {
         let _ = writeln!(
             text,
-            "  !  and {} more: run `acp-skills-proxy check --security` to see all",
+            "  !  and {} more: use `acp-skills-proxy check --security` to list all",
             findings.len() - MAX_FINDINGS
         );
     }

@@ -64,7 +64,7 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
         sources = named(sources, source)?;
     }
     if sources.is_empty() {
-        let hint = "add one with `acp-skills-proxy add SOURCE`";
+        let hint = "use `acp-skills-proxy add SOURCE` to add one";
         return Err(UsageError::new("no sources to update").hint(hint).into());
     }
     let mut rows = Vec::new();
@@ -135,7 +135,7 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
     row.findings = findings::by_skill(&row.changes);
     let since = match (&row.before, &approved) {
         (None, _) => ", not approved yet",
-        (Some(_), None) => " (all skills are shown, because the approved version is no longer in the cache)",
+        (Some(_), None) => " (showing all skills, because the approved version is no longer in the cache)",
         _ => " since the approved version",
     };
     if !is_json {
@@ -156,7 +156,7 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
     } else if args.locked {
         output::complain(
             &format!("`{}` has changed", shown(&row.source)),
-            Some("review and approve the changes with `acp-skills-proxy update`"),
+            Some("use `acp-skills-proxy update` to review and approve the changes"),
         );
     }
     Ok(row)
