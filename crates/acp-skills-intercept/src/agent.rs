@@ -124,7 +124,7 @@ impl Interceptor {
         match turn {
             Turn::Over { forgotten } => {
                 session.briefing.turn_over(id, forgotten);
-                session.claims.turn_over(forgotten);
+                session.claims.turn_over();
             }
             Turn::Accepted => {
                 session.turns.accepted();
@@ -142,7 +142,7 @@ impl Interceptor {
         if !is_busy {
             let forgotten = version::forgets(update);
             session.briefing.turns_over(forgotten);
-            session.claims.turn_over(forgotten);
+            session.claims.turn_over();
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     keys::SessionKey,
     outputs::{Actions, Effect, Pass},
     pending::{Entry, Kind},
+    requests::Purpose,
 };
 
 impl Interceptor {
@@ -17,6 +18,9 @@ impl Interceptor {
     pub(crate) fn cancel_turn(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(id) = message.session_id() else { return Pass::Untouched };
         let key = self.sessions.key_of(&id);
+        if let Some(session) = self.sessions.find(&id) {
+            session.claims.cancelled();
+        }
         let mut had_prompts = false;
         for entry in self.pending.take_turn(key, &id) {
             if let Kind::Permission { id, .. } = entry.kind {
@@ -43,6 +47,11 @@ impl Interceptor {
     /// Cancels a request of the client, and answers it here if the agent has not received it.
     pub(crate) fn cancel_request(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(id) = message.param(&["requestId"]).and_then(Id::of) else { return Pass::Untouched };
+        if let Some(Purpose::Prompt(key)) = self.requests.get(&id).map(|open| &open.purpose)
+            && let Some(session) = self.sessions.get(*key)
+        {
+            session.claims.cancelled();
+        }
         let Some(entry) = self.pending.take_request(&id) else { return Pass::Untouched };
         self.requests.remove(&id);
         actions.to_client.push(build::error(&id, REQUEST_CANCELLED, "cancelled"));

@@ -117,14 +117,17 @@ impl TrustedClaims {
         }
     }
 
-    /// Notes the end of a turn. A call that was granted in the turn must have arrived before the next claim is trusted, unless
-    /// the turn was `cut_short`.
-    pub(crate) fn turn_over(&mut self, cut_short: bool) {
-        if cut_short {
-            self.open = None;
-        } else if let Some((_, wait)) = &mut self.open {
+    /// Notes the end of a turn. A call that was granted in the turn must have arrived before the next claim is trusted.
+    pub(crate) fn turn_over(&mut self) {
+        if let Some((_, wait)) = &mut self.open {
             *wait = Wait::Due;
         }
+    }
+
+    /// Notes that the user has cancelled the turn, so that no call is expected. The agent's own report that a turn was
+    /// cancelled does not count.
+    pub(crate) fn cancelled(&mut self) {
+        self.open = None;
     }
 }
 
@@ -142,10 +145,11 @@ mod tests {
         /// A call arrives. True if it is the one that was granted.
         Arrives(&'static str, bool),
         TimerEnds(u64),
-        /// The end of a turn. True if it was cut short.
-        TurnEnds(bool),
+        TurnEnds,
+        /// The user cancels the turn.
+        Cancelled,
     }
-    use Step::{Arrives, Ask, TimerEnds, TurnEnds};
+    use Step::{Arrives, Ask, Cancelled, TimerEnds, TurnEnds};
 
     const OK: Verdict = Verdict::Trusted;
     const WAITS: Verdict = Verdict::Waits(None);
@@ -174,23 +178,17 @@ mod tests {
                     assert_eq!(is_granted, expected, "step {number} of {steps:?}");
                 }
                 TimerEnds(timer) => claims.timer_ended(Timer(timer)),
-                TurnEnds(cut_short) => claims.turn_over(cut_short),
+                TurnEnds => claims.turn_over(),
+                Cancelled => claims.cancelled(),
             }
         }
     }
 
     #[test]
     fn claims_are_trusted_one_by_one() {
-        check(&[
-            Ask("a", OK),
-            Arrives("a", true),
-            Ask("a", OK),
-            Arrives("a", true),
-            TurnEnds(false),
-            Ask("b", OK),
-        ]);
+        check(&[Ask("a", OK), Arrives("a", true), Ask("a", OK), Arrives("a", true), TurnEnds, Ask("b", OK)]);
         // The call can be late, even after the turn.
-        check(&[Ask("a", OK), TurnEnds(false), Arrives("a", true), Ask("b", OK)]);
+        check(&[Ask("a", OK), TurnEnds, Arrives("a", true), Ask("b", OK)]);
         // The second call waits for the first one, until the timer ends.
         check(&[
             Ask("a", OK),
@@ -224,7 +222,7 @@ mod tests {
     fn other_calls_do_not_count() {
         let other = Arrives("b", false);
         // Nobody asked permission for them, or another call was granted.
-        check(&[other, other, Ask("a", OK), other, Ask("a", waits(1)), TurnEnds(false), Ask("a", NEWS)]);
+        check(&[other, other, Ask("a", OK), other, Ask("a", waits(1)), TurnEnds, Ask("a", NEWS)]);
         let mut claims = TrustedClaims::default();
         claims.granted(Claim::new("search_skills", None));
         assert!(!claims.arrived("activate_skill", &Map::new()));
@@ -236,19 +234,19 @@ mod tests {
     fn a_false_claim_ends_the_trust() {
         check(&[
             Ask("a", OK),
-            TurnEnds(false),
+            TurnEnds,
             Ask("b", NEWS),
             Ask("c", BROKEN),
             Arrives("a", true),
             Ask("d", BROKEN),
         ]);
-        check(&[Ask("a", OK), Ask("b", waits(1)), TimerEnds(1), TurnEnds(false), Ask("b", NEWS)]);
-        // If a turn is cut short, no call is expected.
-        check(&[Ask("a", OK), TurnEnds(true), Ask("b", OK), TurnEnds(false), Ask("c", NEWS)]);
+        check(&[Ask("a", OK), Ask("b", waits(1)), TimerEnds(1), TurnEnds, Ask("b", NEWS)]);
+        // If the user cancels, no call is expected.
+        check(&[Ask("a", OK), Cancelled, Ask("b", OK), TurnEnds, Ask("c", NEWS)]);
         // The call of that turn cannot stand for a later one.
         check(&[
             Ask("a", OK),
-            TurnEnds(true),
+            Cancelled,
             Arrives("a", false),
             Ask("b", OK),
             Arrives("a", false),

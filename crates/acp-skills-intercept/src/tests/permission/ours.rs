@@ -288,6 +288,7 @@ fn false_claims_end_the_trust() {
     let end =
         |fixture: &mut Fixture, id: u64, reason: &str| fixture.respond(id, &json!({ "stopReason": reason }));
     let mut fixture = fixture(CLAUDE, policy());
+    let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } });
     // The agent is trusted as long as all calls arrive, or the turn is cancelled.
     for (id, reason, arrived) in [(2, "end_turn", true), (3, "cancelled", false), (4, "end_turn", true)] {
         fixture.prompt(id, "s", &["hello"]);
@@ -295,11 +296,15 @@ fn false_claims_end_the_trust() {
         if arrived {
             arrives(&mut fixture, "activate_skill", &json!({ "name": "git" }));
         }
+        if reason == "cancelled" {
+            fixture.client(&cancel);
+        }
         end(&mut fixture, id, reason);
     }
     fixture.prompt(5, "s", &["hello"]);
     assert_eq!(outcome(&ask(&mut fixture, &ours, None)), "proceed_once");
-    end(&mut fixture, 5, "end_turn");
+    // Only the user can cancel a turn.
+    end(&mut fixture, 5, "cancelled");
     fixture.prompt(6, "s", &["hello"]);
     assert_eq!(outcome(&ask(&mut fixture, &ours, None)), "asked");
     let out = fixture.prompt(7, "s", &["/skills"]);
