@@ -32,6 +32,7 @@ mod killed;
 mod login;
 mod progress;
 mod reload;
+mod remotes;
 mod repositories;
 #[cfg(target_os = "linux")]
 mod sandboxed;
@@ -105,6 +106,7 @@ fn main() -> ExitCode {
     trials.extend(login::trials());
     trials.extend(progress::trials());
     trials.extend(reload::trials());
+    trials.extend(remotes::trials());
     #[cfg(target_os = "linux")]
     trials.extend(sandboxed::trials());
     trials.extend(sessions::trials());

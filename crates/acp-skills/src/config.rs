@@ -79,6 +79,9 @@ pub struct Config {
     pub exclude: Vec<String>,
     /// The maximum number of skills that are searched for (`--max-skills`). The default is 10000.
     pub max_skills: Option<usize>,
+    /// The maximum number of MiB to receive from a git repository (`--max-fetch`). The default is 256. The number of its files and
+    /// the length of their paths are limited in proportion.
+    pub max_fetch: Option<u32>,
     /// Refuse skills that break any rule of the specification (`--strict`). The default is false: skills with minor problems are
     /// used with a warning.
     pub strict: bool,
@@ -193,6 +196,11 @@ impl Config {
         let sources = config.projects.iter_mut().flat_map(|project| &mut project.sources);
         sources.chain(&mut config.sources).for_each(|source| source.lock = Some(lock.clone()));
         Ok(config)
+    }
+
+    /// Returns the maximum number of bytes to receive from a git repository, if it is set.
+    pub fn max_fetch_bytes(&self) -> Option<u64> {
+        Some(u64::from(self.max_fetch?) * 1024 * 1024)
     }
 
     /// Returns the sources of the whole file and of all projects.

@@ -4,6 +4,7 @@
 //! nothing is fetched in between.
 
 mod compare;
+mod conflict;
 
 use std::{
     collections::BTreeMap,
@@ -139,6 +140,12 @@ impl Updater {
         let store = Store::new(cache_dir().ok_or(SourceError::NoCache)?);
         let max_skills = Limits::default().max_skills;
         Ok(Self { store, options: Options { max_skills, observer, ..Options::default() } })
+    }
+
+    /// Sets the maximum number of bytes to receive from a repository, as in [`Options::max_fetch_bytes`].
+    #[must_use]
+    pub fn with_max_fetch_bytes(self, max_bytes: Option<u64>) -> Self {
+        Self { store: self.store.with_max_bytes(max_bytes), ..self }
     }
 
     /// Fetches the current version of a source. `approved` is the approved version, if any.

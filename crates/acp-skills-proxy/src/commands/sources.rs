@@ -47,6 +47,21 @@ pub(crate) struct CommonArgs {
     pub(crate) log: LogArgs,
 }
 
+/// The flag of the commands that fetch.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct FetchArgs {
+    /// The maximum number of MiB to receive from a git repository [default: 256].
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
+    max_fetch: Option<u32>,
+}
+
+impl FetchArgs {
+    /// Returns the limit of the flag, or else of the configuration file, in bytes.
+    pub(super) fn max_bytes(&self, target: &Target) -> Option<u64> {
+        self.max_fetch.map(|number| u64::from(number) * 1024 * 1024).or(target.max_fetch_bytes)
+    }
+}
+
 /// A source, and the lock file with its approved version.
 pub(super) struct Known {
     pub(super) address: Address,
@@ -74,6 +89,8 @@ pub(super) struct Target {
     pub(super) sources: Vec<SourceEntry>,
     /// The filter for all skills of the configuration.
     filter: Filter,
+    /// The maximum number of bytes to receive from a repository.
+    max_fetch_bytes: Option<u64>,
 }
 
 impl Target {
@@ -88,12 +105,20 @@ impl Target {
                 .hint("use `--config FILE`; the file is created if it does not exist")
         })?;
         if !path.exists() {
-            return Ok(Self { path, text: String::new(), sources: Vec::new(), filter: Filter::default() });
+            let filter = Filter::default();
+            return Ok(Self {
+                path,
+                text: String::new(),
+                sources: Vec::new(),
+                filter,
+                max_fetch_bytes: None,
+            });
         }
         let config = Config::read(&path)?;
         let text = fs::read_to_string(&path)?;
         let filter = filter(&config.include, &config.exclude)?;
-        Ok(Self { path, text, sources: config.all_sources().cloned().collect(), filter })
+        let max_fetch_bytes = config.max_fetch_bytes();
+        Ok(Self { path, text, sources: config.all_sources().cloned().collect(), filter, max_fetch_bytes })
     }
 
     /// Reads the file again, applies `edit` and writes the result atomically. Another process may have changed the file in the

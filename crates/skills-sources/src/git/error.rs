@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
-use skills_core::text::shown_lines;
+use skills_core::text::{shown, shown_lines};
 
 /// The maximum number of lines of git's output in a message.
 const MAX_LINES: usize = 4;
@@ -40,6 +40,9 @@ pub enum GitError {
     /// The repository exceeds a limit.
     #[error("the repository is too large: {0}")]
     TooMuch(String),
+    /// A file of a skill has more than 64 MiB.
+    #[error("`{}` has more than 64 MiB", shown(.0))]
+    FileTooLarge(String),
     /// `git` can't be started, or its pipes fail.
     #[error("cannot run `git {what}`: {source}")]
     System {
@@ -152,7 +155,10 @@ impl GitError {
                 "check the name on the repository's page; to use a name with a `/`, write `git+https://…#NAME:PATH`"
             }
             Self::NoDirectory(_) => "check the directory on the repository's page",
-            Self::TooMuch(_) => "add the directory that contains the skills: `github:OWNER/REPO/PATH`",
+            Self::TooMuch(_) => {
+                "add the directory that contains the skills, as in `github:OWNER/REPO/PATH`, or raise the limit with `--max-fetch`"
+            }
+            Self::FileTooLarge(_) => "add a directory without this file, as in `github:OWNER/REPO/PATH`",
             Self::Failed { said, .. } => HINTS
                 .iter()
                 .find(|(causes, _)| causes.iter().any(|cause| said.contains(cause)))

@@ -8,7 +8,7 @@ use serde_json::json;
 use skills_core::text::shown_path;
 use skills_sources::Address;
 
-use super::{CommonArgs, Target, agreed, findings, lock_error, show, source_error, updater};
+use super::{CommonArgs, FetchArgs, Target, agreed, findings, lock_error, show, source_error, updater};
 use crate::{error::UsageError, output, progress::Progress};
 
 /// The flags of `add`.
@@ -31,6 +31,8 @@ pub(crate) struct AddArgs {
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
+    fetch: FetchArgs,
+    #[command(flatten)]
     common: CommonArgs,
 }
 
@@ -40,7 +42,7 @@ pub(crate) struct AddArgs {
 /// Returns an error if the source is invalid, is already in the configuration, contains no skills or can't be fetched, or if the
 /// configuration or the lock file can't be written.
 pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
-    let AddArgs { source, include, exclude, yes, common } = args;
+    let AddArgs { source, include, exclude, yes, fetch, common } = args;
     let address = Address::parse(&source).map_err(|error| -> anyhow::Error {
         let dir = expand_home(Path::new(&source));
         if !dir.is_dir() {
@@ -75,7 +77,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     };
     // If we can't edit the file, fail here, before the source is fetched.
     add(&target.text)?;
-    let updater = updater(&common)?;
+    let updater = updater(&common)?.with_max_fetch_bytes(fetch.max_bytes(&target));
     let offer = {
         let _progress = Progress::spinner("fetching");
         updater.latest(&address, None).map_err(source_error)?
