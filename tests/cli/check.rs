@@ -55,7 +55,7 @@ fn problems_are_shown_with_their_location() {
         &dir,
         &["bad"],
         expect![[r#"
-        error[name-not-lowercase]: the name `Bad_Name` contains upper-case letters
+        error[name-not-lowercase]: name `Bad_Name` contains upper-case letters
          --> bad/SKILL.md:2:7
           |
         2 | name: Bad_Name
@@ -63,7 +63,7 @@ fn problems_are_shown_with_their_location() {
           |
           = help: use `bad-name`
 
-        error[name-invalid-characters]: the name `Bad_Name` contains the character "_", which is not allowed
+        error[name-invalid-characters]: name `Bad_Name` contains "_", but this character is not allowed
          --> bad/SKILL.md:2:7
           |
         2 | name: Bad_Name
@@ -71,29 +71,29 @@ fn problems_are_shown_with_their_location() {
           |
           = help: use `bad-name`
 
-        error[name-not-directory]: the name `Bad_Name` differs from the name of its directory, `bad`
+        error[name-not-directory]: name `Bad_Name` should match the directory name `bad`
          --> bad/SKILL.md:2:7
           |
         2 | name: Bad_Name
           |       ^^^^^^^^
           |
-          = help: rename the directory to `bad-name`, or change the name
+          = help: rename the directory to `bad-name`, or change the name to match
 
-        error[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
+        error[invalid-yaml]: invalid YAML value for `description`: mapping values are not allowed in this context
          --> bad/SKILL.md:3:22
           |
         3 | description: Use when: asked.
           |                      ^
           |
-          = help: put the text in quotes, or in indented lines below `>-`; for now, the literal text is used
+          = help: put the text in quotes, or in indented lines after `>-`; using the literal text for now
 
-        warning[unknown-field]: the field `version` is not in the specification
+        warning[unknown-field]: field `version` is not in the specification
          --> bad/SKILL.md:4:1
           |
         4 | version: 1.0
           | ^^^^^^^^^^^^
           |
-          = help: some clients reject unknown fields; move this field into `metadata`: `metadata:` / `  version: …`
+          = help: move this field to `metadata`, because some clients reject unknown fields: `metadata:` / `  version: …`
 
         1 skill checked: 4 errors, 1 warning
         exit 1
@@ -146,17 +146,17 @@ fn directories_are_searched() {
         &dir,
         &[".", "a/good"],
         expect![[r#"
-        error[frontmatter-missing]: the file does not start with frontmatter
+        error[frontmatter-missing]: file does not start with frontmatter
          --> c/prose/SKILL.md:1:1
           |
         1 | # No frontmatter
           | ^^^^^^^^^^^^^^^^
           |
-          = help: start the file with a line `---`, lines with `name:` and `description:`, and another line `---`
+          = help: start the file with `---`, `name:`, `description:` and `---` on separate lines
 
-        error[file-name]: the file is named skill.md, so most agents won't find it
+        error[file-name]: file is named skill.md, but most agents only find SKILL.md
         --> d/lower/skill.md
-         = help: rename it to SKILL.md
+         = help: rename the file to SKILL.md
 
         4 skills checked: 2 errors, 0 warnings
         exit 1
@@ -177,15 +177,15 @@ fn long_and_strange_files() {
         &dir,
         &["long"],
         expect![[r#"
-        error[description-too-long]: `description` has 1499 characters, but the maximum is 1024
+        error[description-too-long]: `description` has 1499 characters, but should have at most 1024
          --> long/SKILL.md:3:14
           |
         3 | ...n: word word word word word word word wor... word word word word word word word wo
           |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^...^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
           |
-          = help: shorten the text and move details to the body
+          = help: move details from this field to the body
 
-        warning[body-too-long]: the body has 600 lines and 3000 bytes; at most 500 lines and 20480 bytes are recommended
+        warning[body-too-long]: body has 600 lines and 3000 bytes, but should have at most 500 lines and 20480 bytes
          --> long/SKILL.md:5:1
           |
         5 | line
@@ -201,37 +201,37 @@ fn long_and_strange_files() {
         &dir,
         &["empty", "crlf"],
         expect![[r#"
-            error[frontmatter-missing]: the file does not start with frontmatter
+            error[frontmatter-missing]: file does not start with frontmatter
              --> empty/SKILL.md:1:1
               |
             1 |
               | ^
               |
-              = help: start the file with a line `---`, lines with `name:` and `description:`, and another line `---`
+              = help: start the file with `---`, `name:`, `description:` and `---` on separate lines
 
-            error[description-missing]: the skill has no description
+            error[description-missing]: skill has no description
              --> crlf/SKILL.md:1:1
               |
             1 | ---
               | ^^^
               |
-              = help: add `description:` to say what the skill does and when to use it
+              = help: add `description:` to describe the skill and when to use it
 
-            error[name-not-directory]: the name `x` differs from the name of its directory, `crlf`
+            error[name-not-directory]: name `x` should match the directory name `crlf`
              --> crlf/SKILL.md:2:7
               |
             2 | name: x
               |       ^
               |
-              = help: rename the directory to `x`, or change the name
+              = help: rename the directory to `x`, or change the name to match
 
-            warning[body-empty]: the skill has no instructions
+            warning[body-empty]: skill has no instructions
              --> crlf/SKILL.md:3:1
               |
             3 | ---
               | ^^^
               |
-              = help: add instructions below the frontmatter
+              = help: add instructions after the frontmatter
 
             2 skills checked: 3 errors, 1 warning
             exit 1
@@ -243,7 +243,7 @@ fn long_and_strange_files() {
         &dir,
         &["huge"],
         expect![[r#"
-            error[file-too-large]: the file has 1048577 bytes, but the maximum is 1048576
+            error[file-too-large]: file has 1048577 bytes, but at most 1048576 are allowed
             --> huge/SKILL.md
              = help: move details to files in `references/`
 
@@ -308,7 +308,7 @@ fn json_output_is_stable() {
                 "severity": "error",
                 "line": 2,
                 "column": 7,
-                "message": "the name `Bad_Name` contains upper-case letters",
+                "message": "name `Bad_Name` contains upper-case letters",
                 "help": "use `bad-name`"
               },
               {
@@ -316,7 +316,7 @@ fn json_output_is_stable() {
                 "severity": "error",
                 "line": 2,
                 "column": 7,
-                "message": "the name `Bad_Name` contains the character \"_\", which is not allowed",
+                "message": "name `Bad_Name` contains \"_\", but this character is not allowed",
                 "help": "use `bad-name`"
               },
               {
@@ -324,24 +324,24 @@ fn json_output_is_stable() {
                 "severity": "error",
                 "line": 2,
                 "column": 7,
-                "message": "the name `Bad_Name` differs from the name of its directory, `bad`",
-                "help": "rename the directory to `bad-name`, or change the name"
+                "message": "name `Bad_Name` should match the directory name `bad`",
+                "help": "rename the directory to `bad-name`, or change the name to match"
               },
               {
                 "code": "invalid-yaml",
                 "severity": "error",
                 "line": 3,
                 "column": 22,
-                "message": "the value of `description` is invalid YAML: mapping values are not allowed in this context",
-                "help": "put the text in quotes, or in indented lines below `>-`; for now, the literal text is used"
+                "message": "invalid YAML value for `description`: mapping values are not allowed in this context",
+                "help": "put the text in quotes, or in indented lines after `>-`; using the literal text for now"
               },
               {
                 "code": "unknown-field",
                 "severity": "warning",
                 "line": 4,
                 "column": 1,
-                "message": "the field `version` is not in the specification",
-                "help": "some clients reject unknown fields; move this field into `metadata`: `metadata:` / `  version: …`"
+                "message": "field `version` is not in the specification",
+                "help": "move this field to `metadata`, because some clients reject unknown fields: `metadata:` / `  version: …`"
               }
             ]
           },
@@ -356,8 +356,8 @@ fn json_output_is_stable() {
                 "severity": "error",
                 "line": 1,
                 "column": 1,
-                "message": "the file does not start with frontmatter",
-                "help": "start the file with a line `---`, lines with `name:` and `description:`, and another line `---`"
+                "message": "file does not start with frontmatter",
+                "help": "start the file with `---`, `name:`, `description:` and `---` on separate lines"
               }
             ]
           }

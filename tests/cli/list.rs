@@ -80,12 +80,12 @@ fn skills_are_shown_in_a_table() {
         With instructions and 2 tools, the model reads about 267 tokens before it activates a skill.
         shadowed: greet in …/home/.agents/skills/greet/SKILL.md: the skill in …/.skills/greet/SKILL.md takes precedence
         shadowed: review in …/many/a/SKILL.md: the skill in …/named/review/SKILL.md takes precedence
-        Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-lowercase]: the name `Greet` contains upper-case letters
+        Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-lowercase]: name `Greet` contains upper-case letters
           help: use `greet`
-        Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-directory]: the name `Greet` differs from the name of its directory, `greet`
-          help: rename the directory to `greet`, or change the name
-        skipped: …/many/b/SKILL.md:1: error[description-missing]: the skill has no description
-          help: add `description:` to say what the skill does and when to use it
+        Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-directory]: name `Greet` should match the directory name `greet`
+          help: rename the directory to `greet`, or change the name to match
+        skipped: …/many/b/SKILL.md:1: error[description-missing]: skill has no description
+          help: add `description:` to describe the skill and when to use it
     "#]].assert_eq(&portable(&text, &dir));
 }
 

@@ -15,6 +15,7 @@
 //! | `reference` | the manual's pages with all flags and all configuration keys |
 //! | `setup` | changing the settings of editors, and undoing it |
 //! | `terminal` | control characters in output, and closed pipes |
+//! | `waiting` | commands that wait for a lock or for input |
 //! | `readme_commands` | `try`, `doctor` and `search` |
 
 mod agents;
@@ -36,3 +37,5 @@ mod report;
 mod security;
 mod setup;
 mod terminal;
+#[cfg(unix)]
+mod waiting;

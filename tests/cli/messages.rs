@@ -104,8 +104,8 @@ fn missing_and_invalid_skills() {
         &["--skill", "skills", "--", "agent"],
         expect![[r#"
             error: cannot load the skill in …/skills
-              …/skills: error[no-skill-md]: the directory has no SKILL.md
-                help: use the directory of a single skill; to use a directory with several skills, scan it
+              …/skills: error[no-skill-md]: directory has no SKILL.md
+                help: use a directory that contains a SKILL.md, or scan the directory to load several skills
             hint: the directory contains 2 skills; use `--skills …/skills`, or `roots` in a configuration file, to use all of them
             exit 2
         "#]],
@@ -114,7 +114,7 @@ fn missing_and_invalid_skills() {
         &["--skill", "skills/pdf/nothing.md", "--", "agent"],
         expect![[r#"
         error: cannot load the skill in …/skills/pdf/nothing.md
-          …/skills/pdf/nothing.md: error[no-such-directory]: there is no such directory
+          …/skills/pdf/nothing.md: error[no-such-directory]: directory does not exist
         exit 2
     "#]],
     );
@@ -153,7 +153,7 @@ fn the_proxy_warns_about_missing_and_invalid_skills() {
         "{log}"
     );
     assert!(
-        log.contains("skipped …/broken/x/SKILL.md: the skill has no description; add `description:`"),
+        log.contains("skipped …/broken/x/SKILL.md: skill has no description; add `description:`"),
         "{log}"
     );
 }
@@ -285,15 +285,15 @@ fn a_misspelled_field() {
     fixture.check(
         &["check", "x"],
         expect![[r#"
-        error[description-missing]: the skill has no description
+        error[description-missing]: skill has no description
          --> x/SKILL.md:1:1
           |
         1 | ---
           | ^^^
           |
-          = help: add `description:` to say what the skill does and when to use it
+          = help: add `description:` to describe the skill and when to use it
 
-        warning[unknown-field]: the field `descripton` is not in the specification
+        warning[unknown-field]: field `descripton` is not in the specification
          --> x/SKILL.md:3:1
           |
         3 | descripton: Reads files.

@@ -258,8 +258,8 @@ fn a_new_skill_works() {
     fixture.check(
         &["eval", "skills"],
         expect![[r#"
-        error: cannot load the skill …/skills: error[no-skill-md]: the directory has no SKILL.md
-            help: use the directory of a single skill; to use a directory with several skills, scan it
+        error: failed to load skill …/skills: error[no-skill-md]: directory has no SKILL.md
+            help: use a directory that contains a SKILL.md, or scan the directory to load several skills
         exit 2
     "#]],
     );
@@ -281,7 +281,7 @@ fn paths_of_the_wrong_kind() {
         &["list", "--skill", "file"],
         expect![[r#"
         error: cannot load the skill in …/file
-          …/file: error[not-a-directory]: this is not a directory
+          …/file: error[not-a-directory]: not a directory
         hint: `--skill` takes the directory of a skill, with a file named SKILL.md
         exit 2
     "#]],
@@ -306,7 +306,7 @@ fn paths_of_the_wrong_kind() {
         &["list", "--skill", "~somebody/skills"],
         expect![[r#"
             error: cannot load the skill in …/~somebody/skills
-              …/~somebody/skills: error[no-such-directory]: there is no such directory
+              …/~somebody/skills: error[no-such-directory]: directory does not exist
             hint: only `~` and `$HOME` are expanded here; replace `~somebody` with its value
             exit 2
         "#]],
@@ -335,15 +335,15 @@ fn the_searched_directories_are_listed() {
 fn agents_that_exit_or_answer_with_an_error() {
     let fixture = Fixture::new();
     let output = fixture.output(&["try", "--skills", "skills", "--", "false"]);
-    let expected = "error: the agent exited with code 1 before it answered `initialize`\n\
-                    hint: run the agent's command in a terminal to see what it says\nexit 125\n";
+    let expected = "error: the agent exited with code 1 before answering `initialize`\n\
+                    hint: run the agent command in a terminal to show error messages\nexit 125\n";
     assert!(output.ends_with(expected), "{output}");
     let output = fixture.output(&["doctor", "--skills", "skills", "--", "false"]);
     assert!(
-        output.contains("initialize: the agent exited with code 1 before it answered `initialize`\n"),
+        output.contains("initialize: the agent exited with code 1 before answering `initialize`\n"),
         "{output}"
     );
-    assert!(output.contains("hint: run the agent's command in a terminal"), "{output}");
+    assert!(output.contains("hint: run the agent command in a terminal"), "{output}");
     fixture.write(
         "agent.sh",
         "read line\n\

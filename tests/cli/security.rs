@@ -119,7 +119,7 @@ fn rules_are_read_from_a_file() {
     let (code, stdout, stderr) = check();
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     expect![[r#"
-        error: cannot use the rules in `rules.yaml`: the rule `kind` is new, so it needs `in`, `patterns` and `reason`
+        error: cannot use the rules in `rules.yaml`: rule `kind` is new and requires `in`, `patterns` and `reason`
         hint: run `acp-skills-proxy check --print-rules` to see how rules are written
     "#]].assert_eq(&stderr);
     assert_eq!(run(dir.path(), &["--rules", "rules.yaml", "evil"]).0, Some(2));

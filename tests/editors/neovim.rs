@@ -170,5 +170,5 @@ fn a_failed_start_is_shown(neovim: &Neovim) {
     let terminal = neovim.chat(&fixture, &fixture.broken_proxy());
     send(&terminal, "hello");
     terminal.shows("cannot load the skill in");
-    terminal.shows("there is no such directory");
+    terminal.shows("directory does not exist");
 }

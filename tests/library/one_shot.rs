@@ -212,7 +212,7 @@ fn attaching_invalid_skills_fails() {
     let error = fails(with_weather().tool("activate_skill", "x", async |(): ()| Ok(())));
     assert_eq!(
         (error.to_string().as_str(), error.source().unwrap().to_string().as_str()),
-        ("cannot attach a tool", "the tool name `activate_skill` is already taken")
+        ("cannot attach a tool", "tool name `activate_skill` is already used")
     );
 }
 

@@ -19,6 +19,14 @@ pub(crate) const SCRIPT: &str = "PROXY_TEST_AGENT";
 pub(crate) const MARK: &str = "acp-skills-proxy:";
 pub(crate) const MARK_REPORTED: &str = "acp-skills_proxy:";
 
+/// The agent replaces this with [`long_text`] in the lines that it writes.
+pub(crate) const LONG: &str = "(long text)";
+
+/// Returns the JSON of a string of more than 1 MiB. Its braces and quotes must not end the text.
+pub(crate) fn long_text() -> String {
+    r#"\"}\\ "#.repeat(1 << 19)
+}
+
 /// The file that the role `tape` writes to its stdout.
 pub(crate) const OUTPUT_FILE: &str = "PROXY_TEST_SAYS";
 /// The file that `tape` copies its stdin to, and that `deaf` waits for.

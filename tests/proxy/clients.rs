@@ -69,7 +69,10 @@ fn a_failed_start_is_reported_to_every_client() {
         let answer = ended.answer(&initialize["id"]);
         assert_eq!(answer["error"]["code"], NOT_STARTED, "{client}");
         let message = answer["error"]["message"].as_str().expect("text");
-        assert!(message.contains("no such directory") && message.contains("nowhere"), "{client}: {message}");
+        assert!(
+            message.contains("directory does not exist") && message.contains("nowhere"),
+            "{client}: {message}"
+        );
     }
 }
 
@@ -79,7 +82,7 @@ fn a_failed_start_is_logged() {
     let config = skills.write("skills.yaml", "skill: x\n");
     let log = skills.path().join("log");
     let cases: [(Proxy, i32, &str); 5] = [
-        (Proxy::new().skill(&skills.dir("nowhere")), 2, "no such directory"),
+        (Proxy::new().skill(&skills.dir("nowhere")), 2, "directory does not exist"),
         (Proxy::new().flag("--config", &config), 2, "skills.yaml"),
         (Proxy::new().arg("--no-such-flag"), 2, "--no-such-flag"),
         (Proxy::new().flag("--events", skills.path()), 2, "cannot write events"),
@@ -305,12 +308,12 @@ fn the_overview_is_readable() {
 
         **Problems**
 
-        - `LOUD`: the name `LOUD` contains upper-case letters, and 1 more; `acp-skills-proxy check /skills/loud` explains it
-        - `broken` was skipped: the skill has no description; `acp-skills-proxy check /skills/broken` explains it
+        - `LOUD`: name `LOUD` contains upper-case letters, and 1 more; run `acp-skills-proxy check /skills/loud` for details
+        - `broken` was skipped: skill has no description; run `acp-skills-proxy check /skills/broken` for details
 
         **Permissions decided for you**
 
-        - allowed `activate_skill`: it is one of our read-only tools (3 times)
+        - allowed `activate_skill`: read-only skill tool (3 times)
 
         `/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too)."#]]
     .assert_eq(&text);

@@ -159,7 +159,7 @@ fn an_empty_list_of_skills() {
         .iter()
         .find_map(|message| message["params"]["update"]["content"]["text"].as_str())
         .expect("text");
-    assert!(text.starts_with("There are no skills in this session."), "{text}");
+    assert!(text.starts_with("No skills found for this session."), "{text}");
     assert!(text.contains("`acp-skills-proxy list` with your flags"), "{text}");
     assert_eq!(fixture.received(), Vec::<Value>::new());
     fixture.finish();

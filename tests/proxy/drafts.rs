@@ -74,7 +74,7 @@ fn an_editor_provides_skills() {
         &json!({ "agentSkills": [deploy, { "name": "Review", "content": "# Mine" }] }),
     );
     assert!(!params.to_string().contains("agentSkills"), "{params}");
-    fixture.editor.wait_for_log("the client's skill `Review` is ignored");
+    fixture.editor.wait_for_log("ignoring client skill `Review`");
     let connection = fixture.connect(&entry(&params), MCP_2025);
     assert_eq!(fixture.skill_names(&connection), json!(["review", "deploy"]));
     let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
@@ -120,9 +120,12 @@ fn invalid_skills_of_an_editor() {
     let many: Vec<_> =
         (0..10_000).map(|number| json!({ "name": format!("s{number}"), "content": "x" })).collect();
     for (list, words) in [
-        (json!(7), "must be a list"),
+        (json!(7), "should be a list"),
         (json!([{ "name": "a", "content": "x" }, { "name": "A", "content": "x" }]), "skill 2, `A`"),
-        (json!([{ "name": "../../etc", "content": 1 }]), "skill 1, `../../etc`: `content` must be a string"),
+        (
+            json!([{ "name": "../../etc", "content": 1 }]),
+            "skill 1, `../../etc`: `content` should be a string",
+        ),
         (json!([{ "name": "big", "content": "x".repeat(3_000_000) }]), "skill 1, `big`"),
         (json!(many), "more than 100"),
     ] {
@@ -136,7 +139,7 @@ fn invalid_skills_of_an_editor() {
     // Check that we never use the name of a skill as a path.
     let list = json!([{ "name": "../../../etc/passwd", "content": "x", "files": { "../x": "y" } }]);
     let params = open(&mut fixture, "s", &json!({ "agentSkills": list }));
-    fixture.editor.wait_for_log("has unknown fields, which are ignored: `files`");
+    fixture.editor.wait_for_log("ignoring unknown fields in client skill `../../../etc/passwd`: `files`");
     let connection = fixture.connect(&entry(&params), MCP_2025);
     let (text, is_error) = fixture.call(
         &connection,

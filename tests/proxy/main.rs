@@ -30,6 +30,7 @@ mod http_access;
 mod killed;
 #[cfg(unix)]
 mod login;
+mod oversize;
 mod progress;
 mod reload;
 mod remotes;
@@ -104,6 +105,7 @@ fn main() -> ExitCode {
     trials.extend(killed::trials());
     #[cfg(unix)]
     trials.extend(login::trials());
+    trials.extend(oversize::trials());
     trials.extend(progress::trials());
     trials.extend(reload::trials());
     trials.extend(remotes::trials());

@@ -189,7 +189,8 @@ fn a_sandbox_that_is_too_old() {
     let path = bwrap.parent().expect("a directory");
     let ended = allowing(&skills).flag("--sandbox", "bwrap").env("PATH", path).agent("no-part").ended();
     assert_eq!(ended.code(), Some(2), "{:?}", ended.log);
-    let expected = "--sandbox bwrap: bubblewrap (`bwrap`) 0.4.1 is too old; the sandbox needs 0.6.0 or newer";
+    let expected =
+        "--sandbox bwrap: bubblewrap (`bwrap`) 0.4.1 is too old; at least version 0.6.0 is required";
     assert!(ended.log[0].ends_with(expected), "{:?}", ended.log);
 }
 
@@ -206,7 +207,7 @@ fn a_working_directory_that_the_sandbox_refuses() {
     let home = home.path().canonicalize().expect("a path");
     for (cwd, flags, expected) in [
         (&*home, &[] as &[_], Some("change all files in your home directory")),
-        ("/".as_ref(), &[], Some("sandboxed scripts may not use the working directory /: ")),
+        ("/".as_ref(), &[], Some("working directory / is not allowed for sandboxed scripts: ")),
         (&*skills.dir("kit"), &[], None),
         // We don't need a warning here, because scripts won't be run in this directory.
         ("/".as_ref(), &["--script-cwd", "skill"], None),

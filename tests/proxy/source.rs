@@ -88,7 +88,10 @@ fn a_site_in_the_configuration() {
     let skills = Skills::review();
     let config =
         json!({ "skills": ["review"], "sources": [format!("http://{}/.well-known/skills/", site())] });
-    use_skills(Home::new().proxy().flag("--config", skills.write("skills.yaml", &config.to_string())));
+    let home = Home::new();
+    let config = skills.write("skills.yaml", &config.to_string());
+    home.printed(&["update", "--yes", "--config", config.to_str().expect("text")]);
+    use_skills(home.proxy().flag("--config", config));
 }
 
 /// A site that does not answer, or has no index, causes a warning. Everything else works.
@@ -96,8 +99,8 @@ fn an_unavailable_site() {
     let dead =
         TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
     for (url, words) in [
-        (format!("http://{dead}/"), "cannot fetch http://"),
-        (format!("http://{}/elsewhere", site()), "no index of skills found at "),
+        (format!("http://{dead}/"), "failed to fetch http://"),
+        (format!("http://{}/elsewhere", site()), "no skill index found at "),
     ] {
         let skills = Skills::review();
         let home = Home::new();

@@ -93,8 +93,8 @@ fn an_agent_that_exits_before_it_answers() {
         assert_eq!(error["code"], NOT_STARTED);
         assert_eq!(
             error["message"],
-            "the agent exited with code 101 before it answered `initialize`\n\
-             hint: run the agent's command in a terminal to see what it says"
+            "the agent exited with code 101 before answering `initialize`\n\
+             hint: run the agent command in a terminal to show error messages"
         );
     }
 }

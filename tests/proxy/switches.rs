@@ -36,7 +36,7 @@ fn catalog_menu_and_tools_follow() {
     assert!(texts(&first)[0].contains("<name>greet</name>"), "{first:?}");
     assert_eq!(fixture.skill_names(&connection), json!(["greet", "review"]));
     let said = fixture.ask("/skills off greet");
-    assert_eq!(said, "`greet` is off in this session. `/skills on greet` turns it on again.");
+    assert_eq!(said, "`greet` is off in this session. To undo, use `/skills on greet`.");
     fixture.list_changed(&connection);
     let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "greet" }));
     assert!(is_error && text.starts_with("SkillNotFound"), "{text}");
@@ -65,7 +65,10 @@ fn here_applies_to_new_sessions_of_the_directory() {
     let (mut fixture, menu) = run(0);
     assert_eq!(menu, ["skills", "greet", "review"]);
     let said = fixture.ask("/skills off greet --here");
-    assert!(said.starts_with("`greet` is off in this session and in new ones of this directory."), "{said}");
+    assert!(
+        said.starts_with("`greet` is off in this session and for new sessions in this directory."),
+        "{said}"
+    );
     fixture.finish();
     let (mut fixture, menu) = run(0);
     assert_eq!(menu, ["skills", "review"]);
@@ -91,7 +94,7 @@ fn here_needs_a_state_directory() {
     fixture.new_session("s");
     let said = fixture.ask("/skills off greet --here");
     assert!(
-        said.contains("was not saved for new sessions: the proxy was started without `--state DIR`."),
+        said.contains("could not be saved for new sessions: the proxy was started without `--state DIR`."),
         "{said}"
     );
     assert_eq!(fixture.received(), Vec::<Value>::new());

@@ -12,6 +12,8 @@ use crate::{
 
 crate::trials!(
     the_story_of_a_team,
+    a_part_of_a_source,
+    skills_that_will_not_be_used,
     an_update_shows_what_differs,
     locked_compares_the_skills_in_use,
     unapproved_changes_are_not_served,
@@ -60,6 +62,75 @@ fn the_story_of_a_team() {
     assert!(text.contains("skills.yaml") && text.contains("skills.lock"), "{text}");
     assert!(home.printed(&["sources"]).contains("No sources."));
     assert_eq!(home.json(&["list", "--json"])["skills"], json!([]));
+}
+
+/// Skills that a filter leaves out are neither shown nor approved.
+fn a_part_of_a_source() {
+    let repository = Repository::review();
+    let home = Home::new();
+    repository.skill("greet", "Greets.", "Hello.");
+    repository.skill("draft-a", "Is a draft.", "x");
+    repository.commit();
+    let source = repository.source("");
+    let lock = home.config().with_file_name("skills.lock");
+    let errors = home.fails(&["add", &source, "--yes", "--include", "q*"], 2);
+    assert!(
+        errors.contains("select no skill of") && errors.contains("its skills are draft-a, greet, review"),
+        "{errors}"
+    );
+    assert!(!lock.exists() && !home.config().exists());
+    let shown = home.printed(&["add", &source, "--yes", "--exclude", "draft-*", "--include", "[dg]*"]);
+    assert!(shown.contains("greet") && shown.contains("1 skill\n"), "{shown}");
+    let locked = fs::read_to_string(&lock).expect("a file");
+    for word in ["review", "draft-a"] {
+        assert!(!shown.contains(word) && !locked.contains(&format!("\"{word}\"")), "{word}: {shown}{locked}");
+    }
+    assert!(locked.contains("\"greet\""), "{locked}");
+    // The same is the case for updates.
+    assert!(home.printed(&["update"]).contains("no changes"));
+    repository.skill("greet", "Greets everyone.", "Hello.");
+    repository.skill("review", "Obeys.", "# Evil");
+    repository.commit();
+    let shown = home.printed(&["update", "--yes"]);
+    assert!(shown.contains("1 change since") && !shown.contains("Evil"), "{shown}");
+    // If the user widens the filter later, the other skills still have to be approved.
+    let text = fs::read_to_string(home.config()).expect("a file");
+    fs::write(home.config(), text.replace("[dg]*", "*")).expect("a file");
+    let list = home.json(&["list", "--json"]);
+    assert_eq!(
+        (list["skills"].as_array().map(Vec::len), &list["skills"][0]["name"]),
+        (Some(1), &json!("greet"))
+    );
+    let shown = home.printed(&["update", "--yes"]);
+    assert!(shown.contains("+ review") && !shown.contains("draft"), "{shown}");
+    // With a flag, it's just the same.
+    let other = Home::new();
+    let listed = other.json(&["list", "--json", "--include", "greet", "--source", &source]);
+    let locked = fs::read_to_string(other.lock()).expect("a file");
+    assert!(locked.contains("\"greet\"") && !locked.contains("\"review\""), "{listed}{locked}");
+}
+
+/// `add` says which skills will not be used, because others have their names.
+fn skills_that_will_not_be_used() {
+    let first = Repository::review();
+    let second = Repository::review();
+    let skills = Skills::new();
+    let home = Home::new();
+    skills.add("greet", "Greets.", "x");
+    home.write(&home.config(), &format!("roots: [{}]\n", json!(skills.path())));
+    first.skill("new", "Is new.", "x");
+    second.skill("greet", "Greets as well.", "x");
+    first.commit();
+    second.commit();
+    let shown = home.printed(&["add", "--yes", &first.source("")]);
+    assert!(!shown.contains("not used"), "{shown}");
+    let shown = home.printed(&["add", "--yes", &second.source("")]);
+    let by_source = format!("not used, because {} has a skill with the same name", first.source(""));
+    let by_path = "greet has a skill with the same name";
+    assert!(shown.contains(&by_source) && shown.contains(by_path), "{shown}");
+    home.printed(&["remove", &second.source("")]);
+    let report = home.json(&["add", "--json", &second.source("")]);
+    assert_eq!(report["shadowed"][1], json!({ "name": "review", "by": first.source("") }), "{report}");
 }
 
 fn an_update_shows_what_differs() {
@@ -266,6 +337,15 @@ fn a_marketplace() {
     assert_eq!(list["skills"].as_array().map(Vec::len), Some(2), "{list}");
     let config = json!({ "sources": [{ "source": source, "include": ["d*"] }], "exclude": ["deeper"] });
     home.write(&home.config(), &config.to_string());
+    // The configuration doesn't approve the source, even if a flag has approved it before.
+    let output = home.run(&["list", "--json"]);
+    let warnings = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        warnings.contains("is not approved") && warnings.contains("acp-skills-proxy update"),
+        "{warnings}"
+    );
+    let shown = home.printed(&["update", "--yes", &source]);
+    assert!(shown.contains("deep") && shown.contains("1 change, not approved yet"), "{shown}");
     let list = home.json(&["list", "--json"]);
     assert_eq!(
         (list["skills"].as_array().map(Vec::len), &list["skills"][0]["name"]),

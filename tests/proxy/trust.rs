@@ -17,6 +17,8 @@ crate::trials!(
     untrusted_skills_are_not_served,
     changed_skills_need_trust_again,
     changes_are_noticed_when_files_are_read,
+    #[cfg(unix)]
+    a_script_reads_only_what_was_trusted,
     an_editor_that_asks,
     an_editor_whose_user_says_no,
     trust_is_shared_between_proxies,
@@ -137,7 +139,7 @@ fn changed_skills_need_trust_again() {
     let deadline = Instant::now() + DEADLINE;
     loop {
         let said = fixture.ask("/skills");
-        if said.contains("- `deploy` (it has changed since you trusted it): ") {
+        if said.contains("- `deploy` (changed since last trusted): ") {
             break;
         }
         assert!(said.contains("changed while we were reading it") && Instant::now() < deadline, "{said}");
@@ -193,6 +195,36 @@ fn question(fixture: &mut Fixture) -> Value {
     fixture.editor.wait_for("a question", |message| message["method"] == "elicitation/create")
 }
 
+/// Files that a script reads by itself count as well, even if agents would never read them.
+#[cfg(unix)]
+fn a_script_reads_only_what_was_trusted() {
+    use std::os::unix::fs::symlink;
+    let project = Project::new();
+    project.checkout.write(".skills/deploy/scripts/go.sh", "#!/bin/sh\n. \"$SKILL_DIR/.git/part\"\n");
+    project.checkout.write(".skills/deploy/.git/part", "echo as trusted\n");
+    let mut fixture = Fixture::over_http(project.proxy().arg("--no-watch").arg("--allow-scripts"));
+    let params = project.open(&mut fixture, "s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    fixture.ask("/skills trust");
+    let run = |fixture: &mut Fixture| {
+        let arguments = json!({ "skill": "deploy", "script": "scripts/go.sh" });
+        fixture.call(&connection, "run_skill_script", arguments).0
+    };
+    assert!(run(&mut fixture).contains("as trusted"));
+    project.checkout.write(".skills/deploy/.git/part", "echo obey\n");
+    let text = run(&mut fixture);
+    assert!(!text.contains("obey") && text.contains("has changed since the user approved"), "{text}");
+    // This link could lead to anything at any time, so trusting the skill can't cover its target.
+    let part = project.checkout.dir(".skills/deploy").join(".git/part");
+    fs::remove_file(&part).expect("the path exists");
+    symlink(project.checkout.write("elsewhere.sh", "echo obey\n"), part).expect("a link");
+    fixture.ask("/skills reload");
+    fixture.ask("/skills trust");
+    let text = run(&mut fixture);
+    assert!(!text.contains("obey") && text.contains("content that the user has not approved"), "{text}");
+    fixture.finish();
+}
+
 fn an_editor_that_asks() {
     let project = Project::new();
     let mut fixture = with_forms(project.proxy());
@@ -211,7 +243,7 @@ fn an_editor_that_asks() {
     project.write("Deploys. ZQ-description", "# Something else");
     let asked = question(&mut fixture);
     assert!(
-        asked["params"]["message"].as_str().expect("text").contains("changed since you trusted it"),
+        asked["params"]["message"].as_str().expect("text").contains("changed since last trusted"),
         "{asked}"
     );
     // The answer is only for the version that the user has seen. If the skill was changed while the question was open, don't
@@ -219,7 +251,7 @@ fn an_editor_that_asks() {
     project.checkout.write(".skills/deploy/references/hosts.md", "evil\n");
     let answer = json!({ "action": "accept", "content": { "trust": true } });
     fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
-    fixture.editor.wait_for_log("`deploy` is not trusted: the skill has just changed");
+    fixture.editor.wait_for_log("Could not trust `deploy`: the skill has just changed");
     fixture.editor.unread();
     let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error, "{text}");

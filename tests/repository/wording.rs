@@ -10,23 +10,16 @@ const OPENINGS: [&str; 10] =
 const WORDS: [&str; 3] = ["nobody", "whoever", "somebody"];
 
 /// Good uses: the path of a file, and a part of the line.
-const ALLOWED: [(&str, &str); 0] = [];
+const ALLOWED: [(&str, &str); 1] = [("crates/skills-core/src/builder.rs", "BuildError::NoBody")];
 
 /// Directories and files that still have to be rewritten. Only remove entries from this list.
 const NOT_YET: &[&str] = &[
     "crates/acp-skills-eval/",
-    "crates/acp-skills-intercept/",
     "crates/acp-skills-proxy/src/args",
     "crates/acp-skills-proxy/src/cli",
     "crates/acp-skills-proxy/src/commands",
     "crates/acp-skills-proxy/src/error",
-    "crates/acp-skills-wire/",
     "crates/acp-skills/",
-    "crates/skills-core/src/builder.rs",
-    "crates/skills-core/src/catalog.rs",
-    "crates/skills-core/src/skill.rs",
-    "crates/skills-core/src/tool/typed.rs",
-    "crates/skills-core/src/toolbox/tests/definitions.rs",
     "crates/skills-sources/src/git/command.rs",
     "crates/skills-sources/src/trust/tests.rs",
     "tests/fuzz/",

@@ -67,8 +67,8 @@ fn texts_of_used_and_recently_modified_skills_are_kept() {
                 assert!(!is_kept && matches!(error, ActivationError::Broken { .. }), "{number}: {error}");
                 let message = error.to_string();
                 assert!(
-                    message.contains("cannot use the instructions in ")
-                        && message.ends_with("the file does not start with frontmatter"),
+                    message.contains("failed to load instructions from ")
+                        && message.ends_with("file does not start with frontmatter"),
                     "{message}"
                 );
             }

@@ -187,7 +187,7 @@ async fn files_are_fetched_on_demand() {
     let refused = call(&toolbox, "run_skill_script", script).await.structured.unwrap();
     assert_eq!(refused["error"], "ScriptNotAllowed");
     assert!(
-        refused["message"].as_str().unwrap().contains("are not run, because it is a remote skill"),
+        refused["message"].as_str().unwrap().contains("cannot run scripts from remote skill"),
         "{refused}"
     );
     assert_eq!(site.requested(), Vec::<String>::new());
@@ -199,7 +199,7 @@ async fn only_listed_files_are_fetched() {
     let toolbox = site.toolbox();
     site.requested();
     for (path, expected) in [
-        ("../other.md", "FileNotAllowed: `../other.md` is outside of the skill's directory"),
+        ("../other.md", "FileNotAllowed: `../other.md` is outside of the skill directory"),
         ("references/../../other.md", "FileNotAllowed: "),
         ("/etc/passwd", "FileNotAllowed: "),
         ("..\\other.md", "FileNotAllowed: "),
@@ -209,10 +209,10 @@ async fn only_listed_files_are_fetched() {
         ("scripts/run.sh", "FileNotFound: "),
         (
             "references/form.md",
-            "FileNotFound: the skill has no file `references/form.md`; did you mean `references/forms.md`",
+            "FileNotFound: could not find file `references/form.md` in the skill; did you mean `references/forms.md`",
         ),
-        ("references/", "NotAFile: `references/` is a directory; it contains `forms.md`, `x.md`"),
-        (".", "NotAFile: `.` is a directory; it contains `references/`"),
+        ("references/", "NotAFile: `references/` is a directory with `forms.md`, `x.md`"),
+        (".", "NotAFile: `.` is a directory with `references/`"),
     ] {
         let text = read(&toolbox, path).await;
         assert!(text.starts_with(expected), "{path}: {text}");
@@ -231,7 +231,7 @@ async fn without_a_list_files_below_the_skill_are_fetched() {
     site.requested();
     for path in ["%2e%2e/other.md", "..%2fother.md", "a?b#c", "references/gone.md"] {
         let text = read(&toolbox, path).await;
-        assert!(text.contains("Only files that its instructions mention are known."), "{path}: {text}");
+        assert!(text.contains("Only files from the instructions are known."), "{path}: {text}");
     }
     let below = "/.well-known/skills/pdf/";
     let expected = ["%252e%252e/other.md", "..%252fother.md", "a%3Fb%23c", "references/gone.md"];
@@ -249,12 +249,11 @@ async fn content_with_a_wrong_checksum_is_rejected() {
     let output = activate(&toolbox).await;
     assert!(output.is_error);
     let url = site.url("/.well-known/skills/pdf/SKILL.md");
-    let expected =
-        format!("ActivationFailed: cannot fetch {url}: the checksum does not match: expected SHA-256 ");
+    let expected = format!("ActivationFailed: failed to fetch {url}: checksum mismatch: expected SHA-256 ");
     assert!(output.to_text().starts_with(&expected), "{}", output.to_text());
     let text = read(&toolbox, "references/forms.md").await;
-    assert!(text.starts_with("FileNotFetched: cannot read `references/forms.md`: "), "{text}");
-    assert!(text.contains("the checksum does not match") && !text.contains("One"), "{text}");
+    assert!(text.starts_with("FileNotFetched: failed to read `references/forms.md`: "), "{text}");
+    assert!(text.contains("checksum mismatch") && !text.contains("One"), "{text}");
 
     // Rejected content must not end up in the cache.
     site.serve("/.well-known/skills/pdf/SKILL.md", "another body");
@@ -271,10 +270,10 @@ async fn redirects_are_followed_and_checked() {
     let toolbox = site.toolbox();
     assert!(activate(&toolbox).await.to_text().contains("# Forms"));
     let text = read(&toolbox, "references/forms.md").await;
-    assert!(text.contains("the server redirects to file:///etc/passwd, which is not allowed"), "{text}");
+    assert!(text.contains("redirect to file:///etc/passwd is not allowed"), "{text}");
     site.set(INDEX, Reply::Moved("http://example.com/".to_owned()));
     let error = site.index().unwrap_err().to_string();
-    assert!(error.contains("the server redirects to http://example.com/, which is not allowed"), "{error}");
+    assert!(error.contains("redirect to http://example.com/ is not allowed"), "{error}");
 }
 
 /// Returns a toolbox with the same skill, but with a short timeout.
@@ -293,9 +292,9 @@ async fn a_hanging_server_causes_a_timeout() {
         site.set(path, Reply::Hang);
     }
     let error = RemoteIndex::fetch_with_timeout(&site.url(INDEX), SHORT_TIMEOUT).unwrap_err().to_string();
-    assert!(error.starts_with(&format!("cannot fetch {}: ", site.url(INDEX))), "{error}");
+    assert!(error.starts_with(&format!("failed to fetch {}: ", site.url(INDEX))), "{error}");
     let text = activate(&toolbox).await.to_text();
-    assert!(text.starts_with("ActivationFailed: cannot fetch http://"), "{text}");
+    assert!(text.starts_with("ActivationFailed: failed to fetch http://"), "{text}");
     let text = read(&toolbox, "references/forms.md").await;
     assert!(text.starts_with("FileNotFetched: "), "{text}");
 }
@@ -309,7 +308,7 @@ async fn oversized_content_is_rejected() {
     site.serve("/.well-known/skills/pdf/references/forms.md", more_than(MAX_FILE_BYTES));
     site.serve(INDEX, more_than(MAX_INDEX_BYTES));
     let text = activate(&toolbox).await.to_text();
-    assert!(text.ends_with("the content is larger than 1048576 bytes"), "{text}");
+    assert!(text.ends_with("content is larger than 1048576 bytes"), "{text}");
     let text = read(&toolbox, "references/forms.md").await;
     assert!(text.contains(&format!("larger than {MAX_FILE_BYTES} bytes")), "{text}");
     let error = site.index().unwrap_err().to_string();
@@ -324,14 +323,19 @@ async fn missing_content_is_reported() {
         site.set(path, Reply::Status(410));
     }
     let text = activate(&toolbox).await.to_text();
-    assert!(text.starts_with("ActivationFailed: ") && text.ends_with("the server answered 410"), "{text}");
+    assert!(text.starts_with("ActivationFailed: ") && text.ends_with("server returned status 410"), "{text}");
     let text = read(&toolbox, "references/forms.md").await;
-    assert!(text.starts_with("FileNotFound: the skill has no file `references/forms.md`"), "{text}");
-    assert!(site.index().unwrap_err().to_string().ends_with("the server answered 410"));
+    assert!(
+        text.starts_with("FileNotFound: could not find file `references/forms.md` in the skill"),
+        "{text}"
+    );
+    assert!(site.index().unwrap_err().to_string().ends_with("server returned status 410"));
     // Now try a port on which nothing is listening.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{closed}/index.json");
-    assert!(RemoteIndex::fetch(&url).unwrap_err().to_string().starts_with(&format!("cannot fetch {url}: ")));
+    assert!(
+        RemoteIndex::fetch(&url).unwrap_err().to_string().starts_with(&format!("failed to fetch {url}: "))
+    );
 }
 
 #[test]
@@ -351,7 +355,7 @@ fn the_index_is_found_in_well_known_directories() {
     let error = RemoteIndex::fetch(&Site::new().url("")).unwrap_err();
     assert!(matches!(&error, RemoteError::NoIndex { tried, .. } if tried.len() == 2), "{error}");
     let error = RemoteIndex::fetch("http://example.com/").unwrap_err().to_string();
-    assert!(error.contains("only https is allowed, or http on the loopback address"), "{error}");
+    assert!(error.contains("use https, or http for a loopback address"), "{error}");
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn links_out_of_the_directory_are_refused() {
     }
     let error = SkillMd::read(&dir.join("out.md")).unwrap_err().to_diagnostic();
     assert!(!format!("{error}").contains("SECRET"));
-    assert_eq!(error.help.as_deref(), Some("link the skill's directory instead of the file"));
+    assert_eq!(error.help.as_deref(), Some("link the skill directory instead of the file"));
 
     // However, a link to the whole directory is allowed.
     symlink("skill", base.path().join("linked")).unwrap();

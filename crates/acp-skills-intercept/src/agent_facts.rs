@@ -1,4 +1,4 @@
-//! What the agent declared about itself, and the quirks that are known of it.
+//! [`AgentFacts`]: the capabilities that the agent declares, and known quirks of this agent.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The capabilities of the agent, from its response to `initialize`, and its known quirks.
-#[expect(clippy::struct_excessive_bools, reason = "each one is an independent capability")]
+#[expect(clippy::struct_excessive_bools, reason = "all fields are independent capabilities")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct AgentFacts {
     /// The negotiated version of the protocol.
@@ -29,7 +29,7 @@ pub(crate) struct AgentFacts {
     pub drafts: Offered,
     /// The differences from the protocol and from other agents.
     pub quirks: &'static Quirks,
-    /// True once the model has called a tool of ours.
+    /// True once the model has called a skill tool.
     pub has_called: bool,
     /// The `name` in `agentInfo`.
     pub name: Option<String>,

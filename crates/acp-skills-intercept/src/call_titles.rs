@@ -1,7 +1,7 @@
-//! Gives calls of our own tools readable titles: `Skill: code-review` instead of `mcp__acp-skills__activate_skill`.
+//! Sets readable titles for calls to skill tools: `Skill: code-review` instead of `mcp__acp-skills__activate_skill`.
 //!
-//! A call gets a new title and kind only if it is certainly one of ours: in its announcement, in updates, and in requests for
-//! permission. The rest of the message does not change.
+//! The title and kind are only changed if this is certainly a call to a skill tool. This applies to announcements, updates and
+//! permission requests. All other members are forwarded without changes.
 
 use acp_skills_wire::{Edit, Message, Node};
 use skills_core::toolbox::{
@@ -28,7 +28,7 @@ pub(crate) struct Peers<'a> {
 /// The maximum length of a name or a path in a title, in characters.
 const MAX_CHARS: usize = 80;
 
-/// Returns the title of a call whose input is not known.
+/// Returns the title to use when the input is not known.
 fn plain(tool: &str) -> &'static str {
     match tool {
         ACTIVATE_SKILL => "Skill",
@@ -39,7 +39,7 @@ fn plain(tool: &str) -> &'static str {
     }
 }
 
-/// Returns the title of a call with this input, if the input has the necessary members.
+/// Returns the title for a call with the given input, or `None` if a required member is missing.
 fn named(tool: &str, input: Node<'_>, client: ClientFacts) -> Option<String> {
     let between = client.separator();
     let text = |key| input.str(key).map(|text| short(&text)).filter(|text| !text.is_empty());
@@ -98,7 +98,7 @@ pub(crate) enum Shape {
     Part,
 }
 
-/// Updates what is known of `call`, a call of `tool`. Returns its title, and true if the client has not seen this title.
+/// Updates the state of `call`, a call to `tool`. Returns the title to use, and true if this title should be sent to the client.
 fn learn(
     call: Node<'_>,
     tool: &'static str,
@@ -114,7 +114,7 @@ fn learn(
     Some((title, is_news))
 }
 
-/// Remembers the title of a call without sending it to the client.
+/// Stores the title of a call without sending this title to the client.
 pub(crate) fn note(call: Node<'_>, tool: &'static str, session: &mut Session, peers: Peers<'_>) {
     learn(call, tool, session, peers);
 }
@@ -148,7 +148,7 @@ fn set(edit: &mut Edit, call: Node<'_>, key: &str, text: &str, is_due: bool) {
     }
 }
 
-/// Returns true if calls of our tools get our titles.
+/// Returns true if calls to skill tools should be given new titles.
 pub(crate) fn wanted(session: &Session, policy: &Policy) -> bool {
     policy.titles == Titles::People && !session.claims.is_broken()
 }

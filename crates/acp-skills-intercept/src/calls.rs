@@ -1,4 +1,4 @@
-//! Recognizes calls of our own tools. How an agent reports them is part of its row in the table of agents (see [`CallReports`]).
+//! Recognizes calls to skill tools, using the format given for this agent in the table of known agents (see [`CallReports`]).
 //!
 //! [`CallReports`]: crate::known_agents::reports::CallReports
 
@@ -11,19 +11,19 @@ use skills_core::toolbox::{
 
 use crate::{agent_facts::AgentFacts, known_agents::reports::Clue, session::Session};
 
-/// Our tools that change nothing and run nothing.
+/// Skill tools that are read-only.
 pub(crate) const HARMLESS: [&str; 3] = [ACTIVATE_SKILL, READ_SKILL_FILE, SEARCH_SKILLS];
 
-/// Our tools that can change or run something.
+/// Skill tools that can change files or run programs.
 const OTHERS: [&str; 2] = [CALL_SKILL_TOOL, RUN_SKILL_SCRIPT];
 
-/// A call that the agent asks permission for.
+/// A tool call from a permission request.
 pub(crate) struct Call<'a> {
-    /// The call as the agent reports it.
+    /// The call, as reported by the agent.
     pub(crate) node: Node<'a>,
-    /// The name of the tool, in the agent's own spelling.
+    /// The tool name, as spelled by the agent.
     pub(crate) name: Option<String>,
-    /// Our tool of this call; `None` if it is not certain that the call is one of ours.
+    /// The skill tool to call. `None` if this may be a call to another tool.
     pub(crate) ours: Option<&'static str>,
     /// The input of the tool.
     pub(crate) input: Option<Node<'a>>,
@@ -47,11 +47,12 @@ impl<'a> Call<'a> {
 
     /// Returns the name of the tool for people.
     pub(crate) fn shown(&self) -> &str {
-        self.ours.or(self.name.as_deref()).unwrap_or("a tool without a name")
+        self.ours.or(self.name.as_deref()).unwrap_or("an unnamed tool")
     }
 }
 
-/// Returns our tool that an update is about, if it is certain. `is_first` is true if the update announces the call.
+/// Returns the skill tool used in an update, or `None` if this may be another tool. `is_first` should be true if the update
+/// announces the call.
 pub(crate) fn updated(
     update: Node<'_>,
     is_first: bool,
@@ -65,7 +66,7 @@ pub(crate) fn updated(
     is_plausible(ours, update, input(update, agent), agent).then_some(ours)
 }
 
-/// Returns the input of the tool, without what the agent wraps around it.
+/// Returns the tool input, without any wrapper that is added by the agent.
 pub(crate) fn input<'a>(call: Node<'a>, agent: &AgentFacts) -> Option<Node<'a>> {
     let input = call.get("rawInput").filter(|input| !input.is_null())?;
     match agent.quirks.calls.and_then(|calls| calls.input_in) {
@@ -74,22 +75,22 @@ pub(crate) fn input<'a>(call: Node<'a>, agent: &AgentFacts) -> Option<Node<'a>> 
     }
 }
 
-/// Returns the name of the tool. Returns `None` if the agent gives no name, or several that differ.
+/// Returns the tool name, or `None` if no name or several different names are given.
 pub(crate) fn name(call: Node<'_>, agent: &AgentFacts) -> Option<String> {
     let mut names = names(call, agent);
     let first = names.next()?;
     names.all(|other| first == other).then(|| first.into_owned())
 }
 
-/// Returns all names of the tool that the agent gives.
+/// Returns all tool names that are given in the call.
 fn names<'a>(call: Node<'a>, agent: &AgentFacts) -> impl Iterator<Item = Cow<'a, str>> {
     let path = agent.quirks.calls.map(|calls| calls.name_at).filter(|path| !path.is_empty());
     let other = path.and_then(|path| call.at(path));
     [call.get("name"), other].into_iter().flatten().filter_map(|name| name.as_str())
 }
 
-/// Returns true if the rest of a call fits one of our tools: its input has only members that the tool takes, and a call that
-/// only reads is not reported as one that changes or runs something.
+/// Returns true if the rest of a call is possible for this skill tool. The input should only contain members that are used by
+/// this tool, and a call to a read-only tool should not be reported as a change or as a command.
 pub(crate) fn is_plausible(tool: &str, call: Node<'_>, input: Option<Node<'_>>, agent: &AgentFacts) -> bool {
     let takes: &[&str] = match tool {
         ACTIVATE_SKILL => &["name", "arguments"],
@@ -107,12 +108,12 @@ pub(crate) fn is_plausible(tool: &str, call: Node<'_>, input: Option<Node<'_>>, 
     fits && (!changes || agent.quirks.calls.is_some_and(|calls| calls.always_executes))
 }
 
-/// Returns the name of a tool of an MCP server as Claude spells it.
+/// Returns the name that Claude uses for a tool from an MCP server.
 pub(crate) fn qualified(server: &str, tool: &str) -> String {
     format!("mcp__{server}__{tool}")
 }
 
-/// A call as an agent reports it, to be compared with clues.
+/// A reported call to compare with clues.
 struct Reported<'m, 'a> {
     call: Node<'a>,
     /// The request for permission, unless the call comes from an update.
@@ -121,7 +122,7 @@ struct Reported<'m, 'a> {
 }
 
 impl Reported<'_, '_> {
-    /// Returns our tool that matches all clues.
+    /// Returns the skill tool for which all clues match.
     fn tool(&self, clues: &[Clue], session: &Session) -> Option<&'static str> {
         let server = session.server.name()?;
         let mut tools = HARMLESS.into_iter().chain(OTHERS);
@@ -168,7 +169,7 @@ impl Reported<'_, '_> {
         })
     }
 
-    /// Returns the text of the first content block, if that block is a text.
+    /// Returns the text of the first content block, or `None` if this is not a text.
     fn first_text(&self) -> Option<Cow<'_, str>> {
         let first = self.call.get("content")?.elements().next()?;
         first.at(&["content", "text"])?.as_str()

@@ -55,7 +55,7 @@ impl AgentReader {
 }
 
 impl Interceptor {
-    /// Takes our text out of a chunk of a message.
+    /// Removes injected text from a chunk of a message.
     pub(crate) fn message_chunk(
         &mut self,
         message: &Message<'_>,

@@ -24,7 +24,7 @@ use crate::{
     version::Reply,
 };
 
-/// A command of ours.
+/// A command that is handled by the proxy.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// `/skills`, with its arguments.

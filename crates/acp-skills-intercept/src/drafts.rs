@@ -157,7 +157,7 @@ impl Interceptor {
         }
         actions.to_client.push(match session {
             Some(session) => build::result(id, &json!({ "skills": descriptors(&session.skills) })),
-            None => build::error(id, INVALID_PARAMS, &format!("there is no session `{}`", shown(&name))),
+            None => build::error(id, INVALID_PARAMS, &format!("no session `{}` found", shown(&name))),
         });
         None
     }
@@ -215,7 +215,7 @@ impl Session {
         {
             let name = &skill.name;
             actions.warn(format!(
-                "the client's skill `{name}` is ignored because a skill of the proxy has the same name; rename the client's skill"
+                "ignoring client skill `{name}`, because a proxy skill has the same name; rename the client skill to use both"
             ));
         }
         self.skills = self.switches.set_client_skills(client_skills);

@@ -12,7 +12,7 @@ pub use crate::active_skills::ActivatedBy;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the documentation of the fields is the schema, and a test holds it to them")]
+#[expect(missing_docs, reason = "fields are documented in the schema, and a test compares both")]
 pub enum EventKind {
     /// The agent opened a session.
     SessionStarted {

@@ -1,6 +1,6 @@
 //! Writes a command for the agent.
 //!
-//! The block with the command is replaced by a block of ours with the skill's instructions, followed by the user's arguments as
+//! The block with the command is replaced by a new block with the skill's instructions, followed by the user's arguments as
 //! the user's own text. All other blocks stay where they are. Our block begins with the text that the user typed:
 //!
 //! ```text

@@ -89,12 +89,12 @@ pub struct Seen {
 pub enum Means {
     /// The tools of the skills server.
     Tools,
-    /// The files that the catalog names, because the agent gives its model none of our tools.
+    /// The model reads the files that the catalog names, because the agent doesn't pass skill tools to the model.
     Files,
 }
 
 /// Differences of an agent from the protocol or from other agents.
-#[expect(clippy::struct_excessive_bools, reason = "each one is an independent quirk")]
+#[expect(clippy::struct_excessive_bools, reason = "all fields are independent quirks")]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Quirks {
     /// True if the agent was seen to give the tools of a session's MCP servers to its model.
@@ -103,7 +103,8 @@ pub(crate) struct Quirks {
     pub(crate) gives_tools: bool,
     /// True if the model sees a tool of an MCP server only after it has searched for it.
     pub(crate) hides_tools: bool,
-    /// Names of the agent's own tools that are also names of ours. The catalog then says whose tools are meant.
+    /// Built-in tools of the agent with the same name as a skill tool. If this is not empty, the catalog should name the server to
+    /// use.
     pub(crate) own_tools: &'static [&'static str],
     /// True if the agent shows a model only the beginning of a prompt, for a title or for other reasons. The user's words then
     /// come before the catalog.
@@ -118,16 +119,16 @@ pub(crate) struct Quirks {
     pub(crate) takes_system_prompt_in_meta: bool,
     /// True if the agent reads tools that need no permission from `_meta.claudeCode.options.allowedTools` of session requests.
     pub(crate) takes_allowed_tools_in_meta: bool,
-    /// True if the agent keeps one list of MCP servers for all sessions and ignores a server whose name is in that list. Each
-    /// session's server then needs its own name.
+    /// True if the agent uses a single list of MCP servers for all sessions and ignores a server if the name is already used. In
+    /// this case, the server of every session should be given a different name.
     pub(crate) shares_servers: bool,
-    /// True if a copy of a session has the MCP servers of the original, regardless of what the request for the copy lists.
+    /// True if a copied session uses the MCP servers of the original session, even if the request lists different servers.
     pub(crate) copies_servers: bool,
-    /// True if the agent advertises MCP over HTTP and fails on an entry that is written as ACP specifies.
+    /// True if the agent advertises MCP over HTTP, but fails when given an entry that conforms to ACP.
     pub(crate) fails_on_http: bool,
-    /// How long to wait for the agent to exit on its own after the client has gone; `None` if it was not measured.
+    /// The grace period that this agent should get to exit after the client disconnects. `None` if it was not measured.
     pub(crate) shutdown_grace: Option<Duration>,
-    /// How the agent reports calls of MCP tools; `None` if the reports don't tell our tools from all others.
+    /// The reports that are used to recognize calls to skill tools. `None` if the reports are not sufficient for this.
     pub(crate) calls: Option<&'static CallReports>,
 }
 
@@ -155,8 +156,8 @@ impl Default for &'static Quirks {
 }
 
 impl Agent {
-    /// Returns true if the agent's requests for permission say which tool the model wants to call. Calls of our tools that
-    /// only read can then be allowed without asking the user.
+    /// Returns true if permission requests from this agent identify the tool to call. This is used to allow calls to read-only
+    /// skill tools without asking the user.
     ///
     /// ```
     /// use acp_skills_intercept::known_agent;

@@ -29,7 +29,7 @@
 //! | `prompt` | prompts: the text that is added, holding and sending them |
 //! | `tools` | waiting for the agent to list the skill tools |
 //! | `cancellation` | cancelled turns and requests, closed sessions, a client or an agent that is gone |
-//! | `commands` | prompts that are commands of ours |
+//! | `commands` | prompts with commands for the proxy |
 //! | `expansion` | the form of a command for the agent |
 //! | `overview` | answers to `/skills` |
 //! | `switches` | `/skills on` and `/skills off` |
@@ -163,7 +163,7 @@ pub struct Interceptor {
     pending: Pending,
     /// The state of reading the agent's lines.
     reader: AgentReader,
-    /// Ids of our own messages.
+    /// Ids for messages from the proxy.
     ids: OwnIds,
 }
 
@@ -263,7 +263,7 @@ impl Interceptor {
         self.requests.values().any(requests::OpenRequest::is_start)
     }
 
-    /// Returns how long to wait for the agent to exit on its own after the client has gone, if that was measured.
+    /// Returns the grace period for the agent to exit after the client disconnects, or `None` if this was not measured.
     pub fn shutdown_grace(&self) -> Option<Duration> {
         self.agent.quirks.shutdown_grace
     }
@@ -273,7 +273,7 @@ impl Interceptor {
         self.sessions.count()
     }
 
-    /// Returns true if a session is being set up whose id is not known yet.
+    /// Returns true if a session is being set up but the id is not known yet.
     fn is_setting_up(&self) -> bool {
         self.requests.values().any(
             |open| matches!(&open.purpose, Purpose::SetUp(setup) if setup.kind == requests::SetupKind::New),

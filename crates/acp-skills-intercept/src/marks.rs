@@ -1,5 +1,5 @@
-//! Marks the text that the proxy injects into prompts, so that it can be told from the user's text. If the injected text
-//! represents a command, it also stores that command.
+//! Adds marks to text that is injected into prompts. This is used to remove the text later, and to restore the command if the
+//! text represents a command.
 //!
 //! ```text
 //! <acp-skills-proxy:0123abcd7f6e5d4c>
@@ -7,9 +7,9 @@
 //! </acp-skills-proxy:0123abcd7f6e5d4c>
 //! ```
 //!
-//! The first eight digits are a random number of the run of the proxy; the other eight are its checksum. So a later run, or
-//! another proxy in the chain, can tell that a proxy wrote the mark, and a user doesn't write one by accident. If the checksum is
-//! wrong, the text belongs to the user. Marks contain no spaces, so they survive agents that merge, flatten or split prompts.
+//! The first eight digits are a random number for this run of the proxy, and the other eight are a checksum. This is used to
+//! verify marks from earlier runs, or from another proxy in the chain. If the checksum is wrong, the text belongs to the user.
+//! Marks contain no spaces, so they survive agents that merge, flatten or split prompts.
 
 use std::ops::Range;
 
@@ -75,7 +75,7 @@ impl Mark {
     }
 }
 
-/// Returns the checksum of a number. The algorithm must never change, because agents store our marks in their histories.
+/// Returns the checksum of a number. The algorithm should never be changed, because agents store marks in the history.
 fn check(number: u32) -> u32 {
     // These are the last steps of SplitMix64. We use them to spread each bit of the number over all bits of the result.
     let mut bits = u64::from(number) ^ 0x0061_6370_2d73_6b69;
@@ -93,7 +93,7 @@ pub(crate) enum Next {
     Close(Mark, Range<usize>),
     /// The text ends within what may be a mark, which begins at this offset.
     Cut(usize),
-    /// There is no mark.
+    /// No mark was found.
     Nothing,
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn is_verified(piece: &str) -> bool {
     piece.split_once(NAME).is_some_and(|(_, id)| id.len() > DIGITS / 2 && may_become_id(id))
 }
 
-/// Returns true if a text begins with one of our marks.
+/// Returns true if the text begins with a valid mark.
 pub fn begins_with_ours(text: &str) -> bool {
     matches!(Next::find(text, 0), Next::Open(_, span) if span.start == 0)
 }
@@ -155,7 +155,7 @@ pub(crate) fn block(text: &str) -> Value {
     json!({ "type": "text", "text": text, "annotations": { "audience": ["assistant"] } })
 }
 
-/// Returns the element that stores what the user typed, to restore it later.
+/// Returns the element used to store the typed command, so that the command can be restored later.
 pub(crate) fn element(typed: &Typed) -> String {
     let mut text = format!("{TYPED}{}", escape(&typed.head.chars().take(MAX_HEAD_CHARS).collect::<String>()));
     if !typed.rest.is_empty() {
@@ -194,7 +194,7 @@ pub(crate) fn has_arguments(ours: &str) -> bool {
     typed(ours).is_some_and(|typed| typed.contains(REST))
 }
 
-/// Returns the command that a truncated text of ours represents, including the stored arguments.
+/// Returns the command stored in a truncated text from the proxy, including the arguments.
 pub(crate) fn cut_off(ours: &str) -> String {
     let Some(typed) = typed(ours) else { return String::new() };
     let text = typed.replacen(REST, "", 1).replacen(REST_END, "", 1);

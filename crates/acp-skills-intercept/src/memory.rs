@@ -13,7 +13,7 @@ pub(crate) struct Memory {
     pub(crate) agent_connects: Option<bool>,
     /// The number of times that the skills of all sessions were refreshed.
     pub(crate) refreshes: u64,
-    /// Commands of sessions whose response has not arrived, by the agent's id of the session.
+    /// Commands for sessions that are not set up yet, by the agent's id of the session.
     pub(crate) early_commands: HashMap<String, Vec<u8>>,
     /// The versions of skills that the user has been asked about.
     pub(crate) asked_about: HashSet<SkillVersion>,

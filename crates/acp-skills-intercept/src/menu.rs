@@ -30,11 +30,11 @@ pub(crate) const SKILLS: &str = "skills";
 /// The prefix of a skill's name if the name alone is another command.
 pub(crate) const PREFIX: &str = "skill:";
 
-/// The maximum number of our entries before the agent's. More of them would hide the agent's commands.
+/// The maximum number of skill commands at the start of the list. More entries would hide the agent's commands.
 const MAX_FIRST: usize = 10;
 /// The maximum number of skills in the list, because editors show it as a menu. Users can still type the names of other skills.
 const MAX_LISTED: usize = 500;
-/// The maximum number of lists that are kept for sessions whose response has not arrived yet.
+/// The maximum number of lists to keep for sessions that are not set up yet.
 const MAX_EARLY: usize = 64;
 
 /// Returns true if `/word` is already another command.
@@ -81,7 +81,7 @@ fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, version: Version) {
     edit.replace(list.span(), format!("[{all}]"));
 }
 
-/// Returns the agent's last list with our entries.
+/// Returns the latest list from the agent, with skill commands added.
 fn union(session: &Session, version: Version) -> Option<Vec<u8>> {
     let theirs = session.menu.agent_commands();
     let mut edit = Edit::new();
@@ -111,7 +111,7 @@ fn add(edit: &mut Edit, object: Node<'_>, session: &Session, version: Version) {
     }
 }
 
-/// Builds an update with the agent's last list and our entries.
+/// Builds an update from the latest list of the agent, with skill commands added.
 fn update(session: &Session, version: Version) -> Option<Vec<u8>> {
     let id = session.id()?;
     let params = json!({
@@ -195,7 +195,7 @@ impl Interceptor {
         }
     }
 
-    /// Sends our menu if the agent has not sent its own in time.
+    /// Sends the menu if the agent has not sent a list in time.
     pub(crate) fn menu_timer_ended(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         if session.has_menu() && !session.menu.was_sent() {

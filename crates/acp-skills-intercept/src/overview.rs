@@ -47,15 +47,15 @@ pub(crate) fn session(session: &Session) -> String {
         "Waiting for your trust",
         MAX_SHOWN,
         all.unapproved().iter().map(|entry| {
-            let changed = if entry.has_changed { " (it has changed since you trusted it)" } else { "" };
+            let changed = if entry.has_changed { " (changed since last trusted)" } else { "" };
             format!("`{}`{changed}: {}", entry.skill.name, described(&entry.skill))
         }),
     );
     if !all.unapproved().is_empty() {
         let _ = writeln!(
             text,
-            "\nThese skills come with the project, and your agent cannot see them yet. Look at their files first. Then \
-             `/skills trust NAME` trusts the current version of one skill, and `/skills trust` trusts all of them."
+            "\nSkills from this project are hidden from the agent until you trust the files. Review the files first, and use \
+             `/skills trust NAME` to trust the current version of a skill, or `/skills trust` to trust all skills."
         );
     }
     section(&mut text, "Problems", MAX_PROBLEMS, problems(all).into_iter());
@@ -76,9 +76,9 @@ pub(crate) fn session(session: &Session) -> String {
 fn headline(session: &Session) -> String {
     let all = session.switches.all();
     match session.skills.len() {
-        0 if !all.unapproved().is_empty() && all.is_empty() => "No skill is on in this session.\n".to_owned(),
-        0 if !all.is_empty() => "All skills of this session are off.\n".to_owned(),
-        0 => "There are no skills in this session. Run `acp-skills-proxy list` with your flags to see where it looks.\n"
+        0 if !all.unapproved().is_empty() && all.is_empty() => "No trusted skills in this session.\n".to_owned(),
+        0 if !all.is_empty() => "All skills in this session are off.\n".to_owned(),
+        0 => "No skills found for this session. Run `acp-skills-proxy list` with your flags to list searched directories.\n"
             .to_owned(),
         1 => "**1 skill in this session**\n\n".to_owned(),
         count => format!("**{count} skills in this session**\n\n"),
@@ -115,7 +115,7 @@ fn list_skills(text: &mut String, session: &Session) {
     }
     if skills.len() > MAX_SHOWN {
         let more = skills.len() - MAX_SHOWN;
-        let _ = writeln!(text, "- and {more} more; `/skills search WORDS` finds them");
+        let _ = writeln!(text, "- and {more} more; use `/skills search WORDS` to find skills");
     }
 }
 
@@ -141,7 +141,7 @@ fn problems(skills: &SkillSet) -> Vec<String> {
     for entry in skills.entries() {
         let skill = &entry.skill;
         let missing = skill.tools().iter().filter_map(|tool| Some((&tool.name, tool.missing.as_ref()?)));
-        let missing = missing.map(|(tool, why)| format!("its tool `{tool}` does not work: {why}"));
+        let missing = missing.map(|(tool, why)| format!("tool `{tool}` is not available: {why}"));
         let found = entry.diagnostics.iter().map(|finding| finding.message.clone());
         let dir = skill.dir().filter(|_| !entry.diagnostics.is_empty());
         lines.extend(problem(&format!("`{}`", skill.name), found.chain(missing).collect(), dir));
@@ -163,7 +163,7 @@ fn problems(skills: &SkillSet) -> Vec<String> {
     let hidden = skills.shadowed().iter().map(|shadowed| {
         let place = |path: &Option<PathBuf>| path.as_deref().map_or("the configuration".to_owned(), shown_path);
         format!(
-            "another `{}` ({}) is hidden by the one in {}; `acp-skills-proxy list` with your flags shows both",
+            "`{}` from {} is hidden by the skill from {}; run `acp-skills-proxy list` with your flags to list both",
             shadowed.name,
             place(&shadowed.path),
             place(&shadowed.by)
@@ -185,7 +185,7 @@ fn problem(what: &str, found: Vec<String>, dir: Option<&Path>) -> Option<String>
     if let Some(dir) = dir {
         let dir = dir.display().to_string();
         let quote = if dir.contains(char::is_whitespace) { "\"" } else { "" };
-        let _ = write!(line, "; `acp-skills-proxy check {quote}{dir}{quote}` explains it");
+        let _ = write!(line, "; run `acp-skills-proxy check {quote}{dir}{quote}` for details");
     }
     Some(line)
 }
@@ -194,7 +194,7 @@ fn problem(what: &str, found: Vec<String>, dir: Option<&Path>) -> Option<String>
 pub(crate) fn search(session: &Session, words: &str) -> String {
     let found = session.skills.search(&Query { text: words.to_owned(), ..Query::default() });
     if found.hits.is_empty() {
-        return "No skill matches. Try other words, or fewer.".to_owned();
+        return "No matching skills. Use fewer or different words.".to_owned();
     }
     let mut text = String::new();
     for (number, hit) in (1..).zip(&found.hits) {
@@ -234,23 +234,26 @@ pub(crate) fn switched(
     let is_missing = |name: &&SkillName| session.switches.all().get(name.as_str()).is_none();
     let missing: Vec<_> = names.iter().filter(is_missing).map(|name| format!("`{name}`")).collect();
     match saved {
-        Some(Ok(())) => text.push_str(" in this session and in new ones of this directory."),
+        Some(Ok(())) => text.push_str(" in this session and for new sessions in this directory."),
         Some(Err(error)) => {
-            let _ =
-                write!(text, " in this session. This was not saved for new sessions: {}.", shown(&error.0));
+            let _ = write!(
+                text,
+                " in this session, but could not be saved for new sessions: {}.",
+                shown(&error.0)
+            );
         }
         None => {
             text.push_str(" in this session.");
             if on && names.iter().any(|name| session.switches.is_remembered(name)) {
-                text.push_str(" It stays off in new sessions of this directory unless you add `--here`.");
+                text.push_str(" To include new sessions in this directory, add `--here`.");
             }
         }
     }
     if on && !missing.is_empty() {
-        let _ = write!(text, " There is no skill {} at the moment.", missing.join(", "));
+        let _ = write!(text, " Not available at the moment: {}.", missing.join(", "));
     }
     if !on && let [name] = names {
-        let _ = write!(text, " `/skills {other} {name}` turns it {other} again.");
+        let _ = write!(text, " To undo, use `/skills {other} {name}`.");
     }
     text
 }
@@ -261,13 +264,13 @@ pub(crate) fn trust_outcome(outcome: &TrustOutcome) -> String {
     let list: Vec<_> = outcome.done.iter().map(|name| format!("`{name}`")).collect();
     if !list.is_empty() {
         let are = if list.len() == 1 { "is" } else { "are" };
-        let _ = write!(text, "{} {are} trusted. After a change, you will be asked again.", list.join(", "));
+        let _ = write!(text, "{} {are} trusted until the next change.", list.join(", "));
     }
     for (name, why) in &outcome.failed {
-        let _ = write!(text, " `{name}` is not trusted: {}.", shown(why));
+        let _ = write!(text, " Could not trust `{name}`: {}.", shown(why));
     }
     if let Err(error) = &outcome.saved {
-        let _ = write!(text, " This was not saved for other sessions: {}.", shown(&error.0));
+        let _ = write!(text, " Could not save this decision for other sessions: {}.", shown(&error.0));
     }
     text.trim_start().to_owned()
 }
@@ -286,13 +289,13 @@ pub(crate) fn reloaded(difference: &Difference, now: &SkillSet) -> String {
         }
     }
     if difference.is_empty() {
-        text.push_str(" Nothing has changed.");
+        text.push_str(" No changes.");
     }
     match now.skipped().len() {
         0 => {}
-        1 => text.push_str(" 1 skill could not be loaded; `/skills` shows why."),
+        1 => text.push_str(" 1 skill could not be loaded; use `/skills` for details."),
         count => {
-            let _ = write!(text, " {count} skills could not be loaded; `/skills` shows why.");
+            let _ = write!(text, " {count} skills could not be loaded; use `/skills` for details.");
         }
     }
     text

@@ -38,7 +38,7 @@ pub(crate) struct Pending {
 /// One piece of pending work.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// The number of the query whose answer is awaited, if a query was asked.
+    /// The ticket of the pending query, or `None` if no query was sent.
     pub(crate) ticket: Ticket,
     /// The session, or `None` if the work belongs to none or the session is not known here yet.
     pub(crate) session: Option<SessionKey>,
@@ -60,10 +60,10 @@ pub(crate) enum Kind {
     Prompt(HeldPrompt),
     /// A list of skills for the client, of no session.
     SkillList {
-        /// The agent's response with its own list, if it has one.
+        /// The agent's response, if the agent provides a list.
         agent_list: Option<Vec<u8>>,
     },
-    /// The agent's request for permission, whose path has to be resolved.
+    /// A permission request for which a path should be resolved.
     Permission {
         /// The agent's id of the request.
         id: Option<Id>,

@@ -34,9 +34,9 @@ use crate::{
     tool_paths::only_path,
 };
 
-/// The warning about an agent whose claims turned out to be wrong. It is shown once per session.
-const FALSE_CLAIM: &str = "the agent asked for permission in the name of a skills tool, but called something else; from now on, \
-                           you are asked about all calls";
+/// The warning to show if the agent makes a false claim about a tool. Shown once per session.
+const FALSE_CLAIM: &str = "agent asked for permission to use a skill tool, but called another tool; you will be asked for \
+                           permission for all calls from now on";
 
 /// A decision about a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ fn decide(
 ) -> Decision {
     if let Some(tool) = call.ours {
         return if policy.approve == Approve::Own && HARMLESS.contains(&tool) && trusts {
-            Decision::Choose("allow_once", format!("allowed `{tool}`: it is one of our read-only tools"))
+            Decision::Choose("allow_once", format!("allowed `{tool}`: read-only skill tool"))
         } else {
             Decision::Ask(None)
         };
@@ -98,15 +98,15 @@ fn decide(
     }
     match policy.tool_policy {
         ToolPolicy::Permissive if matched(false) == Match::Outside => {
-            Decision::Ask(Some(format!("`{shown}` is not in `allowed-tools` of the active skills")))
+            Decision::Ask(Some(format!("`{shown}` is not in `allowed-tools` of any active skill")))
         }
         ToolPolicy::Approval if matched(true) == Match::Inside => Decision::Choose(
             "allow_once",
-            format!("allowed `{shown}`: it is in `allowed-tools` of a skill that you activated"),
+            format!("allowed `{shown}`: listed in `allowed-tools` of a skill that you activated"),
         ),
         ToolPolicy::Strict if matched(false) == Match::Outside => Decision::Choose(
             "reject_once",
-            format!("refused `{shown}`: it is not in `allowed-tools` of the active skills"),
+            format!("refused `{shown}`: not in `allowed-tools` of any active skill"),
         ),
         _ => Decision::Ask(None),
     }
@@ -247,7 +247,7 @@ impl Interceptor {
         let text = match (decision, &choice) {
             (_, Some((_, _, why))) => Some(why.clone()),
             (Decision::Choose(kind, _), None) => Some(format!(
-                "asked you about `{}`: the agent does not offer exactly one option `{kind}`",
+                "asked you about `{}`: expected exactly one option `{kind}` from agent",
                 call.shown()
             )),
             (Decision::Ask(why), None) => why,

@@ -20,7 +20,7 @@ pub enum McpMode {
     Http,
     /// A bridge process.
     Stdio,
-    /// No server: the model reads the files with its own tools.
+    /// Don't use a server: the model should read files with built-in tools instead.
     Off,
 }
 

@@ -20,8 +20,8 @@ use crate::{
     words::{is_command, words},
 };
 
-/// The answer to a command whose skill was removed while its text was fetched.
-const GONE: &str = "This skill no longer exists. `/skills` lists all skills.";
+/// The answer to a command if the skill was removed before the text was fetched.
+const GONE: &str = "This skill no longer exists. Use `/skills` to list all skills.";
 
 impl Interceptor {
     /// Handles a prompt. Returns `None` if the prompt was answered here.

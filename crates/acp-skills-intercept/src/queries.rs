@@ -26,7 +26,7 @@ pub enum Transport {
     Acp,
     /// Streamable HTTP on loopback.
     Http,
-    /// A process of our own program, which the agent starts.
+    /// A bridge process that is started by the agent.
     Stdio,
 }
 
@@ -75,7 +75,7 @@ pub enum Query {
     SetUp {
         /// The session.
         session: SessionKey,
-        /// The number that the answer repeats.
+        /// The ticket to return in the answer.
         ticket: Ticket,
         /// The needs of the session.
         needs: Needs,
@@ -83,9 +83,9 @@ pub enum Query {
     /// Fetch a text for a prompt. Answered with [`Input::Fetched`](crate::Input::Fetched) or
     /// [`Input::NotFetched`](crate::Input::NotFetched).
     Fetch {
-        /// The session whose skills are used.
+        /// The session that provides the skills.
         session: SessionKey,
-        /// The number that the answer repeats.
+        /// The ticket to return in the answer.
         ticket: Ticket,
         /// The text.
         wanted: Wanted,
@@ -94,7 +94,7 @@ pub enum Query {
     Resolve {
         /// The session.
         session: SessionKey,
-        /// The number that the answer repeats.
+        /// The ticket to return in the answer.
         ticket: Ticket,
         /// The path as the agent wrote it: absolute, or relative to `cwd`. The file may not exist.
         path: PathBuf,
@@ -104,9 +104,9 @@ pub enum Query {
     /// Save which skills are enabled or disabled in new sessions of a directory. Answered with
     /// [`Input::SwitchesSaved`](crate::Input::SwitchesSaved).
     SaveSwitches {
-        /// The session whose user gave the command.
+        /// The session in which the command was used.
         session: SessionKey,
-        /// The number that the answer repeats.
+        /// The ticket to return in the answer.
         ticket: Ticket,
         /// The directory as the client wrote it.
         cwd: PathBuf,
@@ -118,9 +118,9 @@ pub enum Query {
     /// Save the user's decision about unapproved skills of the project. Answered with
     /// [`Input::TrustSaved`](crate::Input::TrustSaved).
     Trust {
-        /// The session whose user decided.
+        /// The session in which the decision was made.
         session: SessionKey,
-        /// The number that the answer repeats.
+        /// The ticket to return in the answer.
         ticket: Ticket,
         /// The working directory of the session.
         cwd: Option<PathBuf>,
@@ -136,7 +136,7 @@ pub enum Query {
     Skills {
         /// The working directories of sessions.
         directories: Vec<Option<PathBuf>>,
-        /// The reason for the query, which the answer repeats.
+        /// The reason for the query, to return in the answer.
         reason: Reason,
     },
 }
@@ -155,9 +155,9 @@ pub struct SavedSwitches {
 /// The result of [`Query::Trust`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustOutcome {
-    /// The skills whose approval or refusal is in effect.
+    /// The skills for which this decision is in effect.
     pub done: Vec<SkillName>,
-    /// The skills whose decision could not be applied, each with the reason as a clause.
+    /// The skills for which this decision could not be applied, with the reason as a clause.
     pub failed: Vec<(SkillName, String)>,
     /// The error if the decision could not be saved. Then it is in effect for this run only.
     pub saved: Result<(), HostError>,
@@ -178,7 +178,7 @@ pub struct Needs {
     pub skills: Option<SkillSet>,
     /// The skills that the client provides for the session.
     pub client_skills: SkillSet,
-    /// The agent's id of a session whose active skills are loaded.
+    /// The agent's id of the session from which to load active skills.
     pub recall: Option<String>,
     /// The transport for the skills server. `None` if the agent gets no server. A session without skills needs no server either.
     pub transport: Option<Transport>,
@@ -197,7 +197,7 @@ pub struct Provisions {
     pub active: ActiveSkills,
     /// The address of the session's MCP server, or the error if it could not be opened. `None` if no server is needed.
     pub endpoint: Option<Result<Endpoint, HostError>>,
-    /// True if the agent did not connect to the skills server in the last run that waited for a connection.
+    /// True if the agent did not connect when a connection was last awaited.
     pub never_connects: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Interceptor {
-    /// Records that the agent has opened a session, whose id is known now.
+    /// Records that a session was opened by the agent. The id should be known at this time.
     pub(crate) fn started(&mut self, key: SessionKey, method: &str, actions: &mut Actions) {
         let agent = self.agent.name.clone();
         let Some(session) = self.sessions.get(key) else { return };

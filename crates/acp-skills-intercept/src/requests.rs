@@ -66,11 +66,11 @@ impl OpenRequest {
     /// Returns the error for a request that the agent can no longer answer. `why` is a clause such as `the agent exited with
     /// code 3`.
     pub(crate) fn unanswered(&self, id: &Id, why: &str) -> Vec<u8> {
-        let message = format!("{why} before it answered `{}`", self.method);
+        let message = format!("{why} before answering `{}`", self.method);
         if self.is_start() {
             // Editors don't show the output of the agent itself, so we add a hint on where to find it.
             let message =
-                format!("{message}\nhint: run the agent's command in a terminal to see what it says");
+                format!("{message}\nhint: run the agent command in a terminal to show error messages");
             return build::error(id, NOT_STARTED, &message);
         }
         build::error(id, INTERNAL_ERROR, &message)

@@ -1,4 +1,4 @@
-//! Our entry in `mcpServers`: its transport, its name and its JSON
+//! Chooses the transport and name of the skills server, and adds this server to `mcpServers`
 //! ([session setup](https://agentclientprotocol.com/protocol/v1/session-setup#mcp-servers)).
 
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::{
 /// The name of the skills server.
 pub const SERVER_NAME: &str = "acp-skills";
 
-/// Returns the transport for this agent, or `None` if the agent gets no server.
+/// Returns the transport to use for this agent, or `None` if the agent should not use a server.
 pub(crate) fn choose(mode: McpMode, agent: &AgentFacts) -> Option<Transport> {
     match mode {
         McpMode::Off => None,
@@ -28,8 +28,8 @@ pub(crate) fn choose(mode: McpMode, agent: &AgentFacts) -> Option<Transport> {
     }
 }
 
-/// Returns `wanted`, with a number if another server of the session has that name: two proxies in a chain must not replace
-/// each other's servers.
+/// Returns `wanted`, with a number added if the name is already used in this session. For example, two proxies in a chain should
+/// not replace the server of the other proxy.
 pub(crate) fn free_name(wanted: &str, servers: Option<Node<'_>>) -> String {
     let taken = |name: &str| {
         servers.is_some_and(|servers| {
@@ -45,7 +45,7 @@ pub(crate) fn free_name(wanted: &str, servers: Option<Node<'_>>) -> String {
     name
 }
 
-/// Returns the entry for `mcpServers`.
+/// Returns the entry to add to `mcpServers`.
 pub(crate) fn entry(name: &str, endpoint: &Endpoint, version: Version) -> Value {
     match endpoint {
         Endpoint::Acp { server_id } => json!({ "type": "acp", "name": name, "serverId": server_id }),

@@ -15,7 +15,7 @@
 //! | `decisions` | decisions about requests for permission, for the user |
 //! | `claims` | whether the agent can be trusted when it claims that a call is ours |
 //!
-//! The agent's id is not known until the agent has answered `session/new`, so the proxy has a key of its own.
+//! Since the agent's id is not known before the response to `session/new`, the proxy uses an additional key.
 
 pub(crate) mod activations;
 pub(crate) mod briefing;

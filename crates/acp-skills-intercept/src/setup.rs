@@ -105,7 +105,7 @@ impl Interceptor {
     }
 
     /// Holds a request until the host has provided what its session needs.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one request, from the two that make it wait")]
+    #[expect(clippy::too_many_arguments, reason = "all parts of a single request")]
     fn wait_for(
         &mut self,
         message: &Message<'_>,

@@ -28,7 +28,7 @@ struct Scanner {
 
 #[derive(Debug)]
 enum State {
-    /// No text of ours is open. Everything before this offset is decided.
+    /// No injected text is open. The text before this offset is decided.
     Outside(usize),
     /// The injected text ends at the end of the text so far. Its line break may still arrive.
     Closed,
@@ -321,7 +321,7 @@ impl Stream {
         passed.lines.unwrap_or_default()
     }
 
-    /// Releases the lines whose texts end at or before `decided`.
+    /// Releases all lines with texts that end at or before `decided`.
     fn release(&mut self, decided: usize) -> Passed {
         let mut passed = Passed::default();
         let count = self.held.iter().take_while(|held| held.end <= decided).count();

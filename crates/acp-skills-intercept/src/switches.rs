@@ -86,13 +86,13 @@ fn find(session: &Session, word: &str) -> Option<SkillName> {
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(crate) enum SwitchError {
     /// The command names no skill.
-    #[error("Which skill? `/skills {0} NAME` turns it {0}; `/skills` lists all skills.", if *on { "on" } else { "off" })]
+    #[error("Missing skill name. Use `/skills {0} NAME` to turn a skill {0}, or `/skills` to list all skills.", if *on { "on" } else { "off" })]
     NoName {
         /// True for `/skills on`.
         on: bool,
     },
     /// The session has no such skill.
-    #[error("There is no skill `{word}`. {known}")]
+    #[error("No skill `{word}` found. {known}")]
     Unknown {
         /// The word in the command.
         word: String,
@@ -106,8 +106,8 @@ impl SwitchError {
         let names: Vec<_> = session.switches.all().iter().map(|skill| format!("`{}`", skill.name)).collect();
         let known = match names.as_slice() {
             [] => "This session has no skills.".to_owned(),
-            names if names.len() <= MAX_NAMED => format!("The skills are {}.", names.join(", ")),
-            _ => "`/skills` lists all skills.".to_owned(),
+            names if names.len() <= MAX_NAMED => format!("Available skills: {}.", names.join(", ")),
+            _ => "Use `/skills` to list all skills.".to_owned(),
         };
         Self::Unknown { word: skills_core::text::shown(word).into_owned(), known }
     }
@@ -133,7 +133,7 @@ impl Interceptor {
             actions.ask(Query::SaveSwitches { session: key, ticket, cwd, names, on });
             return true;
         }
-        let saved = here.then(|| Err(HostError("this session has no directory".to_owned())));
+        let saved = here.then(|| Err(HostError("no directory for this session".to_owned())));
         let text = overview::switched(session, &names, on, saved.as_ref());
         self.reply(key, prompt, id, &text, actions);
         false

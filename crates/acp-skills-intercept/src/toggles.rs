@@ -138,7 +138,7 @@ impl Interceptor {
         if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
     }
 
-    /// Handles `session/set_config_option`. Returns `None` if the option is one of ours, and the request was answered here.
+    /// Handles `session/set_config_option`. Returns `None` if the request was answered here, because the option belongs to the proxy.
     pub(crate) fn set_option(
         &mut self,
         message: &Message<'_>,
@@ -168,8 +168,8 @@ impl Interceptor {
                 format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"{LIST}\":{all}}}}}\n", id.to_json())
                     .into_bytes()
             }
-            Some(_) => build::error(id, INVALID_PARAMS, &format!("the skill `{name}` no longer exists")),
-            None => build::error(id, INVALID_PARAMS, "`value` must be `true` or `false`"),
+            Some(_) => build::error(id, INVALID_PARAMS, &format!("skill `{name}` no longer exists")),
+            None => build::error(id, INVALID_PARAMS, "`value` should be `true` or `false`"),
         };
         actions.to_client.push(answer);
         None

@@ -149,7 +149,7 @@ impl Interceptor {
         actions.effects.push(Effect::Record { session, kind });
         actions.log(
             Level::Info,
-            "the agent did not connect to the skills server in time; the model gets the paths of the skills instead",
+            "agent did not connect to the skills server in time; using paths to skill files instead",
         );
     }
 }

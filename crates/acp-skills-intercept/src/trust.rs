@@ -78,10 +78,10 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(crate) enum TrustError {
     /// All skills are approved.
-    #[error("No skill of this project waits for your approval.")]
+    #[error("No skills from this project are waiting for approval.")]
     NothingPending,
     /// No unapproved skill has this name.
-    #[error("No skill `{word}` waits for your approval. These do: {names}.")]
+    #[error("Skill `{word}` is not waiting for approval. Waiting for approval: {names}.")]
     Unknown {
         /// The word in the command.
         word: String,
@@ -90,7 +90,7 @@ pub(crate) enum TrustError {
     },
 }
 
-/// Returns true if the words after `/skills` name unapproved skills of ours, so that the command cannot be meant for another
+/// Returns true if the words after `/skills` name unapproved skills of this proxy, so that the command is not for another
 /// proxy.
 pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
     let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
@@ -186,7 +186,7 @@ impl Interceptor {
         Some(acp_skills_wire::build::request(&request, "elicitation/create", &params))
     }
 
-    /// Handles a response of the client. A response to a question of ours is not forwarded, because the agent did not ask.
+    /// Handles a response of the client. A response to a question from the proxy is not forwarded to the agent.
     pub(crate) fn user_answered(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(Id::Text(id)) = message.id() else { return Pass::Untouched };
         let Some((key, skills)) = self.pending.take_question(id.as_str()) else { return Pass::Untouched };
@@ -213,19 +213,22 @@ fn version(waiting: &Unapproved) -> SkillVersion {
 fn message(skills: &[Unapproved]) -> String {
     let mut lines = vec![match skills {
         [_] => {
-            "This project contains a skill. If you trust it, your agent follows its instructions:".to_owned()
+            "This project contains a skill. If you trust this skill, your agent will follow the instructions:"
+                .to_owned()
         }
         _ => format!(
-            "This project contains {} skills. If you trust them, your agent follows their instructions:",
+            "This project contains {} skills. If you trust these skills, your agent will follow the instructions:",
             skills.len()
         ),
     }];
     for entry in skills {
         let skill = &entry.skill;
         let place = skill.dir().map(shown_path).unwrap_or_default();
-        let changed = if entry.has_changed { ", changed since you trusted it" } else { "" };
+        let changed = if entry.has_changed { ", changed since last trusted" } else { "" };
         lines.push(format!("- {} ({place}{changed}): {}", skill.name, shown(&spelling::description(skill))));
     }
-    lines.push("Look at the files before you agree. `/skills trust NAME` trusts a single one.".to_owned());
+    lines.push(
+        "Review the files before you agree. Use `/skills trust NAME` to trust a single skill.".to_owned(),
+    );
     lines.join("\n")
 }

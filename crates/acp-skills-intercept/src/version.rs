@@ -24,7 +24,7 @@ pub(crate) enum Version {
 pub(crate) struct Paths {
     /// The agent's name.
     pub(crate) name: &'static [&'static str],
-    /// The agent's own version.
+    /// The version of the agent, not of the protocol.
     pub(crate) release: &'static [&'static str],
     /// The supported transports of MCP servers.
     pub(crate) mcp: &'static [&'static str],
@@ -43,13 +43,13 @@ pub(crate) enum Turn {
     Over { forgotten: bool },
 }
 
-/// Our own answer to a prompt, instead of the agent's.
+/// An answer to a prompt that is sent by the proxy instead of the agent.
 pub(crate) struct Reply<'a> {
     /// The agent's id of the session.
     pub(crate) session: Option<&'a str>,
     /// True if the agent reported that it is running.
     pub(crate) is_busy: bool,
-    /// The background work that the agent reported last, as a JSON array.
+    /// The latest background work reported by the agent, as a JSON array.
     pub(crate) background: Option<&'a [u8]>,
     /// The prompt to answer.
     pub(crate) prompt: &'a Message<'a>,
@@ -172,7 +172,7 @@ impl Version {
         }
     }
 
-    /// Builds all messages that an agent would send for a turn with this reply.
+    /// Builds all messages that should be sent for a turn with this reply.
     pub(crate) fn reply(self, id: &Id, reply: &Reply<'_>) -> Vec<Vec<u8>> {
         let text = json!({ "type": "text", "text": reply.text });
         let update = |update: Value| {
@@ -233,7 +233,7 @@ fn echo(update: Vec<u8>, prompt: &Message<'_>) -> Vec<u8> {
     edit.apply(&update)
 }
 
-/// Returns the background work that the agent reported last.
+/// Returns the latest background work reported by the agent.
 fn background(reply: &Reply<'_>) -> Option<Value> {
     serde_json::from_slice(reply.background?).ok()
 }

@@ -7,6 +7,7 @@ mod skills;
 
 use std::{
     ffi::OsString,
+    num::NonZeroU32,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -271,6 +272,10 @@ flags! {
         /// [default: 3, or a value for the agent if one is known].
         #[arg(long, value_name = "SECONDS", value_parser = seconds())]
         exit_wait: Option<Duration>,
+        /// The maximum size of a message in MiB. A longer message of the editor or the agent is not forwarded, and its request gets
+        /// an error as the response [default: 256].
+        #[arg(long, value_name = "MIB")]
+        max_message: Option<NonZeroU32>,
     }
 }
 

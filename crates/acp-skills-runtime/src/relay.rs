@@ -10,12 +10,14 @@
 //! | `lane` | the queue and the writer of one direction |
 //! | `hub` | the interceptor, and everything else that both directions share |
 //! | `side` | the names of the two sides |
+//! | `oversize` | messages that are too long |
 //! | `standalone` | the proxy between a client and an agent that it starts |
 //! | `chain` | the proxy under a conductor |
 
 pub mod chain;
 mod hub;
 mod lane;
+mod oversize;
 mod pump;
 mod side;
 pub mod standalone;
@@ -33,6 +35,7 @@ use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 
 use self::{
     hub::{Hub, Job},
+    oversize::DEFAULT_MAX_MESSAGE,
     side::Side,
 };
 use crate::host::{Host, RunningHost};
@@ -46,12 +49,17 @@ pub struct Ends {
     /// Blocks until the side disconnects, even if the relay is still reading from it. `None` if the platform doesn't
     /// support this.
     pub hangup: Option<Box<dyn FnOnce() + Send>>,
+    /// The maximum size of a message that is read, in bytes without the line break. A longer message is skipped, and its request
+    /// gets an error as the response.
+    pub max_message: usize,
 }
 
 impl Ends {
-    /// Creates the connection to one side. Its disconnection is noticed only at the end of `reader`.
+    /// Creates the connection to one side. Its disconnection is noticed only at the end of `reader`. The maximum size of a message
+    /// is 256 MiB.
     pub fn new(reader: impl Read + Send + 'static, writer: impl Write + Send + 'static) -> Self {
-        Self { reader: Box::new(reader), writer: Box::new(writer), hangup: None }
+        let max_message = DEFAULT_MAX_MESSAGE;
+        Self { reader: Box::new(reader), writer: Box::new(writer), hangup: None, max_message }
     }
 }
 
@@ -82,12 +90,13 @@ impl Relay {
                 let _ = gone.send(());
             })?;
         }
-        let client_done = start_pump("client", Side::Client, client.reader, &hub)?;
-        let agent_done = start_pump("agent", Side::Agent, agent.reader, &hub).inspect_err(|_| {
-            // The other pump is running, so close both connections. Otherwise, the client would wait for an answer.
-            hub.lane_to(Side::Client).close();
-            hub.lane_to(Side::Agent).close();
-        })?;
+        let client_done = start_pump("client", Side::Client, (client.reader, client.max_message), &hub)?;
+        let agent_done = start_pump("agent", Side::Agent, (agent.reader, agent.max_message), &hub)
+            .inspect_err(|_| {
+                // The other pump is running, so close both connections. Otherwise, the client would wait for an answer.
+                hub.lane_to(Side::Client).close();
+                hub.lane_to(Side::Agent).close();
+            })?;
         Ok(Self { hub, client_done, client_gone, agent_done })
     }
 
@@ -158,13 +167,13 @@ fn start_hub(
 fn start_pump(
     name: &str,
     from: Side,
-    source: Box<dyn Read + Send>,
+    (source, max_message): (Box<dyn Read + Send>, usize),
     hub: &Arc<Hub>,
 ) -> io::Result<oneshot::Receiver<io::Result<()>>> {
     let (done, receiver) = oneshot::channel();
     let hub = Arc::clone(hub);
     thread::Builder::new().name(format!("from-{name}")).spawn(move || {
-        let result = pump::pump(source, from, &hub);
+        let result = pump::pump(source, from, max_message, &hub);
         if from == Side::Client {
             hub.client_gone();
         }
@@ -219,7 +228,7 @@ async fn run_task(task: Task, hub: Weak<Hub>, host: RunningHost) {
         Task::Mcp { session, line } => {
             let mut send = |line| {
                 if let Some(hub) = hub.upgrade() {
-                    hub.send_to_agent(line);
+                    hub.send(Side::Agent, line);
                 }
             };
             host.over_acp(session, &line, &mut send).await;

@@ -1,4 +1,4 @@
-//! Builds the lines that we send ourselves: responses, errors, requests and notifications. Each line ends with a line break.
+//! Builds the lines that are sent by the proxy: responses, errors, requests and notifications. Each line ends with a line break.
 
 use serde_json::{Value, json};
 
@@ -20,10 +20,10 @@ pub fn error_without_id(code: i64, message: &str) -> Vec<u8> {
     error(&Id::Raw("null".to_owned()), code, message)
 }
 
-/// The prefix of the ids of our own requests to the client. These ids are JSON strings.
+/// The prefix used in ids for requests from the proxy to the client. These ids are JSON strings.
 pub const OWN_REQUEST: &str = "acp-skills-ask-";
 
-/// Builds a request. The id has to begin with [`OWN_REQUEST`].
+/// Builds a request. The given id should begin with [`OWN_REQUEST`].
 pub fn request(id: &str, method: &str, params: &Value) -> Vec<u8> {
     let id = Value::from(id);
     let method = Value::from(method);

@@ -1,4 +1,4 @@
-//! Tells the agent's streaming updates from all other lines. This is the only check that every line passes through.
+//! Classifies lines from the agent as streaming updates or other messages. This is the only check used for every line.
 //!
 //! Nearly all lines are streaming updates. Of the first one, we read only the front, up to the kind of the update: about a
 //! hundred bytes, regardless of the length of the line. An agent writes all of its updates in the same way, so the following
@@ -17,7 +17,7 @@ pub enum Class {
     NotAMessage,
     /// A notification `session/update` of a kind that the caller doesn't read.
     Streaming,
-    /// Any other line.
+    /// A line that should be parsed.
     Other,
 }
 
@@ -29,7 +29,7 @@ const MAX_SHAPE_BYTES: usize = 1024;
 pub struct Classifier {
     /// The kinds of update that the caller reads.
     read: &'static [&'static [u8]],
-    /// The shape of the last streaming update that was parsed.
+    /// The shape of the streaming update that was last parsed.
     shape: Option<Shape>,
     /// The front of the last line that matched the whole shape, including its session id, and the offset of the kind in it. Empty
     /// if there is no such line.

@@ -70,7 +70,7 @@ impl Edit {
         (before, "")
     }
 
-    /// Removes the member `key` from `object`, with its comma. Does nothing if there is no such member.
+    /// Removes the member `key` and the comma from `object`. Does nothing if this member is not found.
     pub fn remove(&mut self, object: Node<'_>, key: &str) {
         let members: Vec<_> = object.members().collect();
         let Some(index) = members.iter().position(|(name, _)| name.is_str(key)) else {
@@ -85,7 +85,7 @@ impl Edit {
         self.replace(span, "");
     }
 
-    /// Returns `line` with the changes.
+    /// Returns `line` with all changes applied.
     ///
     /// # Panics
     /// If a span is outside of `line`, or if spans overlap.

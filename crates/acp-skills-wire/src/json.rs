@@ -21,7 +21,7 @@ pub struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Finds the first value in `line`. Returns `None` if there is none, or if it is incomplete.
+    /// Finds the first value in `line`. Returns `None` if this value is missing or incomplete.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let start = skip_space(line, 0);
         let end = skip_value(line, start)?;
@@ -116,8 +116,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Returns the value of the member `key`. If the member is repeated, the last one counts, as in most JSON parsers. The next
-    /// reader of the line must not see another value than we did.
+    /// Returns the value of the member `key`. If this member is repeated, the last value is used, like in most JSON parsers. This
+    /// should be the same value that is used by the receiver of the line.
     pub fn get(&self, key: &str) -> Option<Self> {
         self.members().filter(|(name, _)| name.is_str(key)).last().map(|(_, value)| value)
     }

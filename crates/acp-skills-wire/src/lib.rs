@@ -12,6 +12,7 @@ mod codes;
 mod edit;
 pub mod json;
 mod message;
+mod skim;
 pub mod successor;
 mod text;
 
@@ -21,6 +22,7 @@ pub use self::{
     edit::Edit,
     json::Node,
     message::{Id, Kind, Message},
+    skim::Skim,
 };
 
 /// Runs the example in the README as a test.

@@ -16,7 +16,7 @@ pub enum Id {
 }
 
 impl Id {
-    /// Reads an id. Returns `None` for `null`, because such a request can't be answered.
+    /// Reads an id. Returns `None` when given `null`, because a request with this id can't be answered.
     pub fn of(node: Node<'_>) -> Option<Self> {
         if node.is_null() {
             return None;
@@ -43,7 +43,7 @@ impl Id {
 pub enum Kind {
     /// A message with a method and an id.
     Request,
-    /// A message with a method and without an id, or with the id `null`.
+    /// A message with a method, but no id (or the id `null`).
     Notification,
     /// A message without a method.
     Response,

@@ -3,7 +3,7 @@
 //!
 //! Messages from and to the client are plain. A message from or to the successor is wrapped in a `proxy/successor` request or
 //! notification. Responses are plain, and their id shows which side they belong to. A message keeps its id when it passes from
-//! one side to the other: the conductor numbers all requests that it sends us, so ids are unique, and a `$/cancel_request` is
+//! one side to the other: the conductor numbers all requests to the proxy, so ids are unique, and a `$/cancel_request` is
 //! valid on both sides.
 
 use std::collections::HashSet;
@@ -48,9 +48,9 @@ impl Spelling {
 /// The side of the proxy that a message belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The client, or the proxy before us.
+    /// The client, or the previous proxy in the chain.
     Client,
-    /// The agent, or the proxy behind us.
+    /// The agent, or the next proxy in the chain.
     Successor,
 }
 
@@ -72,7 +72,7 @@ pub enum Sorted {
 pub struct Switch {
     /// The spelling; `None` until the first message.
     spelling: Option<Spelling>,
-    /// Pending requests to the client, from the successor or from us. The client answers both.
+    /// Pending requests to the client, from the successor or from the proxy. The client should answer both.
     asked: HashSet<Id>,
 }
 
@@ -111,8 +111,7 @@ impl Switch {
         }
     }
 
-    /// Records a line that we send to the client. If this is one of our own requests, the response will come from the client,
-    /// too.
+    /// Records a line that is sent to the client. If this is a request from the proxy, the response will also come from the client.
     pub fn to_client(&mut self, line: &[u8]) {
         if build::is_own_request(line) {
             self.asked.extend(Message::parse(line).and_then(|message| message.id()));

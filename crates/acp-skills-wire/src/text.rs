@@ -1,12 +1,12 @@
 //! Decodes JSON strings, including those that are not valid Unicode.
 //!
 //! Programs that truncate texts can write invalid ones: JavaScript writes half of a surrogate pair, and other languages write
-//! half of a UTF-8 sequence. A client shows U+FFFD instead, followed by the rest of the text. So we decode such strings in the
-//! same way.
+//! half of a UTF-8 sequence. Clients show U+FFFD instead, followed by the rest of the text. This decoder should return the
+//! same text.
 
 use std::borrow::Cow;
 
-/// Decodes the JSON string `raw`. Returns `None` if this is not a string, or not a valid one.
+/// Decodes the JSON string `raw`. Returns `None` if this is not a valid string.
 pub(crate) fn exact(raw: &[u8]) -> Option<Cow<'_, str>> {
     let inner = inside(raw)?;
     if memchr::memchr(b'\\', inner).is_none() {

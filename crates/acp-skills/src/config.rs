@@ -16,6 +16,7 @@ mod virtual_skill;
 mod words;
 
 use std::{
+    num::NonZeroU32,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -81,7 +82,7 @@ pub struct Config {
     pub max_skills: Option<usize>,
     /// The maximum number of MiB to receive from a git repository (`--max-fetch`). The default is 256. The number of its files and
     /// the length of their paths are limited in proportion.
-    pub max_fetch: Option<u32>,
+    pub max_fetch: Option<NonZeroU32>,
     /// Refuse skills that break any rule of the specification (`--strict`). The default is false: skills with minor problems are
     /// used with a warning.
     pub strict: bool,
@@ -117,6 +118,9 @@ pub struct Config {
     #[serde(deserialize_with = "seconds")]
     #[schemars(with = "Option<f64>")]
     pub exit_wait: Option<Duration>,
+    /// The maximum size of a message in MiB (`--max-message`). The default is 256. A longer message of the editor or the agent is
+    /// not forwarded, and its request gets an error as the response.
+    pub max_message: Option<NonZeroU32>,
     /// The party that activates skills (`--activation`). The default is `model`.
     pub activation: Option<Activation>,
     /// The search tool for the model (`--search`). The default is `auto`: it is offered if the catalog doesn't contain all skills.
@@ -200,7 +204,7 @@ impl Config {
 
     /// Returns the maximum number of bytes to receive from a git repository, if it is set.
     pub fn max_fetch_bytes(&self) -> Option<u64> {
-        Some(u64::from(self.max_fetch?) * 1024 * 1024)
+        Some(u64::from(self.max_fetch?.get()) * 1024 * 1024)
     }
 
     /// Returns the sources of the whole file and of all projects.

@@ -290,8 +290,8 @@ pub fn long_body(body: &str) -> Option<Diagnostic> {
         return None;
     }
     let message = format!(
-        "the body has {lines} lines and {} bytes; at most {LONG_BODY_LINES} lines and {LONG_BODY_BYTES} bytes are \
-         recommended",
+        "body has {lines} lines and {} bytes, but should have at most {LONG_BODY_LINES} lines and \
+         {LONG_BODY_BYTES} bytes",
         body.len()
     );
     Some(Diagnostic::warning("body-too-long", message).help("move details to files in `references/`"))

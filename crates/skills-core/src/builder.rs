@@ -28,16 +28,16 @@ pub struct SkillBuilder {
 #[non_exhaustive]
 pub enum BuildError {
     /// The name has no visible characters.
-    #[error("a skill needs a name")]
+    #[error("missing name for skill")]
     NoName,
     /// The description is empty, so the model would not know when to use the skill.
-    #[error("skill `{0}` needs a description")]
+    #[error("missing description for skill `{0}`")]
     NoDescription(SkillName),
     /// The skill has no instructions.
-    #[error("skill `{0}` needs a body, a body file or a body URL")]
+    #[error("missing instructions for skill `{0}`: set a body, a body file or a body URL")]
     NoBody(SkillName),
     /// Two tools have the same name.
-    #[error("skill `{0}` has two tools named `{tool}`", tool = shown(.1))]
+    #[error("duplicate tool `{tool}` in skill `{0}`", tool = shown(.1))]
     DuplicateTool(SkillName, String),
 }
 

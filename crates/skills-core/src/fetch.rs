@@ -52,13 +52,13 @@ impl Default for Limits {
 #[non_exhaustive]
 pub enum FetchError {
     /// The URL is neither `https://…` nor `http://…` on loopback.
-    #[error("cannot fetch {}: only https is allowed, or http on the loopback address", shown(url))]
+    #[error("failed to fetch {}: use https, or http for a loopback address", shown(url))]
     Refused {
         /// The URL.
         url: String,
     },
     /// The server redirected to a URL that is not allowed, or redirected more than 5 times.
-    #[error("cannot fetch {}: the server redirects to {}, which is not allowed", shown(url), shown(to))]
+    #[error("failed to fetch {}: redirect to {} is not allowed", shown(url), shown(to))]
     Redirect {
         /// The requested URL.
         url: String,
@@ -78,7 +78,7 @@ pub enum FetchError {
         host: String,
     },
     /// The server answered with a status other than success.
-    #[error("cannot fetch {}: the server answered {status}", shown(url))]
+    #[error("failed to fetch {}: server returned status {status}", shown(url))]
     Status {
         /// The requested URL.
         url: String,
@@ -86,7 +86,7 @@ pub enum FetchError {
         status: u16,
     },
     /// The content is larger than [`Limits::max_bytes`].
-    #[error("cannot fetch {}: the content is larger than {max_bytes} bytes", shown(url))]
+    #[error("failed to fetch {}: content is larger than {max_bytes} bytes", shown(url))]
     TooLarge {
         /// The requested URL.
         url: String,
@@ -94,14 +94,14 @@ pub enum FetchError {
         max_bytes: u64,
     },
     /// The content is not UTF-8 text.
-    #[error("cannot fetch {}: the content is not UTF-8 text", shown(url))]
+    #[error("failed to fetch {}: content is not valid UTF-8", shown(url))]
     NotText {
         /// The requested URL.
         url: String,
     },
     /// The checksum of the content doesn't match the expected one.
     #[error(
-        "cannot fetch {}: the checksum does not match: expected SHA-256 {expected}, got {actual}",
+        "failed to fetch {}: checksum mismatch: expected SHA-256 {expected}, but got {actual}",
         shown(url)
     )]
     ChecksumMismatch {
@@ -113,7 +113,7 @@ pub enum FetchError {
         actual: Sha256,
     },
     /// The request failed, for example because of the network, TLS, or the timeout.
-    #[error("cannot fetch {}: {source}", shown(url))]
+    #[error("failed to fetch {}: {source}", shown(url))]
     Transport {
         /// The requested URL.
         url: String,
@@ -403,11 +403,11 @@ mod tests {
             _ => b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec(),
         });
         for (path, expected) in
-            [("gone", "the server answered 404"), ("binary", "the content is not UTF-8 text")]
+            [("gone", "server returned status 404"), ("binary", "content is not valid UTF-8")]
         {
             let url = format!("http://{address}/{path}");
             let error = get_text(&url, Limits::default()).unwrap_err().to_string();
-            assert_eq!(error, format!("cannot fetch {url}: {expected}"));
+            assert_eq!(error, format!("failed to fetch {url}: {expected}"));
         }
     }
 

@@ -152,22 +152,19 @@ impl NameRule {
         match self {
             Self::Length => {
                 format!(
-                    "the name has {} characters, but the maximum is {MAX_NAME_CHARS}",
+                    "name has {} characters, but should have at most {MAX_NAME_CHARS}",
                     name.chars().count()
                 )
             }
-            Self::Lowercase => format!("the name `{name}` contains upper-case letters"),
-            Self::EdgeHyphen => format!("the name `{name}` starts or ends with a hyphen"),
-            Self::ConsecutiveHyphens => format!("the name `{name}` has consecutive hyphens"),
+            Self::Lowercase => format!("name `{name}` contains upper-case letters"),
+            Self::EdgeHyphen => format!("name `{name}` starts or ends with a hyphen"),
+            Self::ConsecutiveHyphens => format!("name `{name}` has consecutive hyphens"),
             Self::Characters => {
                 let found: String = name.chars().find(|&c| !is_name_character(c)).into_iter().collect();
-                format!("the name `{name}` contains the character {found:?}, which is not allowed")
+                format!("name `{name}` contains {found:?}, but this character is not allowed")
             }
             Self::Directory => {
-                format!(
-                    "the name `{name}` differs from the name of its directory, `{}`",
-                    directory.unwrap_or_default()
-                )
+                format!("name `{name}` should match the directory name `{}`", directory.unwrap_or_default())
             }
         }
     }
@@ -176,7 +173,7 @@ impl NameRule {
     pub fn help(self, name: &str, directory: Option<&str>) -> String {
         match (self, suggestion(name), directory) {
             (Self::Directory, Some(name), _) => {
-                format!("rename the directory to `{name}`, or change the name")
+                format!("rename the directory to `{name}`, or change the name to match")
             }
             (Self::Directory, None, Some(directory)) => format!("change the name to `{directory}`"),
             (Self::Length, ..) | (_, None, _) => {

@@ -50,14 +50,20 @@ use crate::{
 /// The maximum number of files and other entries that a scan reads.
 pub const MAX_ENTRIES: usize = 20_000;
 
-/// The maximum number of bytes that a scan reads of one file: 4 MiB.
+/// The maximum number of bytes that a scan reads of one text: 4 MiB.
 pub const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The maximum number of bytes that a scan reads of all files together: 64 MiB.
+/// The maximum number of bytes that a scan reads of all texts together, and of all binary files together: 64 MiB.
 pub const MAX_TOTAL_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The maximum number of findings in one report.
 pub const MAX_FINDINGS: usize = 1_000;
+
+/// The number of bytes of a binary file that are scanned at a time.
+const BINARY_PART_BYTES: usize = 256 * 1024;
+
+/// The number of bytes that two parts of a binary file share, so that a match at their border is found.
+const BINARY_OVERLAP_BYTES: usize = 16 * 1024;
 
 /// Scans the skill in `dir`, including hidden directories. Links out of the directory are not followed. Blocks.
 ///
@@ -101,7 +107,7 @@ pub fn scan_files(files: &SkillFiles, rules: &Rules) -> Report {
         findings.add_for_file(
             Detector::NotScanned,
             "",
-            Some(&format!("the skill has more than {MAX_ENTRIES} files")),
+            Some(&format!("skill has more than {MAX_ENTRIES} files")),
         );
     }
     findings.into_report()
@@ -121,13 +127,11 @@ pub fn scan_text(path: &str, text: &str, rules: &Rules) -> Report {
 }
 
 /// Scans one file. Returns its content if it is text.
+///
+/// The first bytes decide how much is reported, but never if a file is read: a shell runs the lines after the magic number of
+/// a picture, too.
 fn scan_file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Option<String> {
     scan_name(path, findings);
-    let left = MAX_TOTAL_BYTES.saturating_sub(findings.bytes);
-    if left == 0 {
-        findings.add_for_file(Detector::NotScanned, path, Some("the skill has more than 64 MiB"));
-        return None;
-    }
     let head = match files.head(path, SNIFF_BYTES) {
         Ok(head) => head,
         Err(error) => {
@@ -137,19 +141,17 @@ fn scan_file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Opt
     };
     findings.files += 1;
     let content = kinds::content(path, &head.bytes);
-    match content {
-        Content::Media => return None,
-        // Don't stop here, because a shell would also run the lines after a zero byte.
-        Content::Binary(Detector::BinaryFile, description) => {
-            findings.add_for_file(Detector::BinaryFile, path, Some(description));
-        }
-        Content::Binary(detector, description) => {
-            findings.add_for_file(detector, path, Some(description));
-            return None;
-        }
-        Content::Text | Content::Utf16 { .. } => {}
+    if let Content::Binary(detector, description) = content {
+        findings.add_for_file(detector, path, Some(description));
     }
-    let head = if head.complete { Ok(head) } else { files.head(path, MAX_FILE_BYTES.min(left)) };
+    let is_text = matches!(content, Content::Text | Content::Utf16 { .. });
+    let left = MAX_TOTAL_BYTES.saturating_sub(if is_text { findings.bytes } else { findings.binary_bytes });
+    if left == 0 {
+        findings.add_for_file(Detector::NotScanned, path, Some("skill has more than 64 MiB"));
+        return None;
+    }
+    let most = if is_text { MAX_FILE_BYTES.min(left) } else { left };
+    let head = if head.complete { Ok(head) } else { files.head(path, most) };
     let head = match head {
         Ok(head) => head,
         Err(error) => {
@@ -157,24 +159,47 @@ fn scan_file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Opt
             return None;
         }
     };
-    findings.bytes += head.bytes.len() as u64;
     if !head.complete {
         let detail = format!("everything after byte {}", head.bytes.len());
         findings.add_for_file(Detector::NotScanned, path, Some(&detail));
     }
+    if !is_text {
+        findings.binary_bytes += head.bytes.len() as u64;
+        scan_binary(path, &head.bytes, findings);
+        return None;
+    }
+    findings.bytes += head.bytes.len() as u64;
     let text = match content {
-        Content::Utf16 { is_big_endian } => utf16(&head.bytes, is_big_endian),
+        Content::Utf16 { is_big_endian } => {
+            // A shell ignores the byte order mark, so scan the bytes as they are as well.
+            scan_binary(path, &head.bytes, findings);
+            utf16(&head.bytes, is_big_endian)
+        }
         _ => String::from_utf8_lossy(&head.bytes).into_owned(),
     };
     if memchr::memchr(0, text.as_bytes()).is_some() {
         findings.add_for_file(Detector::BinaryFile, path, Some("text that contains zero bytes"));
     }
-    if matches!(content, Content::Binary(..)) {
-        scan_expressions(path, &text, findings);
-        return None;
-    }
     scan_all(path, &text, findings);
     Some(text)
+}
+
+/// Scans bytes that may contain lines of a script. They are scanned in parts, because invalid UTF-8 needs more memory when it
+/// is decoded.
+fn scan_binary(path: &str, bytes: &[u8], findings: &mut Findings<'_>) {
+    let mut start = 0;
+    let mut lines_before = 0;
+    loop {
+        let end = bytes.len().min(start + BINARY_PART_BYTES);
+        let text = String::from_utf8_lossy(&bytes[start..end]);
+        scan_expressions(&Lines::after(lines_before, path, &text), findings);
+        if end == bytes.len() {
+            return;
+        }
+        let next = end - BINARY_OVERLAP_BYTES;
+        lines_before += memchr::memchr_iter(b'\n', &bytes[start..next]).count();
+        start = next;
+    }
 }
 
 /// Decodes UTF-16. Invalid units become U+FFFD.
@@ -199,25 +224,26 @@ fn scan_all(path: &str, text: &str, findings: &mut Findings<'_>) {
     for run in characters::find(text) {
         findings.add_detected(run.detector, &lines, run.start, run.end, run.spells.as_deref());
     }
-    scan_expressions(path, text, findings);
+    scan_expressions(&lines, findings);
 }
 
 /// Scans a text with all rules, apart from those for characters and `allowed-tools`.
-fn scan_expressions(path: &str, text: &str, findings: &mut Findings<'_>) {
-    let lines = Lines::new(path, text);
+fn scan_expressions(lines: &Lines<'_>, findings: &mut Findings<'_>) {
+    let path = lines.path();
+    let text = lines.text();
     let rules = findings.rules;
     let is_instructions = kinds::is_instructions(path);
-    text::find(rules, text, is_instructions, |rule, start, end| findings.add(rule, &lines, start, end, None));
+    text::find(rules, text, is_instructions, |rule, start, end| findings.add(rule, lines, start, end, None));
     if is_instructions {
         paths::find(path, text, |start, end| {
-            findings.add_detected(Detector::PathOutside, &lines, start, end, None);
+            findings.add_detected(Detector::PathOutside, lines, start, end, None);
         });
     }
     encoded::find(text, |start, end, bytes, decoded| {
         if let Some(program) = kinds::program(bytes) {
-            findings.add_detected(Detector::EncodedProgram, &lines, start, end, Some(program));
+            findings.add_detected(Detector::EncodedProgram, lines, start, end, Some(program));
         }
-        text::find_decoded(rules, decoded, |rule| findings.add(rule, &lines, start, end, Some(decoded)));
+        text::find_decoded(rules, decoded, |rule| findings.add(rule, lines, start, end, Some(decoded)));
     });
 }
 

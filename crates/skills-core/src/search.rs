@@ -268,6 +268,4 @@ impl Ord for Ordered {
 }
 
 #[cfg(test)]
-mod labelled;
-#[cfg(test)]
 mod tests;

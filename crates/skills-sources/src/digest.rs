@@ -1,8 +1,12 @@
 //! Computes the checksum of a skill. The user approves this checksum, and we compare it before we serve the skill.
 
-use std::{collections::BTreeMap, fs, io, path::Path};
+use std::{collections::BTreeMap, fmt::Write, fs, io, path::Path};
 
-use skills_core::{remote::Sha256, skill::FileGuard};
+use skills_core::{
+    Skill, Source,
+    remote::{Remote, Sha256},
+    skill::FileGuard,
+};
 
 /// The maximum number of entries in a stored skill. We never write more than that.
 const MAX_ENTRIES: usize = 100_000;
@@ -48,6 +52,27 @@ impl FileGuard for Files {
         let (Some(known), Some(content)) = (self.0.get(path), content) else { return Ok(false) };
         Ok(*known == Sha256::of_content(content)?)
     }
+}
+
+/// Returns the checksum of a skill of a web site: of its entry in the index, without the files.
+pub(super) fn of_entry(skill: &Skill) -> String {
+    let entry = match &skill.source {
+        Source::Remote(remote) => entry(remote),
+        _ => String::new(),
+    };
+    // Without the escapes, a description with a line break could look like a description and a file.
+    Sha256::of(format!("{}\n{:?}\n{entry}", skill.name, skill.description).as_bytes()).to_string()
+}
+
+/// Returns the URL, the files and the checksums of a remote skill as text, to compare them.
+fn entry(remote: &Remote) -> String {
+    let digest =
+        |digest: Option<Sha256>| digest.map_or_else(|| "unknown".to_owned(), |digest| digest.to_string());
+    let mut text = format!("{} {}\n", remote.url, digest(remote.sha256));
+    for file in remote.files.iter().flat_map(|files| files.iter()) {
+        let _ = writeln!(text, "{} {}", file.path, digest(file.sha256));
+    }
+    text
 }
 
 /// Returns the paths of the files below `dir`, sorted.

@@ -43,6 +43,16 @@ pub enum SourceError {
         /// The lock file.
         path: PathBuf,
     },
+    /// The source is not in the lock file, and naming it does not approve it.
+    #[error("`{}` is not approved: it is not in {}", shown(address), path.display())]
+    NotApproved {
+        /// The address of the source.
+        address: String,
+        /// The lock file.
+        path: PathBuf,
+        /// True if the user named the source explicitly, and it was approved before.
+        is_named: bool,
+    },
     /// The lock file can't be used.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -94,6 +104,11 @@ impl SourceError {
             }
             Self::Changed { address } | Self::NotLocked { address, .. } => {
                 format!("run `acp-skills-proxy update '{}'` to review and approve them", shown(address))
+            }
+            Self::NotApproved { address, is_named, .. } => {
+                let config = if *is_named { "" } else { " (with `--config`, if you use it)" };
+                let address = shown(address);
+                format!("run `acp-skills-proxy update '{address}'`{config} to review and approve it")
             }
             Self::Lock(error) => error.hint().to_owned(),
             Self::NoCache => "set HOME or XDG_CACHE_HOME to an absolute path".to_owned(),

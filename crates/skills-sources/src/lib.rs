@@ -12,6 +12,7 @@
 //!     address: Address::parse("github:acme/skills@v2")?,
 //!     filters: Vec::new(),
 //!     lock: "skills.lock".into(),
+//!     is_named: true,
 //! };
 //! let options = Options { cache: disk::cache_dir(), max_skills: 500, ..Options::default() };
 //! let sources = Sources::start(vec![spec], options);
@@ -25,15 +26,16 @@
 //! # Ok(()) }
 //! ```
 //!
-//! To start, we only need to read the local disk. If a source is not in the lock file yet, its first version is approved, because
-//! the user has just added the source, but skills with a high-risk finding are held back. After that, the served skills only change
-//! when the user approves an update.
+//! To start, we only need to read the local disk. If the user names a source explicitly, its first version is approved once, but
+//! skills with a high-risk finding, or with files that the scan could not read, are held back. Every other source that is not in
+//! the lock file waits until it is approved. After that, the served skills only change when the user approves an update.
 //!
 //! | file | responsible for |
 //! |---|---|
 //! | `address` | the syntax of addresses |
 //! | `git/` | fetching the skills of a repository with the user's `git` |
 //! | `store` | fetched sources on disk |
+//! | `named` | sources that were approved by naming them |
 //! | `manifest` | plugin manifests, in which a repository lists its directories of skills |
 //! | `prune` | removing sources that are no longer used |
 //! | `digest` | the checksum of a skill |
@@ -56,6 +58,7 @@ mod live;
 mod load;
 mod lockfile;
 mod manifest;
+mod named;
 mod prune;
 mod reason;
 mod store;
@@ -73,7 +76,7 @@ pub use self::{
     lockfile::{LOCK_NAME, LockError, LockFile, Pinned, PinnedGit, PinnedWeb},
     update::{
         FileChange, FileChangeKind, Offer, OfferedFile, OfferedSkill, SkillChange, Updater, lock_beside,
-        user_lock,
+        named_sources, user_lock,
     },
 };
 pub use crate::disk::FileLock;

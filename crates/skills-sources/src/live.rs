@@ -39,6 +39,9 @@ pub struct Spec {
     pub filters: Vec<Filter>,
     /// The path of the lock file with the approved version. It need not exist.
     pub lock: PathBuf,
+    /// True if the user named the source explicitly, for example with a flag. Its first version is then approved, once. If false,
+    /// a source that is not in the lock file waits until it is approved with an [`Updater`](crate::Updater).
+    pub is_named: bool,
 }
 
 /// Options of [`Sources`].
@@ -88,6 +91,8 @@ enum Status {
     Here(SkillSet),
     Absent,
     Fetching,
+    /// Not approved.
+    Waiting,
     Failed(Diagnostic),
 }
 
@@ -152,7 +157,7 @@ impl Sources {
     /// Fetches missing sources and waits for them. Returns a message for each failure, with a hint. Empty means success.
     pub fn fetch(&self) -> Vec<String> {
         thread::scope(|scope| {
-            let mut failed = Vec::new();
+            let mut failed = self.waiting();
             let mut fetching = Vec::new();
             for number in self.take_missing() {
                 match thread::Builder::new().spawn_scoped(scope, move || self.fetch_one(number)) {
@@ -166,7 +171,22 @@ impl Sources {
         })
     }
 
+    /// Returns a message for each source that waits for approval, with a hint.
+    fn waiting(&self) -> Vec<String> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        self.with_state(|state| {
+            let specs = self.0.specs.iter().zip(&state.statuses);
+            let waiting = specs.filter(|(_, status)| matches!(status, Status::Waiting));
+            waiting.map(|(spec, _)| message(&fetch::not_approved(spec))).collect()
+        })
+    }
+
     fn fetch_in_background(&self, notify: &Notify) {
+        for message in self.waiting() {
+            tracing::warn!("{message}");
+        }
         for number in self.take_missing() {
             let address = &self.0.specs[number].address;
             // Log this as a warning, so that users can see why their skills are missing.
@@ -211,7 +231,7 @@ impl Sources {
         let _entered = span.enter();
         let store = self.0.store.as_ref().ok_or(SourceError::NoCache);
         let fetched = store.and_then(|store| fetch::fetch(&self.0.specs[number], store, &self.0.options));
-        let why = fetched.as_ref().err().map(|error| format!("{error}; {}", error.hint()));
+        let why = fetched.as_ref().err().map(message);
         self.with_state(|state| match fetched {
             Ok(fetched) => {
                 self.hold(&mut state.in_use, number, &fetched.pinned);
@@ -229,8 +249,12 @@ impl Sources {
 
     /// Records the failure of a source as a diagnostic for lists of skills.
     fn failed(&self, state: &mut State, number: usize, error: &SourceError) {
-        state.statuses[number] =
-            Status::Failed(Diagnostic::error("source-unavailable", error.to_string()).help(error.hint()));
+        state.statuses[number] = match error {
+            SourceError::NotApproved { .. } => Status::Waiting,
+            error => {
+                Status::Failed(Diagnostic::error("source-unavailable", error.to_string()).help(error.hint()))
+            }
+        };
         self.assemble(state);
     }
 
@@ -278,21 +302,35 @@ impl Sources {
         let mut locks: HashMap<&Path, (LockFile, Option<LockError>)> = HashMap::new();
         let mut statuses = Vec::new();
         for (number, spec) in self.0.specs.iter().enumerate() {
-            let store = self.0.store.as_ref();
-            let here = store.and_then(|store| {
-                let (lock_file, _) = locks
-                    .entry(&spec.lock)
-                    .or_insert_with(|| LockFile::read_or_last(&spec.lock, store.dir()));
-                let pinned = lock_file.get(spec.address.as_str()).or_else(|| unsaved.get(&number))?;
-                // Mark the version as used before we read it, so that it isn't removed in between.
-                self.hold(&mut in_use, number, pinned);
-                self.load(number, pinned, store)
-            });
-            let old = before.get(number).filter(|old| !matches!(old, Status::Here(_))).cloned();
-            statuses.push(here.map(Status::Here).or(old).unwrap_or(Status::Absent));
+            let old = before
+                .get(number)
+                .filter(|old| matches!(old, Status::Fetching | Status::Failed(_)))
+                .cloned()
+                .unwrap_or(Status::Absent);
+            let Some(store) = &self.0.store else {
+                statuses.push(old);
+                continue;
+            };
+            let (lock_file, broken) =
+                locks.entry(&spec.lock).or_insert_with(|| LockFile::read_or_last(&spec.lock, store.dir()));
+            let Some(pinned) = lock_file.get(spec.address.as_str()).or_else(|| unsaved.get(&number)) else {
+                let waits = broken.is_none() && !self.0.options.locked && fetch::waits(spec, store);
+                statuses.push(if waits { Status::Waiting } else { old });
+                continue;
+            };
+            // Mark the version as used before we read it, so that it isn't removed in between.
+            self.hold(&mut in_use, number, pinned);
+            statuses.push(self.load(number, pinned, store).map_or(old, Status::Here));
         }
-        for error in locks.into_values().filter_map(|(_, error)| error) {
-            tracing::warn!("{error}; using the last readable version; {}", error.hint());
+        for (path, (_, error)) in locks {
+            let Some(error) = error else { continue };
+            let has_last = self.0.store.as_ref().is_some_and(|store| LockFile::has_last(path, store.dir()));
+            let meanwhile = if has_last {
+                "using the last readable version"
+            } else {
+                "its sources are not used until it is repaired"
+            };
+            tracing::warn!("{error}; {meanwhile}; {}", error.hint());
         }
         let mut state = State { statuses, in_use, unsaved, skills: SkillSet::default() };
         self.assemble(&mut state);
@@ -315,10 +353,18 @@ impl Sources {
                     SOURCE_FETCHING,
                     format!("{} is being fetched; the skills will be available after that", spec.address),
                 ),
+                Status::Waiting => {
+                    let error = fetch::not_approved(spec);
+                    Diagnostic::error("source-not-approved", error.to_string()).help(error.hint())
+                }
                 Status::Failed(why) => why.clone(),
             };
             skills.skip(Skipped::new(spec.address.as_str(), vec![why]));
         }
         state.skills = skills.build();
     }
+}
+
+fn message(error: &SourceError) -> String {
+    format!("{error}; {}", error.hint())
 }

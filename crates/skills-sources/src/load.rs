@@ -1,6 +1,6 @@
 //! Loads the skills of a source that are in the store and match their approved checksum.
 
-use std::{io, path::Path};
+use std::{collections::BTreeMap, io, path::Path};
 
 use skills_core::{
     Diagnostic, RemoteIndex, Scope, Skill, SkillSet, SkillSetBuilder, Source,
@@ -44,9 +44,9 @@ pub(super) fn load(
             let root = store.root(place, &pinned.commit);
             root.is_dir().then(|| of_repository(address, &root, pinned, wanted))
         }
-        (Place::Web(url), Pinned::Web(PinnedWeb { index, .. })) => {
-            let index = store.index(url, index)?;
-            Some(of_site(&RemoteIndex::parse(&index.text, &index.url).ok()?, wanted))
+        (Place::Web(url), Pinned::Web(pinned)) => {
+            let index = store.index(url, &pinned.index)?;
+            Some(of_site(address, &RemoteIndex::parse(&index.text, &index.url).ok()?, pinned, wanted))
         }
         _ => None,
     }
@@ -61,13 +61,13 @@ pub(super) fn find(root: &Path, max_skills: usize) -> SkillSet {
     discovery.find()
 }
 
-/// Returns the pin that approves all skills of a repository.
+/// Returns the pin that approves all skills of a repository, including those that other skills of the repository shadow.
 ///
 /// # Errors
 /// Returns an error if a file can't be read, or if a skill contains an entry that is not a regular file.
 pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<PinnedGit> {
     let real = dunce::canonicalize(root)?;
-    let mut skills = std::collections::BTreeMap::new();
+    let mut skills = BTreeMap::new();
     let found = find(&real, max_skills);
     let shadowed =
         found.shadowed().iter().filter_map(|shadowed| Some(shadowed.path.as_deref()?.parent()?.to_owned()));
@@ -78,19 +78,62 @@ pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<Pi
     Ok(PinnedGit { commit: commit.to_owned(), skills })
 }
 
-/// Removes skills with a high-risk finding from `pinned`, because no user has reviewed them yet. Returns their paths with the first
-/// finding of each.
-pub(super) fn hold_back_risks(root: &Path, pinned: &mut PinnedGit) -> Vec<(String, Finding)> {
+/// Returns the pin that approves the skills of a repository that pass the filters.
+///
+/// # Errors
+/// Returns the errors of [`pin`].
+pub(super) fn pin_wanted(root: &Path, commit: &str, wanted: &Wanted<'_>) -> io::Result<PinnedGit> {
+    let real = dunce::canonicalize(root)?;
+    let mut skills = BTreeMap::new();
+    for entry in find(&real, wanted.max_skills).entries().iter().filter(|entry| wanted.takes(entry)) {
+        if let Some(dir) = entry.skill.dir() {
+            skills.insert(relative(&real, dir), digest::of_skill(dir)?.to_string());
+        }
+    }
+    Ok(PinnedGit { commit: commit.to_owned(), skills })
+}
+
+/// Returns the checksums of those skills of an index that pass the filters. `None` if all skills do.
+pub(super) fn listed(index: &RemoteIndex, wanted: &Wanted<'_>) -> Option<BTreeMap<String, String>> {
+    let entries = index.skills().entries();
+    if entries.iter().all(|entry| wanted.takes(entry)) {
+        return None;
+    }
+    let entries = entries.iter().filter(|entry| wanted.takes(entry));
+    Some(entries.map(|entry| (entry.skill.name.to_string(), digest::of_entry(&entry.skill))).collect())
+}
+
+/// A skill that is not approved together with its source.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct HeldBack {
+    /// The directory of the skill in the source.
+    pub(super) path: String,
+    /// The reason, as a clause.
+    pub(super) why: String,
+}
+
+/// Removes skills from `pinned` that a person should review: those with a high-risk finding, and those that the scan could not read
+/// as a whole.
+pub(super) fn hold_back_risks(root: &Path, pinned: &mut PinnedGit) -> Vec<HeldBack> {
     let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let mut held_back = Vec::new();
     pinned.skills.retain(|path, _| {
-        let found = scan(&real.join(path), Rules::built_in()).map(|report| report.findings);
-        let risk = found.unwrap_or_default().into_iter().find(|finding| finding.risk == Risk::High);
-        let is_good = risk.is_none();
-        held_back.extend(risk.map(|risk| (path.clone(), risk)));
+        let why = match scan(&real.join(path), Rules::built_in()) {
+            Ok(report) => reason_to_wait(&report.findings),
+            Err(error) => Some(error.to_string()),
+        };
+        let is_good = why.is_none();
+        held_back.extend(why.map(|why| HeldBack { path: path.clone(), why }));
         is_good
     });
     held_back
+}
+
+fn reason_to_wait(findings: &[Finding]) -> Option<String> {
+    let risk = findings.iter().find(|finding| finding.risk == Risk::High);
+    let finding = risk.or_else(|| findings.iter().find(|finding| finding.is_unread()))?;
+    let file = if finding.file.is_empty() { String::new() } else { format!(", {}", finding.file) };
+    Some(format!("{} ({}{file})", finding.message(), finding.code))
 }
 
 /// Returns the directory of a skill in the form that lock files use: relative to `root` with `/` as the separator; the root is `.`.
@@ -127,16 +170,23 @@ fn not_approved(address: &Address, name: &skills_core::SkillName, is_known: bool
     let why = if is_known {
         "differs from the approved version"
     } else {
-        "is not approved, because a scan found a high risk or the skill was left out"
+        "is not approved, because a scan found a high risk or could not read all files, or the skill was left out"
     };
     Diagnostic::error("not-approved", format!("the skill `{name}` of {address} {why}"))
         .help(format!("run `acp-skills-proxy update '{address}'` to review and approve it"))
 }
 
-fn of_site(index: &RemoteIndex, wanted: &Wanted<'_>) -> SkillSet {
+fn of_site(address: &Address, index: &RemoteIndex, pinned: &PinnedWeb, wanted: &Wanted<'_>) -> SkillSet {
     let mut skills = SkillSet::builder();
     for entry in index.skills().entries().iter().filter(|entry| wanted.takes(entry)).take(wanted.max_skills) {
-        skills.add_shared(entry.skill.clone(), entry.diagnostics.clone());
+        let skill = &entry.skill;
+        let approved = pinned.skills.as_ref().map(|skills| skills.get(skill.name.as_str()));
+        if approved.is_none_or(|approved| approved.is_some_and(|digest| *digest == digest::of_entry(skill))) {
+            skills.add_shared(skill.clone(), entry.diagnostics.clone());
+        } else {
+            let why = not_approved(address, &skill.name, approved.flatten().is_some());
+            skills.skip(Skipped::new(address.as_str(), vec![why]));
+        }
     }
     finish(skills, index.skills())
 }

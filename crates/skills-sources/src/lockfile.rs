@@ -70,6 +70,9 @@ pub struct PinnedGit {
 pub struct PinnedWeb {
     /// The SHA-256 checksum of the index, which contains names, descriptions, URLs, and optionally checksums of files.
     pub index: String,
+    /// The SHA-256 checksum of the entry of each approved skill, by name. `None` approves all skills of the index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skills: Option<BTreeMap<String, String>>,
 }
 
 /// An error of a lock file. The message names the file.
@@ -111,6 +114,9 @@ impl LockError {
             }
             Self::Broken { .. } => {
                 "restore the file from version control, or remove it and run `acp-skills-proxy update`"
+            }
+            Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::TimedOut => {
+                "wait until that process has ended, or end it, then run the command again"
             }
             Self::Unreadable { .. } | Self::Unwritable { .. } => {
                 "check the permissions of the file and the free space of the disk"
@@ -196,7 +202,7 @@ impl LockFile {
     /// Returns the errors of [`read`](Self::read), and [`LockError::Unwritable`] if the file can't be locked or written.
     pub fn change<T>(path: &Path, cache: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, LockError> {
         let unwritable = |source| LockError::Unwritable { path: path.to_owned(), source };
-        let _lock = FileLock::acquire(&lock_path(path, cache)).map_err(unwritable)?;
+        let _lock = FileLock::acquire_for_change(&lock_path(path, cache)).map_err(unwritable)?;
         let mut lock = Self::read(path)?;
         let before = lock.clone();
         let changed = change(&mut lock);
@@ -234,7 +240,10 @@ impl Pinned {
                 }
                 git.skills.values().try_for_each(|digest| check_digest(digest))
             }
-            Self::Web(web) => check_digest(&web.index),
+            Self::Web(web) => {
+                check_digest(&web.index)?;
+                web.skills.iter().flat_map(BTreeMap::values).try_for_each(|digest| check_digest(digest))
+            }
         }
     }
 }
@@ -263,7 +272,7 @@ mod tests {
         let cache = dir.path().join("cache");
         assert_eq!(LockFile::read(&path).unwrap(), LockFile::default());
         LockFile::change(&path, &cache, |lock| lock.set("github:b/b", git('a'))).unwrap();
-        let web = Pinned::Web(PinnedWeb { index: "1".repeat(64) });
+        let web = Pinned::Web(PinnedWeb { index: "1".repeat(64), skills: None });
         LockFile::change(&path, &cache, |lock| lock.set("https://a", web.clone())).unwrap();
         let lock = LockFile::read(&path).unwrap();
         assert_eq!((lock.get("github:b/b"), lock.get("https://a")), (Some(&git('a')), Some(&web)));
@@ -313,7 +322,8 @@ mod tests {
             (one(r#"{"commit":"--upload-pack=x","skills":{}}"#), "not a commit hash"),
             (one(&format!(r#"{{"commit":"{}","skills":{{"a":"b"}}}}"#, "a".repeat(40))), "not a SHA-256"),
             (one(r#"{"index":"../x"}"#), "not a SHA-256"),
-            (one(&format!(r#"{{"index":"{digest}","skills":{{}}}}"#)), "did not match"),
+            (one(&format!(r#"{{"index":"{digest}","skills":{{"a":"b"}}}}"#)), "not a SHA-256"),
+            (one(&format!(r#"{{"index":"{digest}","commit":"{digest}"}}"#)), "did not match"),
             ("<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> x\n".to_owned(), "merge"),
         ] {
             fs::write(&path, &text).unwrap();

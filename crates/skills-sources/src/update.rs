@@ -8,7 +8,6 @@ mod conflict;
 
 use std::{
     collections::BTreeMap,
-    fmt::Write,
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -17,10 +16,7 @@ use std::{
 
 use serde::Serialize;
 use skills_core::{
-    RemoteIndex, Skill, SkillSet, Source,
-    discovery::Limits,
-    exec::ProcessObserver,
-    remote::{Remote, Sha256},
+    RemoteIndex, Skill, SkillName, SkillSet, Source, discovery::Limits, exec::ProcessObserver,
 };
 
 use super::{
@@ -28,6 +24,7 @@ use super::{
     address::{Address, Place},
     digest, load,
     lockfile::{self, LockError, LockFile, Pinned, PinnedWeb},
+    named::NamedSources,
     prune,
     store::Store,
 };
@@ -205,14 +202,18 @@ impl Updater {
             _ => None,
         }?;
         // We can only use stored files that match the approved checksums. Some of the skills may not be approved.
-        match (&offer.pinned, pinned) {
-            (Pinned::Git(here), Pinned::Git(approved)) if here.has_all_of(approved) => {
-                let mut offer = Offer { pinned: pinned.clone(), ..offer };
-                offer.skills.retain(|skill| approved.skills.get(&skill.path) == Some(&skill.sha256));
-                Some(offer)
+        let approved = match (&offer.pinned, pinned) {
+            (Pinned::Git(here), Pinned::Git(approved)) if here.has_all_of(approved) => Some(&approved.skills),
+            (Pinned::Web(here), Pinned::Web(approved)) if here.index == approved.index => {
+                approved.skills.as_ref()
             }
-            (here, _) => (here == pinned).then_some(offer),
+            _ => return None,
+        };
+        let mut offer = Offer { pinned: pinned.clone(), ..offer };
+        if let Some(approved) = approved {
+            offer.skills.retain(|skill| approved.get(&skill.path) == Some(&skill.sha256));
         }
+        Some(offer)
     }
 
     /// Removes versions from the cache that no known lock file refers to and that were last used at least `unused` ago. Versions that
@@ -234,10 +235,14 @@ impl Updater {
     /// # Errors
     /// Returns the errors of [`LockFile::change`].
     pub fn forget(&self, lock: &Path, source: &str) -> Result<bool, LockError> {
+        // The user may name the source again later.
+        let was_named = NamedSources::beside(lock).remove(source);
+        let was_named =
+            was_named.map_err(|source| LockError::Unwritable { path: lock.to_owned(), source })?;
         if !lock.exists() {
-            return Ok(false);
+            return Ok(was_named);
         }
-        LockFile::change(lock, self.store.dir(), |lock| lock.remove(source))
+        Ok(LockFile::change(lock, self.store.dir(), |lock| lock.remove(source))? || was_named)
     }
 
     /// Takes the file lock for changes of the file at `path`, and waits while another process holds it. Processes exclude each other
@@ -246,7 +251,7 @@ impl Updater {
     /// # Errors
     /// Returns the system's error if the lock file can't be created or locked.
     pub fn lock_for_change(&self, path: &Path) -> io::Result<FileLock> {
-        FileLock::acquire(&lockfile::lock_path(path, self.store.dir()))
+        FileLock::acquire_for_change(&lockfile::lock_path(path, self.store.dir()))
     }
 
     fn of_directory(&self, root: &Path, commit: &str) -> std::io::Result<Offer> {
@@ -274,7 +279,7 @@ impl Updater {
         let index = RemoteIndex::parse(&text.text, &text.url).ok()?;
         let mut skills: Vec<_> = index.skills().iter().filter_map(|skill| listed(skill)).collect();
         skills.sort_by(|a, b| a.path.cmp(&b.path));
-        let pinned = Pinned::Web(PinnedWeb { index: digest.to_owned() });
+        let pinned = Pinned::Web(PinnedWeb { index: digest.to_owned(), skills: None });
         Some(Offer { pinned, skills, notes: notes(index.skills(), Path::new("")) })
     }
 }
@@ -290,19 +295,8 @@ fn listed(skill: &Skill) -> Option<OfferedSkill> {
     });
     let name = skill.name.to_string();
     let description = skill.description.clone();
-    let sha256 = Sha256::of(format!("{name}\n{description}\n{}", entry(remote)).as_bytes()).to_string();
+    let sha256 = digest::of_entry(skill);
     Some(OfferedSkill { path: name.clone(), name, description, sha256, files: files.collect(), dir: None })
-}
-
-/// Returns the URL, the files and the checksums of a remote skill as text, to compare them.
-fn entry(remote: &Remote) -> String {
-    let digest =
-        |digest: Option<Sha256>| digest.map_or_else(|| "unknown".to_owned(), |digest| digest.to_string());
-    let mut text = format!("{} {}\n", remote.url, digest(remote.sha256));
-    for file in remote.files.iter().flat_map(|files| files.iter()) {
-        let _ = writeln!(text, "{} {}", file.path, digest(file.sha256));
-    }
-    text
 }
 
 fn offered_file(dir: &Path, path: String) -> OfferedFile {
@@ -330,7 +324,27 @@ fn notes(found: &SkillSet, root: &Path) -> Vec<String> {
     skipped.chain(shadowed).collect()
 }
 
+/// Returns the sources that were approved by naming them together with the lock file at `lock`, even if their approval is gone.
+pub fn named_sources(lock: &Path) -> Vec<String> {
+    NamedSources::beside(lock).all()
+}
+
 impl Offer {
+    /// Keeps only the skills whose name `takes` accepts. The others are neither shown nor approved.
+    pub fn retain(&mut self, takes: impl Fn(&SkillName) -> bool) {
+        let count = self.skills.len();
+        self.skills.retain(|skill| SkillName::new(&skill.name).is_some_and(|name| takes(&name)));
+        let is_kept = |path: &String| self.skills.iter().any(|skill| skill.path == *path);
+        match &mut self.pinned {
+            Pinned::Git(git) => git.skills.retain(|path, _| is_kept(path)),
+            Pinned::Web(web) if self.skills.len() < count => {
+                let skills = self.skills.iter().map(|skill| (skill.path.clone(), skill.sha256.clone()));
+                web.skills = Some(skills.collect());
+            }
+            Pinned::Web(_) => {}
+        }
+    }
+
     /// Returns the skills that differ from the approved version, with diffs of their files. Without `before`, every skill is new.
     pub fn changes_since(&self, before: Option<&Self>) -> Vec<SkillChange> {
         fn by_path(offer: &Offer) -> BTreeMap<&str, &OfferedSkill> {

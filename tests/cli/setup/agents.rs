@@ -61,7 +61,7 @@ fn unknown_names() {
         &["setup", "zed", "--agent", "claude", "--skill", "nowhere", "--yes"],
         expect![[r#"
         error: cannot load the skill in …/nowhere
-          …/nowhere: error[no-such-directory]: there is no such directory
+          …/nowhere: error[no-such-directory]: directory does not exist
         exit 2
     "#]],
     );

@@ -21,7 +21,7 @@ fn rejection(fixture: &Fixture, cwd: &Path) -> String {
     let result = write_in(fixture, cwd);
     assert_eq!((result.exit_code, result.stdout.as_str()), (None, ""), "{} {result:?}", cwd.display());
     let message = result.message.unwrap();
-    assert!(message.contains("work in the directory of a project"), "the hint is missing: {message}");
+    assert!(message.contains("use a project directory"), "the hint is missing: {message}");
     message
 }
 
@@ -39,9 +39,9 @@ pub(crate) fn directories_that_would_defeat_the_sandbox_are_rejected() {
     }
     let above_home = fixture.path("");
     let message = rejection(&fixture, &above_home);
-    assert!(message.contains("the directory contains your home directory"), "{message}");
+    assert!(message.contains("this directory contains your home directory"), "{message}");
     let message = rejection(&fixture, fixture.skill().parent().unwrap());
-    assert!(message.contains("the directory contains the skill `kit` directly"), "{message}");
+    assert!(message.contains("scripts could change other skills next to `kit`"), "{message}");
     assert!(!Path::new("/tmp/attack").exists());
 }
 
@@ -96,10 +96,10 @@ pub(crate) fn second_mounts_of_forbidden_directories_are_rejected() {
     all.extend(others.iter().zip(1..).map(|(source, number)| mount(source, number).unwrap()));
     for mounted in &all {
         let message = rejection(&fixture, &mounted.0);
-        assert!(message.contains("the directory is another mount of"), "{message}");
+        assert!(message.contains("this directory is another mount of"), "{message}");
     }
     let above_home = Sandbox::bwrap(false).unwrap().check_directory(&all[3].0).unwrap_err();
-    assert!(above_home.to_string().contains("the directory is another mount of"), "{above_home}");
+    assert!(above_home.to_string().contains("this directory is another mount of"), "{above_home}");
     assert_eq!(snapshot(fixture.skill()), before);
     // However, a second mount of any other directory is allowed.
     let beside = fixture.path("home/beside");
@@ -146,7 +146,7 @@ pub(crate) fn the_home_directory_causes_a_warning() {
         matches!(&warning, SandboxWarning::HomeDirectory(directory) if *directory == home),
         "{warning:?}"
     );
-    assert!(warning.to_string().contains("the directory of a project"), "{warning}");
+    assert!(warning.to_string().contains("use a project directory"), "{warning}");
     assert_eq!(sandbox.check_directory(&fixture.cwd).unwrap(), None);
     fixture.cwd = home;
     let before = snapshot(&fixture.path("home/.agent/skills"));

@@ -40,13 +40,13 @@ pub(super) struct ClientSkills {
 #[derive(Debug, Error)]
 pub(super) enum ClientSkillsError {
     /// A JSON object has the field twice.
-    #[error("the field occurs twice")]
+    #[error("duplicate field")]
     Duplicate,
     /// The field is neither a list nor `null`.
-    #[error("must be a list of skills")]
+    #[error("should be a list of skills")]
     NotAList,
     /// The list is too long.
-    #[error("there are more than {MAX_SKILLS} skills")]
+    #[error("expected at most {MAX_SKILLS} skills")]
     TooMany,
     /// One of the skills is invalid.
     #[error("skill {number}{name}: {error}")]
@@ -63,31 +63,31 @@ pub(super) enum ClientSkillsError {
 /// The reason why a single skill is refused.
 #[derive(Debug, Error)]
 pub(super) enum SkillError {
-    #[error("must be an object")]
+    #[error("should be an object")]
     NotAnObject,
     #[error("`{0}` is missing")]
     Missing(&'static str),
-    #[error("`{0}` must be a string")]
+    #[error("`{0}` should be a string")]
     NotAString(&'static str),
-    #[error("`name` has no visible character")]
+    #[error("`name` should have at least one visible character")]
     InvisibleName,
-    #[error("`name` has more than {MAX_NAME_CHARS} characters")]
+    #[error("`name` should have at most {MAX_NAME_CHARS} characters")]
     LongName,
-    #[error("another skill has the same name")]
+    #[error("`name` is already used by another skill")]
     SameName,
-    #[error("`content` has more than {MAX_CONTENT_BYTES} bytes")]
+    #[error("`content` should have at most {MAX_CONTENT_BYTES} bytes")]
     LongContent,
     #[error("`content` is empty")]
     EmptyContent,
-    #[error("`mimeType` must be `text/markdown` or `text/plain`")]
+    #[error("`mimeType` should be `text/markdown` or `text/plain`")]
     MimeType,
-    #[error("`priority` must be a number from 0 to 100")]
+    #[error("`priority` should be a number from 0 to 100")]
     Priority,
-    #[error("`description` is missing, and `content` has no line to use instead")]
+    #[error("`description` is missing, but `content` has no line to use instead")]
     NoDescription,
-    #[error("`dependencies` must be an object")]
+    #[error("`dependencies` should be an object")]
     Dependencies,
-    #[error("`dependencies.{0}` must be a list of names")]
+    #[error("`dependencies.{0}` should be a list of names")]
     DependencyNames(&'static str),
     #[error(transparent)]
     Build(#[from] skills_core::BuildError),
@@ -209,10 +209,7 @@ fn read(entry: Node<'_>, params: Node<'_>, warnings: &mut Vec<String>) -> Result
         .take(MAX_UNKNOWN_NAMED)
         .collect();
     if !unknown.is_empty() {
-        warnings.push(format!(
-            "the client's skill `{name}` has unknown fields, which are ignored: {}",
-            unknown.join(", ")
-        ));
+        warnings.push(format!("ignoring unknown fields in client skill `{name}`: {}", unknown.join(", ")));
     }
     let skill =
         Skill::builder(name.as_str(), description).body(format!("{body}{needs}")).properties(properties);
@@ -265,10 +262,7 @@ fn needs(
         };
         let missing: Vec<_> = servers.iter().filter(|name| !has(name)).cloned().collect();
         if !missing.is_empty() {
-            warnings.push(format!(
-                "the client's skill `{name}` needs MCP servers that the session does not have: {}",
-                quoted(&missing)
-            ));
+            warnings.push(format!("missing MCP servers for client skill `{name}`: {}", quoted(&missing)));
         }
         let _ = write!(text, "\n\nThis skill uses tools of the MCP servers {}.\n", quoted(&servers));
     }

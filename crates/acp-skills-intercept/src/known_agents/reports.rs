@@ -1,20 +1,20 @@
-//! How agents report calls of tools of MCP servers, so that calls of our tools can be told from all others.
+//! [`CallReports`]: the format that an agent uses to report calls to MCP tools. This is used to recognize calls to skill tools.
 //!
-//! A call of ours may be allowed without asking the user, so each entry relies only on what the agent itself writes. A title
-//! alone is not enough if the agent shows the titles of commands in the same way, because a command can have any title.
+//! Since a recognized call may be allowed without asking the user, entries should only use values that are written by the agent.
+//! A title is not sufficient if the agent shows titles of commands in the same way, because a command can use any title.
 
-/// How one agent reports calls of MCP tools.
+/// The format in which an agent reports calls to MCP tools.
 ///
-/// Texts are templates: `{server}` is replaced by the name of our server, `{tool}` by the name of the tool, and `{server_}` by
-/// the name of our server with `_` in place of each character that is not an ASCII letter or digit.
+/// Texts are templates: `{server}` is replaced with the name of the skills server, and `{tool}` with the name of the tool.
+/// `{server_}` is like `{server}`, but uses `_` instead of characters that are not ASCII letters or digits.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CallReports {
-    /// The path of the tool's name in a call, in addition to the member `name`. Empty if there is none.
+    /// The path to the tool name in a call, used in addition to the member `name`. Empty if the agent doesn't use this.
     pub(crate) name_at: &'static [&'static str],
-    /// Two members of `rawInput`: if the first one is present, the input of the tool is the second one. Otherwise it is the whole
+    /// Two members of `rawInput`: if the first is present, the second is used as tool input. Otherwise, this is the whole
     /// `rawInput`.
     pub(crate) input_in: Option<(&'static str, &'static str)>,
-    /// True if the agent reports calls of every MCP tool as kind `execute`, including those that only read.
+    /// True if the agent reports calls to all MCP tools as kind `execute`, even if a tool is read-only.
     pub(crate) always_executes: bool,
     /// True if only the update that announces a call matches `updates`. Later updates may show another title.
     pub(crate) only_first: bool,
@@ -24,10 +24,10 @@ pub(crate) struct CallReports {
     pub(crate) requests: &'static [Clue],
 }
 
-/// A property that shows that a call is for one of our tools.
+/// A property that should be present in a call to a skill tool.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Clue {
-    /// The name of the tool is this text. If the agent gives several names, they are all equal.
+    /// The tool name is this text. If several names are given, all should be equal.
     Name(&'static str),
     /// The title is this text.
     Title(&'static str),
@@ -49,7 +49,7 @@ pub(crate) enum Clue {
 
 use Clue::{Flag, IdStart, Input, Kind, Name, Text, TextStart, Title};
 
-/// An agent that does nothing of this, for the entries below.
+/// An empty report, used as default by the entries below.
 const NONE: CallReports = CallReports {
     name_at: &[],
     input_in: None,

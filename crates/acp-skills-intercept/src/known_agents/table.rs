@@ -51,8 +51,8 @@ pub(super) static AGENTS: &[Agent] = &[
         .recognized_by(&[NamePart("gemini")])
         .seen(Seen::of("gemini-cli").version("0.61").server("HTTP").catalog("first prompt").tools())
         .notes(
-            "has its own tool named `activate_skill`, so the catalog says whose tools to use; in folders \
-             that you do not trust it starts no MCP server, and the proxy names the files instead",
+            "includes a tool named `activate_skill`, so the catalog names the MCP server to use; in untrusted \
+             folders, MCP servers are not started, and the catalog names the files instead",
         )
         .quirks(Quirks {
             gives_tools: true,
@@ -68,7 +68,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .info("Copilot")
         .recognized_by(&[NamePart("copilot")])
         .seen(Seen::of("copilot").version("1.0").server("HTTP").catalog("first prompt").tools())
-        .notes("takes MCP servers over HTTP only")
+        .notes("only supports MCP servers over HTTP")
         .quirks(Quirks { gives_tools: true, ..Quirks::NONE }),
     Agent::new("opencode", "OpenCode", &["opencode", "acp"])
         .aliases(&["opencode-ai"])
@@ -76,7 +76,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .home("https://opencode.ai")
         .info("OpenCode")
         .seen(Seen::of("opencode").version("1.18").server("HTTP").catalog("first prompt").tools())
-        .notes("swallows slash commands that it does not know")
+        .notes("drops unknown slash commands")
         .quirks(Quirks { gives_tools: true, calls: Some(&reports::OPENCODE), ..Quirks::NONE }),
     Agent::new("qwen-code", "Qwen Code", &["qwen", "--acp"])
         .aliases(&["qwen"])
@@ -85,8 +85,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .info("qwen-code")
         .seen(Seen::of("qwen").version("0.24").server("HTTP").catalog("first prompt").tools())
         .notes(
-            "gives the model MCP tools only after a search for them; shows MCP prompts as its own slash \
-             commands",
+            "offers MCP tools to the model only after a search; shows MCP prompts as slash commands",
         )
         .quirks(Quirks { gives_tools: true, hides_tools: true, calls: Some(&reports::QWEN), ..Quirks::NONE }),
     Agent::new("fast-agent", "fast-agent", &["fast-agent", "acp"])
@@ -103,14 +102,14 @@ pub(super) static AGENTS: &[Agent] = &[
         .info("elizacp")
         .recognized_by(&[NamePart("elizacp")])
         .seen(Seen::of("elizacp").version("12.0").server("stdio").catalog("first prompt").tools())
-        .notes("connects only when it uses a tool, so the first prompt names the files")
+        .notes("connects only to call a tool, so the first prompt names the files")
         .quirks(Quirks { gives_tools: true, shutdown_grace: Some(NO_EXIT), ..Quirks::NONE }),
     Agent::new("cline", "Cline", &["cline", "--acp"])
         .npx("cline")
         .home("https://cline.bot/cli")
         .info("cline")
         .seen(Seen::of("cline").version("3.0").server("stdio").catalog("first prompt").files())
-        .notes("accepts MCP servers but never starts them, so the first prompt names the files"),
+        .notes("accepts MCP servers, but does not start any; the first prompt names the files instead"),
     Agent::new("crow-cli", "crow-cli", &["crow-cli", "acp"])
         .aliases(&["crow"])
         .uvx("crow-cli")
@@ -124,14 +123,14 @@ pub(super) static AGENTS: &[Agent] = &[
         .npx("deepagents-acp")
         .home("https://github.com/langchain-ai/deepagentsjs")
         .seen(Seen::of("deepagents-acp").version("0.0.13").server("stdio").catalog("first prompt").files())
-        .notes("accepts MCP servers but never starts them, so the first prompt names the files"),
+        .notes("accepts MCP servers, but does not start any; the first prompt names the files instead"),
     Agent::new("factory-droid", "Factory Droid", &["droid", "exec", "--output-format", "acp"])
         .aliases(&["droid"])
         .npx("droid")
         .home("https://factory.ai/product/cli")
         .info("@factory/cli")
         .seen(Seen::of("droid").version("0.215").server("stdio").catalog("first prompt").tools())
-        .notes("gives the model MCP tools only after a search for them")
+        .notes("offers MCP tools to the model only after a search")
         .quirks(Quirks {
             gives_tools: true,
             hides_tools: true,
@@ -146,7 +145,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .home("https://x.ai/cli")
         .recognized_by(&[Meta("x.ai/capabilities")])
         .seen(Seen::of("grok").version("1.0").server("HTTP").catalog("first prompt").tools())
-        .notes("gives the model MCP tools only after a search for them")
+        .notes("offers MCP tools to the model only after a search")
         .quirks(Quirks { gives_tools: true, hides_tools: true, calls: Some(&reports::GROK), ..Quirks::NONE }),
     Agent::new("junie", "Junie", &["junie", "--acp=true"]).home("https://junie.jetbrains.com"),
     Agent::new("kilo", "Kilo", &["kilo", "acp"])
@@ -162,7 +161,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .home("https://moonshotai.github.io/kimi-cli")
         .recognized_by(&[NamePart("kimi")])
         .seen(Seen::of("kimi-cli").version("1.9").server("HTTP").catalog("first prompt").tools())
-        .notes("asks for permission before each call")
+        .notes("asks for permission for every call")
         .quirks(Quirks {
             gives_tools: true,
             copies_servers: true,
@@ -175,7 +174,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .home("https://github.com/femto/minion-code")
         .info("minion-code")
         .seen(Seen::of("minion-code").version("0.1").server("stdio").catalog("first prompt").files())
-        .notes("accepts MCP servers but never starts them, so the first prompt names the files"),
+        .notes("accepts MCP servers, but does not start any; the first prompt names the files instead"),
     Agent::new("mistral-vibe", "Mistral Vibe", &["vibe-acp"])
         .aliases(&["vibe", "vibe-acp"])
         .uvx("mistral-vibe")
@@ -183,7 +182,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .info("@mistralai/mistral-vibe")
         .recognized_by(&[NamePart("mistral-vibe")])
         .seen(Seen::of("vibe-acp").version("3.0").server("stdio").catalog("first prompt").files())
-        .notes("lists the tools but never gives them to the model, so the catalog names the files")
+        .notes("lists MCP tools, but does not offer any to the model; the catalog names the files instead")
         .quirks(Quirks { shutdown_grace: Some(SLOW_EXIT), ..Quirks::NONE }),
     Agent::new("nanocoder", "Nanocoder", &["nanocoder", "--acp"])
         .npx("@nanocollective/nanocoder")
@@ -191,7 +190,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .unregistered()
         .info("nanocoder")
         .seen(Seen::of("nanocoder").version("1.30").server("stdio").catalog("first prompt").files())
-        .notes("accepts MCP servers but never starts them, so the first prompt names the files"),
+        .notes("accepts MCP servers, but does not start any; the first prompt names the files instead"),
     Agent::new("openhands", "OpenHands", &["openhands", "acp"])
         .uvx("openhands")
         .home("https://docs.openhands.dev")
@@ -199,14 +198,14 @@ pub(super) static AGENTS: &[Agent] = &[
         .info("OpenHands CLI ACP Agent")
         .recognized_by(&[NamePart("openhands")])
         .seen(Seen::of("openhands").version("1.16").server("stdio").catalog("first prompt").tools())
-        .notes("advertises MCP over HTTP but fails on such servers, so it gets the server over stdio")
+        .notes("advertises MCP over HTTP, but fails to use such servers; the proxy uses stdio instead")
         .quirks(Quirks { gives_tools: true, fails_on_http: true, ..Quirks::NONE }),
     Agent::new("pi-acp", "pi", &["pi-acp"])
         .aliases(&["pi"])
         .npx("pi-acp")
         .home("https://github.com/svkozak/pi-acp")
         .seen(Seen::of("pi-acp").catalog("first prompt").files())
-        .notes("ignores MCP servers, so the first prompt names the files"),
+        .notes("ignores MCP servers; the first prompt names the files instead"),
     Agent::new("hermes", "Hermes", &["hermes-acp"])
         .aliases(&["hermes-agent"])
         .uvx("hermes-agent[acp]")
@@ -215,8 +214,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .info("hermes-agent")
         .seen(Seen::of("hermes-agent").version("0.19").server("stdio").catalog("first prompt").tools())
         .notes(
-            "makes the session's title from the start of the first prompt, so the catalog comes after \
-             your words",
+            "uses the start of the first prompt as session title, so the catalog comes after your words",
         )
         .quirks(Quirks { gives_tools: true, words_first: true, shares_servers: true, ..Quirks::NONE }),
     Agent::new("agentao", "Agentao", &["agentao", "--acp", "--stdio"])
@@ -231,7 +229,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .home("https://augmentcode.com")
         .info("auggie")
         .seen(Seen::of("@augmentcode/auggie").version("0.36").login())
-        .notes("opens no session without an account; only its start and its error messages were tested"),
+        .notes("requires an account to open a session; only startup and error messages were tested"),
     Agent::new("bub", "Bub", &["bub", "acp"])
         .uvx("bub")
         .home("https://bub.build")
@@ -283,7 +281,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .home("https://qoder.com/cli")
         .info("qoder-cli")
         .seen(Seen::of("@qoder-ai/qodercli").version("1.1").login())
-        .notes("opens no session without an account; only its start and its error messages were tested"),
+        .notes("requires an account to open a session; only startup and error messages were tested"),
     Agent::new("reasonix", "Reasonix", &["reasonix", "acp"])
         .npx("reasonix")
         .home("https://github.com/esengine/DeepSeek-Reasonix")

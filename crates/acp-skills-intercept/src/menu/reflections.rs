@@ -1,4 +1,4 @@
-//! Recognizes reflections: slash commands that the agent derives from the MCP prompts of our own server.
+//! Recognizes reflections: slash commands that the agent creates from MCP prompts of the skills server.
 
 use acp_skills_wire::{Node, json};
 use skills_core::{Skill, SkillName};
@@ -9,7 +9,7 @@ use crate::session::Session;
 /// The minimum length of a truncated description that identifies a skill, in characters.
 const MIN_SHORTENED_CHARS: usize = 30;
 
-/// Returns true if an entry of the agent's list is a reflection of one of our commands, which are in the menu anyway.
+/// Returns true if an entry from the agent's list is a reflection of a skill command. These commands are already in the menu.
 pub(crate) fn is_reflection(entry: Node<'_>, session: &Session) -> bool {
     let Some(server) = session.server.name() else { return false };
     let Some(name) = entry.str("name") else { return false };
@@ -20,7 +20,7 @@ pub(crate) fn is_reflection(entry: Node<'_>, session: &Session) -> bool {
     by_meta(entry, server).unwrap_or_else(|| by_words(entry, &name, session))
 }
 
-/// Returns true if the metadata of the entry names our server, and `None` if it names no source.
+/// Returns true if the metadata names the skills server as source, or `None` if no source is given.
 fn by_meta(entry: Node<'_>, server: &str) -> Option<bool> {
     let meta = entry.get("_meta")?;
     let mut is_mcp = false;
@@ -36,7 +36,7 @@ fn by_meta(entry: Node<'_>, server: &str) -> Option<bool> {
     meta.get("source").is_some().then_some(false)
 }
 
-/// Returns true if the entry has the name and the description of one of our prompts.
+/// Returns true if the entry uses the name and description of a prompt from the skills server.
 fn by_words(entry: Node<'_>, name: &str, session: &Session) -> bool {
     let key = SkillName::key_of(name.trim().trim_start_matches('/'));
     let Some(theirs) = entry.str("description") else { return false };

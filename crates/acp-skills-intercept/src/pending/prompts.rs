@@ -92,7 +92,7 @@ impl Pending {
         })
     }
 
-    /// Returns the prompt whose text is being fetched with this ticket.
+    /// Returns the prompt for which a text is fetched with this ticket.
     pub(crate) fn fetching_prompt(&mut self, ticket: Ticket) -> Option<&mut HeldPrompt> {
         let entry = self.entries.iter_mut().find(|entry| entry.ticket == ticket && entry.is_fetching())?;
         match &mut entry.kind {
@@ -101,7 +101,7 @@ impl Pending {
         }
     }
 
-    /// Takes out the prompt whose text is being fetched with this ticket.
+    /// Removes the prompt for which a text is fetched with this ticket.
     pub(crate) fn take_fetching_prompt(&mut self, ticket: Ticket) -> Option<(Id, HeldPrompt)> {
         self.take_first(|entry| entry.ticket == ticket && entry.is_fetching())?.into_prompt()
     }

@@ -9,7 +9,7 @@ use crate::keys::{SessionKey, Ticket};
 /// A request of the proxy to the client, which asks the user to trust skills of a project.
 #[derive(Debug)]
 pub(crate) struct Question {
-    /// The id of our request.
+    /// The id of the request from the proxy.
     pub(crate) id: String,
     /// The skills that the user is asked about.
     pub(crate) skills: Vec<Unapproved>,

@@ -28,7 +28,7 @@ pub(crate) struct HeldSetup {
     pub(crate) refreshes: u64,
     /// The skills that the client provides for the session. `None` leaves those of a copied session as they are.
     pub(crate) client_skills: Option<SkillSet>,
-    /// The agent's id of the session whose later messages are queued. `None` for `session/new`.
+    /// The agent's id of the session for which later messages are queued. `None` for `session/new`.
     pub(crate) about: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum Target {
     Known,
 }
 
-/// A message of the client about a session whose setup request is held.
+/// A message from the client for a session that is waiting for setup.
 #[derive(Debug)]
 pub(crate) struct QueuedMessage {
     /// The ticket of the setup request.

@@ -19,11 +19,11 @@ pub(crate) struct Briefing {
     has_paths: bool,
     /// The text in the system prompt. It does not change while the session exists.
     system_prompt: Option<Arc<str>>,
-    /// The last prompt with a text of ours, until its turn is over.
+    /// The latest prompt with injected text, until the turn is over.
     unconfirmed: Option<Unconfirmed>,
 }
 
-/// A prompt with a text of ours, and the state before it.
+/// A prompt with injected text, and the state before this prompt.
 #[derive(Debug, Clone)]
 struct Unconfirmed {
     prompt: Id,
@@ -44,7 +44,7 @@ impl Briefing {
         *self = Self::default();
     }
 
-    /// Notes that the agent has accepted a prompt, whose turn goes on.
+    /// Notes that a prompt was accepted but the turn is not over.
     pub(crate) fn accepted(&mut self, prompt: &Id) {
         if let Some(unconfirmed) =
             self.unconfirmed.as_mut().filter(|unconfirmed| unconfirmed.prompt == *prompt)

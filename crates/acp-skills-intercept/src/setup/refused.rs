@@ -37,17 +37,16 @@ impl Interceptor {
             let name_is_taken = self.name_is_taken(&session, message);
             let transport = servers::choose(self.policy.mcp, &self.agent).filter(|_| name_is_taken);
             if name_is_taken {
-                let text = format!(
-                    "{method} failed because of the name of the skills server; retrying with another name"
-                );
+                let text =
+                    format!("{method} failed because of the MCP server name; retrying with another name");
                 actions.log(Level::Info, text);
                 self.memory.needs_own_server_names = true;
                 session.server.forget_name();
             } else {
                 let kind = EventKind::Fallback { reason: FallbackReason::Refused, ms: None };
                 actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
-                actions
-                    .log(Level::Info, format!("{method} failed with the skills server; retrying without it"));
+                let text = format!("{method} failed with the skills server; retrying without skills server");
+                actions.log(Level::Info, text);
                 actions.effects.push(Effect::CloseServer(key));
                 session.server.closed();
                 session.briefing.reset();
@@ -89,10 +88,10 @@ impl Interceptor {
         actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
         let (next, flag) = match servers::choose(mode, &self.agent) {
             Some(next) => (format!("uses {}", next.name()), next.name()),
-            None => ("has no skills server, and the model gets the paths of the skills".to_owned(), "off"),
+            None => ("uses no skills server, but gives paths to skill files to the model".to_owned(), "off"),
         };
         actions.warn(format!(
-            "the agent fails on the skills server over {}; the next session {next} (to use this from the start: `--mcp {flag}`)",
+            "agent failed to use the skills server over {}; next session {next} (to use this from the start: `--mcp {flag}`)",
             transport.name()
         ));
     }

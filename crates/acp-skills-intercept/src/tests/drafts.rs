@@ -146,30 +146,33 @@ fn invalid_skills_fail_the_request() {
     };
     let many: Vec<_> = (0..10_000).map(|number| client_skill(&format!("s{number}"))).collect();
     for (list, expected) in [
-        (json!({}), "must be a list"),
-        (json!("x"), "must be a list"),
-        (json!([1]), "skill 1: must be an object"),
+        (json!({}), "should be a list"),
+        (json!("x"), "should be a list"),
+        (json!([1]), "skill 1: should be an object"),
         (json!([{}]), "skill 1: `name` is missing"),
-        (json!([{ "name": 1, "content": "x" }]), "skill 1: `name` must be a string"),
-        (json!([{ "name": "\u{200b}", "content": "x" }]), "no visible character"),
-        (json!([{ "name": "n".repeat(65), "content": "x" }]), "more than 64 characters"),
+        (json!([{ "name": 1, "content": "x" }]), "skill 1: `name` should be a string"),
+        (json!([{ "name": "\u{200b}", "content": "x" }]), "at least one visible character"),
+        (json!([{ "name": "n".repeat(65), "content": "x" }]), "at most 64 characters"),
         (json!([client_skill("a"), { "name": "b" }]), "skill 2, `b`: `content` is missing"),
-        (json!([client_skill("a"), client_skill("A")]), "skill 2, `A`: another skill has the same name"),
-        (with("content", json!([])), "`content` must be a string"),
+        (
+            json!([client_skill("a"), client_skill("A")]),
+            "skill 2, `A`: `name` is already used by another skill",
+        ),
+        (with("content", json!([])), "`content` should be a string"),
         (with("content", json!("---\nname: x\n---\n  \n")), "`content` is empty"),
-        (with("content", json!("x".repeat(1024 * 1024 + 1))), "more than 1048576 bytes"),
-        (with("mimeType", json!("text/html")), "`mimeType` must be `text/markdown`"),
-        (with("priority", json!(101)), "must be a number from 0 to 100"),
-        (with("priority", json!("50")), "must be a number from 0 to 100"),
-        (with("version", json!(1)), "`version` must be a string"),
-        (with("description", json!({})), "`description` must be a string"),
-        (with("dependencies", json!([])), "`dependencies` must be an object"),
-        (with("dependencies", json!({ "skills": "a" })), "`dependencies.skills` must be a list of names"),
+        (with("content", json!("x".repeat(1024 * 1024 + 1))), "at most 1048576 bytes"),
+        (with("mimeType", json!("text/html")), "`mimeType` should be `text/markdown`"),
+        (with("priority", json!(101)), "should be a number from 0 to 100"),
+        (with("priority", json!("50")), "should be a number from 0 to 100"),
+        (with("version", json!(1)), "`version` should be a string"),
+        (with("description", json!({})), "`description` should be a string"),
+        (with("dependencies", json!([])), "`dependencies` should be an object"),
+        (with("dependencies", json!({ "skills": "a" })), "`dependencies.skills` should be a list of names"),
         (
             with("dependencies", json!({ "mcpServers": [1] })),
-            "`dependencies.mcpServers` must be a list of names",
+            "`dependencies.mcpServers` should be a list of names",
         ),
-        (json!(many), "more than 100 skills"),
+        (json!(many), "at most 100 skills"),
     ] {
         for place in [json!({ "agentSkills": list }), json!({ "_meta": { "agentSkills": list } })] {
             let mut fixture = fixture(&["review"]);
@@ -187,13 +190,16 @@ fn invalid_skills_fail_the_request() {
     let twice =
         r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"agentSkills":[],"agentSkills":[]}}"#;
     let out = fixture.client_line(&format!("{twice}\n"));
-    assert!(out.client()["error"]["message"].as_str().unwrap().contains("occurs twice"));
+    assert!(out.client()["error"]["message"].as_str().unwrap().contains("duplicate field"));
     let out = new_session(
         &mut fixture,
         2,
         &json!({ "agentSkills": [client_skill("a")], "_meta": { "agentSkills": [client_skill("a")] } }),
     );
-    assert!(out.client()["error"]["message"].as_str().unwrap().contains("same name"), "{out:?}");
+    assert!(
+        out.client()["error"]["message"].as_str().unwrap().contains("already used by another skill"),
+        "{out:?}"
+    );
 }
 
 #[test]
@@ -237,7 +243,7 @@ fn skills_are_listed_by_session() {
     let error = list(&mut fixture, &json!({ "sessionId": "nobody\u{1b}" }));
     assert_eq!(
         (&error["error"]["code"], &error["error"]["message"]),
-        (&json!(-32602), &json!("there is no session `nobody\\u{1b}`"))
+        (&json!(-32602), &json!("no session `nobody\\u{1b}` found"))
     );
     assert_eq!(list(&mut fixture, &json!({ "sessionId": 7 }))["error"]["code"], -32602);
 }

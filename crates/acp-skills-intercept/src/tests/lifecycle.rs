@@ -131,7 +131,7 @@ fn open_requests_are_answered_when_the_agent_is_gone() {
     assert_eq!(ids, [json!(2), json!("q")]);
     assert_eq!(
         answers[0]["error"]["message"],
-        "the agent exited with code 3 before it answered `session/prompt`"
+        "the agent exited with code 3 before answering `session/prompt`"
     );
     assert!(fixture.gone().is_empty());
 }

@@ -39,7 +39,7 @@ fn menu_tools_and_model_follow_a_switch() {
     fixture.prompt(2, "s", &["hello"]);
     fixture.respond(2, &json!({ "stopReason": "end_turn" }));
     let (text, menu) = say(&mut fixture, 3, "/skills off pdf");
-    assert_eq!(text, "`pdf` is off in this session. `/skills on pdf` turns it on again.");
+    assert_eq!(text, "`pdf` is off in this session. To undo, use `/skills on pdf`.");
     assert_eq!(menu.unwrap(), ["skills", "review", "My-Notes"]);
     let served = |fixture: &Fixture| fixture.host.served.as_ref().unwrap().1.clone();
     assert_eq!(served(&fixture), ["review", "My Notes"]);
@@ -68,13 +68,19 @@ fn menu_tools_and_model_follow_a_switch() {
 #[test]
 fn names_are_matched_as_in_the_menu() {
     for (words, expected) in [
-        ("off", "Which skill? `/skills off NAME` turns it off; `/skills` lists all skills."),
-        ("on --here", "Which skill? `/skills on NAME` turns it on; `/skills` lists all skills."),
-        ("off pfd", "There is no skill `pfd`. The skills are `pdf`, `review`, `My Notes`."),
-        ("off pdf x\u{202e}", "There is no skill `x\\u{202e}`. The skills are `pdf`, `review`, `My Notes`."),
-        ("off my notes", "`My Notes` is off in this session. `/skills on My Notes` turns it on again."),
-        ("off /My-Notes", "`My Notes` is off in this session. `/skills on My Notes` turns it on again."),
-        ("off /skill:review", "`review` is off in this session. `/skills on review` turns it on again."),
+        (
+            "off",
+            "Missing skill name. Use `/skills off NAME` to turn a skill off, or `/skills` to list all skills.",
+        ),
+        (
+            "on --here",
+            "Missing skill name. Use `/skills on NAME` to turn a skill on, or `/skills` to list all skills.",
+        ),
+        ("off pfd", "No skill `pfd` found. Available skills: `pdf`, `review`, `My Notes`."),
+        ("off pdf x\u{202e}", "No skill `x\\u{202e}` found. Available skills: `pdf`, `review`, `My Notes`."),
+        ("off my notes", "`My Notes` is off in this session. To undo, use `/skills on My Notes`."),
+        ("off /My-Notes", "`My Notes` is off in this session. To undo, use `/skills on My Notes`."),
+        ("off /skill:review", "`review` is off in this session. To undo, use `/skills on review`."),
         ("off pdf review", "`pdf`, `review` are off in this session."),
         ("on pdf", "`pdf` is on in this session."),
     ] {
@@ -92,7 +98,7 @@ fn all_skills_can_be_turned_off() {
     let mut fixture = fixture();
     let (_, menu) = say(&mut fixture, 2, "/skills off pdf review My-Notes");
     assert_eq!(menu.unwrap(), ["skills"]);
-    assert!(say(&mut fixture, 3, "/skills").0.starts_with("All skills of this session are off."));
+    assert!(say(&mut fixture, 3, "/skills").0.starts_with("All skills in this session are off."));
     // We don't send any text to the model.
     assert_eq!(texts(fixture.prompt(4, "s", &["hello"]).agent()), ["hello"]);
     say(&mut fixture, 5, "/skills on review");
@@ -106,15 +112,12 @@ fn here_applies_to_new_sessions() {
     let mut fixture = fixture();
     let (text, _) = say(&mut fixture, 2, "/skills off pdf --here");
     let expected =
-        "`pdf` is off in this session and in new ones of this directory. `/skills on pdf` turns it on again.";
+        "`pdf` is off in this session and for new sessions in this directory. To undo, use `/skills on pdf`.";
     assert_eq!(text, expected);
     let pdf = SkillName::new("pdf").unwrap();
     assert_eq!(fixture.host.kept, [(PathBuf::from("/project"), vec![pdf.clone()], false)]);
     let (text, _) = say(&mut fixture, 3, "/skills on pdf");
-    assert_eq!(
-        text,
-        "`pdf` is on in this session. It stays off in new sessions of this directory unless you add `--here`."
-    );
+    assert_eq!(text, "`pdf` is on in this session. To include new sessions in this directory, add `--here`.");
     // The skill is disabled in a new session, and in one that is loaded.
     fixture.host.off = vec![pdf.clone(), SkillName::new("gone").unwrap()];
     fixture.new_session(4, "t");
@@ -125,7 +128,7 @@ fn here_applies_to_new_sessions() {
     assert!(said(&out).0.contains("- `pdf` (in this directory): Does pdf"), "{out:?}");
     // It should be possible to remove a saved switch for a skill that doesn't exist.
     let out = fixture.prompt(7, "t", &["/skills on gone --here"]);
-    let expected = "`gone` is on in this session and in new ones of this directory. There is no skill `gone` at the moment.";
+    let expected = "`gone` is on in this session and for new sessions in this directory. Not available at the moment: `gone`.";
     assert_eq!(said(&out).0, expected);
     // This should not change the other session.
     assert!(!say(&mut fixture, 8, "/skills").0.contains("**Off**"));
@@ -136,13 +139,13 @@ fn a_failed_save_is_reported() {
     let mut fixture = fixture();
     fixture.host.keeps_nothing = true;
     let (text, _) = say(&mut fixture, 2, "/skills off pdf --here");
-    let expected = "`pdf` is off in this session. This was not saved for new sessions: the disk is full. `/skills on pdf` turns it on again.";
+    let expected = "`pdf` is off in this session, but could not be saved for new sessions: the disk is full. To undo, use `/skills on pdf`.";
     assert_eq!(text, expected);
     let mut fixture = Fixture::new(policy()).initialized("x", &json!({}));
     fixture.request(1, "session/new", &json!({ "mcpServers": [] }));
     fixture.respond(1, &json!({ "sessionId": "s" }));
     let (text, _) = say(&mut fixture, 2, "/skills off review --here");
-    assert!(text.contains("This was not saved for new sessions: this session has no directory."), "{text}");
+    assert!(text.contains("could not be saved for new sessions: no directory for this session."), "{text}");
 }
 
 /// A turn is running, and the host is slow.
@@ -159,7 +162,7 @@ fn a_switch_takes_effect_before_it_is_saved() {
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["My Notes"]);
     assert!(fixture.prompt(5, "s", &["go on"]).is_nothing());
     let out = fixture.answer();
-    assert!(said(&out).0.starts_with("`review` is off in this session and in new ones"), "{out:?}");
+    assert!(said(&out).0.starts_with("`review` is off in this session and for new sessions"), "{out:?}");
     assert_eq!(texts(out.agent()).last(), Some(&"go on"));
     // When this command is cancelled, we only send one response, and the skill should still be disabled.
     fixture.prompt(6, "s", &["/skills off my-notes --here"]);
@@ -194,7 +197,7 @@ fn commands_go_to_the_proxy_that_has_the_skill() {
         assert_eq!(texts(prompt.agent()).last(), Some(&words));
     }
     let (text, menu) = say(&mut fixture, 3, "/skills off pdf");
-    assert_eq!(text, "`pdf` is off in this session. `/skills on pdf` turns it on again.");
+    assert_eq!(text, "`pdf` is off in this session. To undo, use `/skills on pdf`.");
     assert_eq!(menu.unwrap(), ["review", "My-Notes", "skills", "other"]);
 }
 

@@ -46,8 +46,14 @@ fn a_command_approves_skills() {
     let said = says(&fixture.prompt(2, "s", &["/skills"]));
     assert!(said.contains("**Waiting for your trust**\n\n- `deploy`: Does deploy."), "{said}");
     for (words, expected) in [
-        ("nothing", "No skill `nothing` waits for your approval. These do: `deploy`, `Release Notes`."),
-        ("deploy review", "No skill `review` waits for your approval. These do: `deploy`, `Release Notes`."),
+        (
+            "nothing",
+            "Skill `nothing` is not waiting for approval. Waiting for approval: `deploy`, `Release Notes`.",
+        ),
+        (
+            "deploy review",
+            "Skill `review` is not waiting for approval. Waiting for approval: `deploy`, `Release Notes`.",
+        ),
     ] {
         assert_eq!(says(&fixture.prompt(3, "s", &[&format!("/skills trust {words}")])), expected);
     }
@@ -57,15 +63,15 @@ fn a_command_approves_skills() {
     assert!(catalog.contains("/deploy now") && !catalog.contains("Does deploy"), "{catalog}");
     fixture.respond(4, &json!({ "stopReason": "end_turn" }));
     let out = fixture.prompt(5, "s", &["/skills trust Release notes"]);
-    assert_eq!(says(&out), "`Release Notes` is trusted. After a change, you will be asked again.");
+    assert_eq!(says(&out), "`Release Notes` is trusted until the next change.");
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review", "Release Notes"]);
     let out = fixture.prompt(6, "s", &["go on"]);
     assert!(texts(out.agent())[0].contains("Release Notes"), "{out:?}");
     let out = fixture.prompt(7, "s", &["/skills trust"]);
-    assert_eq!(says(&out), "`deploy` is trusted. After a change, you will be asked again.");
+    assert_eq!(says(&out), "`deploy` is trusted until the next change.");
     assert_eq!(
         says(&fixture.prompt(8, "s", &["/skills trust"])),
-        "No skill of this project waits for your approval."
+        "No skills from this project are waiting for approval."
     );
 }
 

@@ -1,6 +1,6 @@
 //! The flags that select skills, and their conversion back to a command line.
 
-use std::{ffi::OsString, io, path::PathBuf};
+use std::{ffi::OsString, io, num::NonZeroU32, path::PathBuf};
 
 use acp_skills::config::{Config, Discover, SkillEntry, SourceEntry, Trusted, config_file};
 use clap::{Args, ValueEnum};
@@ -45,8 +45,8 @@ pub(crate) struct SkillArgs {
     #[arg(long, value_name = "NUMBER")]
     pub max_skills: Option<usize>,
     /// The maximum number of MiB to receive from a git repository [default: 256].
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_fetch: Option<u32>,
+    #[arg(long, value_name = "MIB")]
+    pub max_fetch: Option<NonZeroU32>,
     /// Reject skills that violate any rule of the specification.
     #[arg(long)]
     pub strict: bool,

@@ -188,8 +188,8 @@ fn file_name(name: &str, verdict: Verdict) -> Option<Diagnostic> {
     if verdict == Verdict::Reference {
         return Some(Diagnostic::error("file-name", "Missing required file: SKILL.md"));
     }
-    let message = format!("the file is named {name}, so most agents won't find it");
-    Some(Diagnostic::error("file-name", message).help("rename it to SKILL.md"))
+    let message = format!("file is named {name}, but most agents only find SKILL.md");
+    Some(Diagnostic::error("file-name", message).help("rename the file to SKILL.md"))
 }
 
 impl Checked {

@@ -64,6 +64,7 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let events = config.events.clone();
     let state = config.state.clone();
     let exit_wait = config.exit_wait;
+    let max_message = config.max_message;
     let mut settings = Settings::resolve(config)?;
     // If no agent is given, we should be running under a conductor, which would use pipes. But if this is a terminal,
     // the user just forgot the agent.
@@ -95,7 +96,10 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if library.is_empty() && !settings.agent.is_empty() {
         tracing::warn!("no skills are selected, so the agent gets none; {}", skills::WHERE);
     }
-    let client = stdio::take()?;
+    let mut client = stdio::take()?;
+    if let Some(mebibytes) = max_message {
+        client.max_message = usize::try_from(mebibytes.get()).unwrap_or(usize::MAX).saturating_mul(1 << 20);
+    }
     let runtime = runtime::new()?;
     let code: anyhow::Result<i32> = runtime.block_on(async {
         let host = Host::new(library.into_library())

@@ -6,28 +6,35 @@
 //! |---|---|
 //! | `add`, `update`, `remove`, `list` | the command of that name; `list` is `sources` |
 //! | `findings` | scans skills before they are approved |
+//! | `shadowed` | new skills with the name of a skill that is used already |
 //! | `show` | shows skills and changes before they are approved |
 
 pub(crate) mod add;
 mod findings;
 pub(crate) mod list;
 pub(crate) mod remove;
+mod shadowed;
 mod show;
 pub(crate) mod update;
 
 use std::{
     fs,
     io::{self, IsTerminal},
+    num::NonZeroU32,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use acp_skills::config::{Config, ConfigError, SourceEntry};
+use acp_skills::config::{Config, SourceEntry};
 use acp_skills_runtime::processes::Processes;
 use clap::Args;
-use skills_core::{SkillName, discovery::Filter, text::shown_path};
-use skills_sources::{Address, LockFile, Updater, lock_beside, user_lock};
+use skills_core::{
+    SkillName,
+    discovery::{Filter, FilterError},
+    text::shown_path,
+};
+use skills_sources::{Address, LockFile, Updater, lock_beside, named_sources, user_lock};
 
 use crate::{
     args::{ConfigArgs, LogArgs},
@@ -51,14 +58,14 @@ pub(crate) struct CommonArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct FetchArgs {
     /// The maximum number of MiB to receive from a git repository [default: 256].
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
-    max_fetch: Option<u32>,
+    #[arg(long, value_name = "MIB")]
+    max_fetch: Option<NonZeroU32>,
 }
 
 impl FetchArgs {
     /// Returns the limit of the flag, or else of the configuration file, in bytes.
     pub(super) fn max_bytes(&self, target: &Target) -> Option<u64> {
-        self.max_fetch.map(|number| u64::from(number) * 1024 * 1024).or(target.max_fetch_bytes)
+        self.max_fetch.map(|number| u64::from(number.get()) * 1024 * 1024).or(target.config.max_fetch_bytes())
     }
 }
 
@@ -66,17 +73,19 @@ impl FetchArgs {
 pub(super) struct Known {
     pub(super) address: Address,
     pub(super) lock: PathBuf,
-    /// The filters of each entry with this source. An entry uses a skill if it passes all filters of the entry.
-    entries: Vec<Vec<Filter>>,
+    /// The filters of each entry of the source. A skill is used if it passes all filters of an entry.
+    wanted: Vec<Vec<Filter>>,
 }
 
 impl Known {
-    /// Returns true if an entry of the configuration uses the skill.
+    /// Returns true if an entry of the source uses a skill with this name.
+    pub(super) fn takes(&self, name: &SkillName) -> bool {
+        self.wanted.iter().any(|filters| filters.iter().all(|filter| filter.takes(name)))
+    }
+
+    /// Returns true if an entry of the source uses a skill with this name, or if the name is invalid.
     pub(super) fn uses(&self, name: &str) -> bool {
-        let uses = |filters: &Vec<Filter>| {
-            SkillName::new(name).is_none_or(|name| filters.iter().all(|filter| filter.takes(&name)))
-        };
-        self.entries.iter().any(uses)
+        SkillName::new(name).is_none_or(|name| self.takes(&name))
     }
 }
 
@@ -86,11 +95,8 @@ pub(super) struct Target {
     pub(super) path: PathBuf,
     /// The contents of the file. Empty if it does not exist.
     pub(super) text: String,
-    pub(super) sources: Vec<SourceEntry>,
-    /// The filter for all skills of the configuration.
-    filter: Filter,
-    /// The maximum number of bytes to receive from a repository.
-    max_fetch_bytes: Option<u64>,
+    /// The contents of the file. The default if it does not exist.
+    pub(super) config: Config,
 }
 
 impl Target {
@@ -105,20 +111,38 @@ impl Target {
                 .hint("use `--config FILE`; the file is created if it does not exist")
         })?;
         if !path.exists() {
-            let filter = Filter::default();
-            return Ok(Self {
-                path,
-                text: String::new(),
-                sources: Vec::new(),
-                filter,
-                max_fetch_bytes: None,
-            });
+            return Ok(Self { path, text: String::new(), config: Config::default() });
         }
         let config = Config::read(&path)?;
         let text = fs::read_to_string(&path)?;
-        let filter = filter(&config.include, &config.exclude)?;
-        let max_fetch_bytes = config.max_fetch_bytes();
-        Ok(Self { path, text, sources: config.all_sources().cloned().collect(), filter, max_fetch_bytes })
+        Ok(Self { path, text, config })
+    }
+
+    /// Returns all sources with the filters that apply to them.
+    ///
+    /// # Errors
+    /// Returns an error if a glob is invalid.
+    fn sources(&self) -> Result<Vec<(&SourceEntry, Vec<Filter>)>, FilterError> {
+        let common = self.filter()?;
+        let mut sources = Vec::new();
+        for entry in &self.config.sources {
+            sources.push((entry, vec![common.clone(), filter(entry)?]));
+        }
+        for project in &self.config.projects {
+            let own = Filter::new(&project.include, &project.exclude)?;
+            for entry in &project.sources {
+                sources.push((entry, vec![common.clone(), own.clone(), filter(entry)?]));
+            }
+        }
+        Ok(sources)
+    }
+
+    /// Returns the filter of the whole configuration.
+    ///
+    /// # Errors
+    /// Returns an error if a glob is invalid.
+    pub(super) fn filter(&self) -> Result<Filter, FilterError> {
+        Filter::new(&self.config.include, &self.config.exclude)
     }
 
     /// Reads the file again, applies `edit` and writes the result atomically. Another process may have changed the file in the
@@ -132,7 +156,10 @@ impl Target {
         edit: impl FnOnce(&str) -> Result<String, UsageError>,
     ) -> Result<(), UsageError> {
         let failed = |what: &str, error: io::Error| {
-            UsageError::failed(format_args!("cannot {what} {}", shown_path(&self.path)), error)
+            let is_waiting = error.kind() == io::ErrorKind::TimedOut;
+            let failed = UsageError::failed(format_args!("cannot {what} {}", shown_path(&self.path)), error);
+            let hint = "wait until that process has ended, or end it, then run the command again";
+            if is_waiting { failed.hint(hint) } else { failed }
         };
         let _lock = updater.lock_for_change(&self.path).map_err(|error| failed("write", error))?;
         let text = match fs::read_to_string(&self.path) {
@@ -157,32 +184,40 @@ impl Target {
     }
 }
 
+/// Returns the filter of an entry of `sources`.
+///
+/// # Errors
+/// Returns an error if a glob is invalid.
+pub(super) fn filter(entry: &SourceEntry) -> Result<Filter, FilterError> {
+    Filter::new(&entry.include, &entry.exclude)
+}
+
 /// Returns the sources of the configuration file, and the sources of earlier `--source` flags.
 ///
 /// # Errors
-/// Returns an error if an address in the configuration is invalid, or if the user's lock file can't be read.
+/// Returns an error if an address or a glob in the configuration is invalid, or if the user's lock file can't be read.
 pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
     let mut known: Vec<Known> = Vec::new();
-    for entry in &target.sources {
-        let address = Address::parse(&entry.source).map_err(ConfigError::from)?;
-        let filters = vec![target.filter.clone(), filter(&entry.include, &entry.exclude)?];
-        match known.iter_mut().find(|known| known.address == address) {
-            Some(known) => known.entries.push(filters),
-            None => known.push(Known { address, lock: target.lock(), entries: vec![filters] }),
+    let mut add = |address: Address, lock: PathBuf, filters: Vec<Filter>| {
+        let same = known.iter_mut().find(|known| known.address == address && known.lock == lock);
+        match same {
+            Some(same) => same.wanted.push(filters),
+            None => known.push(Known { address, lock, wanted: vec![filters] }),
         }
+    };
+    for (entry, filters) in target.sources().map_err(|error| UsageError::new(error.to_string()))? {
+        let address = Address::parse(&entry.source).map_err(acp_skills::config::ConfigError::from)?;
+        add(address, target.lock(), filters);
     }
     let lock = user_lock();
-    for source in LockFile::read(&lock).map_err(lock_error)?.sources() {
+    let locked = LockFile::read(&lock).map_err(lock_error)?;
+    for source in locked.sources().map(str::to_owned).chain(named_sources(&lock)) {
         // Skip addresses that we can't parse. They may have been written by another version of this program.
-        if let Ok(address) = Address::parse(source) {
-            known.push(Known { address, lock: lock.clone(), entries: vec![Vec::new()] });
+        if let Ok(address) = Address::parse(&source) {
+            add(address, lock.clone(), Vec::new());
         }
     }
     Ok(known)
-}
-
-fn filter(include: &[String], exclude: &[String]) -> Result<Filter, ConfigError> {
-    Filter::new(include, exclude).map_err(|error| ConfigError::Value(error.to_string()))
 }
 
 /// Returns the known sources with the address `source` or the same target.
@@ -190,7 +225,7 @@ fn filter(include: &[String], exclude: &[String]) -> Result<Filter, ConfigError>
 /// # Errors
 /// Returns an error if the address is invalid, or if no known source matches.
 pub(super) fn named(known: Vec<Known>, source: &str) -> anyhow::Result<Vec<Known>> {
-    let address = Address::parse(source).map_err(ConfigError::from)?;
+    let address = Address::parse(source).map_err(acp_skills::config::ConfigError::from)?;
     let matches = |known: &Known| known.address == address || known.address.place() == address.place();
     let (matching, others): (Vec<_>, Vec<_>) = known.into_iter().partition(matches);
     if matching.is_empty() {

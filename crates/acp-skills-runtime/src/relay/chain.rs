@@ -5,13 +5,14 @@
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
+    mem,
     sync::Arc,
     thread,
 };
 
 use acp_skills_intercept::Policy;
 use acp_skills_wire::{
-    build,
+    Skim, build,
     successor::{Origin, Sorted, Switch},
 };
 use parking_lot::Mutex;
@@ -20,6 +21,7 @@ use tokio::sync::oneshot;
 use super::{
     Ends,
     hub::Hub,
+    oversize::{self, Replacement},
     side::{Side, is_disconnect},
 };
 use crate::host::Host;
@@ -46,8 +48,9 @@ pub async fn run(policy: Policy, host: Host, conductor: Ends) -> io::Result<Chai
     let hub = super::start_hub(policy, host, Box::new(to_client), Box::new(to_agent));
     let (done, ended) = oneshot::channel();
     let reader = conductor.reader;
+    let max_message = conductor.max_message;
     thread::Builder::new().name("from-conductor".to_owned()).spawn(move || {
-        let end = pump(reader, &hub, &switch).or_else(|error| match error {
+        let end = pump(reader, max_message, &hub, &switch).or_else(|error| match error {
             // The conductor may close the connection before it has read all messages.
             error if is_disconnect(&error) => Ok(ChainEnd::Closed),
             error => Err(error),
@@ -61,14 +64,33 @@ pub async fn run(policy: Policy, host: Host, conductor: Ends) -> io::Result<Chai
     ended.await.unwrap_or_else(|_| Err(io::Error::other("the reading thread has panicked")))
 }
 
-fn pump(source: impl Read, hub: &Arc<Hub>, switch: &Mutex<Switch>) -> io::Result<ChainEnd> {
+fn pump(
+    source: impl Read,
+    max_message: usize,
+    hub: &Arc<Hub>,
+    switch: &Mutex<Switch>,
+) -> io::Result<ChainEnd> {
     let mut lines = BufReader::with_capacity(super::pump::READ_BYTES, source);
     let mut line = Vec::new();
     loop {
         line.clear();
-        if lines.read_until(b'\n', &mut line)? == 0 {
+        // Read one byte more than the maximum, for the line break.
+        let limit = (max_message as u64).saturating_add(1);
+        if (&mut lines).take(limit).read_until(b'\n', &mut line)? == 0 {
             let begun = switch.lock().has_begun();
             return Ok(if begun { ChainEnd::Closed } else { ChainEnd::NoConductor });
+        }
+        if line.len() > max_message && !line.ends_with(b"\n") {
+            let skim = skip_line(mem::take(&mut line), &mut lines)?;
+            match oversize::replace(&skim, "the conductor", max_message) {
+                Replacement::Answer(answer) => {
+                    hub.lane_to(Side::Client).push(answer);
+                    hub.lane_to(Side::Client).drain()?;
+                    continue;
+                }
+                Replacement::Response(response) => line = response,
+                Replacement::Nothing => continue,
+            }
         }
         if !line.ends_with(b"\n") {
             line.push(b'\n');
@@ -95,6 +117,28 @@ fn pump(source: impl Read, hub: &Arc<Hub>, switch: &Mutex<Switch>) -> io::Result
                 hub.lane_to(Side::Client).drain()?;
                 return Ok(ChainEnd::NoConductor);
             }
+        }
+    }
+}
+
+/// Reads the rest of a line that begins with `start`, without keeping it.
+#[cold]
+fn skip_line(start: Vec<u8>, lines: &mut impl BufRead) -> io::Result<Skim> {
+    let mut skim = Skim::default();
+    skim.read(&start);
+    drop(start);
+    loop {
+        let bytes = match lines.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            bytes => bytes?,
+        };
+        let line_break = memchr::memchr(b'\n', bytes);
+        let used = line_break.unwrap_or(bytes.len());
+        skim.read(&bytes[..used]);
+        let is_over = line_break.is_some() || bytes.is_empty();
+        lines.consume(used + usize::from(line_break.is_some()));
+        if is_over {
+            return Ok(skim);
         }
     }
 }

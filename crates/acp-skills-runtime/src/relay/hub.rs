@@ -173,10 +173,10 @@ impl Hub {
         self.handle(Input::ClientGone);
     }
 
-    /// Sends a line of our own to the agent.
-    pub(super) fn send_to_agent(self: &Arc<Self>, line: Vec<u8>) {
-        self.to_agent.insert(line);
-        self.deliver(Side::Agent, MayBlock::No);
+    /// Sends a line of our own to a side.
+    pub(super) fn send(self: &Arc<Self>, to: Side, line: Vec<u8>) {
+        self.lane_to(to).insert(line);
+        self.deliver(to, MayBlock::No);
     }
 
     /// Sends an error for each request that the agent didn't answer. Returns true if one of these requests was used

@@ -44,7 +44,8 @@ pub enum StandaloneError {
 }
 
 impl Standalone {
-    /// Creates a proxy between `client` and the agent that `command` starts. The command is a program and its arguments.
+    /// Creates a proxy between `client` and the agent that `command` starts. The command is a program and its arguments. The
+    /// maximum size of the client's messages also applies to the agent.
     pub fn new(command: Vec<OsString>, policy: Policy, host: Host, client: Ends) -> Self {
         Self { command, policy, host, client, tap: None, exit_wait: None }
     }
@@ -82,7 +83,8 @@ impl Standalone {
             }
         };
         let stdin = tapped(stdin, self.tap);
-        let ends = Ends { reader: Box::new(stdout), writer: stdin, hangup: None };
+        let max_message = self.client.max_message;
+        let ends = Ends { reader: Box::new(stdout), writer: stdin, hangup: None, max_message };
         let relay = Relay::start(self.policy, self.host, self.client, ends)?;
         let code = Supervisor::new(agent, relay, signals, self.exit_wait).run().await;
         // End all scripts that are still running.

@@ -1,4 +1,4 @@
-//! Skips JSON values: finds their ends without reading their contents.
+//! Skips JSON values without reading the contents.
 
 /// Returns the offset of the next member or element, after white space and one comma. Returns `None` at the end of the container.
 pub fn next_item(line: &[u8], at: usize, end: usize) -> Option<usize> {
@@ -17,7 +17,7 @@ pub fn skip_space(line: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Returns the offset after the value that begins at `at`. Returns `None` if there is no value, or if it is incomplete.
+/// Returns the offset after the value at `at`, or `None` if this value is missing or incomplete.
 pub fn skip_value(line: &[u8], at: usize) -> Option<usize> {
     match line.get(at)? {
         b'"' => skip_string(line, at),

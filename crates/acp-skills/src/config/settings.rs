@@ -149,7 +149,7 @@ impl SkillSources {
     fn resolve(config: Config, processes: Processes) -> Result<Self, ConfigError> {
         let filter = filter(&config.include, &config.exclude)?;
         let max_fetch_bytes = config.max_fetch_bytes();
-        let sources = config.sources.iter().map(|entry| spec(entry, &filter)).collect::<Result<_, _>>()?;
+        let sources = config.sources.iter().map(|entry| spec(entry, &[&filter])).collect::<Result<_, _>>()?;
         let state = config.state.or_else(locations::state_dir);
         let trust = (!config.trust.contains(&Trusted::Project)).then(|| Trust::new(state));
         let projects = config.projects.into_iter().map(|project| ProjectSources::resolve(project, &filter));
@@ -258,14 +258,16 @@ impl SkillSources {
 
 impl ProjectSources {
     fn resolve(project: Project, common: &Filter) -> Result<Self, ConfigError> {
+        let filter = filter(&project.include, &project.exclude)?;
+        let sources = project.sources.iter().map(|entry| spec(entry, &[common, &filter]));
         Ok(Self {
             paths: project.path.compile()?,
             named: project.skills,
             roots: project.roots,
-            sources: project.sources.iter().map(|entry| spec(entry, common)).collect::<Result<_, _>>()?,
+            sources: sources.collect::<Result<_, _>>()?,
             discover: project.discover,
             is_trusted: project.trust.contains(&Trusted::Project),
-            filter: filter(&project.include, &project.exclude)?,
+            filter,
         })
     }
 }
@@ -285,12 +287,14 @@ fn filter(include: &[String], exclude: &[String]) -> Result<Filter, ConfigError>
     Filter::new(include, exclude).map_err(|error| ConfigError::Value(error.to_string()))
 }
 
-/// Resolves a source. The filter `common` of the whole configuration applies to it too.
-fn spec(entry: &SourceEntry, common: &Filter) -> Result<Spec, ConfigError> {
+/// Resolves a source. The filters `common` of the whole configuration, and of the project, apply to it too.
+fn spec(entry: &SourceEntry, common: &[&Filter]) -> Result<Spec, ConfigError> {
     let state = || locations::state_dir().unwrap_or_default().join(LOCK_NAME);
+    let own = filter(&entry.include, &entry.exclude)?;
     Ok(Spec {
         address: Address::parse(&entry.source)?,
-        filters: vec![common.clone(), filter(&entry.include, &entry.exclude)?],
+        filters: common.iter().copied().cloned().chain([own]).collect(),
         lock: entry.lock.clone().unwrap_or_else(state),
+        is_named: entry.lock.is_none(),
     })
 }

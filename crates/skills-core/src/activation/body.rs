@@ -70,7 +70,7 @@ impl BodyCache {
     fn file(&self, path: &Path) -> Result<Body, ActivationError> {
         let last = self.files.get(path);
         let why = match (read(path), &last) {
-            (Ok(file), Some(last)) if file.is_half_saved(last) => "the file is empty or incomplete".into(),
+            (Ok(file), Some(last)) if file.is_half_saved(last) => "file is empty or incomplete".into(),
             (Ok(file), _) => {
                 self.files.used(&path.into(), &file.text);
                 return Ok(Body { text: frontmatter::body(&file.text).into(), outdated: None });
@@ -79,7 +79,7 @@ impl BodyCache {
             (Err(error), Some(_)) => error.to_string(),
         };
         let text = last.as_deref().map(frontmatter::body).unwrap_or_default().into();
-        let message = format!("using the last good instructions in {}: {why}", shown_path(path));
+        let message = format!("using last good instructions from {}: {why}", shown_path(path));
         Ok(Body { text, outdated: Some(Diagnostic::warning("instructions-outdated", message)) })
     }
 

@@ -17,7 +17,7 @@ pub enum ActivationError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The file with the instructions of a virtual skill can't be read.
-    #[error("cannot read the instructions in {}: {source}", shown_path(path))]
+    #[error("failed to read instructions from {}: {source}", shown_path(path))]
     Read {
         /// The path of the file.
         path: PathBuf,
@@ -25,7 +25,7 @@ pub enum ActivationError {
         source: io::Error,
     },
     /// The instructions are larger than [`MAX_FILE_BYTES`].
-    #[error("the instructions in {} have more than {MAX_FILE_BYTES} bytes", shown_path(path))]
+    #[error("instructions in {} are larger than {MAX_FILE_BYTES} bytes", shown_path(path))]
     TooLarge {
         /// The path of the file.
         path: PathBuf,
@@ -35,7 +35,7 @@ pub enum ActivationError {
     #[error(transparent)]
     Fetch(#[from] crate::fetch::FetchError),
     /// The file on disk is broken or incomplete, and the last good text is not available.
-    #[error("cannot use the instructions in {}: {}", shown_path(path), diagnostic.message)]
+    #[error("failed to load instructions from {}: {}", shown_path(path), diagnostic.message)]
     Broken {
         /// The path of the file.
         path: PathBuf,
@@ -43,10 +43,10 @@ pub enum ActivationError {
         diagnostic: Diagnostic,
     },
     /// The runtime is shutting down, or the thread that read the instructions panicked.
-    #[error("reading the instructions was interrupted")]
+    #[error("interrupted while reading instructions")]
     Interrupted,
     /// The instructions have to be fetched, but the feature `fetch` is disabled.
-    #[error("cannot fetch {}: this program was built without the feature `fetch`", shown(url))]
+    #[error("failed to fetch {}: this program was built without the `fetch` feature", shown(url))]
     NoFetch {
         /// The URL of the instructions.
         url: String,

@@ -82,8 +82,9 @@ pub(super) fn read(skill: &Skill, stored: &Stored) -> Result<Text, ActivationErr
     // If there is a guard, we can't use the last good text either, because the user may not have approved it.
     let last = kept.get(&stored.dir).filter(|_| stored.guard.is_none());
     let Some(last) = last else { return Err(error) };
-    let message = format!("using the last good instructions of the skill: {error}");
-    let outdated = Diagnostic::warning("instructions-outdated", message).help("save the file again");
+    let message = format!("using last good instructions: {error}");
+    let outdated = Diagnostic::warning("instructions-outdated", message)
+        .help("fix and save the file to use the new instructions");
     Ok(Text { outdated: Some(outdated), ..Text::new(last, stored) })
 }
 
@@ -126,6 +127,6 @@ fn settle(skill: &Skill, stored: &Stored, read: State) -> Result<(), ActivationE
 }
 
 fn unfinished(stored: &Stored) -> ActivationError {
-    let diagnostic = Diagnostic::error("unfinished", "another program is still writing the file");
+    let diagnostic = Diagnostic::error("unfinished", "file is still being written by another program");
     ActivationError::Broken { path: stored.file(), diagnostic }
 }

@@ -104,7 +104,7 @@ fn a_virtual_skill_with_tools() {
     let mut count = SkillTool::new("count", "Counts\nlines.", handler);
     count.input_schema = Some(json!({"type": "object", "properties": {"text": {"type": "string"}}}));
     let mut lint = SkillTool::new("lint", "Lints <files>.", handler);
-    lint.missing = Some("the program `lint` was not found".into());
+    lint.missing = Some("program `lint` not found".into());
     let skill = Skill::builder("a \"b\"", "x")
         .body("Count: $ARGUMENTS.")
         .add_tool(count)
@@ -126,7 +126,7 @@ fn a_virtual_skill_with_tools() {
               </tool>
               <tool name="lint">
                 <description>Lints &lt;files&gt;.</description>
-                <missing>the program `lint` was not found</missing>
+                <missing>program `lint` not found</missing>
               </tool>
               Tools marked as missing do not work; do the task without them, or say that you cannot.
             </skill_tools>
@@ -140,7 +140,7 @@ fn instructions_in_a_file() {
     let file = dir.path().join("body.md");
     let skill = Skill::builder("a", "x").body_file(&file).build().unwrap();
     let error = activate(&skill, &ActivationOptions::default(), &BodyCache::default()).unwrap_err();
-    assert!(error.to_string().starts_with(&format!("cannot read the instructions in {}: ", file.display())));
+    assert!(error.to_string().starts_with(&format!("failed to read instructions from {}: ", file.display())));
     fs::write(&file, "---\nname: b\n---\nFrom a file, with $ARGUMENTS.").unwrap();
     let activation = activate(&skill, &ActivationOptions::default(), &BodyCache::default()).unwrap();
     assert_eq!(activation.text, "<skill_content name=\"a\">\nFrom a file, with .\n</skill_content>");
@@ -214,7 +214,7 @@ fn a_url_is_fetched_once_and_failures_are_not_cached() {
         Skill::builder("a", "x").instructions(crate::skill::Instructions::Url(url.clone())).build().unwrap();
     let cache = BodyCache::default();
     let error = activate(&skill, &ActivationOptions::default(), &cache).unwrap_err();
-    assert_eq!(error.to_string(), format!("cannot fetch {url}: the server answered 500"));
+    assert_eq!(error.to_string(), format!("failed to fetch {url}: server returned status 500"));
     let first = activate(&skill, &ActivationOptions::default(), &cache).unwrap();
     server.join().unwrap();
     assert_eq!(first.text, "<skill_content name=\"a\">\nFetched.\n</skill_content>");

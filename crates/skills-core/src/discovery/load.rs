@@ -18,9 +18,9 @@ use crate::{
 
 /// The error of a skill that can't be loaded. At least one of the diagnostics is an error.
 ///
-/// This error is displayed as `cannot load the skill …/SKILL.md:1:1: error[…]: …`, with a line and a hint for each problem.
+/// This error is displayed as `failed to load skill …/SKILL.md:1:1: error[…]: …`, with a line and a hint for each problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("cannot load the skill {}", errors(path, diagnostics))]
+#[error("failed to load skill {}", errors(path, diagnostics))]
 #[non_exhaustive]
 pub struct LoadError {
     /// The path of the `SKILL.md`, or of the directory that should contain one.
@@ -105,9 +105,9 @@ pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
         Ok(Visit::Skill { skill, diagnostics, .. }) => Ok((Arc::unwrap_or_clone(skill), diagnostics)),
         Ok(Visit::Plain(Some(error), _)) => Err(error),
         Ok(Visit::Plain(None, _)) => {
-            let diagnostic = Diagnostic::error("no-skill-md", "the directory has no SKILL.md");
+            let diagnostic = Diagnostic::error("no-skill-md", "directory has no SKILL.md");
             Err(fail(diagnostic.help(
-                "use the directory of a single skill; to use a directory with several skills, scan it",
+                "use a directory that contains a SKILL.md, or scan the directory to load several skills",
             )))
         }
         Err(error) => Err(fail(unreadable(&error))),
@@ -171,8 +171,8 @@ fn load(files: &SkillFiles, real: &Path, dir_name: &OsStr, file_name: &'static s
     let is_complete = parsed.is_complete();
     let (skill, mut diagnostics) = parsed.into_stored(real, file_name);
     if spelled != SKILL_FILE_NAMES[0] {
-        let message = format!("the file is named {}, so most agents won't find it", spelled.display());
-        diagnostics.push(Diagnostic::warning("file-name", message).help("rename it to SKILL.md"));
+        let message = format!("file is named {}, but most agents only find SKILL.md", spelled.display());
+        diagnostics.push(Diagnostic::warning("file-name", message).help("rename the file to SKILL.md"));
     }
     diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
     match skill {
@@ -198,9 +198,9 @@ pub(super) fn skill_file_name(name: Option<&OsStr>) -> Option<&'static str> {
 
 pub(super) fn unreadable(error: &io::Error) -> Diagnostic {
     match error.kind() {
-        io::ErrorKind::NotFound => Diagnostic::error("no-such-directory", "there is no such directory"),
-        io::ErrorKind::NotADirectory => Diagnostic::error("not-a-directory", "this is not a directory"),
-        _ => Diagnostic::error("unreadable-directory", format!("cannot read the directory: {error}"))
+        io::ErrorKind::NotFound => Diagnostic::error("no-such-directory", "directory does not exist"),
+        io::ErrorKind::NotADirectory => Diagnostic::error("not-a-directory", "not a directory"),
+        _ => Diagnostic::error("unreadable-directory", format!("failed to read directory: {error}"))
             .caused_by(error),
     }
 }

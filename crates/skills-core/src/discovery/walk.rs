@@ -275,27 +275,27 @@ impl Walk<'_, '_> {
 
     fn too_deep(&self, number: usize, example: &Path) -> Diagnostic {
         let message = format!(
-            "{number} {} more than {} levels below the root were not searched, for example {}",
+            "skipped {number} {} more than {} levels deep, for example {}",
             if number == 1 { "directory" } else { "directories" },
             self.search.limits.max_depth,
             example.display()
         );
-        Diagnostic::warning("too-deep", message).help("search a directory that is closer to the skills")
+        Diagnostic::warning("too-deep", message)
+            .help("to find deeper skills, search from a directory closer to the skills")
     }
 
     fn too_many_skills(&self) -> LimitReached {
-        let message =
-            format!("found more than {} skills; the rest was left out", self.search.limits.max_skills);
+        let message = format!("too many skills: using only the first {}", self.search.limits.max_skills);
         let help = "increase `max_skills`, or select fewer skills by name";
         LimitReached(Diagnostic::warning("too-many-skills", message).help(help))
     }
 
     fn too_many_directories(&self) -> LimitReached {
         let message = format!(
-            "found more than {} directories that are not skills; the rest was not searched",
+            "too many directories without skills: searched only the first {}",
             self.search.limits.max_dirs
         );
-        let help = "search a directory that is closer to the skills";
+        let help = "to find deeper skills, search from a directory closer to the skills";
         LimitReached(Diagnostic::warning("too-many-directories", message).help(help))
     }
 
@@ -308,15 +308,13 @@ impl Walk<'_, '_> {
             let link = link.display();
             let target = target.display();
             let message = match number {
-                1 => format!(
-                    "the link {link} was not followed, because it leads out of the project to {target}"
-                ),
+                1 => format!("skipped link {link}, because the target {target} is outside of the project"),
                 _ => format!(
-                    "{number} links were not followed, because they lead out of the project, for example {link} to {target}"
+                    "skipped {number} links to targets outside of the project, for example {link} to {target}"
                 ),
             };
             let diagnostic = Diagnostic::error("link-out-of-project", message);
-            let help = "if you trust the target, add it as a directory to scan";
+            let help = "to load skills from a target that you trust, add this directory to scan";
             self.report(&self.root.path, diagnostic.help(help));
         }
         self.skills.sort_by(|a, b| a.0.cmp(&b.0));

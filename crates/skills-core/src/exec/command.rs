@@ -94,7 +94,7 @@ impl CommandTool {
     pub fn missing(&self) -> Option<String> {
         match find_program(&self.program, self.cwd.as_deref()) {
             Some(_) => None,
-            None => Some(format!("the program `{}` was not found", self.program.display())),
+            None => Some(format!("program `{}` not found", self.program.display())),
         }
     }
 }
@@ -110,7 +110,7 @@ impl ToolHandler for CommandTool {
             let cwd = tool.cwd.or(context.cwd);
             let name = tool.program.display().to_string();
             let Some(program) = find_program(&tool.program, cwd.as_deref()) else {
-                return Err(format!("the program `{name}` was not found").into());
+                return Err(format!("program `{name}` not found").into());
             };
             let invocation = Invocation {
                 program,
@@ -123,7 +123,7 @@ impl ToolHandler for CommandTool {
             };
             match tool.executor.run(invocation, tool.limits).await {
                 Ok(completed) => result_of(&name, &completed),
-                Err(error) => Err(format!("cannot start the program `{name}`: {error}").into()),
+                Err(error) => Err(format!("failed to start program `{name}`: {error}").into()),
             }
         })
     }
@@ -136,10 +136,10 @@ fn result_of(name: &str, completed: &Completed) -> Result<Value, ToolError> {
             return Ok(serde_json::from_str(&text)
                 .unwrap_or_else(|_| Value::String(text.strip_suffix('\n').unwrap_or(&text).to_owned())));
         }
-        Outcome::Exit(code) => format!("the program `{name}` failed with exit code {code}"),
-        Outcome::Signal(signal) => format!("the program `{name}` was killed by signal {signal}"),
+        Outcome::Exit(code) => format!("program `{name}` failed with exit code {code}"),
+        Outcome::Signal(signal) => format!("program `{name}` was killed by signal {signal}"),
         Outcome::Timeout(limit) => {
-            format!("the program `{name}` timed out after {} s", limit.as_secs_f64())
+            format!("program `{name}` timed out after {} s", limit.as_secs_f64())
         }
     };
     let outputs = [&completed.stderr, &completed.stdout].map(CapturedText::marked);

@@ -30,7 +30,7 @@ pub(super) struct Interpreter {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum InterpreterError {
     /// The script's `#!` line or extension names a language, but none of its interpreters is installed.
-    #[error("`{path}` needs {programs}, which is not installed; {advice}")]
+    #[error("could not find {programs} to run `{path}`; {advice}")]
     NotInstalled {
         path: String,
         /// The names of the interpreters, quoted and joined with "or".
@@ -39,9 +39,7 @@ pub(super) enum InterpreterError {
         advice: &'static str,
     },
     /// The script has neither a `#!` line nor a known extension.
-    #[error(
-        "cannot find a program to run `{path}`, because the file has neither a `#!` line nor a known extension"
-    )]
+    #[error("could not find a program to run `{path}`: expected a `#!` line or a known extension")]
     Unknown { path: String },
 }
 
@@ -113,7 +111,7 @@ const fn on_search_path(name: &'static str, args: &'static [&'static str]) -> Ca
 }
 
 /// The default advice if an interpreter is missing.
-const INSTALL: &str = "ask the user to install it";
+const INSTALL: &str = "ask the user to install this program";
 
 const POWERSHELL: &[&str] = &["-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-File"];
 

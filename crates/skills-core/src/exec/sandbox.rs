@@ -51,36 +51,38 @@ pub struct Sandbox(Bwrap);
 #[non_exhaustive]
 pub enum SandboxError {
     /// `bwrap` is not installed, or this system is not Linux.
-    #[error("bubblewrap (`bwrap`) is not installed; on Linux, install the package `bubblewrap`")]
+    #[error(
+        "bubblewrap (`bwrap`) is not installed; to use the sandbox on Linux, install the package `bubblewrap`"
+    )]
     NotFound,
     /// `bwrap` is installed, but lacks features that the sandbox needs. Contains its version.
-    #[error("bubblewrap (`bwrap`) {0} is too old; the sandbox needs 0.6.0 or newer")]
+    #[error("bubblewrap (`bwrap`) {0} is too old; at least version 0.6.0 is required")]
     TooOld(String),
     /// `bwrap` is installed, but fails to run. Contains its message.
     #[error(
-        "bubblewrap (`bwrap`) does not work on this system: {0}; the system must allow user namespaces (see `sysctl \
-         user.max_user_namespaces kernel.apparmor_restrict_unprivileged_userns`)"
+        "failed to run bubblewrap (`bwrap`): {0}; check if user namespaces are allowed with `sysctl \
+         user.max_user_namespaces kernel.apparmor_restrict_unprivileged_userns`"
     )]
     NotWorking(String),
     /// This process runs as root, and root can only be confined in a user namespace, which the system doesn't allow. Contains
     /// the message of `bwrap`.
     #[error(
-        "for root, the sandbox needs a user namespace, which the system does not allow: {0}; run as another user, or allow \
-         user namespaces (see `sysctl user.max_user_namespaces`, or the profile of the container)"
+        "failed to create a user namespace to sandbox scripts for root: {0}; run as another user, or allow user namespaces \
+         (check `sysctl user.max_user_namespaces`, or the container profile)"
     )]
     Root(String),
     /// A test program in the sandbox had more privileges than it should. Contains the first unexpected privilege.
     #[error(
-        "bubblewrap (`bwrap`) does not confine programs on this system: {0}; update it, or turn the sandbox off"
+        "bubblewrap (`bwrap`) does not confine programs on this system: {0}; update bubblewrap, or disable the sandbox"
     )]
     NotConfined(String),
     /// The system call filter doesn't support this processor architecture. Contains its name.
-    #[error("the sandbox does not support the processor architecture {0}, only x86_64, aarch64 and riscv64")]
+    #[error("unsupported processor architecture {0}: the sandbox only supports x86_64, aarch64 and riscv64")]
     Architecture(&'static str),
     /// Write access to this working directory would defeat the sandbox.
     #[error(
-        "sandboxed scripts may not use the working directory {}: {problem}; work in the directory of a project, or let \
-         scripts run in the directory of their skill", directory.display()
+        "working directory {} is not allowed for sandboxed scripts: {problem}; use a project directory, or run scripts \
+         in the skill directory", directory.display()
     )]
     Directory {
         /// The directory, with links resolved.
@@ -89,7 +91,7 @@ pub enum SandboxError {
         problem: DirectoryProblem,
     },
     /// A directory that the sandbox needs can't be opened.
-    #[error("cannot open the directory {}: {source}", path.display())]
+    #[error("failed to open directory {}: {source}", path.display())]
     Io {
         /// The directory.
         path: PathBuf,
@@ -103,19 +105,19 @@ pub enum SandboxError {
 #[non_exhaustive]
 pub enum DirectoryProblem {
     /// The directory is a system directory, such as `/etc`, or under one.
-    #[error("the directory belongs to the system")]
+    #[error("this is a system directory")]
     System,
     /// The directory contains a path that scripts must not change or see. Contains that path.
-    #[error("it contains {}", .0.display())]
+    #[error("scripts must not access {}", .0.display())]
     Contains(PathBuf),
     /// The directory contains the user's home directory. Contains the path of that directory.
-    #[error("the directory contains your home directory {}", .0.display())]
+    #[error("this directory contains your home directory {}", .0.display())]
     ContainsHome(PathBuf),
     /// The directory is the parent of the skill, so it may contain other skills. Contains the name of the skill's directory.
-    #[error("the directory contains the skill `{0}` directly, so scripts could change other skills there")]
+    #[error("scripts could change other skills next to `{0}`")]
     DirectoryOfSkills(String),
     /// The directory is a second mount of a forbidden directory. Contains that directory.
-    #[error("the directory is another mount of {}", .0.display())]
+    #[error("this directory is another mount of {}", .0.display())]
     OtherName(PathBuf),
 }
 
@@ -132,8 +134,8 @@ impl std::fmt::Display for SandboxWarning {
         match self {
             Self::HomeDirectory(directory) => write!(
                 f,
-                "the sandbox lets scripts change all files in your home directory {}, including programs that run at \
-                 your next login; work in the directory of a project instead",
+                "sandboxed scripts can change all files in your home directory {}, including programs that run at \
+                 your next login; use a project directory instead",
                 directory.display()
             ),
         }

@@ -128,19 +128,18 @@ impl ScriptResult {
                 Some(code),
                 Some((
                     ScriptError::ExecutionFailed,
-                    format!("the script failed with exit code {code}; see `stdout` and `stderr`"),
+                    format!("script failed with exit code {code}; check `stdout` and `stderr` for details"),
                 )),
             ),
-            Outcome::Signal(signal) => (
-                None,
-                Some((ScriptError::ExecutionFailed, format!("the script was killed by signal {signal}"))),
-            ),
+            Outcome::Signal(signal) => {
+                (None, Some((ScriptError::ExecutionFailed, format!("script was killed by signal {signal}"))))
+            }
             Outcome::Timeout(limit) => (
                 None,
                 Some((
                     ScriptError::ExecutionTimeout,
                     format!(
-                        "the script timed out after {} s; give it less work, or ask the user to increase the timeout",
+                        "script timed out after {} s; retry with less work, or ask the user to increase the timeout",
                         limit.as_secs_f64()
                     ),
                 )),
@@ -183,14 +182,14 @@ pub async fn run_script(
         Ok(Ok(invocation)) => invocation,
         Ok(Err(failed)) => return failed,
         Err(_) => {
-            let message = "the call was interrupted before the script was started";
+            let message = "call was interrupted before the script started";
             return ScriptResult::failed(ScriptError::ExecutionFailed, message);
         }
     };
     match options.executor.run(invocation, options.limits).await {
         Ok(completed) => ScriptResult::completed(completed),
         Err(error) => {
-            let message = format!("cannot start the script: {error}");
+            let message = format!("failed to start script: {error}");
             ScriptResult::failed(ScriptError::ExecutionFailed, message)
         }
     }
@@ -218,7 +217,7 @@ fn prepare(
     #[cfg(feature = "fetch")]
     if let crate::skill::Source::Remote(remote) = &skill.source {
         let message = format!(
-            "scripts of skill `{}` are not run, because it is a remote skill ({}); read the script with `read_skill_file`",
+            "cannot run scripts from remote skill `{}` ({}); use `read_skill_file` to read the script instead",
             skill.name, remote.url
         );
         return Err(ScriptResult::failed(ScriptError::ScriptNotAllowed, message));
@@ -235,12 +234,12 @@ fn prepare(
         ScriptCwd::Skill => dir,
     };
     if !fs::metadata(cwd).is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(failed(format!("the working directory {} does not exist", cwd.display())));
+        return Err(failed(format!("working directory {} does not exist", cwd.display())));
     }
     let dir = match &options.sandbox {
         // Resolve links here, since their targets might not exist inside the sandbox.
         Some(_) => &*dunce::canonicalize(dir).map_err(|error| {
-            failed(format!("cannot resolve the skill's directory {}: {error}", dir.display()))
+            failed(format!("failed to resolve skill directory {}: {error}", dir.display()))
         })?,
         None => dir,
     };

@@ -41,10 +41,10 @@ async fn input_is_json_and_output_becomes_the_result() {
         ("echo '\"quoted\"'", None, Ok(json!("quoted"))),
         ("printf 'a\\n\\n'", None, Ok(json!("a\n"))),
         ("echo out; echo err >&2", None, Ok(json!("out"))),
-        ("echo out; echo err >&2; exit 3", None, Err("the program `sh` failed with exit code 3:\nerr")),
-        ("echo out; exit 3", None, Err("the program `sh` failed with exit code 3:\nout")),
-        ("exit 3", None, Err("the program `sh` failed with exit code 3")),
-        ("kill -9 $$", None, Err("the program `sh` was killed by signal 9")),
+        ("echo out; echo err >&2; exit 3", None, Err("program `sh` failed with exit code 3:\nerr")),
+        ("echo out; exit 3", None, Err("program `sh` failed with exit code 3:\nout")),
+        ("exit 3", None, Err("program `sh` failed with exit code 3")),
+        ("kill -9 $$", None, Err("program `sh` was killed by signal 9")),
     ] {
         let actual = call(&sh(script), input).await.map_err(|error| error.to_string());
         assert_eq!(actual, expected.map_err(str::to_owned), "{script}");
@@ -76,12 +76,12 @@ async fn a_program_gets_its_directory_and_environment() {
 #[tokio::test]
 async fn a_missing_program_is_reported() {
     let tool = CommandTool::new("no-such-program-anywhere");
-    assert_eq!(tool.missing().as_deref(), Some("the program `no-such-program-anywhere` was not found"));
+    assert_eq!(tool.missing().as_deref(), Some("program `no-such-program-anywhere` not found"));
     let error = call(&tool, None).await.unwrap_err().to_string();
-    assert_eq!(error, "the program `no-such-program-anywhere` was not found");
+    assert_eq!(error, "program `no-such-program-anywhere` not found");
     assert_eq!(sh("").missing(), None);
     let error = call(&sh("true").cwd("/no/such/directory"), None).await.unwrap_err().to_string();
-    assert!(error.starts_with("cannot start the program `sh`: "), "{error}");
+    assert!(error.starts_with("failed to start program `sh`: "), "{error}");
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn endless_output_is_drained_until_the_timeout() {
     let mut tool = sh("trap 'exit 0' TERM; while :; do echo 日本日本日本日本; done");
     tool.limits = Limits { timeout: Duration::from_secs(1), max_output_bytes: 1000 };
     let error = call(&tool, None).await.unwrap_err().to_string();
-    assert!(error.starts_with("the program `sh` timed out after 1 s:\n日"), "{error}");
+    assert!(error.starts_with("program `sh` timed out after 1 s:\n日"), "{error}");
     assert!(error.ends_with(TRUNCATED), "{error}");
     assert!(error.len() < 1200, "{}", error.len());
 }

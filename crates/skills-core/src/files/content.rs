@@ -223,14 +223,14 @@ impl Lines {
         }
         if self.cut {
             notes.push(format!(
-                "Line {} is longer than {} MiB, so the rest of it is missing.",
+                "Line {} is longer than {} MiB; the rest is missing.",
                 self.first,
                 SOFT_CAP_BYTES >> 20
             ));
         }
         if self.next <= self.total {
             notes.push(format!(
-                "These are lines {} to {} of {}; to read the next lines, use `offset` {}.",
+                "Lines {} to {} of {}; to read the next lines, use `offset` {}.",
                 self.first,
                 self.next - 1,
                 self.total,
@@ -274,25 +274,21 @@ mod tests {
             b"a\r\nb",
             1,
             1,
-            expect![[
-                r#""a\r\n" from 1 of 2 These are lines 1 to 1 of 2; to read the next lines, use `offset` 2."#
-            ]],
+            expect![[r#""a\r\n" from 1 of 2 Lines 1 to 1 of 2; to read the next lines, use `offset` 2."#]],
         );
         check(
             b"a\nb\nc\n",
             2,
             1,
-            expect![[
-                r#""b\n" from 2 of 3 These are lines 2 to 2 of 3; to read the next lines, use `offset` 3."#
-            ]],
+            expect![[r#""b\n" from 2 of 3 Lines 2 to 2 of 3; to read the next lines, use `offset` 3."#]],
         );
         check(b"a\nb\nc\n", 3, 9, expect![[r#""c\n" from 3 of 3"#]]);
-        check(b"a\nb\n", 3, 0, expect!["past-end: `f` has only 2 lines, so use an `offset` below 3"]);
+        check(b"a\nb\n", 3, 0, expect!["past-end: `offset` is 3, but `f` has only 2 lines"]);
         check(
             b"a\nb\n",
             u64::MAX,
             u64::MAX,
-            expect!["past-end: `f` has only 2 lines, so use an `offset` below 18446744073709551615"],
+            expect!["past-end: `offset` is 18446744073709551615, but `f` has only 2 lines"],
         );
     }
 
@@ -360,7 +356,7 @@ mod tests {
         let FileContent::Text { text, note, .. } = content else { panic!() };
         assert!(text.chars().all(|c| c == '€'));
         assert!(text.len() as u64 > SOFT_CAP_BYTES - 3 && text.len() as u64 <= SOFT_CAP_BYTES);
-        expect![[r"Line 1 is longer than 2 MiB, so the rest of it is missing. These are lines 1 to 1 of 2; to read the next lines, use `offset` 2."]]
+        expect![[r"Line 1 is longer than 2 MiB; the rest is missing. Lines 1 to 1 of 2; to read the next lines, use `offset` 2."]]
             .assert_eq(&note.unwrap());
     }
 

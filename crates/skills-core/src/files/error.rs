@@ -9,7 +9,7 @@ use crate::{diagnostic::Diagnostic, name::SkillName, text::shown_path};
 #[non_exhaustive]
 pub enum FileError {
     /// The skill's own directory can't be opened.
-    #[error("cannot open the skill's directory {}: {source}", shown_path(dir))]
+    #[error("failed to open skill directory {}: {source}", shown_path(dir))]
     Directory {
         /// The directory.
         dir: PathBuf,
@@ -18,7 +18,7 @@ pub enum FileError {
     },
     /// The path of the skill's directory now contains a link, but contained none when discovery found the skill.
     #[error(
-        "cannot open the skill's directory {}: the path now contains a link; reload the skills",
+        "failed to open skill directory {}: path now contains a link; reload the skills",
         shown_path(dir)
     )]
     LinkInPath {
@@ -26,10 +26,10 @@ pub enum FileError {
         dir: PathBuf,
     },
     /// The skill is not stored in a directory.
-    #[error("skill `{0}` has no files, because it is defined in code or configuration")]
+    #[error("skill `{0}` is defined in code or configuration and has no files")]
     NoFiles(SkillName),
     /// The path can never name a file of a skill, for example because it is absolute.
-    #[error("`{}` is not a valid path to a file of the skill: {reason}", path.escape_debug())]
+    #[error("invalid path `{}`: {reason}", path.escape_debug())]
     Invalid {
         /// The requested path.
         path: String,
@@ -37,22 +37,32 @@ pub enum FileError {
         reason: &'static str,
     },
     /// The path, or a symbolic link on it, leads out of the skill's directory. Absolute links always count as leading out.
-    #[error("`{}` is outside of the skill's directory; only files inside can be read", path.escape_debug())]
+    #[error("`{}` is outside of the skill directory, but only files inside can be read", path.escape_debug())]
     Outside {
         /// The requested path.
         path: String,
     },
     /// The file has changed since the user approved the skill, or is new.
     #[error(
-        "`{}` has changed since the user approved the skill, so it cannot be read; ask the user to review it",
+        "`{}` has changed since the user approved the skill; ask the user to review the changes",
         path.escape_debug()
     )]
     NotApproved {
         /// The requested path.
         path: String,
     },
+    /// A script of the skill could read content through this entry that the user has not approved: a link that leads out of the
+    /// skill, a FIFO, a socket or a device.
+    #[error(
+        "`{}` leads to content that the user has not approved, so scripts of the skill cannot run; ask the user to replace it by a file",
+        path.escape_debug()
+    )]
+    Unseen {
+        /// The path of the entry.
+        path: String,
+    },
     /// The file doesn't exist.
-    #[error("the skill has no file `{}`{}", path.escape_debug(), did_you_mean(similar))]
+    #[error("could not find file `{}` in the skill{}", path.escape_debug(), did_you_mean(similar))]
     NotFound {
         /// The requested path.
         path: String,
@@ -60,7 +70,7 @@ pub enum FileError {
         similar: Vec<String>,
     },
     /// The path names a directory.
-    #[error("`{}` is a directory; {}", path.escape_debug(), contents(entries, *more))]
+    #[error("`{}` is a directory {}", path.escape_debug(), contents(entries, *more))]
     IsDirectory {
         /// The requested path.
         path: String,
@@ -70,13 +80,13 @@ pub enum FileError {
         more: usize,
     },
     /// The path names a FIFO, a device or a socket.
-    #[error("`{}` is not a regular file; only regular files can be read", path.escape_debug())]
+    #[error("`{}` is not a regular file, but only regular files can be read", path.escape_debug())]
     NotAFile {
         /// The requested path.
         path: String,
     },
     /// The file is larger than the hard cap.
-    #[error("`{}` has {size} bytes, but the maximum is {cap}", path.escape_debug())]
+    #[error("`{}` has {size} bytes, but at most {cap} can be read", path.escape_debug())]
     TooLarge {
         /// The requested path.
         path: String,
@@ -86,7 +96,7 @@ pub enum FileError {
         cap: u64,
     },
     /// The `offset` is after the last line.
-    #[error("`{}` has only {total_lines} lines, so use an `offset` below {offset}", path.escape_debug())]
+    #[error("`offset` is {offset}, but `{}` has only {total_lines} lines", path.escape_debug())]
     PastEnd {
         /// The requested path.
         path: String,
@@ -96,7 +106,7 @@ pub enum FileError {
         total_lines: u64,
     },
     /// A file of a remote skill can't be fetched, or its checksum doesn't match the index.
-    #[error("cannot read `{}`: {source}", path.escape_debug())]
+    #[error("failed to read `{}`: {source}", path.escape_debug())]
     Fetch {
         /// The requested path.
         path: String,
@@ -104,7 +114,7 @@ pub enum FileError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Opening or reading the file failed.
-    #[error("cannot read `{}`: {source}", path.escape_debug())]
+    #[error("failed to read `{}`: {source}", path.escape_debug())]
     Io {
         /// The requested path.
         path: String,
@@ -123,6 +133,7 @@ impl FileError {
             Self::Invalid { .. } => "invalid-path",
             Self::Outside { .. } => "outside-skill",
             Self::NotApproved { .. } => "not-approved",
+            Self::Unseen { .. } => "unseen-content",
             Self::NotFound { .. } => "not-found",
             Self::IsDirectory { .. } => "is-directory",
             Self::NotAFile { .. } => "not-a-file",
@@ -137,7 +148,7 @@ impl FileError {
     pub fn to_diagnostic(&self) -> Diagnostic {
         let diagnostic = Diagnostic::error(self.code(), self.to_string());
         match self {
-            Self::Outside { .. } => diagnostic.help("link the skill's directory instead of the file"),
+            Self::Outside { .. } => diagnostic.help("link the skill directory instead of the file"),
             Self::Directory { source, .. } | Self::Io { source, .. } => diagnostic.caused_by(source),
             _ => diagnostic,
         }
@@ -153,9 +164,9 @@ fn did_you_mean(similar: &[String]) -> String {
 
 fn contents(entries: &[String], more: usize) -> String {
     match (entries, more) {
-        ([], _) => "the directory is empty".to_owned(),
-        (entries, 0) => format!("it contains {}", quoted(entries, ", ")),
-        (entries, more) => format!("it contains {} and {more} more", quoted(entries, ", ")),
+        ([], _) => "without files".to_owned(),
+        (entries, 0) => format!("with {}", quoted(entries, ", ")),
+        (entries, more) => format!("with {} and {more} more", quoted(entries, ", ")),
     }
 }
 

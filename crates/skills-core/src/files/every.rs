@@ -19,7 +19,8 @@ use crate::text::shown;
 /// The maximum depth of the walk, in directories under the root.
 const MAX_DEPTH: usize = 32;
 
-/// The name of a directory that the walk doesn't enter: git objects are compressed and not read by agents.
+/// The name of a directory that scans don't enter: git objects are compressed. Approvals enter it, because a script can read
+/// it like any other directory.
 const REPOSITORY: &str = ".git";
 
 /// The type of an entry.
@@ -33,7 +34,7 @@ pub(crate) enum Kind {
     LinkOut(PathBuf),
     /// A FIFO, a socket or a device.
     Special,
-    /// A `.git` directory, which the walk didn't enter.
+    /// A `.git` directory, which a scan doesn't enter.
     Repository,
     /// A directory that is too deep or can't be read, or an entry whose name is not Unicode.
     Unread,
@@ -65,30 +66,40 @@ impl Bounds {
 }
 
 impl SkillFiles {
-    /// Lists up to `max` entries under the directory, including `SKILL.md`, hidden files and links that lead out. The second
-    /// value is true if the list is complete.
+    /// Lists up to `max` entries under the directory, including `SKILL.md`, hidden files and links that lead out, but without
+    /// the contents of `.git` directories. The second value is true if the list is complete.
     pub(crate) fn every(&self, max: usize) -> (Vec<Entry>, bool) {
-        every(&self.dir, max)
+        every(&self.dir, max, Repositories::Skip)
+    }
+
+    /// Returns the first entry under the directory whose content [`visit`](Self::visit) can't see, although a program can
+    /// read it: a link that leads out, a FIFO, a socket or a device. `None` if there is none among the first `max` entries.
+    #[cfg(feature = "exec")]
+    pub(super) fn unseen(&self, max: usize) -> Option<String> {
+        let (entries, _) = every(&self.dir, max, Repositories::Enter);
+        let is_unseen = |entry: &Entry| matches!(entry.kind, Kind::LinkOut(_) | Kind::Special);
+        entries.into_iter().find(is_unseen).map(|entry| entry.path)
     }
 
     /// Calls `visit` for each entry under the directory, including hidden ones, sorted by path.
     ///
-    /// A file is passed with its content. Other entries have no content: devices, `.git` directories, and links that lead out
-    /// of the root or to a directory. The path of such a link is passed as `PATH -> "TARGET"`.
+    /// A file is passed with its content. Other entries have no content: links that lead out of the root or to a directory.
+    /// The path of such a link is passed as `PATH -> "TARGET"`.
     ///
     /// The entries and bytes are subtracted from `bounds`, even if this method fails later, so that several calls can share
     /// one limit.
     ///
     /// # Errors
     /// Returns an error before reading any file if the skill exceeds `bounds`. Also returns an error if a file or directory
-    /// can't be read, if `visit` fails, or if a name is not Unicode (because two such names could appear as the same path).
+    /// can't be read, if `visit` fails, if a name is not Unicode (because two such names could appear as the same path), or if
+    /// an entry is a FIFO, a socket or a device (because its content can be different for each reader).
     pub fn visit(&self, bounds: &mut Bounds, visit: &mut VisitEntry<'_>) -> io::Result<()> {
-        let (entries, is_all) = self.every(bounds.entries);
+        let (entries, is_all) = every(&self.dir, bounds.entries, Repositories::Enter);
         if !is_all {
-            return Err(io::Error::other(format!("the skill has more than {} files", bounds.entries)));
+            return Err(io::Error::other(format!("skill has more than {} files", bounds.entries)));
         }
         let allowed = bounds.bytes;
-        let too_long = || io::Error::other(format!("the skill has more than {allowed} bytes"));
+        let too_long = || io::Error::other(format!("skill has more than {allowed} bytes"));
         // Check the total before reading any file, so that many oversized skills don't cost much time.
         let files = entries.iter().filter(|entry| entry.kind == Kind::File);
         let size = |entry: &Entry| self.dir.metadata(&entry.path).map_or(0, |metadata| metadata.len());
@@ -103,18 +114,14 @@ impl SkillFiles {
                     visit(&link_path(&entry.path, target), None)?;
                     continue;
                 }
-                Kind::Special | Kind::Repository => {
-                    visit(&entry.path, None)?;
-                    continue;
-                }
-                Kind::Unread => {
+                Kind::Special => return Err(not_regular(&entry.path)),
+                Kind::Repository | Kind::Unread => {
                     let path = shown(&entry.path);
                     return Err(io::Error::other(format!("cannot read `{path}`")));
                 }
             }
             let Opened::File(file, metadata) = open_any(&self.dir, Path::new(&entry.path))? else {
-                visit(&entry.path, None)?;
-                continue;
+                return Err(not_regular(&entry.path));
             };
             bounds.bytes = bounds.bytes.checked_sub(metadata.len()).ok_or_else(too_long)?;
             // Don't read more than the size that was counted, in case the file is growing.
@@ -124,9 +131,20 @@ impl SkillFiles {
     }
 }
 
+fn not_regular(path: &str) -> io::Error {
+    io::Error::other(format!("`{}` is not a regular file", shown(path)))
+}
+
+/// The treatment of `.git` directories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repositories {
+    Enter,
+    Skip,
+}
+
 /// Walks up to `max` entries below `root` and returns them sorted by path. The second value is true if the walk is complete.
 /// Links to directories inside are not followed, because the walk reaches their targets anyway.
-fn every(root: &Dir, max: usize) -> (Vec<Entry>, bool) {
+fn every(root: &Dir, max: usize, repositories: Repositories) -> (Vec<Entry>, bool) {
     let mut found = Vec::new();
     let mut complete = true;
     let mut seen = 0;
@@ -154,7 +172,9 @@ fn every(root: &Dir, max: usize) -> (Vec<Entry>, bool) {
             let kind = match entry.file_type() {
                 // Two names that are not Unicode could have the same lossy path.
                 _ if name.to_str().is_none() => Kind::Unread,
-                Ok(kind) if kind.is_dir() && name == REPOSITORY => Kind::Repository,
+                Ok(kind) if kind.is_dir() && name == REPOSITORY && repositories == Repositories::Skip => {
+                    Kind::Repository
+                }
                 Ok(kind) if kind.is_dir() => {
                     // Don't follow a link, even if the entry has been replaced by one since it was listed.
                     match dir.open_dir_nofollow(&name) {

@@ -67,11 +67,14 @@ impl SkillFiles {
     /// Checks all files of the skill with the guard. Needed before running a script, which can read other files by itself.
     ///
     /// # Errors
-    /// Returns [`FileError::NotApproved`] with the first rejected file, and [`FileError::Io`] if a file can't be read or the
-    /// skill exceeds `bounds`.
+    /// Returns [`FileError::NotApproved`] with the first rejected file, [`FileError::Unseen`] if the script could read content
+    /// through an entry that no guard can check, and [`FileError::Io`] if a file can't be read or the skill exceeds `bounds`.
     #[cfg(feature = "exec")]
     pub(crate) fn check_all(&self, mut bounds: Bounds) -> Result<(), FileError> {
         let Some(guard) = &self.guard else { return Ok(()) };
+        if let Some(path) = self.unseen(bounds.entries) {
+            return Err(FileError::Unseen { path });
+        }
         let mut refused = None;
         let visited = self.visit(&mut bounds, &mut |path, content| {
             if !guard.allows(path, content)? && refused.is_none() {

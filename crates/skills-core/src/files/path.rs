@@ -13,7 +13,7 @@ pub(super) const MAX_CANDIDATES: usize = 1_000;
 const MAX_SIMILAR: usize = 3;
 
 /// The problem with an absolute path.
-const ABSOLUTE: &str = "expected a path relative to the skill's directory, but the path is absolute";
+const ABSOLUTE: &str = "use a path relative to the skill directory instead of an absolute path";
 
 /// The minimum similarity of a suggestion, from 0 to 1.
 const MIN_SIMILARITY: f64 = 0.7;
@@ -43,10 +43,10 @@ pub(super) fn check(path: &str) -> Result<PathBuf, FileError> {
 pub(crate) fn check_form(path: &str) -> Result<(), FileError> {
     let invalid = |reason| Err(FileError::Invalid { path: path.to_owned(), reason });
     if path.trim().is_empty() {
-        return invalid("the path is empty");
+        return invalid("path is empty");
     }
     if path.contains('\0') {
-        return invalid("paths cannot contain a NUL character");
+        return invalid("paths cannot contain NUL characters");
     }
     if path.contains('\\') {
         return invalid("use `/` instead of a backslash");
@@ -144,7 +144,7 @@ mod tests {
                 ..a ok
                 ~/a ok
                 a b/ü.md ok
-                `x:y/z` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute"]],
+                invalid path `x:y/z`: use a path relative to the skill directory instead of an absolute path"]],
         );
     }
 
@@ -174,26 +174,26 @@ mod tests {
                 "a\\..\\..\\b",
             ],
             expect![[r"
-                `` is not a valid path to a file of the skill: the path is empty
-                `  ` is not a valid path to a file of the skill: the path is empty
-                `\0` is not a valid path to a file of the skill: paths cannot contain a NUL character
-                `a\0b` is not a valid path to a file of the skill: paths cannot contain a NUL character
-                `/etc/passwd` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute
-                `//etc/passwd` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute
-                `..` is outside of the skill's directory; only files inside can be read
-                `../SKILL.md` is outside of the skill's directory; only files inside can be read
-                `./../a` is outside of the skill's directory; only files inside can be read
-                `a/../..` is outside of the skill's directory; only files inside can be read
-                `a/../../b` is outside of the skill's directory; only files inside can be read
-                `references/../../../../etc/passwd` is outside of the skill's directory; only files inside can be read
-                `C:\\Windows` is not a valid path to a file of the skill: use `/` instead of a backslash
-                `C:/Windows` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute
-                `c:` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute
-                `\\\\server\\share` is not a valid path to a file of the skill: use `/` instead of a backslash
-                `//server/share` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute
-                `\\\\?\\C:\\a` is not a valid path to a file of the skill: use `/` instead of a backslash
-                `..\\a` is not a valid path to a file of the skill: use `/` instead of a backslash
-                `a\\..\\..\\b` is not a valid path to a file of the skill: use `/` instead of a backslash"]],
+                invalid path ``: path is empty
+                invalid path `  `: path is empty
+                invalid path `\0`: paths cannot contain NUL characters
+                invalid path `a\0b`: paths cannot contain NUL characters
+                invalid path `/etc/passwd`: use a path relative to the skill directory instead of an absolute path
+                invalid path `//etc/passwd`: use a path relative to the skill directory instead of an absolute path
+                `..` is outside of the skill directory, but only files inside can be read
+                `../SKILL.md` is outside of the skill directory, but only files inside can be read
+                `./../a` is outside of the skill directory, but only files inside can be read
+                `a/../..` is outside of the skill directory, but only files inside can be read
+                `a/../../b` is outside of the skill directory, but only files inside can be read
+                `references/../../../../etc/passwd` is outside of the skill directory, but only files inside can be read
+                invalid path `C:\\Windows`: use `/` instead of a backslash
+                invalid path `C:/Windows`: use a path relative to the skill directory instead of an absolute path
+                invalid path `c:`: use a path relative to the skill directory instead of an absolute path
+                invalid path `\\\\server\\share`: use `/` instead of a backslash
+                invalid path `//server/share`: use a path relative to the skill directory instead of an absolute path
+                invalid path `\\\\?\\C:\\a`: use `/` instead of a backslash
+                invalid path `..\\a`: use `/` instead of a backslash
+                invalid path `a\\..\\..\\b`: use `/` instead of a backslash"]],
         );
     }
 

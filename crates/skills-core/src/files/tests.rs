@@ -67,12 +67,12 @@ fn paths_inside_are_read() {
             "inside\n"
             "inside\n"
             "inside\n"
-            is-directory: `references` is a directory; it contains `b.md`, `deep/`
-            is-directory: `references/` is a directory; it contains `b.md`, `deep/`
-            is-directory: `.` is a directory; it contains `.env`, `.git/`, `SKILL.md`, `a.txt`, `node_modules/`, `references/`
-            not-found: the skill has no file `a.txt/x`; did you mean `a.txt`?
-            not-found: the skill has no file `refrences/b.md`; did you mean `references/b.md`?
-            not-found: the skill has no file `nothing`"#]],
+            is-directory: `references` is a directory with `b.md`, `deep/`
+            is-directory: `references/` is a directory with `b.md`, `deep/`
+            is-directory: `.` is a directory with `.env`, `.git/`, `SKILL.md`, `a.txt`, `node_modules/`, `references/`
+            not-found: could not find file `a.txt/x` in the skill; did you mean `a.txt`?
+            not-found: could not find file `refrences/b.md` in the skill; did you mean `references/b.md`?
+            not-found: could not find file `nothing` in the skill"#]],
     );
 }
 
@@ -117,7 +117,11 @@ fn a_file_larger_than_the_hard_cap_is_not_read() {
     let (root, files) = tree();
     let file = fs::File::create(root.path().join("skill/huge")).unwrap();
     file.set_len(HARD_CAP_BYTES + 1).unwrap();
-    check(&files, &["huge"], expect!["too-large: `huge` has 67108865 bytes, but the maximum is 67108864"]);
+    check(
+        &files,
+        &["huge"],
+        expect!["too-large: `huge` has 67108865 bytes, but at most 67108864 can be read"],
+    );
 }
 
 #[test]
@@ -125,7 +129,7 @@ fn a_missing_directory_and_a_virtual_skill_are_errors() {
     let missing = SkillFiles::open(Path::new("no/such/skill")).unwrap_err();
     assert!(missing.to_string().contains("no/such/skill"), "{missing}");
     let skill = Skill::builder("greet", "Greets.").body("Say hello.").build().unwrap();
-    expect!["skill `greet` has no files, because it is defined in code or configuration"]
+    expect!["skill `greet` is defined in code or configuration and has no files"]
         .assert_eq(&SkillFiles::of(&skill).unwrap_err().to_string());
 }
 
@@ -174,14 +178,14 @@ mod unix {
                 "inside\n"
                 "inside\n"
                 "inside\n"
-                outside-skill: `out` is outside of the skill's directory; only files inside can be read
-                outside-skill: `out-absolute` is outside of the skill's directory; only files inside can be read
-                outside-skill: `in-absolute` is outside of the skill's directory; only files inside can be read
-                outside-skill: `out-dir/secret.txt` is outside of the skill's directory; only files inside can be read
-                outside-skill: `out-twice/secret.txt` is outside of the skill's directory; only files inside can be read
-                outside-skill: `out-dir` is outside of the skill's directory; only files inside can be read
-                outside-skill: `in-dir/../../secret.txt` is outside of the skill's directory; only files inside can be read
-                not-found: the skill has no file `dangling`"#]],
+                outside-skill: `out` is outside of the skill directory, but only files inside can be read
+                outside-skill: `out-absolute` is outside of the skill directory, but only files inside can be read
+                outside-skill: `in-absolute` is outside of the skill directory, but only files inside can be read
+                outside-skill: `out-dir/secret.txt` is outside of the skill directory, but only files inside can be read
+                outside-skill: `out-twice/secret.txt` is outside of the skill directory, but only files inside can be read
+                outside-skill: `out-dir` is outside of the skill directory, but only files inside can be read
+                outside-skill: `in-dir/../../secret.txt` is outside of the skill directory, but only files inside can be read
+                not-found: could not find file `dangling` in the skill"#]],
         );
         assert_eq!(files.read("loop", ReadOptions::default()).unwrap_err().code(), "unreadable");
         let listed: Vec<_> = files.list(99).files.into_iter().map(|file| file.path).collect();
@@ -202,8 +206,8 @@ mod unix {
             &files,
             &["fifo", "socket"],
             expect![[r"
-                not-a-file: `fifo` is not a regular file; only regular files can be read
-                not-a-file: `socket` is not a regular file; only regular files can be read"]],
+                not-a-file: `fifo` is not a regular file, but only regular files can be read
+                not-a-file: `socket` is not a regular file, but only regular files can be read"]],
         );
         assert_eq!(files.list(99).total(), 4);
     }
@@ -220,7 +224,7 @@ mod unix {
         check(
             &files,
             &["a.txt"],
-            expect!["unreadable: cannot read `a.txt`: Permission denied (os error 13)"],
+            expect!["unreadable: failed to read `a.txt`: Permission denied (os error 13)"],
         );
     }
 

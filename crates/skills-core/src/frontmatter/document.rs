@@ -21,17 +21,14 @@ pub(super) fn read_bytes(bytes: &[u8], context: &ParseContext<'_>, verdict: Verd
         Some(Fault::Invalid { offset }) => {
             let line = decoded.text.as_bytes()[..offset].split(|&byte| byte == b'\n').count();
             findings.broken(
-                Diagnostic::warning(
-                    "invalid-utf8",
-                    "the line contains invalid UTF-8, which was replaced by U+FFFD",
-                )
-                .at(u32::try_from(line).unwrap_or(u32::MAX), 0)
-                .help("save the file as UTF-8"),
+                Diagnostic::warning("invalid-utf8", "invalid UTF-8 was replaced by U+FFFD")
+                    .at(u32::try_from(line).unwrap_or(u32::MAX), 0)
+                    .help("save the file as UTF-8"),
             );
         }
         Some(Fault::Utf16) => {
             findings.broken(
-                Diagnostic::warning("utf16", "the file is encoded as UTF-16").help("save the file as UTF-8"),
+                Diagnostic::warning("utf16", "file is encoded as UTF-16").help("save the file as UTF-8"),
             );
         }
         None => {}
@@ -77,9 +74,9 @@ fn read_text(text: &str, given: usize, context: &ParseContext<'_>, mut findings:
         && let Some(fixed) = yaml::indent_quoted(&yaml, problem)
     {
         findings.broken(
-            Diagnostic::warning("invalid-yaml", "a quoted text continues here without indentation")
+            Diagnostic::warning("invalid-yaml", "quoted text continues without indentation")
                 .at(problem.line + findings.lines_before, problem.column)
-                .help("indent the lines of the text, or put the text on one line"),
+                .help("indent all lines of the text, or use a single line"),
         );
         yaml = Cow::Owned(fixed);
         composed = yaml::compose(&yaml);
@@ -89,9 +86,9 @@ fn read_text(text: &str, given: usize, context: &ParseContext<'_>, mut findings:
     let body_start = mark + split.body;
     if !is_beginning && text[body_start..].trim().is_empty() {
         findings.advice(
-            Diagnostic::warning("body-empty", "the skill has no instructions")
+            Diagnostic::warning("body-empty", "skill has no instructions")
                 .at(split.end_line, 0)
-                .help("add instructions below the frontmatter"),
+                .help("add instructions after the frontmatter"),
         );
     }
     let body_line = split.end_line + u32::from(matches!(split.end, End::Fence | End::IndentedFence));
@@ -124,21 +121,20 @@ fn find_frontmatter<'a>(
         None => (0, window),
     };
     if mark > 0 {
-        let message = "the file starts with a byte order mark";
+        let message = "file starts with a byte order mark";
         findings.advice(Diagnostic::warning("byte-order-mark", message).at(1, 1));
     }
     let Some(split) = split::split(window) else {
-        let help =
-            "start the file with a line `---`, lines with `name:` and `description:`, and another line `---`";
+        let help = "start the file with `---`, `name:`, `description:` and `---` on separate lines";
         let finding =
-            Diagnostic::error("frontmatter-missing", "the file does not start with frontmatter").at(1, 1);
+            Diagnostic::error("frontmatter-missing", "file does not start with frontmatter").at(1, 1);
         findings.fatal(finding.help(help));
         return None;
     };
     if split.end == End::Cut && (is_beginning || mark + window.len() < text.len()) {
-        let message = format!("the frontmatter does not end within {MAX_FRONTMATTER_BYTES} bytes");
+        let message = format!("frontmatter does not end within {MAX_FRONTMATTER_BYTES} bytes");
         let finding = Diagnostic::error("frontmatter-too-large", message);
-        findings.fatal(finding.help("close it with a line `---`"));
+        findings.fatal(finding.help("add a line `---` to close the frontmatter"));
         return None;
     }
     Some(Start { mark, window, split })
@@ -148,15 +144,16 @@ fn find_frontmatter<'a>(
 fn report_control_character(split: &Split<'_>, offset: usize, findings: &mut Findings) {
     let line = split::lines(&split.yaml[..offset], 0).count().max(1);
     let line = u32::try_from(line).unwrap_or(u32::MAX).saturating_add(findings.lines_before);
-    let message = "the frontmatter contains a control character, which is ignored";
-    findings.broken(Diagnostic::warning("control-character", message).at(line, 0).help("remove it"));
+    let message = "ignoring control character in frontmatter";
+    findings
+        .broken(Diagnostic::warning("control-character", message).at(line, 0).help("remove this character"));
 }
 
 /// Returns the diagnostic for a file that is too large. `size` is in bytes.
 pub(super) fn too_large(size: u64) -> Diagnostic {
     Diagnostic::error(
         "file-too-large",
-        format!("the file has {size} bytes, but the maximum is {MAX_FILE_BYTES}"),
+        format!("file has {size} bytes, but at most {MAX_FILE_BYTES} are allowed"),
     )
     .help("move details to files in `references/`")
 }
@@ -174,14 +171,14 @@ fn beginning(text: &str) -> &str {
 fn report_split(split: &Split<'_>, findings: &mut Findings) {
     if split.leading_blank {
         findings.broken(
-            Diagnostic::warning("leading-blank-lines", "found blank lines before the frontmatter")
+            Diagnostic::warning("leading-blank-lines", "found blank lines before frontmatter")
                 .at(1, 0)
-                .help("remove these lines, because the first line must be `---`"),
+                .help("remove blank lines to start the file with `---`"),
         );
     }
     if split.indented_open {
         findings.broken(
-            Diagnostic::warning("indented-fence", "the opening `---` is indented")
+            Diagnostic::warning("indented-fence", "opening `---` is indented")
                 .at(split.line - 1, 1)
                 .help("remove the spaces before `---`"),
         );
@@ -189,17 +186,17 @@ fn report_split(split: &Split<'_>, findings: &mut Findings) {
     match split.end {
         End::Fence => {}
         End::IndentedFence => findings.broken(
-            Diagnostic::warning("indented-fence", "the closing `---` is indented")
+            Diagnostic::warning("indented-fence", "closing `---` is indented")
                 .at(split.end_line, 1)
                 .help("remove the spaces before `---`"),
         ),
         End::Prose | End::Cut => findings.broken(
             Diagnostic::warning(
                 "frontmatter-not-closed",
-                "the frontmatter is not closed, but probably ends here",
+                "frontmatter is not closed, but probably ends here",
             )
             .at(split.end_line, 0)
-            .help("add a line `---` between the frontmatter and the body"),
+            .help("add a line `---` to separate the frontmatter from the body"),
         ),
     }
 }
@@ -224,7 +221,7 @@ fn entries<'a>(
                 Some(root) => yaml::Problem {
                     line: root.start.line,
                     column: root.start.column,
-                    message: Cow::Borrowed("it is not a mapping"),
+                    message: Cow::Borrowed("expected a mapping"),
                     cause: Cause::Syntax,
                 },
             }
@@ -236,10 +233,10 @@ fn entries<'a>(
         findings.fatal(
             Diagnostic::error(
                 "frontmatter-not-a-mapping",
-                format!("the frontmatter has no `key: value` line: {}", problem.message),
+                format!("frontmatter has no `key: value` line: {}", problem.message),
             )
             .at(problem.line + findings.lines_before, problem.column)
-            .help("add lines with `name:` and `description:` between the two `---`"),
+            .help("add `name:` and `description:` to the frontmatter"),
         );
         return None;
     }

@@ -70,7 +70,7 @@ impl<'r, 'a> Reader<'r, 'a> {
                 if field.in_specification() {
                     let finding = Diagnostic::warning(
                         "field-spelling",
-                        format!("the field `{text}` must be spelled `{spelled}`"),
+                        format!("field `{text}` should be spelled `{spelled}`"),
                     )
                     .help(format!("use `{spelled}:`"));
                     self.findings.broken(self.findings.at(key.start, finding));
@@ -98,7 +98,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             Kind::Text { .. } if value.is_null() && !value.marked => {
                 // In `description: #1 tool for …`, the value is a comment for YAML. We use it as the value, since the author probably meant that.
                 let text = literal().filter(|text| text.starts_with('#'))?;
-                self.cut(value, name, "in YAML, `#` after a space starts a comment, so the value is empty");
+                self.cut(value, name, "value is empty, because `#` after a space starts a comment in YAML");
                 Some(text)
             }
             Kind::Text { text, plain } if !value.marked => {
@@ -106,16 +106,16 @@ impl<'r, 'a> Reader<'r, 'a> {
                     self.cut(
                         value,
                         name,
-                        "in YAML, `#` after a space starts a comment, so the value ends there",
+                        "value ends before `#`, because `#` after a space starts a comment in YAML",
                     );
                 }
                 Some(Cow::Borrowed(text.as_ref()))
             }
             _ => {
                 let message = if value.marked {
-                    format!("a part of `{name}` is a YAML tag or anchor; the literal text is used")
+                    format!("`{name}` contains a YAML tag or anchor; using the literal text instead")
                 } else {
-                    format!("`{name}` must be a text; the literal text is used")
+                    format!("`{name}` should be a string; using the literal text instead")
                 };
                 let finding = Diagnostic::warning("not-text", message).help("put the value in quotes");
                 self.findings.broken(self.findings.at(value.start, finding));
@@ -151,12 +151,12 @@ impl<'r, 'a> Reader<'r, 'a> {
             return Some(name);
         }
         let missing =
-            Diagnostic::warning("name-missing", "the skill has no name").at(self.findings.lines_before, 0);
+            Diagnostic::warning("name-missing", "skill has no name").at(self.findings.lines_before, 0);
         let Some(name) = context.directory.and_then(SkillName::new) else {
-            self.findings.fatal(missing.help("add `name:` with lower-case letters, digits and hyphens"));
+            self.findings.fatal(missing.help("add `name:`, using lower-case letters, digits and hyphens"));
             return None;
         };
-        self.findings.broken(missing.help(format!("add `name: {name}`, the name of the directory")));
+        self.findings.broken(missing.help(format!("add `name: {name}` to match the directory")));
         Some(name)
     }
 
@@ -164,8 +164,8 @@ impl<'r, 'a> Reader<'r, 'a> {
         let description =
             self.text(Field::Description).map(|text| readable(&text)).filter(|text| !text.is_empty());
         let Some(description) = description else {
-            let finding = Diagnostic::error("description-missing", "the skill has no description")
-                .help("add `description:` to say what the skill does and when to use it");
+            let finding = Diagnostic::error("description-missing", "skill has no description")
+                .help("add `description:` to describe the skill and when to use it");
             let finding = match self.entry(Field::Description) {
                 Some((key, _)) => self.findings.at(key.start, finding),
                 // The line of the opening fence.
@@ -178,7 +178,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         if !description.is_ascii() && has_hidden(&description) {
             let finding = Diagnostic::warning(
                 "deceptive-characters",
-                "the description contains invisible or text-reordering characters; catalogs remove them",
+                "description contains invisible or text-reordering characters, which are removed from catalogs",
             );
             let (_, value) = self.entry(Field::Description)?;
             self.findings.advice(self.findings.at(value.start, finding));
@@ -198,9 +198,9 @@ impl<'r, 'a> Reader<'r, 'a> {
             let name = key.text().unwrap_or_default();
             let finding = Diagnostic::warning(
                 code,
-                format!("`{name}` has {count} characters, but the maximum is {max}"),
+                format!("`{name}` has {count} characters, but should have at most {max}"),
             )
-            .help("shorten the text and move details to the body");
+            .help("move details from this field to the body");
             self.findings.broken(self.findings.at(value.start, finding));
         }
     }
@@ -233,8 +233,7 @@ impl<'r, 'a> Reader<'r, 'a> {
     }
 
     fn unusable(&mut self, key: &Node<'_>, value: &Node<'_>, expected: &str) {
-        let message =
-            format!("`{}` must be {expected}; the value is ignored", key.text().unwrap_or_default());
+        let message = format!("ignoring `{}`: expected {expected}", key.text().unwrap_or_default());
         self.findings.advice(self.findings.at(value.start, Diagnostic::warning("field-left-out", message)));
     }
 
@@ -256,7 +255,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         let (key, _) = self.entry(Field::Compatibility)?;
         let Some(text) = self.short(Field::Compatibility) else {
             let finding = Diagnostic::warning("compatibility-empty", "`compatibility` is empty")
-                .help("describe what the skill requires, or remove the field");
+                .help("add the requirements of the skill, or remove the field");
             self.findings.broken(self.findings.at(key.start, finding));
             return None;
         };
@@ -288,7 +287,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         if !separated && self.findings.wants_spec() {
             let finding = Diagnostic::warning(
                 "allowed-tools-format",
-                "`allowed-tools` must be a text with tools separated by spaces",
+                "`allowed-tools` should be a string with tools separated by spaces",
             )
             .help(format!("use `allowed-tools: {}`", tools.join(" ")));
             self.findings.broken(self.findings.at(value.start, finding));
@@ -323,11 +322,11 @@ impl<'r, 'a> Reader<'r, 'a> {
                     Some(meant) => format!("did you mean `{meant}`?"),
                     None => {
                         format!(
-                            "some clients reject unknown fields; move this field into `metadata`: `metadata:` / `  {name}: …`"
+                            "move this field to `metadata`, because some clients reject unknown fields: `metadata:` / `  {name}: …`"
                         )
                     }
                 };
-                let message = format!("the field `{name}` is not in the specification");
+                let message = format!("field `{name}` is not in the specification");
                 let finding = Diagnostic::warning("unknown-field", message).help(help);
                 self.findings.advice(self.findings.at(key.start, finding));
             }

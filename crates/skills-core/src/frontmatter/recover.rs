@@ -29,7 +29,7 @@ pub(super) fn recover<'a>(source: &'a str, problem: &Problem, findings: &mut Fin
     if findings.list.len() == before && !entries.is_empty() {
         // If each field is valid on its own, we can only report the error for the whole text.
         findings.broken(
-            invalid(&format!("the frontmatter is invalid YAML: {}", problem.message))
+            invalid(&format!("invalid YAML in frontmatter: {}", problem.message))
                 .at(problem.line + findings.lines_before, problem.column),
         );
     }
@@ -73,9 +73,7 @@ fn level<'a>(
     if fields.len() > MAX_FIELDS {
         findings.broken(findings.at(
             fields[MAX_FIELDS].start,
-            invalid(&format!(
-                "the YAML is invalid and has many fields, but only the first {MAX_FIELDS} are used"
-            )),
+            invalid(&format!("invalid YAML with too many fields; using only the first {MAX_FIELDS}")),
         ));
     }
     for field in fields.into_iter().take(MAX_FIELDS) {
@@ -93,8 +91,8 @@ fn level<'a>(
 /// Reports a duplicate key.
 pub(super) fn duplicate(position: Position, key: &str, findings: &mut Findings) {
     let finding =
-        Diagnostic::warning("duplicate-key", format!("duplicate field `{key}`; the first one is used"))
-            .help("remove one of the two");
+        Diagnostic::warning("duplicate-key", format!("duplicate field `{key}`; using the first value"))
+            .help("remove the duplicate");
     findings.broken(findings.at(position, finding));
 }
 
@@ -138,11 +136,11 @@ fn value<'a>(source: &'a str, field: &Block<'a>, depth: u32, findings: &mut Find
                 return Some(Node { kind, start: field.start, end: field.value.end, marked: false });
             }
         }
-        let message = format!("the value of `{}` is invalid and is ignored: {}", field.key, problem.message);
+        let message = format!("ignoring invalid value for `{}`: {}", field.key, problem.message);
         findings.broken(Diagnostic::warning("field-left-out", message).at(line, column));
         return None;
     }
-    let message = format!("the value of `{}` is invalid YAML: {}", field.key, problem.message);
+    let message = format!("invalid YAML value for `{}`: {}", field.key, problem.message);
     findings.broken(invalid(&message).at(line, column));
     let start = Position { byte: field.value.start, ..field.start };
     Some(Node::literal(literal(text), start))
@@ -150,7 +148,7 @@ fn value<'a>(source: &'a str, field: &Block<'a>, depth: u32, findings: &mut Find
 
 fn invalid(message: &str) -> Diagnostic {
     Diagnostic::warning("invalid-yaml", message)
-        .help("put the text in quotes, or in indented lines below `>-`; for now, the literal text is used")
+        .help("put the text in quotes, or in indented lines after `>-`; using the literal text for now")
 }
 
 /// Returns true if `value` looks like a list or a mapping, so that its literal text is useless.
@@ -185,10 +183,8 @@ fn fields<'a>(source: &'a str, from: usize, first: u32, findings: &mut Findings)
                 indent = None;
                 let text = line.text.trim_start();
                 if !text.is_empty() && !text.starts_with('#') && !std::mem::replace(&mut reported, true) {
-                    let finding = Diagnostic::warning(
-                        "not-a-field",
-                        "expected a `key: value` pair; the line is ignored",
-                    );
+                    let finding =
+                        Diagnostic::warning("not-a-field", "ignoring line: expected a `key: value` pair");
                     findings.broken(finding.at(number + findings.lines_before, 0));
                 }
             }

@@ -59,47 +59,47 @@ fn rules_for_fields() {
     check(
         &format!("---\nname: pdf\ndescription: {long}\ncompatibility: {long}\n---\nBody"),
         expect![[r#"
-            3:14: error[description-too-long]: `description` has 1499 characters, but the maximum is 1024
-              help: shorten the text and move details to the body
-            4:16: error[compatibility-too-long]: `compatibility` has 1499 characters, but the maximum is 500
-              help: shorten the text and move details to the body"#]],
+            3:14: error[description-too-long]: `description` has 1499 characters, but should have at most 1024
+              help: move details from this field to the body
+            4:16: error[compatibility-too-long]: `compatibility` has 1499 characters, but should have at most 500
+              help: move details from this field to the body"#]],
     );
     check(&format!("---\nname: pdf\ndescription: {}\n---\nBody", "é".repeat(1024)), expect![""]);
     check(
         &format!("---\nname: {}\ndescription: d\n---\nBody", "é".repeat(65)),
         expect![[r#"
-            2:7: error[name-too-long]: the name has 65 characters, but the maximum is 64
+            2:7: error[name-too-long]: name has 65 characters, but should have at most 64
               help: use at most 64 lower-case letters, digits and single hyphens
-            2:7: error[name-not-directory]: the name `ééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé` differs from the name of its directory, `pdf`
+            2:7: error[name-not-directory]: name `ééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé` should match the directory name `pdf`
               help: change the name to `pdf`"#]],
     );
     check(
         "---\nName: PDF\n---\nBody",
         expect![[r#"
-            1: error[description-missing]: the skill has no description
-              help: add `description:` to say what the skill does and when to use it
-            2:1: error[field-spelling]: the field `Name` must be spelled `name`
+            1: error[description-missing]: skill has no description
+              help: add `description:` to describe the skill and when to use it
+            2:1: error[field-spelling]: field `Name` should be spelled `name`
               help: use `name:`
-            2:7: error[name-not-lowercase]: the name `PDF` contains upper-case letters
+            2:7: error[name-not-lowercase]: name `PDF` contains upper-case letters
               help: use `pdf`
-            2:7: error[name-not-directory]: the name `PDF` differs from the name of its directory, `pdf`
-              help: rename the directory to `pdf`, or change the name"#]],
+            2:7: error[name-not-directory]: name `PDF` should match the directory name `pdf`
+              help: rename the directory to `pdf`, or change the name to match"#]],
     );
     check(
         "---\nname: pdf\ndescription: d\nallowed-tools: [Read, Write]\nmetadata:\n  a:\n    b: c\n---\nBody",
         expect![[r#"
-            4:16: error[allowed-tools-format]: `allowed-tools` must be a text with tools separated by spaces
+            4:16: error[allowed-tools-format]: `allowed-tools` should be a string with tools separated by spaces
               help: use `allowed-tools: Read Write`
-            7:5: error[metadata-not-text]: `metadata.a` must be a text
-              help: put the value in quotes; in the specification, `metadata` maps strings to strings"#]],
+            7:5: error[metadata-not-text]: `metadata.a` should be a string
+              help: put the value in quotes, because `metadata` should only contain strings"#]],
     );
     check(
         "---\nname: pdf\ndescription: d\nversion: 1\nuserInvocable: false\n---\nBody",
         expect![[r#"
-            4:1: warning[unknown-field]: the field `version` is not in the specification
-              help: some clients reject unknown fields; move this field into `metadata`: `metadata:` / `  version: …`
-            5:1: warning[unknown-field]: the field `userInvocable` is not in the specification
-              help: some clients reject unknown fields; move this field into `metadata`: `metadata:` / `  userInvocable: …`"#]],
+            4:1: warning[unknown-field]: field `version` is not in the specification
+              help: move this field to `metadata`, because some clients reject unknown fields: `metadata:` / `  version: …`
+            5:1: warning[unknown-field]: field `userInvocable` is not in the specification
+              help: move this field to `metadata`, because some clients reject unknown fields: `metadata:` / `  userInvocable: …`"#]],
     );
 }
 
@@ -109,28 +109,28 @@ fn rules_for_the_layout_and_yaml() {
     check(
         "\n---\nname: pdf\ndescription: a: b",
         expect![[r#"
-            1: error[leading-blank-lines]: found blank lines before the frontmatter
-              help: remove these lines, because the first line must be `---`
-            4:15: error[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
-              help: put the text in quotes, or in indented lines below `>-`; for now, the literal text is used
-            5: error[frontmatter-not-closed]: the frontmatter is not closed, but probably ends here
-              help: add a line `---` between the frontmatter and the body
-            5: warning[body-empty]: the skill has no instructions
-              help: add instructions below the frontmatter"#]],
+            1: error[leading-blank-lines]: found blank lines before frontmatter
+              help: remove blank lines to start the file with `---`
+            4:15: error[invalid-yaml]: invalid YAML value for `description`: mapping values are not allowed in this context
+              help: put the text in quotes, or in indented lines after `>-`; using the literal text for now
+            5: error[frontmatter-not-closed]: frontmatter is not closed, but probably ends here
+              help: add a line `---` to separate the frontmatter from the body
+            5: warning[body-empty]: skill has no instructions
+              help: add instructions after the frontmatter"#]],
     );
     check(
         "---\nname: pdf\ndescription: 'a\nb'\n---\nBody",
         expect![[r#"
-            4:1: error[invalid-yaml]: a quoted text continues here without indentation
-              help: indent the lines of the text, or put the text on one line"#]],
+            4:1: error[invalid-yaml]: quoted text continues without indentation
+              help: indent all lines of the text, or use a single line"#]],
     );
     check("---\nname: ｐｄｆ\ndescription: d\n---\nBody", expect![""]);
     check(
         "---\nname: हिन्दी\ndescription: d\n---\nBody",
         expect![[r#"
-            2:7: error[name-invalid-characters]: the name `हिन्दी` contains the character "ि", which is not allowed
+            2:7: error[name-invalid-characters]: name `हिन्दी` contains "ि", but this character is not allowed
               help: use at most 64 lower-case letters, digits and single hyphens
-            2:7: error[name-not-directory]: the name `हिन्दी` differs from the name of its directory, `pdf`
+            2:7: error[name-not-directory]: name `हिन्दी` should match the directory name `pdf`
               help: change the name to `pdf`"#]],
     );
 }
@@ -146,13 +146,13 @@ fn bytes_are_decoded_and_limited() {
     check(
         b"---\nname: a\ndescription: caf\xE9\n---\nBody",
         expect![[r#"
-            Some("caf�") 3: warning[invalid-utf8]: the line contains invalid UTF-8, which was replaced by U+FFFD
+            Some("caf�") 3: warning[invalid-utf8]: invalid UTF-8 was replaced by U+FFFD
               help: save the file as UTF-8"#]],
     );
     check(
         b"---\nname: a\ndescription: d\n---\nBody\nca\xFF",
         expect![[r#"
-            Some("d") 6: warning[invalid-utf8]: the line contains invalid UTF-8, which was replaced by U+FFFD
+            Some("d") 6: warning[invalid-utf8]: invalid UTF-8 was replaced by U+FFFD
               help: save the file as UTF-8"#]],
     );
     check(b"---\nname: a\ndescription: d\n---\nBody \xC3", expect![[r#"Some("d") "#]]);
@@ -163,13 +163,13 @@ fn bytes_are_decoded_and_limited() {
     check(
         &utf16,
         expect![[r#"
-            Some("é") warning[utf16]: the file is encoded as UTF-16
+            Some("é") warning[utf16]: file is encoded as UTF-16
               help: save the file as UTF-8"#]],
     );
     check(
         &vec![b'-'; MAX_FILE_BYTES + 1],
         expect![[r#"
-            None error[file-too-large]: the file has 1048577 bytes, but the maximum is 1048576
+            None error[file-too-large]: file has 1048577 bytes, but at most 1048576 are allowed
               help: move details to files in `references/`"#]],
     );
 }
@@ -187,13 +187,13 @@ fn a_very_long_name_is_an_error() {
     check(
         MAX_LOADED_NAME_CHARS,
         expect![[r#"
-            true 2:7: warning[name-too-long]: the name has 256 characters, but the maximum is 64
+            true 2:7: warning[name-too-long]: name has 256 characters, but should have at most 64
               help: use at most 64 lower-case letters, digits and single hyphens"#]],
     );
     check(
         MAX_LOADED_NAME_CHARS + 1,
         expect![[r#"
-            false 2:7: error[name-too-long]: the name has 257 characters, but the maximum is 64
+            false 2:7: error[name-too-long]: name has 257 characters, but should have at most 64
               help: use at most 64 lower-case letters, digits and single hyphens"#]],
     );
 }

@@ -92,7 +92,7 @@ pub(super) fn compose(source: &str) -> Result<Composed<'_>, Problem> {
     while let Some((event, span)) = composer.next()? {
         match event {
             Event::DocumentStart(..) if root.is_some() => {
-                return Err(problem(span.start, "a second YAML document starts here"));
+                return Err(problem(span.start, "expected a single YAML document"));
             }
             Event::StreamStart | Event::StreamEnd | Event::DocumentStart(..) | Event::DocumentEnd => {}
             event => root = Some(composer.node(event, span, 0)?),
@@ -223,7 +223,7 @@ impl<'a> Composer<'a> {
 
     /// Returns the next event in a collection that starts at `start`.
     fn inside(&mut self, start: Marker) -> Result<(Event<'a>, Span), Problem> {
-        self.next()?.ok_or_else(|| problem(start, "the list or mapping that starts here is not closed"))
+        self.next()?.ok_or_else(|| problem(start, "list or mapping is not closed"))
     }
 }
 

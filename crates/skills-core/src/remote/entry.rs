@@ -47,27 +47,27 @@ enum FileEntry {
 pub(super) enum EntryError {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    #[error("archives are not supported; download and unpack the archive, then use --skill")]
+    #[error("archives are not supported; unpack the archive and use `--skill DIR` instead")]
     Archive,
     #[error("unknown type `{0}`")]
     UnknownType(String),
-    #[error("the name is missing")]
+    #[error("name is missing")]
     NoName,
-    #[error("the name has more than {MAX_LOADED_NAME_CHARS} characters")]
+    #[error("name should have at most {MAX_LOADED_NAME_CHARS} characters")]
     LongName,
-    #[error("the name cannot be part of a URL")]
+    #[error("name cannot be used in a URL")]
     NameNotInUrl,
-    #[error("the description is missing")]
+    #[error("description is missing")]
     NoDescription,
-    #[error("the list of files does not include a SKILL.md")]
+    #[error("`files` should include a SKILL.md")]
     NoSkillMd,
-    #[error("this index may not refer to the URL `{0}`")]
+    #[error("URL `{0}` is not allowed in this index")]
     UrlNotAllowed(String),
     #[error(transparent)]
     Path(#[from] FileError),
-    #[error("`{0}` is a directory, but only files can be listed")]
+    #[error("`{0}` is a directory, but should be a file")]
     Directory(String),
-    #[error("the digest `{0}` is not a SHA-256")]
+    #[error("digest `{0}` is not a SHA-256")]
     Digest(String),
 }
 

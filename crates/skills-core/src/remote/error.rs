@@ -10,7 +10,7 @@ pub enum RemoteError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// Each URL at which the site may have an index answered 404.
-    #[error("no index of skills found at {}; tried {}", shown(url), shown(&tried.join(" and ")))]
+    #[error("no skill index found at {}; tried {}", shown(url), shown(&tried.join(" and ")))]
     NoIndex {
         /// The URL that the caller passed.
         url: String,
@@ -18,7 +18,7 @@ pub enum RemoteError {
         tried: Vec<String>,
     },
     /// The text is not an index.
-    #[error("cannot read the index of skills at {}: {}", shown(url), shown(message))]
+    #[error("failed to parse skill index from {}: {}", shown(url), shown(message))]
     Index {
         /// The URL of the text.
         url: String,

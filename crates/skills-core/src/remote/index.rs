@@ -159,7 +159,7 @@ impl RemoteIndex {
                     let _ = skills.add(skill, Vec::new());
                 }
                 Err(error) => {
-                    let error = Diagnostic::error("remote-skill", format!("{name} is skipped: {error}"));
+                    let error = Diagnostic::error("remote-skill", format!("skipping {name}: {error}"));
                     skills.skip(Skipped::new(url, vec![error]));
                 }
             }

@@ -60,8 +60,8 @@ fn colons_are_part_of_names() {
            {"name":"c","description":"d","files":["SKILL.md","c:/../../b.md"]}"#,
         expect![[r#"
             a https://example.com/.well-known/skills/a/SKILL.md https://example.com/.well-known/skills/a/ Some(["C:/b.md", "c:", "notes: a.md"])
-            `b` is skipped: `C:\\b.md` is not a valid path to a file of the skill: use `/` instead of a backslash
-            `c` is skipped: `c:/../../b.md` is outside of the skill's directory; only files inside can be read"#]],
+            skipping `b`: invalid path `C:\\b.md`: use `/` instead of a backslash
+            skipping `c`: `c:/../../b.md` is outside of the skill directory, but only files inside can be read"#]],
     );
     for (path, url) in [("notes: a.md", "notes%3A%20a.md"), ("C:/b.md", "C%3A/b.md")] {
         assert_eq!(percent_encoded(&canonical(path).unwrap()), url);
@@ -83,8 +83,8 @@ fn entries_of_the_second_draft() {
             a https://example.com/s/a/SKILL.md?v=1 abcd https://example.com/s/a/ None
             b https://example.com/.well-known/skills/b.md abcd alone None
             c https://cdn.example.com/c/SKILL.md https://cdn.example.com/c/ None
-            `d` is skipped: archives are not supported; download and unpack the archive, then use --skill
-            `e` is skipped: unknown type `hologram`"#]],
+            skipping `d`: archives are not supported; unpack the archive and use `--skill DIR` instead
+            skipping `e`: unknown type `hologram`"#]],
     );
 }
 
@@ -110,7 +110,7 @@ fn an_overlong_name_is_shortened_in_the_diagnostic() {
     check(
         &format!(r#"{{"name":"{name}","description":"d"}}"#),
         expect![
-            "`nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn…` is skipped: the name has more than 256 characters"
+            "skipping `nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn…`: name should have at most 256 characters"
         ],
     );
 }
@@ -131,34 +131,34 @@ fn invalid_entries_are_skipped() {
            {"name":"twice","description":"first"}, {"name":"Twice","description":"second"}"#,
         expect![[r#"
             twice https://example.com/.well-known/skills/twice/SKILL.md https://example.com/.well-known/skills/twice/ None
-            skill 0 is skipped: missing field `name`
-            skill 1 is skipped: invalid type: integer `7`, expected struct Entry
-            `` is skipped: the name is missing
-            `empty` is skipped: the description is missing
-            `..` is skipped: the name cannot be part of a URL
-            `a/b` is skipped: the name cannot be part of a URL
-            `a\b` is skipped: the name cannot be part of a URL
-            `up` is skipped: `../up` is outside of the skill's directory; only files inside can be read
-            `rooted` is skipped: `/etc/passwd` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute
-            `dir` is skipped: `dir/` is a directory, but only files can be listed
-            `bare` is skipped: the list of files does not include a SKILL.md
-            `md5` is skipped: the digest `md5:1cb251ec0d568de6a929b520c4aed8d1` is not a SHA-256
-            `plain` is skipped: this index may not refer to the URL `http://example.com/SKILL.md`
-            `inside` is skipped: this index may not refer to the URL `http://127.0.0.1:8080/SKILL.md`
-            `file` is skipped: this index may not refer to the URL `file:///etc/`"#]],
+            skipping skill 0: missing field `name`
+            skipping skill 1: invalid type: integer `7`, expected struct Entry
+            skipping ``: name is missing
+            skipping `empty`: description is missing
+            skipping `..`: name cannot be used in a URL
+            skipping `a/b`: name cannot be used in a URL
+            skipping `a\b`: name cannot be used in a URL
+            skipping `up`: `../up` is outside of the skill directory, but only files inside can be read
+            skipping `rooted`: invalid path `/etc/passwd`: use a path relative to the skill directory instead of an absolute path
+            skipping `dir`: `dir/` is a directory, but should be a file
+            skipping `bare`: `files` should include a SKILL.md
+            skipping `md5`: digest `md5:1cb251ec0d568de6a929b520c4aed8d1` is not a SHA-256
+            skipping `plain`: URL `http://example.com/SKILL.md` is not allowed in this index
+            skipping `inside`: URL `http://127.0.0.1:8080/SKILL.md` is not allowed in this index
+            skipping `file`: URL `file:///etc/` is not allowed in this index"#]],
     );
     check_at(
         "https://example.com/i.json",
         "<html>",
         expect![
-            "cannot read the index of skills at https://example.com/i.json: expected value at line 1 column 1"
+            "failed to parse skill index from https://example.com/i.json: expected value at line 1 column 1"
         ],
     );
     check_at(
         "https://example.com/i.json",
         "{}",
         expect![
-            "cannot read the index of skills at https://example.com/i.json: missing field `skills` at line 1 column 2"
+            "failed to parse skill index from https://example.com/i.json: missing field `skills` at line 1 column 2"
         ],
     );
 }

@@ -57,6 +57,12 @@ impl Finding {
         if self.risk == Risk::High { Severity::Error } else { Severity::Warning }
     }
 
+    /// Returns true if the scan could not read a part of the skill: a file that exceeds a limit, an archive or a compiled
+    /// program. Such a part can contain anything.
+    pub fn is_unread(&self) -> bool {
+        matches!(self.code.as_str(), "not-scanned" | "archive-file" | "program-file")
+    }
+
     /// Returns the reason, followed by the detail if there is one.
     pub fn message(&self) -> String {
         match &self.detail {
@@ -74,7 +80,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// The number of scanned files.
     pub files: usize,
-    /// The number of bytes that were read from them.
+    /// The number of bytes that were read from those of them that are text.
     pub bytes: u64,
 }
 
@@ -91,12 +97,27 @@ pub(super) struct Lines<'t> {
     text: &'t str,
     /// The byte offset of the start of each line.
     starts: Vec<usize>,
+    /// The number of lines before the text, if it is a part of a file.
+    before: usize,
 }
 
 impl<'t> Lines<'t> {
     pub(super) fn new(path: &'t str, text: &'t str) -> Self {
+        Self::after(0, path, text)
+    }
+
+    /// Indexes a part of a file that begins after the first `before` lines.
+    pub(super) fn after(before: usize, path: &'t str, text: &'t str) -> Self {
         let breaks = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1);
-        Self { path, text, starts: std::iter::once(0).chain(breaks).collect() }
+        Self { path, text, starts: std::iter::once(0).chain(breaks).collect(), before }
+    }
+
+    pub(super) fn path(&self) -> &'t str {
+        self.path
+    }
+
+    pub(super) fn text(&self) -> &'t str {
+        self.text
     }
 
     /// Returns the line that contains the byte `at`: its number starting at 0, its text, and its byte offset.
@@ -112,7 +133,10 @@ impl<'t> Lines<'t> {
 pub(super) struct Findings<'r> {
     pub(super) rules: &'r Rules,
     pub(super) files: usize,
+    /// The number of bytes that were read from texts.
     pub(super) bytes: u64,
+    /// The number of bytes that were read from binary files.
+    pub(super) binary_bytes: u64,
     found: Vec<Finding>,
     /// The code, file and line of each finding, so that a rule is reported only once per line.
     seen: HashSet<(String, String, u32)>,
@@ -121,7 +145,15 @@ pub(super) struct Findings<'r> {
 
 impl<'r> Findings<'r> {
     pub(super) fn new(rules: &'r Rules) -> Self {
-        Self { rules, files: 0, bytes: 0, found: Vec::new(), seen: HashSet::new(), is_full: false }
+        Self {
+            rules,
+            files: 0,
+            bytes: 0,
+            binary_bytes: 0,
+            found: Vec::new(),
+            seen: HashSet::new(),
+            is_full: false,
+        }
     }
 
     /// Adds a finding of `rule` for the bytes from `start` to `end`.
@@ -139,7 +171,7 @@ impl<'r> Findings<'r> {
         let (number, line, line_start) = lines.around(start);
         let column = line.get(..start - line_start).map_or(0, |before| before.chars().count());
         let (excerpt, mark) = excerpt(line, start - line_start, end - line_start);
-        let position = (number_of(number + 1), number_of(column + 1));
+        let position = (number_of(lines.before + number + 1), number_of(column + 1));
         self.push(rule, lines.path, position, excerpt, mark, detail);
     }
 
@@ -155,7 +187,7 @@ impl<'r> Findings<'r> {
         if let Some(rule) = self.rules.detector(detector) {
             let spells = detail.filter(|_| detector == Detector::TagCharacters);
             let detail = match spells {
-                Some(spells) => Some(Cow::Owned(format!("they encode the text \"{spells}\""))),
+                Some(spells) => Some(Cow::Owned(format!("hidden text is \"{spells}\""))),
                 None => detail.map(Cow::Borrowed),
             };
             self.add(rule, lines, start, end, detail.as_deref());
@@ -204,7 +236,7 @@ impl<'r> Findings<'r> {
             && let Some(rule) = self.rules.detector(Detector::NotScanned)
         {
             self.found.pop();
-            let detail = format!("there are more than {MAX_FINDINGS} findings");
+            let detail = format!("more than {MAX_FINDINGS} findings");
             self.push(rule, "", (0, 0), String::new(), 0..0, Some(&detail));
         }
         self.found

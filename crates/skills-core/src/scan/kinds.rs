@@ -10,14 +10,21 @@ pub(super) enum Content {
     Text,
     /// Text in UTF-16.
     Utf16 { is_big_endian: bool },
-    /// An image, audio, font or document. It is neither scanned nor reported.
+    /// An image, audio, font or document. It is scanned for lines of scripts, but not reported.
     Media,
-    /// Another binary file. Contains the detector that reports it, and a description of its type.
+    /// Another binary file, or a script that begins like an image. Contains the detector that reports it, and a description of
+    /// its type.
     Binary(Detector, &'static str),
 }
 
 /// Extensions of compiled programs that the content doesn't reveal.
 const PROGRAMS: [&str; 9] = ["pyc", "pyo", "pyd", "class", "dll", "so", "dylib", "node", "jar"];
+
+/// Extensions of scripts. Their interpreters don't look at magic numbers.
+const SCRIPTS: [&str; 30] = [
+    "awk", "bash", "bat", "cjs", "cmd", "coffee", "csh", "fish", "groovy", "hta", "jl", "js", "ksh", "lua",
+    "mjs", "mts", "php", "pl", "pm", "ps1", "psm1", "py", "pyw", "r", "rb", "sh", "tcl", "ts", "vbs", "zsh",
+];
 
 /// Classifies a file by its path and first bytes.
 pub(super) fn content(path: &str, start: &[u8]) -> Content {
@@ -33,6 +40,7 @@ pub(super) fn content(path: &str, start: &[u8]) -> Content {
     }
     match sniff(start) {
         Kind::Text => Content::Text,
+        Kind::Image(media_type) if is_script(path) => Content::Binary(Detector::BinaryFile, media_type),
         Kind::Image(_) => Content::Media,
         Kind::Binary(media_type) => {
             if PROGRAMS.contains(&extension(path).as_str()) {
@@ -43,8 +51,8 @@ pub(super) fn content(path: &str, start: &[u8]) -> Content {
                 Some(infer::MatcherType::Archive) if media_type != "application/pdf" => {
                     Content::Binary(Detector::ArchiveFile, media_type)
                 }
-                Some(_) => Content::Media,
-                None => Content::Binary(Detector::BinaryFile, media_type),
+                Some(_) if !is_script(path) => Content::Media,
+                _ => Content::Binary(Detector::BinaryFile, media_type),
             }
         }
     }
@@ -65,6 +73,11 @@ pub(super) fn program(start: &[u8]) -> Option<&'static str> {
         [0, b'a', b's', b'm', ..] => Some("a program (WebAssembly)"),
         _ => None,
     }
+}
+
+/// Returns true if the name of a file says that an interpreter runs it.
+fn is_script(path: &str) -> bool {
+    SCRIPTS.contains(&extension(path).as_str())
 }
 
 /// Returns true if a file contains instructions for agents, and not for programs.

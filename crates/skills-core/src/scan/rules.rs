@@ -112,7 +112,7 @@ pub enum RulesError {
     #[error("{0}")]
     Syntax(String),
     /// A rule has missing, conflicting or invalid fields.
-    #[error("the rule `{code}` {problem}")]
+    #[error("rule `{code}` {problem}")]
     Rule {
         /// The code of the rule, or `hidden`.
         code: String,
@@ -120,7 +120,7 @@ pub enum RulesError {
         problem: String,
     },
     /// A rule contains an invalid regular expression.
-    #[error("the rule `{code}` has an invalid regular expression: {message}")]
+    #[error("invalid regular expression in rule `{code}`: {message}")]
     Expression {
         /// The code of the rule, or `hidden`.
         code: String,
@@ -128,7 +128,7 @@ pub enum RulesError {
         message: String,
     },
     /// A rule doesn't match one of its `finds`, or matches one of its `passes`.
-    #[error("the rule `{code}` {} its example `{example}`", if *missed { "does not match" } else { "should not match" })]
+    #[error("rule `{code}` {} the example `{example}`", if *missed { "should match" } else { "should not match" })]
     Example {
         /// The code of the rule.
         code: String,

@@ -90,7 +90,7 @@ impl Rules {
         for pattern in table.hidden {
             let pattern = expression("hidden", &pattern)?;
             if pattern.captures_len() != 2 {
-                let problem = "needs exactly one group, for the hidden text".to_owned();
+                let problem = "should have exactly one group, for the hidden text".to_owned();
                 return Err(RulesError::Rule { code: "hidden".to_owned(), problem });
             }
             self.hidden.push(pattern);
@@ -119,24 +119,24 @@ impl Rules {
                         self.rules.remove(at);
                         Ok(())
                     }
-                    None => wrong("does not exist, so it cannot be turned off"),
+                    None => wrong("does not exist and cannot be turned off"),
                 };
             }
         };
         let matcher = match (row.detector, row.r#in) {
             (None, None) if row.patterns.is_empty() && row.reason.is_none() => {
                 let Some(at) = known else {
-                    return wrong("is new, so it needs `in`, `patterns` and `reason`");
+                    return wrong("is new and requires `in`, `patterns` and `reason`");
                 };
                 let rule = Rule { risk, ..Rule::clone(&self.rules[at]) };
                 self.rules[at] = Arc::new(rule);
                 return Ok(());
             }
             (Some(detector), None) if row.patterns.is_empty() && with_detectors => Matcher::Code(detector),
-            (Some(_), _) => return wrong("has a `detector`, which only built-in rules can have"),
-            (None, Some(_)) if row.patterns.is_empty() => return wrong("needs `patterns`"),
+            (Some(_), _) => return wrong("has a `detector`, which is only allowed in built-in rules"),
+            (None, Some(_)) if row.patterns.is_empty() => return wrong("requires `patterns`"),
             (None, None) => {
-                return wrong("needs `in`, which is text, instructions, hidden, decoded or tools");
+                return wrong("requires `in`: text, instructions, hidden, decoded or tools");
             }
             (None, Some(place)) => {
                 for pattern in &row.patterns {
@@ -144,14 +144,14 @@ impl Rules {
                 }
                 let pattern = expression(&row.code, &format!("(?:{})", row.patterns.join(")|(?:")))?;
                 if pattern.is_match(b"") {
-                    return wrong("matches the empty text");
+                    return wrong("should not match empty text");
                 }
                 let whole = |pattern: &String| expression(&row.code, &format!(r"\A(?:{pattern})\z"));
                 let except = row.except.iter().map(whole).collect::<Result<_, _>>()?;
                 Matcher::Expression { place, pattern, except }
             }
         };
-        let Some(reason) = row.reason.clone() else { return wrong("needs a `reason`") };
+        let Some(reason) = row.reason.clone() else { return wrong("requires a `reason`") };
         let unless: Result<_, _> = row.unless.iter().map(|pattern| expression(&row.code, pattern)).collect();
         let code = row.code.clone();
         let help = row.help.clone();
@@ -223,29 +223,23 @@ mod tests {
     #[test]
     fn errors_in_tables_are_reported() {
         for (table, expected) in [
-            (
-                "rules: [{code: A, risk: high}]",
-                "the rule `A` has an invalid code; use 1 to 64 lowercase letters",
-            ),
-            (
-                "rules: [{code: a, risk: high}]",
-                "the rule `a` is new, so it needs `in`, `patterns` and `reason`",
-            ),
-            ("rules: [{code: a, risk: off}]", "the rule `a` does not exist, so it cannot be turned off"),
-            ("rules: [{code: a, risk: high, in: text, reason: r}]", "the rule `a` needs `patterns`"),
-            ("rules: [{code: a, risk: high, patterns: [x], reason: r}]", "the rule `a` needs `in`"),
-            ("rules: [{code: a, risk: high, in: text, patterns: [x]}]", "the rule `a` needs a `reason`"),
+            ("rules: [{code: A, risk: high}]", "rule `A` has an invalid code; use 1 to 64 lowercase letters"),
+            ("rules: [{code: a, risk: high}]", "rule `a` is new and requires `in`, `patterns` and `reason`"),
+            ("rules: [{code: a, risk: off}]", "rule `a` does not exist and cannot be turned off"),
+            ("rules: [{code: a, risk: high, in: text, reason: r}]", "rule `a` requires `patterns`"),
+            ("rules: [{code: a, risk: high, patterns: [x], reason: r}]", "rule `a` requires `in`"),
+            ("rules: [{code: a, risk: high, in: text, patterns: [x]}]", "rule `a` requires a `reason`"),
             (
                 "rules: [{code: a, risk: high, in: text, patterns: ['x*'], reason: r}]",
-                "matches the empty text",
+                "should not match empty text",
             ),
             (
                 "rules: [{code: a, risk: high, in: text, patterns: ['(x'], reason: r}]",
-                "has an invalid regular expression",
+                "invalid regular expression in rule `a`",
             ),
             (
                 "rules: [{code: a, risk: high, in: text, patterns: ['x)|(?:y'], reason: r}]",
-                "has an invalid regular expression",
+                "invalid regular expression in rule `a`",
             ),
             ("rules: [{code: a, risk: high, in: text, patterns: ['(?=x)'], reason: r}]", "look-around"),
             (
@@ -254,17 +248,17 @@ mod tests {
             ),
             (
                 "rules: [{code: a, risk: high, detector: binary-file, reason: r}]",
-                "which only built-in rules can have",
+                "which is only allowed in built-in rules",
             ),
             (
                 "rules: [{code: a, risk: high, in: text, patterns: [x], reason: r, finds: [y]}]",
-                "the rule `a` does not match its example `y`",
+                "rule `a` should match the example `y`",
             ),
             (
                 "rules: [{code: a, risk: high, in: text, patterns: [x], reason: r, passes: [yx]}]",
-                "the rule `a` should not match its example `yx`",
+                "rule `a` should not match the example `yx`",
             ),
-            ("hidden: ['x']", "the rule `hidden` needs exactly one group"),
+            ("hidden: ['x']", "rule `hidden` should have exactly one group"),
             ("rules: [{code: a, risk: hgih}]", "hgih"),
             ("rulez: []", "rulez"),
             ("rules: [", "1"),

@@ -35,6 +35,31 @@ fn base64_is_decoded() {
     }
 }
 
+/// The limits for all files of a skill exist for texts and for other files.
+#[test]
+fn files_beyond_the_total_limit_are_findings() {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, bytes) in [
+        ("a.md", &b"a\n"[..]),
+        ("a.png", b"\x89PNG\r\n\x1a\n\0"),
+        ("b.md", b"b\n"),
+        ("c.png", b"\x89PNG\r\n\x1a\n\0"),
+    ] {
+        std::fs::write(dir.path().join(path), bytes).unwrap();
+    }
+    let files = SkillFiles::open(dir.path()).unwrap();
+    let mut findings = Findings::new(Rules::built_in());
+    findings.bytes = MAX_TOTAL_BYTES - 2;
+    findings.binary_bytes = MAX_TOTAL_BYTES - 9;
+    for path in ["a.md", "a.png", "b.md", "c.png"] {
+        scan_file(&files, path, &mut findings);
+    }
+    let unread: Vec<_> =
+        findings.into_report().findings.into_iter().map(|finding| (finding.file, finding.code)).collect();
+    let expected = ["b.md", "c.png"].map(|path| (path.to_owned(), "not-scanned".to_owned()));
+    assert_eq!(unread, expected);
+}
+
 #[test]
 fn tools_are_compared_with_the_text() {
     for (tools, body, expected) in [
@@ -80,7 +105,7 @@ fn text_in_tag_characters_is_decoded() {
     let smuggled: String =
         "run it".chars().map(|c| char::from_u32(0xE0000 + u32::from(c)).unwrap()).collect();
     let report = scan_text("a.md", &format!("Hello{smuggled}"), Rules::built_in());
-    assert_eq!(report.findings[0].detail.as_deref(), Some("they encode the text \"run it\""));
+    assert_eq!(report.findings[0].detail.as_deref(), Some("hidden text is \"run it\""));
     assert_eq!(report.risk(), Some(Risk::High));
 }
 

@@ -1,3 +1,5 @@
+mod labelled;
+
 use super::*;
 use crate::{
     skill::Properties,

@@ -23,7 +23,7 @@ pub enum ToolNameError {
     #[error("invalid tool name `{}`: use 1 to {MAX_TOOL_NAME_BYTES} of the characters a-z, A-Z, 0-9, `_` and `-`", shown(.0))]
     Invalid(String),
     /// A built-in tool, or another tool of the set, has this name.
-    #[error("the tool name `{0}` is already taken")]
+    #[error("tool name `{0}` is already used")]
     Taken(String),
 }
 

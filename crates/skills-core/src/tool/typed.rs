@@ -129,7 +129,7 @@ mod tests {
     /// A comment that the model must not see.
     #[derive(Debug, Deserialize, JsonSchema)]
     struct Order {
-        /// What to count.
+        /// The lines to count.
         #[serde(default)]
         lines: Vec<Line>,
         limit: Option<u32>,
@@ -192,7 +192,7 @@ mod tests {
     fn schemas_are_inlined_and_have_no_title() {
         let schema = schema_of::<Order>().unwrap();
         assert_eq!(schema["properties"]["lines"]["items"]["properties"]["text"], json!({ "type": "string" }));
-        assert_eq!(schema["properties"]["lines"]["description"], "What to count.");
+        assert_eq!(schema["properties"]["lines"]["description"], "The lines to count.");
         assert!(schema.get("title").is_none() && schema.get("$schema").is_none(), "{schema}");
         assert_eq!(schema_of::<Vec<u8>>().unwrap()["type"], "array");
     }

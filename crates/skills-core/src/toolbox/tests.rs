@@ -114,15 +114,20 @@ async fn activate_skill_returns_instructions() {
     check(
         tool,
         json!({"name": "locked"}),
-        expect![[r#"ERROR SkillNotFound: there is no skill "locked". The skills are: "PDF", "echo"."#]],
+        expect![[r#"ERROR SkillNotFound: no skill "locked" found. Available skills: "PDF", "echo"."#]],
     )
     .await;
-    check(tool, json!({"name": "ehco"}), expect![[r#"ERROR SkillNotFound: there is no skill "ehco". Did you mean "echo"? The skills are: "PDF", "echo"."#]]).await;
-    check(tool, json!({"name": "pdf-reader"}), expect![[r#"ERROR SkillNotFound: there is no skill "pdf-reader". Did you mean "PDF"? The skills are: "PDF", "echo"."#]]).await;
-    check(tool, json!({}), expect!["ERROR InvalidArguments: `name` is missing; it must be a string"]).await;
-    check(tool, json!({"name": 7}), expect!["ERROR InvalidArguments: `name` must be a string, not 7"]).await;
+    check(tool, json!({"name": "ehco"}), expect![[r#"ERROR SkillNotFound: no skill "ehco" found. Did you mean "echo"? Available skills: "PDF", "echo"."#]]).await;
+    check(tool, json!({"name": "pdf-reader"}), expect![[r#"ERROR SkillNotFound: no skill "pdf-reader" found. Did you mean "PDF"? Available skills: "PDF", "echo"."#]]).await;
+    check(tool, json!({}), expect!["ERROR InvalidArguments: missing `name`: expected a string"]).await;
+    check(
+        tool,
+        json!({"name": 7}),
+        expect!["ERROR InvalidArguments: expected a string for `name`, but got 7"],
+    )
+    .await;
     check(tool, json!({"name": "  "}), expect!["ERROR InvalidArguments: `name` must not be empty"]).await;
-    check(tool, json!({"name": format!("a\n\u{202e}{}", "x".repeat(5000))}), expect![[r#"ERROR SkillNotFound: there is no skill "a xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…". The skills are: "PDF", "echo"."#]]).await;
+    check(tool, json!({"name": format!("a\n\u{202e}{}", "x".repeat(5000))}), expect![[r#"ERROR SkillNotFound: no skill "a xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" found. Available skills: "PDF", "echo"."#]]).await;
 }
 
 #[tokio::test]
@@ -150,27 +155,27 @@ async fn call_skill_tool_runs_tools() {
     check(
         tool,
         json!({"skill": "echo", "tool": "panic"}),
-        expect![[r#"ERROR ToolFailed: the tool "panic" crashed (boom)."#]],
+        expect![[r#"ERROR ToolFailed: tool "panic" crashed (boom)."#]],
     )
     .await;
     check(
         tool,
         json!({"skill": "echo", "tool": "early"}),
-        expect![[r#"ERROR ToolFailed: the tool "early" crashed (before the future)."#]],
+        expect![[r#"ERROR ToolFailed: tool "early" crashed (before the future)."#]],
     )
     .await;
-    check(tool, json!({"skill": "echo", "tool": "sya"}), expect![[r#"ERROR ToolNotFound: skill "echo" has no tool "sya". Did you mean "say"? Its tools are: "say", "fail", "panic", "early", "no-input"."#]]).await;
+    check(tool, json!({"skill": "echo", "tool": "sya"}), expect![[r#"ERROR ToolNotFound: skill "echo" has no tool "sya". Did you mean "say"? Available tools: "say", "fail", "panic", "early", "no-input"."#]]).await;
     check(
         tool,
         json!({"skill": "echo"}),
-        expect!["ERROR InvalidArguments: `tool` is missing; it must be a string"],
+        expect!["ERROR InvalidArguments: missing `tool`: expected a string"],
     )
     .await;
-    check(tool, json!({"skill": "pdf", "tool": "say"}), expect![[r#"ERROR ToolNotFound: skill "PDF" has no tools. Activate it with `activate_skill` and follow its instructions."#]]).await;
+    check(tool, json!({"skill": "pdf", "tool": "say"}), expect![[r#"ERROR ToolNotFound: skill "PDF" has no tools. Use `activate_skill` and follow the instructions instead."#]]).await;
     check(
         tool,
         json!({"skill": "locked", "tool": "say"}),
-        expect![[r#"ERROR SkillNotFound: there is no skill "locked". The skills are: "PDF", "echo"."#]],
+        expect![[r#"ERROR SkillNotFound: no skill "locked" found. Available skills: "PDF", "echo"."#]],
     )
     .await;
 }
@@ -194,7 +199,7 @@ async fn read_skill_file_returns_contents() {
         part,
         expect![[r#"
         two
-        [These are lines 2 to 2 of 3; to read the next lines, use `offset` 3.]"#]],
+        [Lines 2 to 2 of 3; to read the next lines, use `offset` 3.]"#]],
     )
     .await;
     check(
@@ -214,7 +219,7 @@ async fn read_skill_file_returns_contents() {
         tool,
         json!({"skill": "pdf", "path": "data.bin"}),
         expect![
-            "`data.bin` is a binary file (application/octet-stream, 3 bytes); its content cannot be shown."
+            "`data.bin` is a binary file (application/octet-stream, 3 bytes) and cannot be shown as text."
         ],
     )
     .await;
@@ -231,43 +236,43 @@ async fn read_skill_file_returns_contents() {
 #[tokio::test]
 async fn read_skill_file_explains_errors() {
     let tool = READ_SKILL_FILE;
-    check(tool, json!({"skill": "pdf", "path": "references/form.md"}), expect![[r#"ERROR FileNotFound: the skill has no file `references/form.md`; did you mean `references/forms.md`? Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
-    check(tool, json!({"skill": "pdf", "path": "../secret"}), expect![[r#"ERROR FileNotAllowed: `../secret` is outside of the skill's directory; only files inside can be read. Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
-    check(tool, json!({"skill": "pdf", "path": "/etc/passwd"}), expect![[r#"ERROR FileNotAllowed: `/etc/passwd` is not a valid path to a file of the skill: expected a path relative to the skill's directory, but the path is absolute. Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
+    check(tool, json!({"skill": "pdf", "path": "references/form.md"}), expect![[r#"ERROR FileNotFound: could not find file `references/form.md` in the skill; did you mean `references/forms.md`? Available files: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
+    check(tool, json!({"skill": "pdf", "path": "../secret"}), expect![[r#"ERROR FileNotAllowed: `../secret` is outside of the skill directory, but only files inside can be read. Available files: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
+    check(tool, json!({"skill": "pdf", "path": "/etc/passwd"}), expect![[r#"ERROR FileNotAllowed: invalid path `/etc/passwd`: use a path relative to the skill directory instead of an absolute path. Available files: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
     check(
         tool,
         json!({"skill": "pdf", "path": "references"}),
-        expect!["ERROR NotAFile: `references` is a directory; it contains `forms.md`."],
+        expect!["ERROR NotAFile: `references` is a directory with `forms.md`."],
     )
     .await;
     check(
         tool,
         json!({"skill": "pdf", "path": "references/forms.md", "offset": 9}),
-        expect!["ERROR PastEnd: `references/forms.md` has only 3 lines, so use an `offset` below 9."],
+        expect!["ERROR PastEnd: `offset` is 9, but `references/forms.md` has only 3 lines."],
     )
     .await;
     check(
         tool,
         json!({"skill": "pdf", "path": "a", "offset": -1}),
-        expect!["ERROR InvalidArguments: `offset` must be a whole number from 0, not -1"],
+        expect!["ERROR InvalidArguments: expected an integer of at least 0 for `offset`, but got -1"],
     )
     .await;
     check(
         tool,
         json!({"skill": "pdf", "path": "a", "limit": [1]}),
-        expect!["ERROR InvalidArguments: `limit` must be a whole number from 0, not a list"],
+        expect!["ERROR InvalidArguments: expected an integer of at least 0 for `limit`, but got a list"],
     )
     .await;
-    check(tool, json!({"skill": "echo", "path": "a"}), expect![[r#"ERROR SkillHasNoFiles: skill `echo` has no files, because it is defined in code or configuration. Its tools, for `call_skill_tool`, are: "say", "fail", "panic", "early", "no-input"."#]]).await;
+    check(tool, json!({"skill": "echo", "path": "a"}), expect![[r#"ERROR SkillHasNoFiles: skill `echo` is defined in code or configuration and has no files. Tools for `call_skill_tool`: "say", "fail", "panic", "early", "no-input"."#]]).await;
     check(
         tool,
         json!({"skill": "hidden", "path": "a"}),
         expect![
-            "ERROR SkillHasNoFiles: skill `hidden` has no files, because it is defined in code or configuration."
+            "ERROR SkillHasNoFiles: skill `hidden` is defined in code or configuration and has no files."
         ],
     )
     .await;
-    check("read_file", json!({}), expect![[r#"ERROR UnknownTool: there is no tool "read_file". The tools are: "activate_skill", "call_skill_tool", "read_skill_file"."#]]).await;
+    check("read_file", json!({}), expect![[r#"ERROR UnknownTool: no tool "read_file" found. Available tools: "activate_skill", "call_skill_tool", "read_skill_file"."#]]).await;
 }
 
 #[tokio::test]
@@ -311,19 +316,19 @@ async fn search_skills_returns_descriptions() {
             <name>PDF</name>
             <description>Reads PDFs.</description>
           </skill>
-          1 more skill was found; a higher `limit` shows it.
+          1 more skill found; to show all skills, increase `limit`.
         </search_results>"#]]
     .assert_eq(&search(json!({"query": "says reads", "limit": 1})).await);
     expect![[r#"
 
-        No skill was found. Try other or fewer words, or do the task without a skill."#]]
+        No skill found. Use fewer or different words, or continue without a skill."#]]
     .assert_eq(&search(json!({"query": "hidden locked x"})).await);
     expect![[r#"
 
-        No skill was found. Try other or fewer words, or do the task without a skill."#]]
+        No skill found. Use fewer or different words, or continue without a skill."#]]
     .assert_eq(&search(json!({"query": "pdf", "tags": ["none"]})).await);
     expect![[r#"
 
-        InvalidArguments: `query` is missing; it must be a string"#]]
+        InvalidArguments: missing `query`: expected a string"#]]
     .assert_eq(&search(json!({})).await);
 }

@@ -1,17 +1,19 @@
 //! Fetches a source into the store: its approved version, or its current one if none was approved yet.
 
-use skills_core::scan::Finding;
+use skills_core::RemoteIndex;
 
 use super::{
     super::{
         SourceError,
         address::{Address, Place},
-        load,
-        lockfile::{LockFile, Pinned, PinnedWeb},
+        load::{self, HeldBack, Wanted},
+        lockfile::{LockError, LockFile, Pinned, PinnedWeb, lock_path},
+        named::NamedSources,
         store::Store,
     },
     Options, Spec,
 };
+use crate::disk::FileLock;
 
 /// The approved version of a source that is in the store.
 pub(super) struct Fetched {
@@ -56,50 +58,83 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
                     path: spec.lock.clone(),
                 });
             }
-            let mut pinned = pin_now(&spec.address, store, options)?;
+            if waits(spec, store) {
+                return Err(not_approved(spec));
+            }
+            let mut pinned = pin_now(spec, store, options)?;
             if let (Place::Git(place), Pinned::Git(git)) = (spec.address.place(), &mut pinned) {
                 let root = store.root(place, &git.commit);
                 warn_of_risks(&spec.address, &load::hold_back_risks(&root, git));
             }
-            Ok(approve_first(spec, pinned, store))
+            approve_first(spec, pinned, store)
         }
+    }
+}
+
+/// Returns true if a source that is not in the lock file has to wait for its approval: either it was not named explicitly, or it
+/// was named before and its approval is gone.
+pub(super) fn waits(spec: &Spec, store: &Store) -> bool {
+    let key = spec.address.as_str();
+    if !spec.is_named {
+        return true;
+    }
+    if !NamedSources::beside(&spec.lock).contains(key) {
+        return false;
+    }
+    // Another process may just be approving the source, which takes two files.
+    let _lock = FileLock::acquire(&lock_path(&spec.lock, store.dir()));
+    LockFile::read(&spec.lock).is_ok_and(|lock_file| lock_file.get(key).is_none())
+}
+
+/// Returns the error for a source that waits for its approval.
+pub(super) fn not_approved(spec: &Spec) -> SourceError {
+    SourceError::NotApproved {
+        address: spec.address.to_string(),
+        path: spec.lock.clone(),
+        is_named: spec.is_named,
     }
 }
 
 /// Writes the first version of a source to the lock file. If another process has written one in the meantime, we use that
 /// version instead.
-fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> Fetched {
+fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> Result<Fetched, SourceError> {
     let key = spec.address.as_str();
+    let named = NamedSources::beside(&spec.lock);
     let write = |lock_file: &mut LockFile| {
         if let Some(theirs) = lock_file.get(key) {
-            return theirs.clone();
+            return Ok(theirs.clone());
         }
+        if named.contains(key) {
+            return Err(not_approved(spec));
+        }
+        // Make sure to do this first. If we're killed in between, the source just has to be approved with `update`.
+        named.insert(key).map_err(|source| LockError::Unwritable { path: spec.lock.clone(), source })?;
         lock_file.set(key, pinned.clone());
-        pinned.clone()
+        Ok(pinned.clone())
     };
-    match LockFile::change(&spec.lock, store.dir(), write) {
-        Ok(pinned) => Fetched { pinned, is_saved: true },
-        Err(error) => {
+    match LockFile::change(&spec.lock, store.dir(), write).unwrap_or_else(|error| Err(error.into())) {
+        Ok(pinned) => Ok(Fetched { pinned, is_saved: true }),
+        Err(SourceError::Lock(error)) => {
             tracing::warn!("the approval of {key} could not be saved: {error}; {}", error.hint());
-            Fetched { pinned, is_saved: false }
+            Ok(Fetched { pinned, is_saved: false })
         }
+        Err(error) => Err(error),
     }
 }
 
-/// Warns about skills that were held back because of a high-risk finding.
-fn warn_of_risks(address: &Address, risks: &[(String, Finding)]) {
-    for (path, finding) in risks {
+/// Warns about skills that were held back, because naming their source does not approve them.
+fn warn_of_risks(address: &Address, held_back: &[HeldBack]) {
+    for HeldBack { path, why } in held_back {
         tracing::warn!(
-            "the skill in `{path}` of {address} is not used: {} ({}, {}); run `acp-skills-proxy update '{address}'` to review and approve it",
-            finding.reason,
-            finding.code,
-            finding.file
+            "the skill in `{path}` of {address} is not used: {why}; run `acp-skills-proxy update '{address}'` to review and approve it"
         );
     }
 }
 
-/// Fetches the current version of a source. Returns the pin that approves all of its skills.
-fn pin_now(address: &Address, store: &Store, options: &Options) -> Result<Pinned, SourceError> {
+/// Fetches the current version of a source. Returns the pin that approves those of its skills that pass the filters.
+fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<Pinned, SourceError> {
+    let address = &spec.address;
+    let wanted = Wanted { filters: &spec.filters, max_skills: options.max_skills };
     match address.place() {
         Place::Git(place) => {
             let fetched = store
@@ -109,12 +144,17 @@ fn pin_now(address: &Address, store: &Store, options: &Options) -> Result<Pinned
                 tracing::warn!("{address}: {note}");
             }
             let root = store.root(place, &fetched.commit);
-            let pinned = load::pin(&root, &fetched.commit, options.max_skills);
+            let pinned = load::pin_wanted(&root, &fetched.commit, &wanted);
             pinned.map(Pinned::Git).map_err(|error| SourceError::system(address, error))
         }
         Place::Web(url) => {
             let digest = store.fetch_index(url, None).map_err(|error| SourceError::web(address, error))?;
-            Ok(Pinned::Web(PinnedWeb { index: digest.to_string() }))
+            let index = digest.to_string();
+            let skills = store
+                .index(url, &index)
+                .and_then(|index| RemoteIndex::parse(&index.text, &index.url).ok())
+                .and_then(|index| load::listed(&index, &wanted));
+            Ok(Pinned::Web(PinnedWeb { index, skills }))
         }
     }
 }

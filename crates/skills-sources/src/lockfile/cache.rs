@@ -32,6 +32,12 @@ impl LockFile {
         }
     }
 
+    /// Returns true if [`read_or_last`](Self::read_or_last) has a version to fall back to.
+    pub(crate) fn has_last(path: &Path, cache: &Path) -> bool {
+        let copy = copy(path, cache);
+        copy.exists() && Self::read(&copy).is_ok()
+    }
+
     /// Saves `self` as the last readable version.
     pub(super) fn keep(&self, path: &Path, cache: &Path) {
         let copy = copy(path, cache);

@@ -68,9 +68,12 @@ fn a_skill_is_approved_once_by_checksum() {
     assert_eq!(again.sift(&project.root(), &found).len(), 1);
     assert_eq!(again.sift(project.dir.path(), &found).len(), 0);
     // We should check every file, including hidden ones. If the content is restored, the skill is trusted again.
-    for (path, text, before) in
-        [("references/a.md", "b", Some("a")), (".hidden", "", None), ("scripts/x.sh", "", None)]
-    {
+    for (path, text, before) in [
+        ("references/a.md", "b", Some("a")),
+        (".hidden", "", None),
+        ("scripts/x.sh", "", None),
+        (".git/hooks/x", "", None),
+    ] {
         project.write(path, text);
         assert_eq!(project.state(), (0, vec!["changed"]), "{path}");
         match before {
@@ -244,6 +247,20 @@ fn a_link_that_becomes_a_file() {
     assert_eq!(project.state(), (0, vec!["changed"]));
 }
 
+/// A script can read different content from a FIFO each time, so there is nothing to approve.
+#[cfg(unix)]
+#[test]
+fn a_skill_with_a_fifo_cannot_be_approved() {
+    let project = Project::new();
+    let fifo = project.root().join(".skills/x/scripts");
+    fs::create_dir(&fifo).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(fifo.join("lib.sh")).status().unwrap().success());
+    let skills = project.sift();
+    let why = &skills.skipped()[0].diagnostics[0].message;
+    assert_eq!((skills.len(), skills.unapproved().len()), (0, 0));
+    assert_eq!(why, "the skill cannot be approved: `scripts/lib.sh` is not a regular file");
+}
+
 /// Large sparse files can't delay the start of a session.
 #[test]
 fn a_skill_that_exceeds_the_bounds() {
@@ -259,7 +276,7 @@ fn a_skill_that_exceeds_the_bounds() {
     let why: Vec<_> =
         skills.skipped().iter().map(|skipped| skipped.diagnostics[0].message.as_str()).collect();
     assert_eq!((skills.len(), skills.unapproved().len(), why.len()), (0, 1, 2), "{why:?}");
-    assert!(why[0].starts_with("the skill cannot be approved: the skill has more than"), "{why:?}");
+    assert!(why[0].starts_with("the skill cannot be approved: skill has more than"), "{why:?}");
     // We should use the same bounds for all skills together.
     let mut bounds = Bounds { bytes: 100, ..Bounds::SKILL };
     let skill = skills.unapproved()[0].skill.clone();

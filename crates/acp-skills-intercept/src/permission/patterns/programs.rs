@@ -106,9 +106,9 @@ const ALWAYS_ASKED: &str = ". ack ag ansible at awk bat batch bsdtar builtin bun
                             ssh-agent sshpass stdbuf strace su sudo svn systemd-run tar taskset tcpdump time timeout tmux \
                             toybox unbuffer unshare uv valgrind vi view vim watch watchexec wget wsl xargs xvfb-run zip";
 
-/// What a pattern with a `*` has to say before it grants a command.
+/// The words that a pattern with a `*` should contain to allow a command.
 enum Rule {
-    /// Nothing is enough.
+    /// Always ask the user, even if the pattern matches.
     AlwaysAsk,
     /// The script or the package.
     Runner,

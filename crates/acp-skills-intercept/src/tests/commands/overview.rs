@@ -34,7 +34,7 @@ fn skills_are_listed() {
     assert!(asked(&mut fixture, 4, "/skills search plan").starts_with("1. `Plan B`: Does Plan B."));
     assert_eq!(
         asked(&mut fixture, 5, "/skills search zebra"),
-        "No skill matches. Try other words, or fewer."
+        "No matching skills. Use fewer or different words."
     );
     for words in ["/skills search", "/skills remove x", "/skills reload x"] {
         assert!(asked(&mut fixture, 6, words).contains("`/skills search WORDS` finds"), "{words}");
@@ -61,8 +61,8 @@ fn warnings_are_listed() {
     let text = asked(&mut fixture, 2, "/skills");
     for line in [
         "- `review`: the body is long, and 1 more\n",
-        "- `broken` was skipped: there is no frontmatter; `acp-skills-proxy check /skills/broken` explains it\n",
-        "- another `Review` (the configuration) is hidden by the one in the configuration; `acp-skills-proxy list` with your flags shows both\n",
+        "- `broken` was skipped: there is no frontmatter; run `acp-skills-proxy check /skills/broken` for details\n",
+        "- `Review` from the configuration is hidden by the skill from the configuration; run `acp-skills-proxy list` with your flags to list both\n",
     ] {
         assert!(text.contains(line), "{text}");
     }
@@ -73,7 +73,7 @@ fn reloading() {
     let mut fixture = session(&["web"]);
     fixture.new_session(2, "t");
     fixture.prompt(3, "s", &["hello"]);
-    assert_eq!(asked(&mut fixture, 4, "/skills reload"), "Loaded 4 skills. Nothing has changed.");
+    assert_eq!(asked(&mut fixture, 4, "/skills reload"), "Loaded 4 skills. No changes.");
     fixture.host.after_reload = Some(
         [skill("review", |properties| properties.priority = 1), skill("new", |_| {})].into_iter().collect(),
     );

@@ -314,7 +314,7 @@ fn false_claims_end_the_trust() {
     assert_eq!(outcome(&ask(&mut fixture, &ours, None)), "asked");
     let out = fixture.prompt(7, "s", &["/skills"]);
     let text = out.to_client[0]["params"]["update"]["content"]["text"].as_str().unwrap();
-    assert!(text.contains("called something else"), "{text}");
+    assert!(text.contains("called another tool"), "{text}");
 }
 
 #[test]

@@ -130,8 +130,8 @@ fn decisions_are_shown() {
     let text = out.to_client[0]["params"]["update"]["content"]["text"].as_str().unwrap();
     for line in [
         "**Permissions decided for you**",
-        "- refused `Bash`: it is not in `allowed-tools` of the active skills",
-        "- allowed `activate_skill`: it is one of our read-only tools (2 times)\n",
+        "- refused `Bash`: not in `allowed-tools` of any active skill",
+        "- allowed `activate_skill`: read-only skill tool (2 times)\n",
     ] {
         assert!(text.contains(line), "{text}");
     }

@@ -8,7 +8,10 @@ use serde_json::json;
 use skills_core::text::shown_path;
 use skills_sources::Address;
 
-use super::{CommonArgs, FetchArgs, Target, agreed, findings, lock_error, show, source_error, updater};
+use super::{
+    CommonArgs, FetchArgs, Target, agreed, filter, findings, lock_error, shadowed::shadowed, show,
+    source_error, updater,
+};
 use crate::{error::UsageError, output, progress::Progress};
 
 /// The flags of `add`.
@@ -59,7 +62,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         entry.source == address.as_str()
             || Address::parse(&entry.source).is_ok_and(|known| known.place() == address.place())
     };
-    if target.sources.iter().any(is_there) {
+    if target.config.all_sources().any(is_there) {
         let hint = format!("use `acp-skills-proxy update '{address}'` to fetch changes");
         return Err(UsageError::new(format!("`{address}` is already in {path}")).hint(hint).into());
     }
@@ -75,19 +78,24 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
                 .hint(format!("add these lines to the file:\n{}", error.lines))
         })
     };
+    let filters = [target.filter(), filter(&entry)];
+    let filters: Vec<_> =
+        filters.into_iter().collect::<Result<_, _>>().map_err(|error| UsageError::new(error.to_string()))?;
     // If we can't edit the file, fail here, before the source is fetched.
     add(&target.text)?;
     let updater = updater(&common)?.with_max_fetch_bytes(fetch.max_bytes(&target));
-    let offer = {
+    let mut offer = {
         let _progress = Progress::spinner("fetching");
         updater.latest(&address, None).map_err(source_error)?
     };
-    if !common.json {
-        output::print(&show::offer(&offer))?;
-    }
+    let found: Vec<_> = offer.skills.iter().map(|skill| skill.name.clone()).collect();
+    offer.retain(|name| filters.iter().all(|filter| filter.takes(name)));
     if offer.skills.is_empty() {
-        let hint = "name the directory that contains the skills, such as `github:OWNER/REPO/PATH`";
-        return Err(UsageError::new(format!("no skills found in `{address}`")).hint(hint).into());
+        return Err(nothing(&address, &found).into());
+    }
+    let shadowed = shadowed(&target, &updater, &offer);
+    if !common.json {
+        output::print(&show::offer(&offer, &shadowed))?;
     }
     let approved = if common.json { yes } else { agreed(&format!("Add `{address}` to {path}?"), yes)? };
     if approved {
@@ -100,7 +108,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     if common.json {
         let report = json!({
             "source": address.as_str(), "config": target.path, "lock": target.lock(), "pinned": offer.pinned,
-            "skills": offer.skills, "notes": offer.notes, "approved": approved,
+            "skills": offer.skills, "shadowed": shadowed, "notes": offer.notes, "approved": approved,
             "findings": offer.skills.iter().map(|skill| (skill.path.clone(), json!(findings::of(skill)))).collect::<serde_json::Map<_, _>>(),
         });
         output::print_json(&report)?;
@@ -110,4 +118,20 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         output::print("Nothing was added.\n")?;
     }
     Ok(ExitCode::from(u8::from(!approved && !common.json)))
+}
+
+/// Returns the error for a source without skills, or without skills that the filters select. `found` are the names of its skills.
+fn nothing(address: &Address, found: &[String]) -> UsageError {
+    const MAX_NAMES: usize = 20;
+    if found.is_empty() {
+        return UsageError::new(format!("no skills found in `{address}`"))
+            .hint("name the directory that contains the skills, such as `github:OWNER/REPO/PATH`");
+    }
+    let names = found.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = match found.len().saturating_sub(MAX_NAMES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    UsageError::new(format!("`include` and `exclude` select no skill of `{address}`"))
+        .hint(format!("its skills are {names}{more}"))
 }

@@ -36,7 +36,7 @@ pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
     let mut removed = Vec::new();
     for known in matching {
         let is_in_config =
-            known.lock == target.lock() && target.sources.iter().any(|entry| is(entry, &known.address));
+            known.lock == target.lock() && target.config.all_sources().any(|entry| is(entry, &known.address));
         let remove_from = |text: &str| {
             let failed = || not_removed(&target, &known.address);
             let mut text = text.to_owned();

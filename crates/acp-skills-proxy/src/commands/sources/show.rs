@@ -5,7 +5,7 @@ use std::fmt::Write;
 use skills_core::scan::{Finding, Risk};
 use skills_sources::{FileChangeKind, Offer, OfferedSkill, SkillChange};
 
-use super::findings;
+use super::{findings, shadowed::Shadowed};
 use crate::words::count;
 
 /// The maximum number of scripts to list for a new skill.
@@ -13,11 +13,14 @@ const MAX_FILES: usize = 20;
 /// The maximum number of findings to show for a skill.
 const MAX_FINDINGS: usize = 10;
 
-/// Renders the skills of a new source.
-pub(super) fn offer(offer: &Offer) -> String {
+/// Renders the skills of a new source. Those in `shadowed` will not be used.
+pub(super) fn offer(offer: &Offer, shadowed: &[Shadowed]) -> String {
     let mut text = String::new();
     for skill in &offer.skills {
         new_skill(&mut text, ' ', skill);
+        if let Some(shadowed) = shadowed.iter().find(|shadowed| shadowed.name == skill.name) {
+            let _ = writeln!(text, "  !  not used, because {} has a skill with the same name", shadowed.by);
+        }
         found(&mut text, &findings::of(skill));
     }
     notes(&mut text, &offer.notes);

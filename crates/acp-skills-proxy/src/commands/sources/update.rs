@@ -193,7 +193,10 @@ fn update(
         error: None,
     };
     let offer = match latest {
-        Ok(offer) => offer,
+        Ok(mut offer) => {
+            offer.retain(|name| source.takes(name));
+            offer
+        }
         Err(error) => {
             // Report the error, but continue with the next source.
             let message = error.to_string();
@@ -207,11 +210,14 @@ fn update(
         let uses = |name: &str| !args.locked || source.uses(name);
         row.after == row.before || offer.is_approved_by(before, uses)
     });
+    // The index of a web site can be new although its skills are the same.
+    let is_unchanged = is_unchanged
+        || approved.as_ref().is_some_and(|approved| offer.changes_since(Some(approved)).is_empty());
     if is_unchanged {
         row.approved = true;
         print(&format!("{}: no changes\n", shown(&row.source)))?;
         // The commit can be new although no skill has changed.
-        if !args.locked && row.after != row.before {
+        if !args.locked && (!is_json || args.yes) && row.after != row.before {
             updater.approve(&source.lock, address, &offer).map_err(lock_error)?;
         }
         return Ok(row);
@@ -229,8 +235,6 @@ fn update(
     row.approved = match (args.locked, is_json) {
         (true, _) => false,
         (false, true) => args.yes,
-        // The index of a web site can be new although its skills are the same.
-        (false, false) if row.changes.is_empty() && approved.is_some() => true,
         (false, false) => agreed("Approve?", args.yes)?,
     };
     if row.approved {

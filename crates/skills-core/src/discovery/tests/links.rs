@@ -92,8 +92,8 @@ fn links_out_of_a_project_are_not_followed() {
         project skill repo/packages/x/skill name-not-directory
         project own repo/.skills/own
         skipped repo/.skills: link-out-of-project
-        [BASE]/repo/.skills: error[link-out-of-project]: the link [BASE]/repo/.skills/root was not followed, because it leads out of the project to /
-          help: if you trust the target, add it as a directory to scan"#]]);
+        [BASE]/repo/.skills: error[link-out-of-project]: skipped link [BASE]/repo/.skills/root, because the target / is outside of the project
+          help: to load skills from a target that you trust, add this directory to scan"#]]);
 
     // Try other ways out: two links in a row, a parent directory, a link with the name of a skill, and a linked root.
     symlink("../../elsewhere", base.join("repo/packages/out")).unwrap();
@@ -109,12 +109,12 @@ fn links_out_of_a_project_are_not_followed() {
         skipped repo/work/.skills: link-out-of-project
         skipped repo/work/.agents/skills: link-out-of-project
         skipped repo/.skills: link-out-of-project
-        [BASE]/repo/work/.skills: error[link-out-of-project]: the link [BASE]/repo/work/.skills was not followed, because it leads out of the project to [BASE]/elsewhere/.skills
-          help: if you trust the target, add it as a directory to scan
-        [BASE]/repo/work/.agents/skills: error[link-out-of-project]: the link [BASE]/repo/work/.agents/skills was not followed, because it leads out of the project to [BASE]/elsewhere/skills
-          help: if you trust the target, add it as a directory to scan
-        [BASE]/repo/.skills: error[link-out-of-project]: 4 links were not followed, because they lead out of the project, for example [BASE]/repo/.skills/a to [BASE]/elsewhere/a
-          help: if you trust the target, add it as a directory to scan"#]]);
+        [BASE]/repo/work/.skills: error[link-out-of-project]: skipped link [BASE]/repo/work/.skills, because the target [BASE]/elsewhere/.skills is outside of the project
+          help: to load skills from a target that you trust, add this directory to scan
+        [BASE]/repo/work/.agents/skills: error[link-out-of-project]: skipped link [BASE]/repo/work/.agents/skills, because the target [BASE]/elsewhere/skills is outside of the project
+          help: to load skills from a target that you trust, add this directory to scan
+        [BASE]/repo/.skills: error[link-out-of-project]: skipped 4 links to targets outside of the project, for example [BASE]/repo/.skills/a to [BASE]/elsewhere/a
+          help: to load skills from a target that you trust, add this directory to scan"#]]);
 
     // If the user names the directory, it may lead anywhere.
     let named = Discovery::new([Root::scanned(base.join("repo/.skills/twice"))]).find();

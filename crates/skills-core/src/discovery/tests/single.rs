@@ -38,30 +38,28 @@ fn a_single_directory_is_loaded() {
         (
             "none",
             expect![[r#"
-                cannot load the skill …/none: error[no-skill-md]: the directory has no SKILL.md
-                  help: use the directory of a single skill; to use a directory with several skills, scan it"#]],
+                failed to load skill …/none: error[no-skill-md]: directory has no SKILL.md
+                  help: use a directory that contains a SKILL.md, or scan the directory to load several skills"#]],
         ),
         (
             "nothing",
             expect![[r#"
-                cannot load the skill …/nothing/SKILL.md:1:1: error[frontmatter-missing]: the file does not start with frontmatter
-                  help: start the file with a line `---`, lines with `name:` and `description:`, and another line `---`"#]],
+                failed to load skill …/nothing/SKILL.md:1:1: error[frontmatter-missing]: file does not start with frontmatter
+                  help: start the file with `---`, `name:`, `description:` and `---` on separate lines"#]],
         ),
         (
             "silent",
             expect![[r#"
-                cannot load the skill …/silent/SKILL.md:1: error[description-missing]: the skill has no description
-                  help: add `description:` to say what the skill does and when to use it"#]],
+                failed to load skill …/silent/SKILL.md:1: error[description-missing]: skill has no description
+                  help: add `description:` to describe the skill and when to use it"#]],
         ),
         (
             "missing",
-            expect!["cannot load the skill …/missing: error[no-such-directory]: there is no such directory"],
+            expect!["failed to load skill …/missing: error[no-such-directory]: directory does not exist"],
         ),
         (
             "none/README.md",
-            expect![
-                "cannot load the skill …/none/README.md: error[not-a-directory]: this is not a directory"
-            ],
+            expect!["failed to load skill …/none/README.md: error[not-a-directory]: not a directory"],
         ),
     ] {
         check_load(&files, dir, expected);

@@ -111,21 +111,21 @@ mod on_unix {
             "a.rb",
             "",
             &[],
-            Err("`a.rb` needs `ruby`, which is not installed; ask the user to install it"),
+            Err("could not find `ruby` to run `a.rb`; ask the user to install this program"),
         );
         check(
             "a.py",
             "",
             &[],
-            Err("`a.py` needs `python3` or `python`, which is not installed; ask the user to install it"),
+            Err("could not find `python3` or `python` to run `a.py`; ask the user to install this program"),
         );
         check(
             "a",
             "#!/usr/bin/env lua\n",
             &[],
-            Err("`a` needs `lua`, which is not installed; ask the user to install it"),
+            Err("could not find `lua` to run `a`; ask the user to install this program"),
         );
-        let unknown = "cannot find a program to run `a.md`, because the file has neither a `#!` line nor a known extension";
+        let unknown = "could not find a program to run `a.md`: expected a `#!` line or a known extension";
         check("a.md", "# Title\n", &["sh"], Err(unknown));
         check("a.md", "#!\n", &["sh"], Err(unknown));
         check("a.md", "#!/usr/bin/env\n", &["sh"], Err(unknown));
@@ -188,8 +188,7 @@ mod on_windows {
             check("a.py", head, programs, expected);
         }
         check("a", "#!/usr/bin/env python3\n", &[STORE_PYTHON3, PYTHON], python);
-        let none = "`a.py` needs `py` or `python` or `python3`, which is not installed; ask the user to install it, because the `python` that comes with \
-                    Windows only opens the Microsoft Store";
+        let none = "could not find `py` or `python` or `python3` to run `a.py`; ask the user to install Python, because the `python` from Windows only opens the Microsoft Store";
         check_with("a.py", "", (&[STORE_PYTHON, STORE_PYTHON3], &[]), &[], Err(none));
         check_with("a.py", "#!/usr/bin/env python3\n", (&[STORE_PYTHON3], &[]), &[], Err(none));
         // If Python was installed from the Store, we should use it.
@@ -236,10 +235,21 @@ mod on_windows {
         }
         let options = r"C:\Program Files\Git\bin\bash.exe [-eu]";
         check_with("a.sh", "#!/bin/bash -eu\n", (&[], &[GIT_BASH]), &[], Ok(options));
-        let none = "needs `bash`, which is not installed; ask the user to install Git for Windows, because the `bash` that comes with Windows \
-                    runs in WSL, where it does not find the files of this system";
-        check_with("a.bash", "", (&[WSL_BASH, STORE_BASH], &[]), &[], Err(&format!("`a.bash` {none}")));
-        check_with("a", "#!/bin/bash\n", (&[WSL_BASH], &[]), &[], Err(&format!("`a` {none}")));
+        let none = "ask the user to install Git for Windows, because the `bash` from Windows runs in WSL and does not find Windows paths";
+        check_with(
+            "a.bash",
+            "",
+            (&[WSL_BASH, STORE_BASH], &[]),
+            &[],
+            Err(&format!("could not find `bash` to run `a.bash`; {none}")),
+        );
+        check_with(
+            "a",
+            "#!/bin/bash\n",
+            (&[WSL_BASH], &[]),
+            &[],
+            Err(&format!("could not find `bash` to run `a`; {none}")),
+        );
     }
 
     #[test]
@@ -262,16 +272,16 @@ mod on_windows {
         }
         let perl = r"C:\Program Files\Git\usr\bin\perl.exe";
         check_with("a.pl", "", (&[GIT], &[perl]), &[], Ok(perl));
-        let none = "`a.rb` needs `ruby`, which is not installed; ask the user to install it";
+        let none = "could not find `ruby` to run `a.rb`; ask the user to install this program";
         check_with("a.rb", "", (&[], &[]), &[], Err(none));
-        let unknown = "cannot find a program to run `a.md`, because the file has neither a `#!` line nor a known extension";
+        let unknown = "could not find a program to run `a.md`: expected a `#!` line or a known extension";
         check_with("a.md", "", (&[], &[]), &[], Err(unknown));
         check_with(
             "a",
             "#!/usr/bin/lua\n",
             (&[], &[]),
             &[],
-            Err("`a` needs `/usr/bin/lua`, which is not installed; ask the user to install it"),
+            Err("could not find `/usr/bin/lua` to run `a`; ask the user to install this program"),
         );
     }
 }

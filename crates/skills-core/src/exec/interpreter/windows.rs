@@ -27,7 +27,7 @@ const LANGUAGES: &[Language] = &[
         // Without this, Python would use the system's code page for pipes, which doesn't support most characters.
         env: &[("PYTHONUTF8", "1")],
         advice: Some(
-            "ask the user to install it, because the `python` that comes with Windows only opens the Microsoft Store",
+            "ask the user to install Python, because the `python` from Windows only opens the Microsoft Store",
         ),
         ..language(
             &["py"],
@@ -95,8 +95,8 @@ const LANGUAGES: &[Language] = &[
     language(&["bat", "cmd"], &[]),
 ];
 
-const GIT: &str = "ask the user to install Git for Windows, because the `bash` that comes with Windows runs in WSL, where it \
-                   does not find the files of this system";
+const GIT: &str = "ask the user to install Git for Windows, because the `bash` from Windows runs in WSL and does not find \
+                   Windows paths";
 
 /// The directory in which the Microsoft Store puts programs on the search path.
 const APP_ALIASES: &str = r"\Microsoft\WindowsApps";

@@ -254,28 +254,25 @@ mod tests {
     #[test]
     fn directories_that_would_defeat_the_sandbox_are_rejected() {
         for (cwd, problem) in [
-            ("/", "it contains /dev"),
-            ("/proc", "the directory belongs to the system"),
-            ("/proc/1/root", "the directory belongs to the system"),
-            ("/sys/fs/cgroup", "the directory belongs to the system"),
-            ("/dev/shm", "the directory belongs to the system"),
-            ("/etc/cron.d", "the directory belongs to the system"),
-            ("/usr", "the directory belongs to the system"),
-            ("/usr/local/lib", "the directory belongs to the system"),
-            ("/run", "it contains /run"),
-            ("/tmp", "it contains /tmp"),
-            ("/var", "it contains /var/lib"),
-            ("/home", "it contains /home"),
-            ("/opt/bubblewrap", "it contains /opt/bubblewrap/bwrap"),
-            (
-                "/home/me/.claude/skills",
-                "the directory contains the skill `kit` directly, so scripts could change other skills there",
-            ),
+            ("/", "scripts must not access /dev"),
+            ("/proc", "this is a system directory"),
+            ("/proc/1/root", "this is a system directory"),
+            ("/sys/fs/cgroup", "this is a system directory"),
+            ("/dev/shm", "this is a system directory"),
+            ("/etc/cron.d", "this is a system directory"),
+            ("/usr", "this is a system directory"),
+            ("/usr/local/lib", "this is a system directory"),
+            ("/run", "scripts must not access /run"),
+            ("/tmp", "scripts must not access /tmp"),
+            ("/var", "scripts must not access /var/lib"),
+            ("/home", "scripts must not access /home"),
+            ("/opt/bubblewrap", "scripts must not access /opt/bubblewrap/bwrap"),
+            ("/home/me/.claude/skills", "scripts could change other skills next to `kit`"),
         ] {
             check(&host(), cwd, "/home/me/.claude/skills/kit", Err(problem));
         }
         let elsewhere = Host { home: Some("/srv/people/me".into()), ..host() };
-        let problem = "the directory contains your home directory /srv/people/me";
+        let problem = "this directory contains your home directory /srv/people/me";
         check(&elsewhere, "/srv/people", "/a/kit", Err(problem));
     }
 

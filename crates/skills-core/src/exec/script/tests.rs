@@ -134,7 +134,7 @@ async fn a_script_gets_its_directory_and_environment() {
     fs::remove_dir(fixture.cwd()).unwrap();
     let result = fixture.run("env.sh").await;
     assert_eq!(result["error"], "ExecutionFailed");
-    assert_eq!(result["message"], format!("the working directory {cwd} does not exist"));
+    assert_eq!(result["message"], format!("working directory {cwd} does not exist"));
 }
 
 #[tokio::test]
@@ -158,15 +158,14 @@ async fn each_failure_has_a_kind_and_a_message() {
             &json!("out\n"),
             &json!("err\n"),
             &json!("ExecutionFailed"),
-            &json!("the script failed with exit code 7; see `stdout` and `stderr`"),
+            &json!("script failed with exit code 7; check `stdout` and `stderr` for details"),
         ),
     );
     let result = fixture.run("kill.sh").await;
     assert_eq!((&result["exitCode"], &result["error"]), (&Value::Null, &json!("ExecutionFailed")));
     let result = fixture.run("slow.sh").await;
     assert_eq!((&result["stdout"], &result["error"]), (&json!("begun\n"), &json!("ExecutionTimeout")));
-    let message =
-        "the script timed out after 1 s; give it less work, or ask the user to increase the timeout";
+    let message = "script timed out after 1 s; retry with less work, or ask the user to increase the timeout";
     assert_eq!(result["message"], message);
 
     for (script, error, expected) in [
@@ -176,7 +175,7 @@ async fn each_failure_has_a_kind_and_a_message() {
         ("/bin/ls", "ScriptNotAllowed", "absolute"),
         ("scripts/link.sh", "ScriptNotAllowed", "outside"),
         ("scripts/relative.sh", "ScriptNotAllowed", "outside"),
-        ("scripts/notes.md", "ExecutionFailed", "cannot find a program to run `scripts/notes.md`"),
+        ("scripts/notes.md", "ExecutionFailed", "could not find a program to run `scripts/notes.md`"),
     ] {
         let result = fixture.call(json!({"skill": "kit", "script": script})).await;
         assert_eq!(result["error"], error, "{script}: {result}");
@@ -190,14 +189,14 @@ async fn each_failure_has_a_kind_and_a_message() {
     assert_eq!(result["error"], "ScriptNotFound");
     assert!(result["message"].as_str().unwrap().contains("has no files"), "{result}");
     for (arguments, message) in [
-        (json!({"skill": "kit"}), "InvalidArguments: `script` is missing; it must be a string"),
+        (json!({"skill": "kit"}), "InvalidArguments: missing `script`: expected a string"),
         (
             json!({"skill": "kit", "script": "a", "args": "b"}),
-            "InvalidArguments: `args` must be a list of strings, not a string",
+            "InvalidArguments: expected a list of strings for `args`, but got a string",
         ),
         (
             json!({"skill": "kit", "script": "a", "args": [1]}),
-            "InvalidArguments: `args` must be a list of strings, not a list",
+            "InvalidArguments: expected a list of strings for `args`, but got a list",
         ),
     ] {
         assert_eq!(fixture.call(arguments).await, message);

@@ -29,7 +29,8 @@ pub(super) fn open(dir: &Dir, path: &Path) -> io::Result<File> {
 pub(in crate::files) fn explain_sharing_violation(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(ERROR_SHARING_VIOLATION | ERROR_LOCK_VIOLATION | ERROR_DELETE_PENDING) => {
-            let message = format!("another program is writing or deleting the file; try again ({error})");
+            let message =
+                format!("file is being written or deleted by another program; retry later ({error})");
             io::Error::new(io::ErrorKind::ResourceBusy, message)
         }
         _ => error,

@@ -26,8 +26,8 @@ impl<'r, 'a> Reader<'r, 'a> {
             Kind::Map { entries, .. } if self.findings.wants_spec() => self.check_texts(entries),
             Kind::Map { .. } => {}
             _ => {
-                let finding = Diagnostic::warning("metadata-not-a-mapping", "`metadata` must be a mapping")
-                    .help("put indented `key: value` lines below `metadata:`");
+                let finding = Diagnostic::warning("metadata-not-a-mapping", "`metadata` should be a mapping")
+                    .help("use indented `key: value` lines after `metadata:`");
                 self.findings.broken(self.findings.at(node.start, finding));
             }
         }
@@ -37,8 +37,8 @@ impl<'r, 'a> Reader<'r, 'a> {
         let (usage, unusable) = Usage::in_metadata(&value);
         properties.usage = usage;
         for name in unusable {
-            let each = if name == "parameters" { "a `name`" } else { "a `scenario`" };
-            self.unusable(key, node, &format!("a mapping in which each of `{name}` has {each}"));
+            let required = if name == "parameters" { "a `name`" } else { "a `scenario`" };
+            self.unusable(key, node, &format!("{required} for all entries of `{name}`"));
         }
         properties.metadata = Some(Box::new(value));
     }
@@ -49,9 +49,9 @@ impl<'r, 'a> Reader<'r, 'a> {
             if value.text().is_some() {
                 continue;
             }
-            let message = format!("`metadata.{}` must be a text", key.text().unwrap_or("…"));
+            let message = format!("`metadata.{}` should be a string", key.text().unwrap_or("…"));
             let finding = Diagnostic::warning("metadata-not-text", message)
-                .help("put the value in quotes; in the specification, `metadata` maps strings to strings");
+                .help("put the value in quotes, because `metadata` should only contain strings");
             let finding = self.findings.at(value.start, finding);
             // We support lists for these two keys, even though the specification doesn't allow them.
             if matches!(key.text(), Some("parameters" | "examples")) {
@@ -81,7 +81,7 @@ impl<'r, 'a> Reader<'r, 'a> {
                 (Field::Version | Field::ArgumentHint, None) => {}
                 _ => {
                     if let Err(expected) = apply(properties, field, value) {
-                        self.unusable(key, node, &format!("a mapping in which `{name}` is {expected}"));
+                        self.unusable(key, node, &format!("{expected} for `{name}`"));
                     }
                 }
             }

@@ -67,7 +67,7 @@ fn texts_and_allowed_tools() {
         "compatibility:",
         expect![[r#"
             4:1: warning[compatibility-empty]: `compatibility` is empty
-              help: describe what the skill requires, or remove the field
+              help: add the requirements of the skill, or remove the field
         "#]],
     );
     check(
@@ -75,8 +75,8 @@ fn texts_and_allowed_tools() {
         expect![[r#"
             version "2.0.1"
             hint "[file] [--fast]"
-            5:23: warning[invalid-yaml]: the value of `argument-hint` is invalid YAML: while parsing a block mapping, did not find expected key
-              help: put the text in quotes, or in indented lines below `>-`; for now, the literal text is used
+            5:23: warning[invalid-yaml]: invalid YAML value for `argument-hint`: while parsing a block mapping, did not find expected key
+              help: put the text in quotes, or in indented lines after `>-`; using the literal text for now
         "#]],
     );
     check(
@@ -113,14 +113,14 @@ fn texts_and_allowed_tools() {
         "allowed-tools: *",
         expect![[r#"
             tools ["*"]
-            4:16: warning[invalid-yaml]: the value of `allowed-tools` is invalid YAML: while scanning an anchor or alias, did not find expected alphabetic or numeric character
-              help: put the text in quotes, or in indented lines below `>-`; for now, the literal text is used
+            4:16: warning[invalid-yaml]: invalid YAML value for `allowed-tools`: while scanning an anchor or alias, did not find expected alphabetic or numeric character
+              help: put the text in quotes, or in indented lines after `>-`; using the literal text for now
         "#]],
     );
     check(
         "allowed-tools:\n  a: b",
         expect![[r#"
-            5:3: warning[field-left-out]: `allowed-tools` must be a list of tools; the value is ignored
+            5:3: warning[field-left-out]: ignoring `allowed-tools`: expected a list of tools
         "#]],
     );
 }
@@ -163,9 +163,9 @@ fn flags_and_their_spellings() {
     check(
         "user-invocable: maybe\npriority: high\ntags:\n  a: b",
         expect![[r#"
-            7:3: warning[field-left-out]: `tags` must be a list of words; the value is ignored
-            5:11: warning[field-left-out]: `priority` must be a whole number; the value is ignored
-            4:17: warning[field-left-out]: `user-invocable` must be `true` or `false`; the value is ignored
+            7:3: warning[field-left-out]: ignoring `tags`: expected a list of words
+            5:11: warning[field-left-out]: ignoring `priority`: expected a whole number
+            4:17: warning[field-left-out]: ignoring `user-invocable`: expected `true` or `false`
         "#]],
     );
     check(
@@ -189,8 +189,8 @@ fn metadata_and_unknown_fields() {
         "metadata: text",
         expect![[r#"
             metadata "text"
-            4:11: warning[metadata-not-a-mapping]: `metadata` must be a mapping
-              help: put indented `key: value` lines below `metadata:`
+            4:11: warning[metadata-not-a-mapping]: `metadata` should be a mapping
+              help: use indented `key: value` lines after `metadata:`
         "#]],
     );
     check(

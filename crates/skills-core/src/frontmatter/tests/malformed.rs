@@ -34,7 +34,7 @@ fn line_ends_and_marks_and_unclosed_frontmatter() {
         "\u{FEFF}---\nname: pdf\ndescription: d\n---\nBody",
         expect![[r#"
             "pdf": "d"
-            1:1: warning[byte-order-mark]: the file starts with a byte order mark
+            1:1: warning[byte-order-mark]: file starts with a byte order mark
         "#]],
     );
     check(
@@ -53,7 +53,7 @@ fn line_ends_and_marks_and_unclosed_frontmatter() {
         "\n\n---\nname: pdf\ndescription: d\n---\nBody",
         expect![[r#"
             "pdf": "d"
-            1: warning[leading-blank-lines]: found blank lines before the frontmatter
+            1: warning[leading-blank-lines]: found blank lines before frontmatter
         "#]],
     );
     check(
@@ -61,7 +61,7 @@ fn line_ends_and_marks_and_unclosed_frontmatter() {
         expect![[r##"
             "pdf": "d"
             body "# Title\n\nBody: text"
-            5: warning[frontmatter-not-closed]: the frontmatter is not closed, but probably ends here
+            5: warning[frontmatter-not-closed]: frontmatter is not closed, but probably ends here
         "##]],
     );
     check(
@@ -69,8 +69,8 @@ fn line_ends_and_marks_and_unclosed_frontmatter() {
         expect![[r#"
             "pdf": "d"
             body ""
-            4: warning[frontmatter-not-closed]: the frontmatter is not closed, but probably ends here
-            4: warning[body-empty]: the skill has no instructions
+            4: warning[frontmatter-not-closed]: frontmatter is not closed, but probably ends here
+            4: warning[body-empty]: skill has no instructions
         "#]],
     );
 }
@@ -81,8 +81,8 @@ fn indented_fences_and_missing_parts() {
         "  ---\n  name: pdf\n  description: d\n  ---\nBody",
         expect![[r#"
         "pdf": "d"
-        1:1: warning[indented-fence]: the opening `---` is indented
-        4:1: warning[indented-fence]: the closing `---` is indented
+        1:1: warning[indented-fence]: opening `---` is indented
+        4:1: warning[indented-fence]: closing `---` is indented
     "#]],
     );
     check(
@@ -90,7 +90,7 @@ fn indented_fences_and_missing_parts() {
         expect![[r##"
         "pdf": "d"
         body "# Title\nSome: thing: else\n\n---\nMore"
-        4:1: warning[indented-fence]: the closing `---` is indented
+        4:1: warning[indented-fence]: closing `---` is indented
     "##]],
     );
     check(
@@ -98,47 +98,47 @@ fn indented_fences_and_missing_parts() {
         expect![[r#"
         "pdf": "d"
         body ""
-        4: warning[body-empty]: the skill has no instructions
+        4: warning[body-empty]: skill has no instructions
     "#]],
     );
     check(
         "# Title\n\nNo frontmatter.\n",
         expect![[r#"
-            1:1: error[frontmatter-missing]: the file does not start with frontmatter
+            1:1: error[frontmatter-missing]: file does not start with frontmatter
         "#]],
     );
     check(
         "",
         expect![[r#"
-            1:1: error[frontmatter-missing]: the file does not start with frontmatter
+            1:1: error[frontmatter-missing]: file does not start with frontmatter
         "#]],
     );
     check(
         "---\n---\nBody",
         expect![[r#"
-            1: warning[name-missing]: the skill has no name
-            1: error[description-missing]: the skill has no description
+            1: warning[name-missing]: skill has no name
+            1: error[description-missing]: skill has no description
         "#]],
     );
     check(
         "---\n# nothing\n---\nBody",
         expect![[r#"
-            1: warning[name-missing]: the skill has no name
-            1: error[description-missing]: the skill has no description
+            1: warning[name-missing]: skill has no name
+            1: error[description-missing]: skill has no description
         "#]],
     );
     check(
         "---\njust text\n---\nBody",
         expect![[r#"
-            2: warning[not-a-field]: expected a `key: value` pair; the line is ignored
-            2:1: error[frontmatter-not-a-mapping]: the frontmatter has no `key: value` line: it is not a mapping
+            2: warning[not-a-field]: ignoring line: expected a `key: value` pair
+            2:1: error[frontmatter-not-a-mapping]: frontmatter has no `key: value` line: expected a mapping
         "#]],
     );
     check(
         "---\n- a\n- b\n---\nBody",
         expect![[r#"
-            2: warning[not-a-field]: expected a `key: value` pair; the line is ignored
-            2:1: error[frontmatter-not-a-mapping]: the frontmatter has no `key: value` line: it is not a mapping
+            2: warning[not-a-field]: ignoring line: expected a `key: value` pair
+            2:1: error[frontmatter-not-a-mapping]: frontmatter has no `key: value` line: expected a mapping
         "#]],
     );
 }
@@ -150,8 +150,8 @@ fn unquoted_text_stays_literal() {
         expect![[r#"
             "1.10": "yes"
             version: Some("1.10")
-            2:7: warning[name-invalid-characters]: the name `1.10` contains the character ".", which is not allowed
-            2:7: warning[name-not-directory]: the name `1.10` differs from the name of its directory, `pdf`
+            2:7: warning[name-invalid-characters]: name `1.10` contains ".", but this character is not allowed
+            2:7: warning[name-not-directory]: name `1.10` should match the directory name `pdf`
         "#]],
     );
     check(
@@ -164,45 +164,45 @@ fn unquoted_text_stays_literal() {
         "---\nname: pdf\ndescription: &foo bar\n---\nBody",
         expect![[r#"
             "pdf": "&foo bar"
-            3:19: warning[not-text]: a part of `description` is a YAML tag or anchor; the literal text is used
+            3:19: warning[not-text]: `description` contains a YAML tag or anchor; using the literal text instead
         "#]],
     );
     check(
         "---\nname: pdf\ndescription: !tag some text\n---\nBody",
         expect![[r#"
             "pdf": "!tag some text"
-            3:19: warning[not-text]: a part of `description` is a YAML tag or anchor; the literal text is used
+            3:19: warning[not-text]: `description` contains a YAML tag or anchor; using the literal text instead
         "#]],
     );
     check(
         "---\nname: pdf\ndescription: *all files\n---\nBody",
         expect![[r#"
             "pdf": "*all files"
-            3:14: warning[invalid-yaml]: the value of `description` is invalid YAML: while parsing node, found unknown anchor
+            3:14: warning[invalid-yaml]: invalid YAML value for `description`: while parsing node, found unknown anchor
         "#]],
     );
     check(
         "---\nname: pdf\ndescription: [Beta] Reads files.\n---\nBody",
         expect![[r#"
             "pdf": "[Beta] Reads files."
-            3:21: warning[invalid-yaml]: the value of `description` is invalid YAML: while parsing a block mapping, did not find expected key
+            3:21: warning[invalid-yaml]: invalid YAML value for `description`: while parsing a block mapping, did not find expected key
         "#]],
     );
     check(
         "---\nname: pdf\ndescription: [Beta, New]\n---\nBody",
         expect![[r#"
             "pdf": "[Beta, New]"
-            3:14: warning[not-text]: `description` must be a text; the literal text is used
+            3:14: warning[not-text]: `description` should be a string; using the literal text instead
         "#]],
     );
     check(
         "---\nname: {{name}}\ndescription: {{x}}\n---\nBody",
         expect![[r#"
             "{{name}}": "{{x}}"
-            2:7: warning[not-text]: `name` must be a text; the literal text is used
-            2:7: warning[name-invalid-characters]: the name `{{name}}` contains the character "{", which is not allowed
-            2:7: warning[name-not-directory]: the name `{{name}}` differs from the name of its directory, `pdf`
-            3:14: warning[not-text]: `description` must be a text; the literal text is used
+            2:7: warning[not-text]: `name` should be a string; using the literal text instead
+            2:7: warning[name-invalid-characters]: name `{{name}}` contains "{", but this character is not allowed
+            2:7: warning[name-not-directory]: name `{{name}}` should match the directory name `pdf`
+            3:14: warning[not-text]: `description` should be a string; using the literal text instead
         "#]],
     );
 }
@@ -213,14 +213,14 @@ fn comments_and_control_characters() {
         "---\nname: pdf\ndescription: issue #12 is fixed\n---\nBody",
         expect![[r#"
             "pdf": "issue"
-            3:14: warning[cut-by-comment]: `description`: in YAML, `#` after a space starts a comment, so the value ends there
+            3:14: warning[cut-by-comment]: `description`: value ends before `#`, because `#` after a space starts a comment in YAML
         "#]],
     );
     check(
         "---\nname: pdf\ndescription: #1 tool\n---\nBody",
         expect![[r##"
             "pdf": "#1 tool"
-            3:12: warning[cut-by-comment]: `description`: in YAML, `#` after a space starts a comment, so the value is empty
+            3:12: warning[cut-by-comment]: `description`: value is empty, because `#` after a space starts a comment in YAML
         "##]],
     );
     check(
@@ -233,14 +233,14 @@ fn comments_and_control_characters() {
         "---\nname: pdf\ndescription: a\0b\u{7}c\n---\nBody",
         expect![[r#"
             "pdf": "abc"
-            3: warning[control-character]: the frontmatter contains a control character, which is ignored
+            3: warning[control-character]: ignoring control character in frontmatter
         "#]],
     );
     check(
         "---\nname: pdf\ndescription: \"a \\u202E b\"\n---\nBody",
         expect![[r#"
             "pdf": "a \u{202e} b"
-            3:14: warning[deceptive-characters]: the description contains invisible or text-reordering characters; catalogs remove them
+            3:14: warning[deceptive-characters]: description contains invisible or text-reordering characters, which are removed from catalogs
         "#]],
     );
 }
@@ -251,64 +251,64 @@ fn missing_and_invalid_names() {
         "---\ndescription: d\n---\nBody",
         expect![[r#"
             "pdf": "d"
-            1: warning[name-missing]: the skill has no name
+            1: warning[name-missing]: skill has no name
         "#]],
     );
     check(
         "---\nname:\ndescription: d\n---\nBody",
         expect![[r#"
             "pdf": "d"
-            1: warning[name-missing]: the skill has no name
+            1: warning[name-missing]: skill has no name
         "#]],
     );
     check(
         "---\nname: ~\ndescription: d\n---\nBody",
         expect![[r#"
             "pdf": "d"
-            1: warning[name-missing]: the skill has no name
+            1: warning[name-missing]: skill has no name
         "#]],
     );
     check(
         "---\nname: \"\\u200B\"\ndescription: d\n---\nBody",
         expect![[r#"
             "pdf": "d"
-            1: warning[name-missing]: the skill has no name
+            1: warning[name-missing]: skill has no name
         "#]],
     );
     check(
         "---\nname: PDF Reader\ndescription: d\n---\nBody",
         expect![[r#"
             "PDF Reader": "d"
-            2:7: warning[name-not-lowercase]: the name `PDF Reader` contains upper-case letters
-            2:7: warning[name-invalid-characters]: the name `PDF Reader` contains the character " ", which is not allowed
-            2:7: warning[name-not-directory]: the name `PDF Reader` differs from the name of its directory, `pdf`
+            2:7: warning[name-not-lowercase]: name `PDF Reader` contains upper-case letters
+            2:7: warning[name-invalid-characters]: name `PDF Reader` contains " ", but this character is not allowed
+            2:7: warning[name-not-directory]: name `PDF Reader` should match the directory name `pdf`
         "#]],
     );
     check(
         "---\nname: -pdf--x_y-\ndescription: d\n---\nBody",
         expect![[r#"
             "-pdf--x_y-": "d"
-            2:7: warning[name-edge-hyphen]: the name `-pdf--x_y-` starts or ends with a hyphen
-            2:7: warning[name-consecutive-hyphens]: the name `-pdf--x_y-` has consecutive hyphens
-            2:7: warning[name-invalid-characters]: the name `-pdf--x_y-` contains the character "_", which is not allowed
-            2:7: warning[name-not-directory]: the name `-pdf--x_y-` differs from the name of its directory, `pdf`
+            2:7: warning[name-edge-hyphen]: name `-pdf--x_y-` starts or ends with a hyphen
+            2:7: warning[name-consecutive-hyphens]: name `-pdf--x_y-` has consecutive hyphens
+            2:7: warning[name-invalid-characters]: name `-pdf--x_y-` contains "_", but this character is not allowed
+            2:7: warning[name-not-directory]: name `-pdf--x_y-` should match the directory name `pdf`
         "#]],
     );
     check(
         "---\nname: [pdf]\ndescription: d\n---\nBody",
         expect![[r#"
             "[pdf]": "d"
-            2:7: warning[not-text]: `name` must be a text; the literal text is used
-            2:7: warning[name-invalid-characters]: the name `[pdf]` contains the character "[", which is not allowed
-            2:7: warning[name-not-directory]: the name `[pdf]` differs from the name of its directory, `pdf`
+            2:7: warning[not-text]: `name` should be a string; using the literal text instead
+            2:7: warning[name-invalid-characters]: name `[pdf]` contains "[", but this character is not allowed
+            2:7: warning[name-not-directory]: name `[pdf]` should match the directory name `pdf`
         "#]],
     );
     check(
         "---\nName: pdf\nDescription: d\n---\nBody",
         expect![[r#"
             "pdf": "d"
-            2:1: warning[field-spelling]: the field `Name` must be spelled `name`
-            3:1: warning[field-spelling]: the field `Description` must be spelled `description`
+            2:1: warning[field-spelling]: field `Name` should be spelled `name`
+            3:1: warning[field-spelling]: field `Description` should be spelled `description`
         "#]],
     );
 }
@@ -318,31 +318,31 @@ fn missing_descriptions() {
     check(
         "---\nname: pdf\n---\nBody",
         expect![[r#"
-            1: error[description-missing]: the skill has no description
+            1: error[description-missing]: skill has no description
         "#]],
     );
     check(
         "---\nname: pdf\ndescription:\n---\nBody",
         expect![[r#"
-        3:1: error[description-missing]: the skill has no description
+        3:1: error[description-missing]: skill has no description
     "#]],
     );
     check(
         "---\nname: pdf\ndescription: \"\"\n---\nBody",
         expect![[r#"
-        3:1: error[description-missing]: the skill has no description
+        3:1: error[description-missing]: skill has no description
     "#]],
     );
     check(
         "---\nname: pdf\ndescription: \"\\0 \\a\"\n---\nBody",
         expect![[r#"
-        3:1: error[description-missing]: the skill has no description
+        3:1: error[description-missing]: skill has no description
     "#]],
     );
     check(
         "---\nname: pdf\ndescription: null\n---\nBody",
         expect![[r#"
-        3:1: error[description-missing]: the skill has no description
+        3:1: error[description-missing]: skill has no description
     "#]],
     );
 }

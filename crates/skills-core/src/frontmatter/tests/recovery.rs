@@ -11,7 +11,7 @@ fn invalid_text_becomes_literal_text() {
         expect![[r#"
             "pdf": "Use when: the user asks."
             Properties { license: Some("MIT")
-            3:22: warning[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
+            3:22: warning[invalid-yaml]: invalid YAML value for `description`: mapping values are not allowed in this context
         "#]],
     );
     check(
@@ -19,7 +19,7 @@ fn invalid_text_becomes_literal_text() {
         expect![[r#"
             "pdf": "Reads files. Use when: asked.\nSecond: paragraph."
             Properties { license: Some("MIT")
-            4:11: warning[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
+            4:11: warning[invalid-yaml]: invalid YAML value for `description`: mapping values are not allowed in this context
         "#]],
     );
     check(
@@ -34,29 +34,29 @@ fn invalid_text_becomes_literal_text() {
         expect![[r#"
             "pdf": "Reads files and goes on unindented."
             Properties { license: Some("a: b")
-            4:1: warning[invalid-yaml]: the value of `description` is invalid YAML: simple key expected ':'
-            5:11: warning[invalid-yaml]: the value of `license` is invalid YAML: mapping values are not allowed in this context
+            4:1: warning[invalid-yaml]: invalid YAML value for `description`: simple key expected ':'
+            5:11: warning[invalid-yaml]: invalid YAML value for `license`: mapping values are not allowed in this context
         "#]],
     );
     check(
         "---\nname: pdf\ndescription: \"Reads \\d files\"\n---\nBody",
         expect![[r#"
             "pdf": "Reads \\d files"
-            3:14: warning[invalid-yaml]: the value of `description` is invalid YAML: while parsing a quoted scalar, found unknown escape character
+            3:14: warning[invalid-yaml]: invalid YAML value for `description`: while parsing a quoted scalar, found unknown escape character
         "#]],
     );
     check(
         "---\nname: pdf\ndescription: \"a\" and \"b\"\n---\nBody",
         expect![[r#"
             "pdf": "\"a\" and \"b\""
-            3:18: warning[invalid-yaml]: the value of `description` is invalid YAML: invalid trailing content after double-quoted scalar
+            3:18: warning[invalid-yaml]: invalid YAML value for `description`: invalid trailing content after double-quoted scalar
         "#]],
     );
     check(
         "---\nname: pdf\ndescription: 'It's here'\n---\nBody",
         expect![[r#"
             "pdf": "It's here"
-            3:18: warning[invalid-yaml]: the value of `description` is invalid YAML: invalid trailing content after single-quoted scalar
+            3:18: warning[invalid-yaml]: invalid YAML value for `description`: invalid trailing content after single-quoted scalar
         "#]],
     );
     check(
@@ -64,15 +64,15 @@ fn invalid_text_becomes_literal_text() {
         expect![[r#"
             "pdf": "never closed"
             Properties { license: Some("MIT")
-            4:1: warning[invalid-yaml]: the value of `description` is invalid YAML: invalid indentation in multiline quoted scalar
+            4:1: warning[invalid-yaml]: invalid YAML value for `description`: invalid indentation in multiline quoted scalar
         "#]],
     );
     check(
         "---\nname:pdf\ndescription:Reads files.\n---\nBody",
         expect![[r#"
             "pdf": "Reads files."
-            2:1: warning[invalid-yaml]: the value of `name` is invalid YAML: expected a space after the colon
-            3:1: warning[invalid-yaml]: the value of `description` is invalid YAML: expected a space after the colon
+            2:1: warning[invalid-yaml]: invalid YAML value for `name`: expected a space after the colon
+            3:1: warning[invalid-yaml]: invalid YAML value for `description`: expected a space after the colon
         "#]],
     );
 }
@@ -84,22 +84,22 @@ fn invalid_values_are_recovered_or_ignored() {
         expect![[r#"
             "pdf": "Tab: one\n\tTab: two"
             extra: Some({"x": String("y: z")}) }
-            3:14: warning[invalid-yaml]: the value of `description` is invalid YAML: a block scalar content cannot start with a tab
-            6:5: warning[invalid-yaml]: the value of `x` is invalid YAML: mapping values are not allowed in this context
+            3:14: warning[invalid-yaml]: invalid YAML value for `description`: a block scalar content cannot start with a tab
+            6:5: warning[invalid-yaml]: invalid YAML value for `x`: mapping values are not allowed in this context
         "#]],
     );
     check(
         "---\nname: pdf\ndescription: @mention and `code`\n---\nBody",
         expect![[r#"
             "pdf": "@mention and `code`"
-            3:14: warning[invalid-yaml]: the value of `description` is invalid YAML: unexpected character: `@'
+            3:14: warning[invalid-yaml]: invalid YAML value for `description`: unexpected character: `@'
         "#]],
     );
     check(
         "---\nname: pdf\ndescription: d\nmetadata: {a: b\n---\nBody",
         expect![[r#"
             "pdf": "d"
-            4:11: warning[field-left-out]: the value of `metadata` is invalid and is ignored: unclosed bracket '{'
+            4:11: warning[field-left-out]: ignoring invalid value for `metadata`: unclosed bracket '{'
         "#]],
     );
     check(
@@ -107,7 +107,7 @@ fn invalid_values_are_recovered_or_ignored() {
         expect![[r#"
             "pdf": "d"
             version: Some("1.10"), metadata: Some(Object {"author": String("me: you"), "version": String("1.10"), "list": Array [Number(1), Number(2)]})
-            5:13: warning[invalid-yaml]: the value of `author` is invalid YAML: mapping values are not allowed in this context
+            5:13: warning[invalid-yaml]: invalid YAML value for `author`: mapping values are not allowed in this context
         "#]],
     );
     check(
@@ -115,37 +115,37 @@ fn invalid_values_are_recovered_or_ignored() {
         expect![[r#"
             "pdf": "d"
             metadata: Some(String("*x"))
-            4:11: warning[invalid-yaml]: the value of `metadata` is invalid YAML: while parsing node, found unknown anchor
-            4:1: warning[metadata-not-a-mapping]: `metadata` must be a mapping
+            4:11: warning[invalid-yaml]: invalid YAML value for `metadata`: while parsing node, found unknown anchor
+            4:1: warning[metadata-not-a-mapping]: `metadata` should be a mapping
         "#]],
     );
     check(
         "---\n  name: pdf\n  description: a: b\n---\nBody",
         expect![[r#"
             "pdf": "a: b"
-            3:17: warning[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
+            3:17: warning[invalid-yaml]: invalid YAML value for `description`: mapping values are not allowed in this context
         "#]],
     );
     check(
         "---\nstray line\nname: pdf\ndescription: a: b\n---\nBody",
         expect![[r#"
             "pdf": "a: b"
-            2: warning[not-a-field]: expected a `key: value` pair; the line is ignored
-            4:15: warning[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
+            2: warning[not-a-field]: ignoring line: expected a `key: value` pair
+            4:15: warning[invalid-yaml]: invalid YAML value for `description`: mapping values are not allowed in this context
         "#]],
     );
     check(
         "---\n%YAML 1.2\nname: pdf\ndescription: d\n---\nBody",
         expect![[r#"
             "pdf": "d"
-            2: warning[not-a-field]: expected a `key: value` pair; the line is ignored
+            2: warning[not-a-field]: ignoring line: expected a `key: value` pair
         "#]],
     );
     check(
         "---\nname: pdf\ndescription: d\n...\nname: other\n---\nBody",
         expect![[r#"
             "pdf": "d"
-            5:1: warning[duplicate-key]: duplicate field `name`; the first one is used
+            5:1: warning[duplicate-key]: duplicate field `name`; using the first value
         "#]],
     );
 }
@@ -156,7 +156,7 @@ fn duplicate_fields_are_reported() {
         "---\nname: pdf\nname: other\ndescription: d\n---\nBody",
         expect![[r#"
             "pdf": "d"
-            3:1: warning[duplicate-key]: duplicate field `name`; the first one is used
+            3:1: warning[duplicate-key]: duplicate field `name`; using the first value
         "#]],
     );
     check(
@@ -164,15 +164,15 @@ fn duplicate_fields_are_reported() {
         expect![[r#"
             "pdf": "d"
             metadata: Some(Object {"a": Number(1)})
-            6:3: warning[duplicate-key]: duplicate field `a`; the first one is used
+            6:3: warning[duplicate-key]: duplicate field `a`; using the first value
         "#]],
     );
     check(
         "---\nname: pdf\ndescription: a: b\nname: other\n---\nBody",
         expect![[r#"
             "pdf": "a: b"
-            3:15: warning[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
-            4:1: warning[duplicate-key]: duplicate field `name`; the first one is used
+            3:15: warning[invalid-yaml]: invalid YAML value for `description`: mapping values are not allowed in this context
+            4:1: warning[duplicate-key]: duplicate field `name`; using the first value
         "#]],
     );
 }

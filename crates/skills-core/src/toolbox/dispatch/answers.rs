@@ -64,7 +64,7 @@ pub(super) async fn run(tool: &SkillTool, input: Option<Value>, context: &CallCo
             None => CallError::new("ToolFailed", error.to_string()),
         }),
         Err(panic) => {
-            let message = format!("the tool \"{}\" crashed{}.", tool.name, panic_message(&*panic));
+            let message = format!("tool \"{}\" crashed{}.", tool.name, panic_message(&*panic));
             Err(CallError::new("ToolFailed", message))
         }
     }
@@ -93,13 +93,13 @@ pub(super) async fn search_skills(toolbox: &Toolbox, arguments: &Arguments) -> A
         limit,
     };
     if query.text.trim().is_empty() && query.tags.is_empty() {
-        return Err(CallError::arguments("`query` is missing; it must be a string"));
+        return Err(CallError::arguments("missing `query`: expected a string"));
     }
     let skills = toolbox.skills().clone();
     let found = off_thread(move || skills.search(&query)).await?;
     if found.hits.is_empty() {
         return Ok(ToolOutput::text(
-            "No skill was found. Try other or fewer words, or do the task without a skill.",
+            "No skill found. Use fewer or different words, or continue without a skill.",
         ));
     }
     let skills: Vec<Value> = found
@@ -112,9 +112,10 @@ pub(super) async fn search_skills(toolbox: &Toolbox, arguments: &Arguments) -> A
     lines.extend(found.hits.iter().map(|hit| xml_entry(&hit.skill, MAX_FOUND_DESCRIPTION_CHARS)));
     match found.total - found.hits.len() {
         0 => {}
-        1 => lines.push("  1 more skill was found; a higher `limit` shows it.".to_owned()),
-        more => lines
-            .push(format!("  {more} more skills were found; use more precise words, or a higher `limit`.")),
+        1 => lines.push("  1 more skill found; to show all skills, increase `limit`.".to_owned()),
+        more => {
+            lines.push(format!("  {more} more skills found; use more precise words, or increase `limit`."));
+        }
     }
     lines.push("</search_results>".to_owned());
     Ok(ToolOutput { structured: Some(structured), ..ToolOutput::text(lines.join("\n")) })
@@ -124,7 +125,7 @@ pub(super) async fn search_skills(toolbox: &Toolbox, arguments: &Arguments) -> A
 pub(super) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, CallError> {
-    let interrupted = |_| CallError::new("Interrupted", "the call was interrupted; try again.");
+    let interrupted = |_| CallError::new("Interrupted", "call was interrupted; retry the call.");
     tokio::task::spawn_blocking(work).await.map_err(interrupted)
 }
 
@@ -158,7 +159,7 @@ fn show(path: &str, content: FileContent) -> ToolOutput {
             output
         }
         FileContent::Binary { media_type, size } => ToolOutput::text(format!(
-            "`{path}` is a binary file ({media_type}, {size} bytes); its content cannot be shown."
+            "`{path}` is a binary file ({media_type}, {size} bytes) and cannot be shown as text."
         )),
     }
 }

@@ -17,7 +17,7 @@ impl Arguments {
         match self.optional(name)? {
             Some(text) if !text.trim().is_empty() => Ok(text),
             Some(_) => Err(CallError::arguments(format!("`{name}` must not be empty"))),
-            None => Err(CallError::arguments(format!("`{name}` is missing; it must be a string"))),
+            None => Err(CallError::arguments(format!("missing `{name}`: expected a string"))),
         }
     }
 
@@ -38,7 +38,7 @@ impl Arguments {
             Some(Value::Number(number)) => number.as_u64().or_else(|| whole(number.as_f64()?)),
             Some(_) => None,
         };
-        number.map(Some).ok_or_else(|| wrong(name, "a whole number from 0", &self.0[name]))
+        number.map(Some).ok_or_else(|| wrong(name, "an integer of at least 0", &self.0[name]))
     }
 
     /// Returns a list of strings, which is empty if the argument is missing.
@@ -76,5 +76,5 @@ fn wrong(name: &str, expected: &str, actual: &Value) -> CallError {
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     };
-    CallError::arguments(format!("`{name}` must be {expected}, not {actual}"))
+    CallError::arguments(format!("expected {expected} for `{name}`, but got {actual}"))
 }

@@ -50,14 +50,14 @@ impl From<ActivationError> for CallError {
 /// Creates the error for a name that is not the name of a skill that the model may use.
 pub(super) fn skill_not_found(toolbox: &Toolbox, name: &str) -> CallError {
     let names: Vec<&str> = toolbox.skills().listed().map(|skill| skill.name.as_str()).collect();
-    let mut sentences = vec![format!("there is no skill {}.", quote(name))];
+    let mut sentences = vec![format!("no skill {} found.", quote(name))];
     sentences.extend(similar(name, &names).map(did_you_mean));
     sentences.push(match names.as_slice() {
-        [] => "No skill can be activated by name here.".to_owned(),
-        names => format!("The skills are: {}.", list(names, MAX_NAMES)),
+        [] => "No skills can be activated by name.".to_owned(),
+        names => format!("Available skills: {}.", list(names, MAX_NAMES)),
     });
     if toolbox.options().search {
-        sentences.push("`search_skills` finds skills by what they do.".to_owned());
+        sentences.push("Use `search_skills` to find skills for a task.".to_owned());
     }
     CallError::new(SKILL_NOT_FOUND, sentences.join(" "))
 }
@@ -67,14 +67,14 @@ pub(super) fn tool_not_found(skill: &Skill, name: &str) -> CallError {
     let names: Vec<&str> = skill.tools().iter().map(|tool| tool.name.as_str()).collect();
     let message = if names.is_empty() {
         format!(
-            "skill {} has no tools. Activate it with `activate_skill` and follow its instructions.",
+            "skill {} has no tools. Use `activate_skill` and follow the instructions instead.",
             quote(skill.name.as_str())
         )
     } else {
         let mut sentences =
             vec![format!("skill {} has no tool {}.", quote(skill.name.as_str()), quote(name))];
         sentences.extend(similar(name, &names).map(did_you_mean));
-        sentences.push(format!("Its tools are: {}.", list(&names, MAX_NAMES)));
+        sentences.push(format!("Available tools: {}.", list(&names, MAX_NAMES)));
         sentences.join(" ")
     };
     CallError::new("ToolNotFound", message)
@@ -82,9 +82,9 @@ pub(super) fn tool_not_found(skill: &Skill, name: &str) -> CallError {
 
 /// Creates the error for an input that doesn't match the type of a tool's input.
 pub(super) fn invalid_input(tool: &SkillTool, invalid: &InvalidInput) -> CallError {
-    let mut message = format!("the input of {} does not fit: {invalid}.", quote(&tool.name));
+    let mut message = format!("invalid input for {}: {invalid}.", quote(&tool.name));
     if let Some(schema) = &tool.input_schema {
-        message = format!("{message} Its schema is {schema}");
+        message = format!("{message} Expected schema: {schema}");
     }
     CallError::new("InvalidInput", message)
 }
@@ -105,7 +105,7 @@ pub(super) fn file(skill: &Skill, error: &FileError) -> CallError {
     match error {
         FileError::NoFiles(_) if !skill.tools().is_empty() => {
             let names: Vec<&str> = skill.tools().iter().map(|tool| tool.name.as_str()).collect();
-            sentences.push(format!("Its tools, for `call_skill_tool`, are: {}.", list(&names, MAX_NAMES)));
+            sentences.push(format!("Tools for `call_skill_tool`: {}.", list(&names, MAX_NAMES)));
         }
         FileError::NotFound { .. } | FileError::Invalid { .. } | FileError::Outside { .. } => {
             sentences.push(files_of(skill));
@@ -120,13 +120,13 @@ pub(super) fn files_of(skill: &Skill) -> String {
     let Ok(bundled) = bundled(skill, MAX_FILES) else { return String::new() };
     let paths: Vec<&str> = bundled.files.iter().map(|(path, _)| path.as_str()).collect();
     if paths.is_empty() && !bundled.complete {
-        return "Only files that its instructions mention are known.".to_owned();
+        return "Only files from the instructions are known.".to_owned();
     }
     if paths.is_empty() {
-        return "The skill has no files besides its SKILL.md.".to_owned();
+        return "The skill has no files besides SKILL.md.".to_owned();
     }
     let more = if bundled.more > 0 { format!(" and {} more", bundled.more) } else { String::new() };
-    format!("Its files are: {}{more}.", list(&paths, MAX_FILES))
+    format!("Available files: {}{more}.", list(&paths, MAX_FILES))
 }
 
 /// Creates the error for an unknown tool.
@@ -134,8 +134,8 @@ pub(super) fn unknown_tool(toolbox: &Toolbox, name: &str) -> CallError {
     let definitions = toolbox.definitions();
     let names: Vec<&str> = definitions.iter().map(|tool| tool.name.as_ref()).collect();
     let message = match names.as_slice() {
-        [] => format!("there is no tool {}, because there are no skills.", quote(name)),
-        names => format!("there is no tool {}. The tools are: {}.", quote(name), list(names, MAX_NAMES)),
+        [] => format!("no tool {} found, because no skills are available.", quote(name)),
+        names => format!("no tool {} found. Available tools: {}.", quote(name), list(names, MAX_NAMES)),
     };
     CallError::new("UnknownTool", message)
 }

@@ -82,7 +82,7 @@ async fn an_empty_set_has_no_tools_and_a_large_one_no_enum() {
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Sum {
-    /// What is added up.
+    /// The numbers to add.
     numbers: Vec<f64>,
 }
 
@@ -100,15 +100,15 @@ async fn typed_tools_have_schemas_and_results() {
         toolbox.call(tool, arguments, &CallContext::default()).await.to_text()
     };
     let text = call(ACTIVATE_SKILL, json!({ "name": "math" })).await;
-    let schema = r#"<input_schema>{"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"What is added up."}},"required":["numbers"]}</input_schema>"#;
+    let schema = r#"<input_schema>{"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"The numbers to add."}},"required":["numbers"]}</input_schema>"#;
     assert!(text.contains(schema), "{text}");
     let call = async |input: Value| {
         call(CALL_SKILL_TOOL, json!({ "skill": "math", "tool": "sum", "input": input })).await
     };
     assert_eq!(call(json!({ "numbers": [1, 2.5] })).await, r#"{"sum":3.5}"#);
     expect![[r#"
-        InvalidInput: the input of "sum" does not fit: `numbers[1]`: invalid type: string "2", expected f64. Its schema is {"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"What is added up."}},"required":["numbers"]}
-        InvalidInput: the input of "sum" does not fit: missing field `numbers`. Its schema is {"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"What is added up."}},"required":["numbers"]}"#]]
+        InvalidInput: invalid input for "sum": `numbers[1]`: invalid type: string "2", expected f64. Expected schema: {"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"The numbers to add."}},"required":["numbers"]}
+        InvalidInput: invalid input for "sum": missing field `numbers`. Expected schema: {"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"The numbers to add."}},"required":["numbers"]}"#]]
     .assert_eq(&format!("{}\n{}", call(json!({ "numbers": [1, "2"] })).await, call(json!({})).await));
 }
 
@@ -123,8 +123,8 @@ async fn tools_that_belong_to_no_skill() {
         skills.add_tool(tool).unwrap();
     }
     for (name, problem) in [
-        ("sum", "the tool name `sum` is already taken"),
-        (ACTIVATE_SKILL, "the tool name `activate_skill` is already taken"),
+        ("sum", "tool name `sum` is already used"),
+        (ACTIVATE_SKILL, "tool name `activate_skill` is already used"),
         ("a b", "invalid tool name `a b`: use 1 to 40 of the characters a-z, A-Z, 0-9, `_` and `-`"),
         ("", "invalid tool name ``: use 1 to 40 of the characters a-z, A-Z, 0-9, `_` and `-`"),
     ] {
@@ -139,7 +139,7 @@ async fn tools_that_belong_to_no_skill() {
     let definitions = toolbox.definitions();
     let shown: Vec<_> =
         definitions.iter().map(|tool| (tool.name.as_ref(), json!(tool.input_schema))).collect();
-    let list = json!({ "type": "array", "description": "What is added up.", "items": { "type": "number", "format": "double" } });
+    let list = json!({ "type": "array", "description": "The numbers to add.", "items": { "type": "number", "format": "double" } });
     let text = json!({ "type": "string" });
     assert_eq!(
         shown,
@@ -156,12 +156,12 @@ async fn tools_that_belong_to_no_skill() {
         (
             "shout",
             json!({}),
-            "InvalidInput: the input of \"shout\" does not fit: invalid type: map, expected a string. Its schema is {\"type\":\"string\"}",
+            "InvalidInput: invalid input for \"shout\": invalid type: map, expected a string. Expected schema: {\"type\":\"string\"}",
         ),
         (
             "shuot",
             json!({}),
-            "UnknownTool: there is no tool \"shuot\". The tools are: \"sum\", \"shout\", \"any-thing\".",
+            "UnknownTool: no tool \"shuot\" found. Available tools: \"sum\", \"shout\", \"any-thing\".",
         ),
     ] {
         let arguments = arguments.as_object().unwrap().clone();

@@ -1,0 +1,84 @@
+//! [`NamedSources`]: the sources that the user approved by naming them.
+//!
+//! Naming a source approves its first version once. If the approval is lost later, for example because a broken lock file was
+//! removed, the current version must not be approved silently. So this record is not in the lock file, but beside it.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::disk::{StateDir, state};
+
+/// The name of the directory beside the lock file. It has one file per source.
+const DIRECTORY: &str = "named-sources";
+
+/// The record beside a lock file.
+pub(super) struct NamedSources(StateDir);
+
+impl NamedSources {
+    /// Returns the record beside the lock file at `lock`. Nothing is read or written yet.
+    pub(super) fn beside(lock: &Path) -> Self {
+        Self(StateDir::later(lock.with_file_name(DIRECTORY)))
+    }
+
+    fn file(&self, source: &str) -> PathBuf {
+        self.0.about(source.as_bytes())
+    }
+
+    /// Returns true if the record contains a source, even if its file is invalid.
+    pub(super) fn contains(&self, source: &str) -> bool {
+        fs::symlink_metadata(self.file(source)).is_ok()
+    }
+
+    /// Adds a source.
+    ///
+    /// # Errors
+    /// Returns an error if the file can't be locked or written.
+    pub(super) fn insert(&self, source: &str) -> io::Result<()> {
+        self.0.change(&self.file(source), |_: Option<String>| Some(source.to_owned()))
+    }
+
+    /// Removes a source. Returns true if the record contained it.
+    ///
+    /// # Errors
+    /// Returns an error if the file can't be removed.
+    pub(super) fn remove(&self, source: &str) -> io::Result<bool> {
+        let is_there = self.contains(source);
+        if is_there {
+            self.0.change(&self.file(source), |_: Option<String>| None)?;
+        }
+        Ok(is_there)
+    }
+
+    /// Returns all sources that can be read, sorted.
+    pub(super) fn all(&self) -> Vec<String> {
+        let files = fs::read_dir(self.0.path()).into_iter().flatten().flatten();
+        let mut sources: Vec<String> =
+            files.filter_map(|file| state::read(&file.path()).ok().flatten()).collect();
+        sources.sort_unstable();
+        sources
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_added_and_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let named = NamedSources::beside(&dir.path().join("state/skills.lock"));
+        assert!(
+            !named.contains("github:a/b") && named.all().is_empty() && !named.remove("github:a/b").unwrap()
+        );
+        for source in ["github:c/d", "github:a/b", "github:a/b"] {
+            named.insert(source).unwrap();
+        }
+        assert_eq!(named.all(), ["github:a/b", "github:c/d"]);
+        assert!(named.remove("github:a/b").unwrap() && !named.contains("github:a/b"));
+        // We can't read this file, but the source must not be approved again because of that.
+        fs::write(named.file("github:c/d"), "{").unwrap();
+        assert!(named.contains("github:c/d") && named.all().is_empty());
+    }
+}

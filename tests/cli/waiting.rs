@@ -1,0 +1,84 @@
+//! Commands that wait: they say what they wait for, and give up after a while.
+
+use std::{
+    fs::{self, File},
+    io::{BufRead, BufReader, Read},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+/// A home directory with a configuration file that has two sources.
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Self {
+        let home = Self(tempfile::tempdir().unwrap());
+        fs::write(home.path("skills.yaml"), "sources:\n  - github:acme/one\n  - github:acme/two\n").unwrap();
+        home
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Starts a command. Stderr is a pipe.
+    fn start(&self, arguments: &[&str]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+            .args(arguments)
+            .current_dir(self.0.path())
+            .env("HOME", self.0.path())
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .env("XDG_CONFIG_HOME", self.path("config"))
+            .env_remove("ACP_SKILLS_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Takes all locks of the cache, as a process that is stopped while it changes a file. They are released on drop.
+    fn take_locks(&self) -> Vec<File> {
+        let locks = self.path("cache/acp-skills-proxy/locks");
+        let entries = fs::read_dir(locks).unwrap().map(|entry| entry.unwrap().path());
+        let files = entries.filter(|path| path.extension().is_some_and(|extension| extension == "lock"));
+        files
+            .map(|path| {
+                fs::write(&path, "4194304").unwrap();
+                let file = File::options().append(true).open(path).unwrap();
+                file.lock().unwrap();
+                file
+            })
+            .collect()
+    }
+}
+
+#[test]
+fn a_lock_that_another_process_holds() {
+    let home = Home::new();
+    // The first change creates the lock.
+    assert!(home.start(&["remove", "github:acme/one", "--config", "skills.yaml"]).wait().unwrap().success());
+    let held = home.take_locks();
+    assert!(!held.is_empty());
+    let remove = ["remove", "github:acme/two", "--config", "skills.yaml"];
+    let mut command = home.start(&remove);
+    let mut said = BufReader::new(command.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.starts_with(" WARN waiting for process 4194304, which holds "), "{line}");
+    // Nothing releases the lock, so the command gives up and names the remedy.
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert!(!command.wait().unwrap().success());
+    assert!(rest.contains("process 4194304 has held ") && rest.contains(" for 15 seconds"), "{rest}");
+    assert!(rest.contains("hint: wait until that process has ended, or end it"), "{rest}");
+    // If the other process goes on, so does the command.
+    let mut command = home.start(&remove);
+    let mut said = BufReader::new(command.stderr.take().unwrap());
+    said.read_line(&mut line).unwrap();
+    drop(held);
+    assert!(command.wait().unwrap().success());
+    assert!(!fs::read_to_string(home.path("skills.yaml")).unwrap().contains("acme"));
+}
