@@ -192,14 +192,19 @@ fn non_text_blocks(blocks: &[Value]) -> Vec<&Value> {
 
 /// Opens a session `s` in a proxy between CodeCompanion and this agent.
 fn session(proxy: Proxy, agent: &str) -> Fixture {
+    session_with_params(proxy, agent).0
+}
+
+/// Opens the session `s`. Also returns the params that the agent received.
+fn session_with_params(proxy: Proxy, agent: &str) -> (Fixture, Value) {
     let mut fixture = Fixture::new(proxy);
     let hello = first("clients/codecompanion", |message| message["method"] == "initialize")["params"].take();
     let capabilities = json!({ "mcpCapabilities": { "http": true } });
     let about =
         json!({ "protocolVersion": 1, "agentInfo": { "name": agent }, "agentCapabilities": capabilities });
     fixture.exchange("initialize", hello, json!({ "result": about }));
-    fixture.new_session("s");
-    fixture
+    let params = fixture.new_session("s");
+    (fixture, params)
 }
 
 /// Moves an agent's message to the session `s`.
@@ -284,11 +289,14 @@ fn the_overview_is_readable() {
     let skills = demo();
     skills.write("broken/SKILL.md", "---\nname: broken\n---\nBody.\n");
     skills.write("loud/SKILL.md", "---\nname: LOUD\ndescription: Is loud.\nauthor: me\n---\nBody.\n");
-    let mut fixture = session(Proxy::new().flag("--skills", skills.path()), "gemini-cli");
+    let (mut fixture, params) =
+        session_with_params(Proxy::new().flag("--skills", skills.path()), "gemini-cli");
+    let connection = fixture.connect(&crate::fixture::entry(&params), crate::fixture::MCP_2025);
     let asks = first("proxied/gemini", |message| message["method"] == "session/request_permission");
     for _ in 0..3 {
         fixture.agent_sends(&in_session(asks.clone()));
         fixture.agent_receives();
+        fixture.call(&connection, "activate_skill", json!({ "name": "demo" }));
     }
     fixture.editor.message();
     fixture.prompt("s", "/demo");

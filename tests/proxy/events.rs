@@ -332,7 +332,7 @@ fn a_pipe_that_is_not_read() {
     assert!(made.success());
     // We open the pipe for both reading and writing, since otherwise `open` would block until the other end is opened.
     let mut pipe = fs::OpenOptions::new().read(true).write(true).open(&file).expect("a pipe");
-    let (mut fixture, _) = connected(recording(&skills, &file));
+    let (mut fixture, _) = connected(recording(&skills, &file).flag("--approve", "none"));
     let options = json!([{ "optionId": "yes", "name": "Yes", "kind": "allow_once" }]);
     let call = json!({ "toolCallId": "1", "name": "mcp__acp-skills__read_skill_file" });
     let params = json!({ "sessionId": "s", "toolCall": call, "options": options });
@@ -341,13 +341,11 @@ fn a_pipe_that_is_not_read() {
     let request = request.to_string();
     let lines = vec![request.as_str(); 1000];
     let asked = 20;
-    let mut announced = 0;
+    let mut forwarded = 0;
     for _ in 0..asked {
         fixture.agent_writes(&lines);
-        // By now, all of the requests must be answered, including the order that was sent after them.
-        assert!(fixture.received().len() <= lines.len());
-        // We expect to see one announcement for each call.
-        announced += fixture.editor.unread().len();
+        // By now, all of the requests must have reached the editor, since the order after them was answered.
+        forwarded += fixture.editor.unread().len();
     }
     // Now start to read. We expect the events that were written, and then one that says how many were dropped.
     let reader = std::thread::spawn(move || {
@@ -360,9 +358,7 @@ fn a_pipe_that_is_not_read() {
         String::from_utf8(text).expect("text")
     });
     let text = reader.join().expect("the reader is done");
-    fixture.received();
-    announced += fixture.editor.unread().len();
-    assert_eq!(announced, 1, "the call is the same in all requests");
+    assert_eq!(forwarded, asked * lines.len());
     fixture.finish();
     let written: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let dropped: u64 = of_kind(&written, "events_dropped")
@@ -370,7 +366,7 @@ fn a_pipe_that_is_not_read() {
         .map(|event| event["count"].as_u64().expect("a number"))
         .sum();
     let permissions = of_kind(&written, "permission").len() as u64;
-    assert_eq!(permissions + dropped, asked * lines.len() as u64);
+    assert_eq!(permissions + dropped, forwarded as u64);
     assert!(dropped > 0, "{permissions} were written");
     let (_, kinds) = documented();
     let fields: Vec<_> = kinds["events_dropped"].keys().collect();

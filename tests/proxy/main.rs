@@ -13,6 +13,7 @@
 #![expect(clippy::disallowed_methods, reason = "the scripted agent of these tests writes to its own stdout")]
 
 mod agent;
+mod approval;
 mod catalog;
 mod chain;
 mod clients;
@@ -90,6 +91,7 @@ fn main() -> ExitCode {
         return agent::run(&script);
     }
     let mut trials = Vec::new();
+    trials.extend(approval::trials());
     trials.extend(catalog::trials());
     trials.extend(chain::trials());
     trials.extend(clients::trials());

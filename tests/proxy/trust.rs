@@ -16,6 +16,7 @@ use crate::{
 crate::trials!(
     untrusted_skills_are_not_served,
     changed_skills_need_trust_again,
+    a_version_that_was_not_listed_is_not_trusted,
     changes_are_noticed_when_files_are_read,
     #[cfg(unix)]
     a_script_reads_only_what_was_trusted,
@@ -76,6 +77,12 @@ fn visible_skills(fixture: &mut Fixture, connection: &crate::fixture::Connection
         .to_string()
 }
 
+/// Lists the skills of the project, and trusts all of them.
+fn trust_all(fixture: &mut Fixture) {
+    assert!(fixture.ask("/skills").contains("Waiting for your trust"));
+    assert!(fixture.ask("/skills trust").contains("trusted until the next change."));
+}
+
 fn untrusted_skills_are_not_served() {
     let project = Project::new();
     let (mut fixture, params) = project.start();
@@ -128,7 +135,7 @@ fn changed_skills_need_trust_again() {
     let project = Project::new();
     let (mut fixture, params) = project.start();
     let connection = fixture.connect(&entry(&params), MCP_2025);
-    fixture.ask("/skills trust");
+    trust_all(&mut fixture);
     fixture.wait_for_command("deploy");
     project.write("Deploys. ZQ-description", "# Obey the project");
     // Wait for a menu without the skill, because this means that we've noticed the change.
@@ -150,13 +157,47 @@ fn changed_skills_need_trust_again() {
     fixture.finish();
 }
 
+/// The user lists a skill and reads its files. Then the skill changes, and the proxy notices it.
+fn a_version_that_was_not_listed_is_not_trusted() {
+    let project = Project::new();
+    let (mut fixture, params) = project.start();
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    let activate =
+        |fixture: &mut Fixture| fixture.call(&connection, "activate_skill", json!({ "name": "deploy" })).1;
+    // The list in another session doesn't count, because it may be another window.
+    project.open(&mut fixture, "t");
+    let prompt = json!({ "sessionId": "t", "prompt": [{ "type": "text", "text": "/skills" }] });
+    let id = fixture.editor.request("session/prompt", prompt);
+    fixture.editor.answer(&id);
+    fixture.editor.unread();
+    assert!(fixture.ask("/skills trust deploy").starts_with("Not trusted yet."));
+    for (command, body) in [("/skills trust deploy", "# Evil"), ("/skills trust", "# More evil")] {
+        // The list is the same as before, because only the instructions change.
+        project.write("Deploys. ZQ-description", body);
+        fixture.ask("/skills reload");
+        let said = fixture.ask(command);
+        let list = "- `deploy` (changed since last listed): Deploys. ZQ-description";
+        assert!(said.starts_with("Not trusted yet.") && said.contains(list), "{said}");
+        assert!(activate(&mut fixture), "the skill is not served");
+    }
+    // A change that we haven't noticed yet is found before the decision is saved.
+    project.checkout.write(".skills/deploy/references/hosts.md", "evil\n");
+    let said = fixture.ask("/skills trust deploy");
+    assert!(!said.starts_with("`deploy` is trusted") && activate(&mut fixture), "{said}");
+    fixture.ask("/skills reload");
+    fixture.ask("/skills");
+    assert!(fixture.ask("/skills trust deploy").starts_with("`deploy` is trusted"));
+    assert!(!activate(&mut fixture), "the skill is served");
+    fixture.editor.finish();
+}
+
 /// Every read is checked, even if the change has not been noticed or watching is off.
 fn changes_are_noticed_when_files_are_read() {
     let project = Project::new();
     let mut fixture = Fixture::over_http(project.proxy().arg("--no-watch"));
     let params = project.open(&mut fixture, "s");
     let connection = fixture.connect(&entry(&params), MCP_2025);
-    fixture.ask("/skills trust");
+    trust_all(&mut fixture);
     let read = |fixture: &mut Fixture, path: &str| {
         fixture.call(&connection, "read_skill_file", json!({ "skill": "deploy", "path": path }))
     };
@@ -205,7 +246,7 @@ fn a_script_reads_only_what_was_trusted() {
     let mut fixture = Fixture::over_http(project.proxy().arg("--no-watch").arg("--allow-scripts"));
     let params = project.open(&mut fixture, "s");
     let connection = fixture.connect(&entry(&params), MCP_2025);
-    fixture.ask("/skills trust");
+    trust_all(&mut fixture);
     let run = |fixture: &mut Fixture| {
         let arguments = json!({ "skill": "deploy", "script": "scripts/go.sh" });
         fixture.call(&connection, "run_skill_script", arguments).0
@@ -219,6 +260,7 @@ fn a_script_reads_only_what_was_trusted() {
     fs::remove_file(&part).expect("the path exists");
     symlink(project.checkout.write("elsewhere.sh", "echo obey\n"), part).expect("a link");
     fixture.ask("/skills reload");
+    fixture.ask("/skills");
     fixture.ask("/skills trust");
     let text = run(&mut fixture);
     assert!(!text.contains("obey") && text.contains("content that the user has not approved"), "{text}");
@@ -281,7 +323,7 @@ fn trust_is_shared_between_proxies() {
     let (mut other, _) = project.start();
     assert_eq!(names(&other.editor.menu()), ["skills", "review"]);
     // The file with this decision doesn't exist at this point, but the other proxy should notice when it's created.
-    one.ask("/skills trust deploy");
+    trust_all(&mut one);
     other.wait_for_command("deploy");
     one.finish();
     other.finish();

@@ -12,7 +12,7 @@ use skills_core::toolbox::{
 use crate::{agent_facts::AgentFacts, known_agents::reports::Clue, session::Session};
 
 /// Skill tools that are read-only.
-pub(crate) const HARMLESS: [&str; 3] = [ACTIVATE_SKILL, READ_SKILL_FILE, SEARCH_SKILLS];
+pub const HARMLESS: [&str; 3] = [ACTIVATE_SKILL, READ_SKILL_FILE, SEARCH_SKILLS];
 
 /// Skill tools that can change files or run programs.
 const OTHERS: [&str; 2] = [CALL_SKILL_TOOL, RUN_SKILL_SCRIPT];

@@ -124,20 +124,19 @@ impl Interceptor {
             self.ask_for_reload(key, ticket, actions);
             return true;
         }
-        let Some(session) = self.sessions.get(key) else { return false };
         if what == trust::TRUST {
-            let text = match trust::named(session, rest.trim()) {
-                Ok(skills) => return self.trust_command(key, prompt, id, skills, actions),
-                Err(error) => error.to_string(),
-            };
-            self.reply(key, prompt, id, &text, actions);
-            return false;
+            return self.trust_command(key, prompt, id, rest.trim(), actions);
         }
+        let Some(session) = self.sessions.get(key) else { return false };
         let text = match Switch::read(session, words) {
             Some(Ok(switch)) => return self.switch(key, prompt, id, switch, actions),
             Some(Err(error)) => error.to_string(),
             None => match what {
-                "" => overview::session(session),
+                "" => {
+                    let text = overview::session(session);
+                    session.listed.replace(overview::first_unapproved(session.switches.all().unapproved()));
+                    text
+                }
                 "search" if !rest.trim().is_empty() => overview::search(session, rest.trim()),
                 _ => overview::USAGE.to_owned(),
             },

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::{Map, Value};
 use skills_core::SkillName;
 
 use crate::{
@@ -86,10 +87,48 @@ pub enum Input {
     },
     /// The timer of [`Task::MenuTimer`](crate::Task::MenuTimer) has ended.
     MenuTimerEnded(SessionKey),
+    /// The timer of [`Task::CallTimer`](crate::Task::CallTimer) has ended.
+    CallTimerEnded {
+        /// The session.
+        session: SessionKey,
+        /// The number of the timer.
+        timer: Timer,
+    },
+    /// A call of one of the [reading tools](crate::READING_TOOLS) has arrived at the MCP server of this session.
+    CallArrived {
+        /// The session.
+        session: SessionKey,
+        /// The name of the tool.
+        tool: String,
+        /// The input.
+        arguments: Map<String, Value>,
+    },
     /// The model has activated a skill.
     Activated(SessionKey, SkillName),
     /// An event for the record, from the MCP server of this session.
     Recorded(SessionKey, EventKind),
     /// The client's stream has ended.
     ClientGone,
+}
+
+impl Input {
+    /// Returns the session that the input belongs to, if it belongs to a single one and names it.
+    pub fn session(&self) -> Option<SessionKey> {
+        match self {
+            Self::SetUp { session, .. }
+            | Self::Fetched { session, .. }
+            | Self::NotFetched { session, .. }
+            | Self::SwitchesSaved { session, .. }
+            | Self::TrustSaved { session, .. }
+            | Self::ToolsTimerEnded { session, .. }
+            | Self::CallTimerEnded { session, .. }
+            | Self::CallArrived { session, .. }
+            | Self::Connected(session)
+            | Self::ToolsListed(session)
+            | Self::MenuTimerEnded(session)
+            | Self::Activated(session, _)
+            | Self::Recorded(session, _) => Some(*session),
+            Self::Resolved { .. } | Self::Skills(_) | Self::SkillsChanged(_) | Self::ClientGone => None,
+        }
+    }
 }

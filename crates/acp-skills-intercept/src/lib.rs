@@ -124,6 +124,7 @@ use acp_skills_wire::{Class, Id, Message};
 
 pub use self::{
     active_skills::{ActivatedBy, ActiveSkills},
+    calls::HARMLESS as READING_TOOLS,
     inputs::Input,
     keys::{SessionKey, Ticket, Timer},
     known_agents::{Agent, Means, Seen, known_agent, known_agents},
@@ -247,6 +248,10 @@ impl Interceptor {
             Input::ToolsListed(session) => self.tools_listed(session, actions),
             Input::ToolsTimerEnded { session, timer } => self.tools_timer_ended(session, timer, actions),
             Input::MenuTimerEnded(session) => self.menu_timer_ended(session, actions),
+            Input::CallTimerEnded { session, timer } => self.call_timer_ended(session, timer, actions),
+            Input::CallArrived { session, tool, arguments } => {
+                self.call_arrived(session, &tool, &arguments, actions);
+            }
             Input::Activated(session, skill) => self.activated(session, &skill, ActivatedBy::Model, actions),
             Input::Recorded(session, kind) => self.recorded(session, kind, actions),
             Input::ClientGone => self.client_gone(actions),

@@ -133,6 +133,15 @@ pub enum Task {
         /// The time.
         time: Duration,
     },
+    /// Send [`Input::CallTimerEnded`](crate::Input::CallTimerEnded) after some time.
+    CallTimer {
+        /// The session.
+        session: SessionKey,
+        /// The number of the timer, which the input repeats.
+        timer: Timer,
+        /// The time.
+        time: Duration,
+    },
     /// Pass an MCP request to the session's server, and send its answer to the agent as the response to the request.
     Mcp {
         /// The session.

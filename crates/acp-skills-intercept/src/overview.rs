@@ -8,6 +8,7 @@ use std::{
 use skills_core::{
     Difference, Scope, Skill, SkillName, SkillSet,
     search::Query,
+    set::Unapproved,
     text::{shown, shown_path},
 };
 
@@ -46,16 +47,13 @@ pub(crate) fn session(session: &Session) -> String {
         &mut text,
         "Waiting for your trust",
         MAX_SHOWN,
-        all.unapproved().iter().map(|entry| {
-            let changed = if entry.has_changed { " (changed since last trusted)" } else { "" };
-            format!("`{}`{changed}: {}", entry.skill.name, described(&entry.skill))
-        }),
+        all.unapproved().iter().map(|entry| unapproved(entry, session)),
     );
     if !all.unapproved().is_empty() {
         let _ = writeln!(
             text,
             "\nSkills from this project are hidden from the agent until you trust the files. Review the files first, and use \
-             `/skills trust NAME` to trust the current version of a skill, or `/skills trust` to trust all skills."
+             `/skills trust NAME` to trust a skill as it is listed here, or `/skills trust` to trust all that are listed here."
         );
     }
     section(&mut text, "Problems", MAX_PROBLEMS, problems(all).into_iter());
@@ -71,6 +69,32 @@ pub(crate) fn session(session: &Session) -> String {
     );
     let _ = write!(text, "\n{USAGE}");
     text
+}
+
+/// Returns those of the unapproved skills that a list shows.
+pub(crate) fn first_unapproved(skills: &[Unapproved]) -> &[Unapproved] {
+    &skills[..skills.len().min(MAX_SHOWN)]
+}
+
+/// Lists skills that the user wants to approve and has not been shown in this version.
+pub(crate) fn list_before_trust(session: &Session, skills: &[Unapproved]) -> String {
+    let these = if skills.len() == 1 { "this skill" } else { "these skills" };
+    let mut text =
+        format!("Not trusted yet. Review the files of {these} first, and then repeat the command:\n\n");
+    list(&mut text, MAX_SHOWN, skills.iter().map(|entry| unapproved(entry, session)));
+    text
+}
+
+/// Returns the line about an unapproved skill. If the line before was about another version, says so.
+fn unapproved(entry: &Unapproved, session: &Session) -> String {
+    let changed = if session.listed.has_other_version(entry) {
+        " (changed since last listed)"
+    } else if entry.has_changed {
+        " (changed since last trusted)"
+    } else {
+        ""
+    };
+    format!("`{}`{changed}: {}", entry.skill.name, described(&entry.skill))
 }
 
 fn headline(session: &Session) -> String {
@@ -120,13 +144,17 @@ fn list_skills(text: &mut String, session: &Session) {
 }
 
 /// Writes a section with a list, unless the list is empty.
-fn section(text: &mut String, title: &str, max: usize, mut entries: impl Iterator<Item = String>) {
-    let shown: Vec<_> = entries.by_ref().take(max).collect();
-    if shown.is_empty() {
-        return;
+fn section(text: &mut String, title: &str, max: usize, entries: impl Iterator<Item = String>) {
+    let mut entries = entries.peekable();
+    if entries.peek().is_some() {
+        let _ = writeln!(text, "\n**{title}**\n");
+        list(text, max, entries);
     }
-    let _ = writeln!(text, "\n**{title}**\n");
-    for entry in shown {
+}
+
+/// Writes the first `max` entries as a list, and the number of the others.
+fn list(text: &mut String, max: usize, mut entries: impl Iterator<Item = String>) {
+    for entry in entries.by_ref().take(max) {
         let _ = writeln!(text, "- {entry}");
     }
     let more = entries.count();
@@ -258,8 +286,8 @@ pub(crate) fn switched(
     text
 }
 
-/// Answers `/skills trust`.
-pub(crate) fn trust_outcome(outcome: &TrustOutcome) -> String {
+/// Answers `/skills trust`. `unlisted` is the number of skills that still wait and were not listed as they are now.
+pub(crate) fn trust_outcome(outcome: &TrustOutcome, unlisted: usize) -> String {
     let mut text = String::new();
     let list: Vec<_> = outcome.done.iter().map(|name| format!("`{name}`")).collect();
     if !list.is_empty() {
@@ -271,6 +299,18 @@ pub(crate) fn trust_outcome(outcome: &TrustOutcome) -> String {
     }
     if let Err(error) = &outcome.saved {
         let _ = write!(text, " Could not save this decision for other sessions: {}.", shown(&error.0));
+    }
+    match unlisted {
+        0 => {}
+        1 => {
+            text.push_str(" 1 other skill was not listed in its current version. `/skills trust` lists it.");
+        }
+        count => {
+            let _ = write!(
+                text,
+                " {count} other skills were not listed in their current version. `/skills trust` lists them."
+            );
+        }
     }
     text.trim_start().to_owned()
 }

@@ -8,7 +8,7 @@
 //! | [`Kind::Message`] | the setup request that it was sent after has gone to the agent |
 //! | [`Kind::Prompt`] | the agent has the skill tools, the text for the prompt is there, and the prompts before it are sent |
 //! | [`Kind::SkillList`] | the host has answered [`Query::Skills`](crate::Query::Skills) |
-//! | [`Kind::Permission`] | the host has answered [`Query::Resolve`](crate::Query::Resolve) |
+//! | [`Kind::Permission`] | the host has answered [`Query::Resolve`](crate::Query::Resolve), or a call that was granted has arrived |
 //! | [`Kind::Question`] | the client has answered our request |
 //!
 //! An answer takes its entry out by its ticket. If the entry is gone, the work was cancelled, and the answer is ignored. The
@@ -63,12 +63,14 @@ pub(crate) enum Kind {
         /// The agent's response, if the agent provides a list.
         agent_list: Option<Vec<u8>>,
     },
-    /// A permission request for which a path should be resolved.
+    /// A permission request.
     Permission {
         /// The agent's id of the request.
         id: Option<Id>,
         /// The request.
         line: Vec<u8>,
+        /// True if the request waits for the call of an earlier one, false if its path has to be resolved.
+        is_next_call: bool,
     },
     /// A request of the proxy to the client, which asks the user to trust skills.
     Question(Question),

@@ -6,11 +6,13 @@
 //!
 //! | file | owns |
 //! |---|---|
+//! | `calls_in_turn` | granting calls of our own tools one by one |
 //! | `patterns` | matching calls with the patterns of `allowed-tools` |
 //! | `claude` | permissions that are given in advance |
 //!
 //! This is not a sandbox: the proxy doesn't see calls that the agent makes without asking.
 
+mod calls_in_turn;
 mod claude;
 mod patterns;
 
@@ -18,7 +20,7 @@ use acp_skills_wire::{Edit, Message, Node, build};
 use serde_json::{Value, json};
 
 pub(crate) use self::claude::allow_ours;
-use self::patterns::Match;
+use self::{calls_in_turn::MAX_NEXT_CALLS, patterns::Match};
 use crate::{
     Interceptor,
     active_skills::ActivatedBy,
@@ -30,13 +32,9 @@ use crate::{
     pending::Kind,
     policy::{Approve, Policy, ToolPolicy},
     queries::{Query, Resolved},
-    session::Session,
+    session::{Claim, Session},
     tool_paths::only_path,
 };
-
-/// The warning to show if the agent makes a false claim about a tool. Shown once per session.
-const FALSE_CLAIM: &str = "agent asked for permission to use a skill tool, but called another tool; you will be asked for \
-                           permission for all calls from now on";
 
 /// A decision about a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,24 +45,17 @@ enum Decision {
     Choose(&'static str, String),
     /// The decision depends on the target of this path, which may be a link.
     Resolve(String),
+    /// The decision depends on whether the call that was granted before arrives.
+    Wait,
 }
 
-/// Decides about a call. `trusts` is true if the agent's claims about our tools are trusted, and `resolved` is the target of the
-/// call's path, once it is known.
-fn decide(
-    call: &Call<'_>,
-    session: &Session,
-    policy: &Policy,
-    trusts: bool,
-    resolved: Option<&Resolved>,
-) -> Decision {
-    if let Some(tool) = call.ours {
-        return if policy.approve == Approve::Own && HARMLESS.contains(&tool) && trusts {
-            Decision::Choose("allow_once", format!("allowed `{tool}`: read-only skill tool"))
-        } else {
-            Decision::Ask(None)
-        };
-    }
+/// Returns true if calls of one of our tools are allowed without the user.
+fn allows(tool: &str, policy: &Policy) -> bool {
+    policy.approve == Approve::Own && HARMLESS.contains(&tool)
+}
+
+/// Decides about a call that is not one of ours. `resolved` is the target of the call's path, once it is known.
+fn decide(call: &Call<'_>, session: &Session, policy: &Policy, resolved: Option<&Resolved>) -> Decision {
     let declared = |by_user: bool| {
         let active = session.activations.iter().filter(move |(_, by)| !by_user || *by == ActivatedBy::User);
         let skills = active.filter_map(|(name, _)| session.skills.get(name.as_str()));
@@ -185,9 +176,15 @@ impl Interceptor {
 
     /// Continues with a request for permission, once the target of its path is known.
     pub(crate) fn resolved(&mut self, ticket: Ticket, resolved: &Resolved, actions: &mut Actions) {
-        let Some(line) = self.pending.take_permission(ticket) else { return };
+        if let Some(line) = self.pending.take_permission(ticket) {
+            self.decide_again(line, Some(resolved), actions);
+        }
+    }
+
+    /// Decides about a request for permission that was held back.
+    fn decide_again(&mut self, line: Vec<u8>, resolved: Option<&Resolved>, actions: &mut Actions) {
         let pass = match Message::parse(&line) {
-            Some(message) => self.decide_permission(&message, Some(resolved), actions),
+            Some(message) => self.decide_permission(&message, resolved, actions),
             None => Pass::Untouched,
         };
         match pass {
@@ -207,22 +204,28 @@ impl Interceptor {
             return Pass::Untouched;
         };
         let Some(call) = Call::read(message, session, &self.agent) else { return Pass::Untouched };
-        let (trusts, breaks) = match call.ours {
-            Some(_) => session.claims.check(),
-            None => (true, false),
+        let decision = match call.ours {
+            Some(tool) if !allows(tool, &self.policy) => Decision::Ask(None),
+            Some(tool) => {
+                let has_room = self.pending.next_calls(session.key()) < MAX_NEXT_CALLS;
+                calls_in_turn::decide(tool, &call, message, session, has_room, actions)
+            }
+            None => decide(&call, session, &self.policy, resolved),
         };
-        if breaks {
-            actions.warn(FALSE_CLAIM);
-            session.decisions.add(FALSE_CLAIM.to_owned());
-        }
-        let decision = match decide(&call, session, &self.policy, trusts, resolved) {
+        let key = session.key();
+        match decision {
             Decision::Resolve(path) => {
                 let cwd = session.cwd.clone();
-                let session = session.key();
-                return self.ask_where(session, path, cwd, message, actions);
+                let ticket = self.hold_permission(key, message, false);
+                actions.ask(Query::Resolve { session: key, ticket, path: path.into(), cwd });
+                return Pass::Consumed;
             }
-            decision => decision,
-        };
+            Decision::Wait => {
+                self.hold_permission(key, message, true);
+                return Pass::Consumed;
+            }
+            _ => {}
+        }
         let choice = match &decision {
             Decision::Choose(kind, why) => {
                 option(message, kind, call.ours.is_some()).map(|option| (*kind, option, why.clone()))
@@ -243,7 +246,6 @@ impl Interceptor {
             },
         };
         actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
-        let is_ours = call.ours.is_some();
         let text = match (decision, &choice) {
             (_, Some((_, _, why))) => Some(why.clone()),
             (Decision::Choose(kind, _), None) => Some(format!(
@@ -251,7 +253,7 @@ impl Interceptor {
                 call.shown()
             )),
             (Decision::Ask(why), None) => why,
-            (Decision::Resolve(_), None) => None,
+            (Decision::Resolve(_) | Decision::Wait, None) => None,
         };
         if let Some(text) = text {
             actions.log(Level::Info, text.clone());
@@ -261,8 +263,8 @@ impl Interceptor {
         let (Some((_, option, _)), Some(id)) = (choice, message.id()) else {
             return asked(message, &call, session, peers, &self.policy);
         };
-        if is_ours {
-            session.claims.granted();
+        if let Some(tool) = call.ours {
+            session.claims.granted(Claim::new(tool, call.input));
         }
         actions.to_client.extend(announcement(&call, session, peers, &self.policy));
         let outcome = json!({ "outcome": { "outcome": "selected", "optionId": option } });
@@ -270,19 +272,11 @@ impl Interceptor {
         Pass::Consumed
     }
 
-    /// Holds a request back and asks for the target of its path.
-    fn ask_where(
-        &mut self,
-        session: SessionKey,
-        path: String,
-        cwd: Option<std::path::PathBuf>,
-        message: &Message<'_>,
-        actions: &mut Actions,
-    ) -> Pass {
+    /// Holds a request back. `is_next_call` is true if it waits for the call of an earlier request.
+    fn hold_permission(&mut self, session: SessionKey, message: &Message<'_>, is_next_call: bool) -> Ticket {
         let ticket = self.pending.new_ticket();
-        let request = Kind::Permission { id: message.id(), line: message.line.to_vec() };
+        let request = Kind::Permission { id: message.id(), line: message.line.to_vec(), is_next_call };
         self.pending.insert(ticket, Some(session), None, request);
-        actions.ask(Query::Resolve { session, ticket, path: path.into(), cwd });
-        Pass::Consumed
+        ticket
     }
 }

@@ -141,6 +141,20 @@ pub enum Query {
     },
 }
 
+impl Query {
+    /// Returns the session that the query belongs to, if it belongs to a single one.
+    pub fn session(&self) -> Option<SessionKey> {
+        match self {
+            Self::SetUp { session, .. }
+            | Self::Fetch { session, .. }
+            | Self::Resolve { session, .. }
+            | Self::SaveSwitches { session, .. }
+            | Self::Trust { session, .. } => Some(*session),
+            Self::Skills { .. } => None,
+        }
+    }
+}
+
 /// The result of [`Query::SaveSwitches`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedSwitches {

@@ -49,9 +49,6 @@ impl Interceptor {
     pub(crate) fn recorded(&mut self, key: SessionKey, kind: EventKind, actions: &mut Actions) {
         if kind.is_reading_call() {
             self.agent.has_called = true;
-            if let Some(session) = self.sessions.get(key) {
-                session.claims.arrived();
-            }
         }
         let session = self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()));
         actions.effects.push(Effect::Record { session, kind });

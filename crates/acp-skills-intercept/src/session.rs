@@ -13,6 +13,7 @@
 //! | `first_words` | the beginning of the user's first message, for titles |
 //! | `calls` | the tool calls that the client knows, and those that are ours |
 //! | `decisions` | decisions about requests for permission, for the user |
+//! | `listed` | the unapproved skills that the user was shown |
 //! | `claims` | whether the agent can be trusted when it claims that a call is ours |
 //!
 //! Since the agent's id is not known before the response to `session/new`, the proxy uses an additional key.
@@ -23,6 +24,7 @@ pub(crate) mod calls;
 mod claims;
 mod decisions;
 pub(crate) mod first_words;
+mod listed;
 pub(crate) mod menu;
 mod options;
 pub(crate) mod server;
@@ -35,8 +37,17 @@ use std::{collections::HashMap, path::PathBuf};
 use skills_core::SkillSet;
 
 pub(crate) use self::{
-    activations::Activations, briefing::Briefing, calls::Calls, claims::TrustedClaims, decisions::Decisions,
-    first_words::FirstWords, menu::Menu, options::Options, server::SessionServer, switches::Switches,
+    activations::Activations,
+    briefing::Briefing,
+    calls::Calls,
+    claims::{Claim, TrustedClaims, Verdict},
+    decisions::Decisions,
+    first_words::FirstWords,
+    listed::Listed,
+    menu::Menu,
+    options::Options,
+    server::SessionServer,
+    switches::Switches,
     turns::Turns,
 };
 use crate::{keys::SessionKey, marks::Mark, outputs::Effect};
@@ -72,6 +83,8 @@ pub(crate) struct Session {
     pub(crate) calls: Calls,
     /// Decisions about requests for permission.
     pub(crate) decisions: Decisions,
+    /// The unapproved skills that the user was shown.
+    pub(crate) listed: Listed,
     /// The record that decides if the agent's claims about calls are trusted.
     pub(crate) claims: TrustedClaims,
 }
@@ -95,6 +108,7 @@ impl Session {
             first_words: FirstWords::default(),
             calls: Calls::default(),
             decisions: Decisions::default(),
+            listed: Listed::default(),
             claims: TrustedClaims::default(),
         }
     }

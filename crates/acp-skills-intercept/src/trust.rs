@@ -2,7 +2,8 @@
 //! [elicitation](https://agentclientprotocol.com/protocol/v1/elicitation).
 //!
 //! The user is asked once for each version of a skill. Approvals and refusals are saved, but a closed form is neither. The
-//! decision applies to the version that the user was shown: the host compares the files before it saves the decision.
+//! decision applies to the version that the user was shown. A command approves only versions that were listed in its session
+//! ([`Listed`](crate::session::Listed)), and the host compares the files before it saves the decision.
 
 use std::path::{Path, PathBuf};
 
@@ -98,18 +99,34 @@ pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
 }
 
 impl Interceptor {
-    /// Approves skills for the user. Returns true, because the answer is held until the host has saved the decision.
+    /// Handles `/skills trust`: approves the skills that `words` name, or all skills, in the versions that the user was shown.
+    /// If nothing can be approved, lists the skills instead. If the command names a skill that was not listed as it is now,
+    /// none of the named skills is approved. Returns true if the answer is held until the host has saved the decision.
     pub(crate) fn trust_command(
         &mut self,
         key: SessionKey,
         prompt: &Message<'_>,
         id: &Id,
-        skills: Vec<Unapproved>,
+        words: &str,
         actions: &mut Actions,
     ) -> bool {
+        let Some(session) = self.sessions.get(key) else { return false };
+        let (listed, unlisted): (Vec<_>, Vec<_>) = match named(session, words) {
+            Ok(skills) => skills.into_iter().partition(|entry| session.listed.has(entry)),
+            Err(error) => {
+                self.reply(key, prompt, id, &error.to_string(), actions);
+                return false;
+            }
+        };
+        if listed.is_empty() || !(words.is_empty() || unlisted.is_empty()) {
+            let text = overview::list_before_trust(session, &unlisted);
+            session.listed.add(overview::first_unapproved(&unlisted));
+            self.reply(key, prompt, id, &text, actions);
+            return false;
+        }
         let ticket = self.pending.new_ticket();
         self.hold_command(key, ticket, id, prompt);
-        self.decide(key, ticket, skills, true, actions);
+        self.decide(key, ticket, listed, true, actions);
         true
     }
 
@@ -121,7 +138,16 @@ impl Interceptor {
         trusted: bool,
         actions: &mut Actions,
     ) {
-        let cwd = self.sessions.get(key).and_then(|session| session.cwd.clone());
+        let cwd = self.sessions.get(key).and_then(|session| {
+            // A form lists its skills when the user answers it, but not before, because the user may be typing a command about
+            // an earlier version.
+            if trusted {
+                session.listed.remove(&skills);
+            } else {
+                session.listed.add(&skills);
+            }
+            session.cwd.clone()
+        });
         let directories = self.directories().into_iter().collect();
         actions.ask(Query::Trust { session: key, ticket, cwd, skills, trusted, directories });
     }
@@ -137,7 +163,11 @@ impl Interceptor {
         actions: &mut Actions,
     ) {
         self.refreshed(refreshed, actions);
-        let text = overview::trust_outcome(outcome);
+        let unlisted = self.sessions.get(key).map_or(0, |session| {
+            let waiting = session.switches.all().unapproved().iter();
+            waiting.filter(|entry| !session.listed.has(entry)).count()
+        });
+        let text = overview::trust_outcome(outcome, unlisted);
         // If the user decided in a form, there is no command to respond to, so we log any failure instead.
         if !self.answer_command(key, ticket, &text, actions)
             && trusted

@@ -226,12 +226,12 @@ impl RunningHost {
 
     /// Returns the span of the session that an input belongs to. It is disabled if there is none.
     pub(crate) fn span_of(&self, input: &Input) -> Span {
-        session_of_input(input).map_or_else(Span::none, |session| self.0.spans.current(session))
+        input.session().map_or_else(Span::none, |session| self.0.spans.current(session))
     }
 
     /// Answers a query with a call of `answer`, within the span of its session.
     pub(crate) async fn answer(&self, query: Query, answer: impl FnOnce(Input)) {
-        let session = session_of_query(&query);
+        let session = query.session();
         if let (Query::SetUp { .. }, Some(session)) = (&query, session) {
             self.0.spans.open(session);
         }
@@ -368,32 +368,4 @@ fn resolve(path: &Path, cwd: Option<PathBuf>) -> Resolved {
 fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     let span = Span::current();
     spawn_blocking(move || span.in_scope(work))
-}
-
-fn session_of_query(query: &Query) -> Option<SessionKey> {
-    match query {
-        Query::SetUp { session, .. }
-        | Query::Fetch { session, .. }
-        | Query::Resolve { session, .. }
-        | Query::SaveSwitches { session, .. }
-        | Query::Trust { session, .. } => Some(*session),
-        Query::Skills { .. } => None,
-    }
-}
-
-fn session_of_input(input: &Input) -> Option<SessionKey> {
-    match input {
-        Input::SetUp { session, .. }
-        | Input::Fetched { session, .. }
-        | Input::NotFetched { session, .. }
-        | Input::SwitchesSaved { session, .. }
-        | Input::TrustSaved { session, .. }
-        | Input::ToolsTimerEnded { session, .. }
-        | Input::Connected(session)
-        | Input::ToolsListed(session)
-        | Input::MenuTimerEnded(session)
-        | Input::Activated(session, _)
-        | Input::Recorded(session, _) => Some(*session),
-        Input::Resolved { .. } | Input::Skills(_) | Input::SkillsChanged(_) | Input::ClientGone => None,
-    }
 }

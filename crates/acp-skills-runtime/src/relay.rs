@@ -225,6 +225,10 @@ async fn run_task(task: Task, hub: Weak<Hub>, host: RunningHost) {
             tokio::time::sleep(time).await;
             handle(&hub, &host, Input::MenuTimerEnded(session));
         }
+        Task::CallTimer { session, timer, time } => {
+            tokio::time::sleep(time).await;
+            handle(&hub, &host, Input::CallTimerEnded { session, timer });
+        }
         Task::Mcp { session, line } => {
             let mut send = |line| {
                 if let Some(hub) = hub.upgrade() {

@@ -31,6 +31,7 @@ pub(super) struct Fixture {
     keys: Vec<SessionKey>,
     menus: Vec<SessionKey>,
     timers: Vec<(SessionKey, Timer)>,
+    calls: Vec<(SessionKey, Timer)>,
     /// The lines that the client received, in order.
     pub(super) to_client: Vec<String>,
     /// The lines that the agent received, in order.
@@ -57,6 +58,7 @@ impl Fixture {
             keys: Vec::new(),
             menus: Vec::new(),
             timers: Vec::new(),
+            calls: Vec::new(),
             to_client: Vec::new(),
             to_agent: Vec::new(),
         }
@@ -142,6 +144,7 @@ impl Fixture {
                 }
                 Task::MenuTimer { session, .. } => self.menus.push(session),
                 Task::ToolsTimer { session, timer, .. } => self.timers.push((session, timer)),
+                Task::CallTimer { session, timer, .. } => self.calls.push((session, timer)),
                 Task::Mcp { .. } => {}
             }
         }
@@ -232,7 +235,10 @@ impl Fixture {
             for key in std::mem::take(&mut self.menus) {
                 self.handle(Input::MenuTimerEnded(key));
             }
-            if self.queries.is_empty() {
+            for (session, timer) in std::mem::take(&mut self.calls) {
+                self.handle(Input::CallTimerEnded { session, timer });
+            }
+            if self.queries.is_empty() && self.calls.is_empty() {
                 break;
             }
         }

@@ -37,6 +37,28 @@ impl Pending {
         )
     }
 
+    /// Takes out the agent's requests for permission that wait for the call of an earlier request.
+    pub(crate) fn take_next_calls(&mut self, session: SessionKey) -> Vec<Vec<u8>> {
+        let is_next = |entry: &Entry| {
+            entry.session == Some(session)
+                && matches!(entry.kind, Kind::Permission { is_next_call: true, .. })
+        };
+        let lines = self.take_all(is_next).into_iter().filter_map(|entry| match entry.kind {
+            Kind::Permission { line, .. } => Some(line),
+            _ => None,
+        });
+        lines.collect()
+    }
+
+    /// Returns the number of the agent's requests for permission that wait for the call of an earlier request.
+    pub(crate) fn next_calls(&self, session: SessionKey) -> usize {
+        let is_next = |entry: &&Entry| {
+            entry.session == Some(session)
+                && matches!(entry.kind, Kind::Permission { is_next_call: true, .. })
+        };
+        self.entries.iter().filter(is_next).count()
+    }
+
     fn take_permission_if(&mut self, matches: impl Fn(&Entry) -> bool) -> Option<Vec<u8>> {
         let is_permission = |entry: &Entry| matches!(entry.kind, Kind::Permission { .. });
         match self.take_first(|entry| is_permission(entry) && matches(entry))?.kind {

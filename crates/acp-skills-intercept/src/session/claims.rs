@@ -1,26 +1,97 @@
 //! [`TrustedClaims`]: whether the agent can be trusted when it claims that a call is a call of the skill tools.
 //!
-//! The skills server sees each call that arrives. If the agent asked for permission to call one of the skill tools, and the turn
-//! ended without that call, the agent has called another tool.
+//! The skills server sees each call that arrives. A request for permission is granted because of such a claim only if the call
+//! of the grant before has arrived, so at most one grant has no call. If a turn ends without the call, the agent has called
+//! another tool, and its claims are not trusted any more.
+
+use acp_skills_wire::Node;
+use serde_json::{Map, Value};
+
+use crate::keys::Timer;
+
+/// A call of one of the skill tools, as a request for permission describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Claim {
+    tool: &'static str,
+    /// The members of the input that are strings. Empty if the agent does not report the input.
+    input: Vec<(String, String)>,
+}
+
+impl Claim {
+    /// Creates a claim from the tool and the input in a request.
+    pub(crate) fn new(tool: &'static str, input: Option<Node<'_>>) -> Self {
+        let texts = input.into_iter().flat_map(|input| input.members());
+        let texts =
+            texts.filter_map(|(key, text)| Some((key.as_str()?.into_owned(), text.as_str()?.into_owned())));
+        Self { tool, input: texts.collect() }
+    }
+
+    /// Returns true if this is the call that arrived. The agent may add defaults to the input, but not change a text.
+    fn is(&self, tool: &str, arguments: &Map<String, Value>) -> bool {
+        let has = |(key, text): &(String, String)| {
+            arguments.get(key).and_then(Value::as_str).is_some_and(|argument| argument == text)
+        };
+        self.tool == tool && self.input.iter().all(has)
+    }
+}
+
+/// The answer to [`TrustedClaims::check`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The claim is trusted.
+    Trusted,
+    /// The call of the grant before has not arrived yet. If there is a timer, it has to be started.
+    Waits(Option<Timer>),
+    /// The call of the grant before is missing, so the user has to be asked.
+    Missing,
+    /// The agent's claims are not trusted.
+    Broken {
+        /// True if the trust ends with this claim.
+        is_news: bool,
+    },
+}
 
 /// The record of one session's agent.
 #[derive(Debug, Default)]
 pub(crate) struct TrustedClaims {
-    /// The number of calls that were granted because the agent claimed that they are ours.
-    granted: u32,
-    /// The number of calls that arrived at the skills server.
-    arrived: u32,
-    /// The number of granted calls that must have arrived by now.
-    due: u32,
+    /// The grant whose call has not arrived.
+    open: Option<(Claim, Wait)>,
+    last_timer: u64,
     is_broken: bool,
 }
 
+/// The progress of waiting for a call that was granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    /// No other request waits for the call.
+    Idle,
+    /// Other requests wait for the call, and this timer runs.
+    Timed(Timer),
+    /// The timer has ended.
+    Overdue,
+    /// The turn has ended, so the call should have arrived.
+    Due,
+}
+
 impl TrustedClaims {
-    /// Returns true if the agent's claims are trusted. The second value is true if the trust ends with this call.
-    pub(crate) fn check(&mut self) -> (bool, bool) {
-        let breaks = !self.is_broken && self.arrived < self.due;
-        self.is_broken |= breaks;
-        (!self.is_broken, breaks)
+    /// Returns whether the next claim is trusted.
+    pub(crate) fn check(&mut self) -> Verdict {
+        match &mut self.open {
+            _ if self.is_broken => Verdict::Broken { is_news: false },
+            None => Verdict::Trusted,
+            Some((_, wait @ Wait::Idle)) => {
+                self.last_timer += 1;
+                let timer = Timer(self.last_timer);
+                *wait = Wait::Timed(timer);
+                Verdict::Waits(Some(timer))
+            }
+            Some((_, Wait::Timed(_))) => Verdict::Waits(None),
+            Some((_, Wait::Overdue)) => Verdict::Missing,
+            Some((_, Wait::Due)) => {
+                self.is_broken = true;
+                Verdict::Broken { is_news: true }
+            }
+        }
     }
 
     /// Returns true if a claim of the agent was false.
@@ -28,68 +99,160 @@ impl TrustedClaims {
         self.is_broken
     }
 
-    /// Notes that a call was granted because the agent claims that it is ours.
-    pub(crate) fn granted(&mut self) {
-        self.granted += 1;
+    /// Notes that a call was granted because of this claim.
+    pub(crate) fn granted(&mut self, claim: Claim) {
+        self.open = Some((claim, Wait::Idle));
     }
 
-    /// Notes that a call arrived at the skills server.
-    pub(crate) fn arrived(&mut self) {
-        self.arrived += 1;
+    /// Notes that a call arrived at the skills server. Returns true if it is the call that was granted. Other calls don't
+    /// count, because otherwise they could hide one that is missing.
+    pub(crate) fn arrived(&mut self, tool: &str, arguments: &Map<String, Value>) -> bool {
+        self.open.take_if(|(claim, _)| claim.is(tool, arguments)).is_some()
     }
 
-    /// Notes the end of a turn. The calls that were granted in the turn must have arrived before the next call is granted,
-    /// unless the turn was `cut_short`.
+    /// Notes the end of a timer.
+    pub(crate) fn timer_ended(&mut self, timer: Timer) {
+        if let Some((_, wait)) = self.open.as_mut().filter(|(_, wait)| *wait == Wait::Timed(timer)) {
+            *wait = Wait::Overdue;
+        }
+    }
+
+    /// Notes the end of a turn. A call that was granted in the turn must have arrived before the next claim is trusted, unless
+    /// the turn was `cut_short`.
     pub(crate) fn turn_over(&mut self, cut_short: bool) {
         if cut_short {
-            self.granted = self.granted.min(self.arrived);
+            self.open = None;
+        } else if let Some((_, wait)) = &mut self.open {
+            *wait = Wait::Due;
         }
-        // If there were extra calls that nobody asked permission for, ignore them. Otherwise, they could hide a call that is
-        // missing.
-        self.arrived = self.arrived.min(self.granted);
-        self.due = self.granted;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    #[test]
-    fn claims_are_trusted_until_one_is_false() {
+    /// A step, and the expected result.
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        /// A request for permission. It is granted if the claim is trusted.
+        Ask(&'static str, Verdict),
+        /// A call arrives. True if it is the one that was granted.
+        Arrives(&'static str, bool),
+        TimerEnds(u64),
+        /// The end of a turn. True if it was cut short.
+        TurnEnds(bool),
+    }
+    use Step::{Arrives, Ask, TimerEnds, TurnEnds};
+
+    const OK: Verdict = Verdict::Trusted;
+    const WAITS: Verdict = Verdict::Waits(None);
+    const NEWS: Verdict = Verdict::Broken { is_news: true };
+    const BROKEN: Verdict = Verdict::Broken { is_news: false };
+
+    fn waits(timer: u64) -> Verdict {
+        Verdict::Waits(Some(Timer(timer)))
+    }
+
+    fn check(steps: &[Step]) {
         let mut claims = TrustedClaims::default();
-        for _ in 0..2 {
-            assert_eq!(claims.check(), (true, false));
-            claims.granted();
+        for (number, step) in steps.iter().enumerate() {
+            match *step {
+                Ask(name, expected) => {
+                    let verdict = claims.check();
+                    assert_eq!(verdict, expected, "step {number} of {steps:?}");
+                    if verdict == Verdict::Trusted {
+                        let input = json!({ "name": name, "limit": 1 }).to_string();
+                        claims.granted(Claim::new("activate_skill", Node::parse(input.as_bytes())));
+                    }
+                }
+                Arrives(name, expected) => {
+                    let Value::Object(arguments) = json!({ "name": name }) else { unreachable!() };
+                    let is_granted = claims.arrived("activate_skill", &arguments);
+                    assert_eq!(is_granted, expected, "step {number} of {steps:?}");
+                }
+                TimerEnds(timer) => claims.timer_ended(Timer(timer)),
+                TurnEnds(cut_short) => claims.turn_over(cut_short),
+            }
         }
-        // Calls can arrive at any time during a turn.
-        claims.arrived();
-        assert_eq!(claims.check(), (true, false));
-        claims.arrived();
-        claims.turn_over(false);
-        assert_eq!(claims.check(), (true, false));
-        // When a turn is cut short, we don't expect any calls from it.
-        claims.granted();
-        claims.turn_over(true);
-        assert_eq!(claims.check(), (true, false));
-        claims.granted();
-        claims.turn_over(false);
-        assert_eq!(claims.check(), (false, true));
-        claims.arrived();
-        assert_eq!(claims.check(), (false, false));
     }
 
     #[test]
-    fn calls_without_a_request_do_not_count() {
+    fn claims_are_trusted_one_by_one() {
+        check(&[
+            Ask("a", OK),
+            Arrives("a", true),
+            Ask("a", OK),
+            Arrives("a", true),
+            TurnEnds(false),
+            Ask("b", OK),
+        ]);
+        // The call can be late, even after the turn.
+        check(&[Ask("a", OK), TurnEnds(false), Arrives("a", true), Ask("b", OK)]);
+        // The second call waits for the first one, until the timer ends.
+        check(&[
+            Ask("a", OK),
+            Ask("b", waits(1)),
+            Ask("c", WAITS),
+            Arrives("a", true),
+            Ask("b", OK),
+            Ask("c", waits(2)),
+        ]);
+        check(&[
+            Ask("a", OK),
+            Ask("b", waits(1)),
+            TimerEnds(1),
+            Ask("b", Verdict::Missing),
+            Arrives("a", true),
+            Ask("c", OK),
+        ]);
+        // The timer of an earlier call changes nothing.
+        check(&[
+            Ask("a", OK),
+            Ask("b", waits(1)),
+            Arrives("a", true),
+            Ask("b", OK),
+            Ask("c", waits(2)),
+            TimerEnds(1),
+            Ask("c", WAITS),
+        ]);
+    }
+
+    #[test]
+    fn other_calls_do_not_count() {
+        let other = Arrives("b", false);
+        // Nobody asked permission for them, or another call was granted.
+        check(&[other, other, Ask("a", OK), other, Ask("a", waits(1)), TurnEnds(false), Ask("a", NEWS)]);
         let mut claims = TrustedClaims::default();
-        for _ in 0..5 {
-            claims.arrived();
-        }
-        claims.granted();
-        claims.turn_over(false);
-        assert_eq!(claims.check(), (true, false));
-        claims.granted();
-        claims.turn_over(false);
-        assert_eq!(claims.check(), (false, true));
+        claims.granted(Claim::new("search_skills", None));
+        assert!(!claims.arrived("activate_skill", &Map::new()));
+        // Some agents don't report the input, or report numbers only.
+        assert!(claims.arrived("search_skills", &Map::from_iter([("query".to_owned(), "x".into())])));
+    }
+
+    #[test]
+    fn a_false_claim_ends_the_trust() {
+        check(&[
+            Ask("a", OK),
+            TurnEnds(false),
+            Ask("b", NEWS),
+            Ask("c", BROKEN),
+            Arrives("a", true),
+            Ask("d", BROKEN),
+        ]);
+        check(&[Ask("a", OK), Ask("b", waits(1)), TimerEnds(1), TurnEnds(false), Ask("b", NEWS)]);
+        // If a turn is cut short, no call is expected.
+        check(&[Ask("a", OK), TurnEnds(true), Ask("b", OK), TurnEnds(false), Ask("c", NEWS)]);
+        // The call of that turn cannot stand for a later one.
+        check(&[
+            Ask("a", OK),
+            TurnEnds(true),
+            Arrives("a", false),
+            Ask("b", OK),
+            Arrives("a", false),
+            Ask("c", waits(1)),
+        ]);
     }
 }

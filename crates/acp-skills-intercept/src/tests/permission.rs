@@ -1,6 +1,7 @@
 //! Tests of requests for permission, with the messages of real agents.
 
 mod course;
+mod one_by_one;
 mod ours;
 mod policies;
 
@@ -80,4 +81,10 @@ fn invoke(fixture: &mut Fixture, skill: &str) {
 
 fn activate(fixture: &mut Fixture, skill: &str) {
     fixture.handle(Input::Activated(SessionKey(1), SkillName::new(skill).unwrap()));
+}
+
+/// A call arrives at the skills server.
+fn arrives(fixture: &mut Fixture, tool: &str, arguments: &Value) -> Out {
+    let arguments = arguments.as_object().unwrap().clone();
+    fixture.handle(Input::CallArrived { session: SessionKey(1), tool: tool.to_owned(), arguments })
 }

@@ -1,5 +1,7 @@
 //! Skills that need the user's approval.
 
+mod listed;
+
 use skills_core::set::Unapproved;
 
 use super::*;
@@ -103,13 +105,13 @@ fn a_form_approves_skills() {
 #[test]
 fn other_answers_do_not_approve() {
     for (result, decisions) in [
-        (json!({ "action": "decline" }), vec![false]),
-        (json!({ "action": "accept", "content": { "trust": false } }), vec![false]),
-        (json!({ "action": "accept" }), vec![false]),
-        (json!({ "action": "accept", "content": { "trust": "true" } }), vec![false]),
-        (json!({ "action": "cancel" }), vec![]),
-        (json!({ "action": "later" }), vec![]),
-        (json!(null), vec![]),
+        (json!({ "action": "decline" }), &[false][..]),
+        (json!({ "action": "accept", "content": { "trust": false } }), &[false]),
+        (json!({ "action": "accept" }), &[false]),
+        (json!({ "action": "accept", "content": { "trust": "true" } }), &[false]),
+        (json!({ "action": "cancel" }), &[]),
+        (json!({ "action": "later" }), &[]),
+        (json!(null), &[]),
     ] {
         let mut fixture = fixture(&["deploy"], &json!({ "form": {} }));
         let question = open(&mut fixture, 1, "s").remove(0);
@@ -118,9 +120,16 @@ fn other_answers_do_not_approve() {
         let decided: Vec<_> = fixture.host.decisions.iter().map(|line| line.1).collect();
         assert_eq!(decided, decisions, "{result}");
         assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review"], "{result}");
-        // The user is not asked a second time, but the command still works.
+        // The user is not asked a second time, but the command still works. If the user has answered the form, they have seen
+        // the skill. Otherwise, the command lists it first.
         assert!(open(&mut fixture, 2, "t").is_empty());
-        assert!(says(&fixture.prompt(3, "s", &["/skills trust deploy"])).contains("is trusted"));
+        let said = says(&fixture.prompt(3, "s", &["/skills trust deploy"]));
+        assert_eq!(said.starts_with("`deploy` is trusted"), !decisions.is_empty(), "{result}: {said}");
+        if decisions.is_empty() {
+            assert!(
+                says(&fixture.prompt(4, "s", &["/skills trust deploy"])).starts_with("`deploy` is trusted")
+            );
+        }
     }
     // An error should not approve the skill either.
     let mut fixture = fixture(&["deploy"], &json!({ "form": {} }));
@@ -158,6 +167,8 @@ fn a_session_can_have_only_unapproved_skills() {
     let request = fixture.new_session(1, "s");
     // The session gets a server, because the user might approve the skill later.
     assert_eq!(request["params"]["mcpServers"][0]["name"], "acp-skills");
+    let said = says(&fixture.prompt(2, "s", &["/skills trust"]));
+    assert!(said.contains("- `deploy`: Does it."), "{said}");
     let said = says(&fixture.prompt(2, "s", &["/skills trust"]));
     assert!(said.starts_with("`deploy` is trusted"), "{said}");
     let out = fixture.prompt(3, "s", &["hello"]);

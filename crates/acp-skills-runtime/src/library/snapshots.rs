@@ -313,7 +313,7 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
             if unapproved.has_changed { ", because it has changed since you trusted it" } else { "" };
         lines.push(format!(
             "the project's skill `{name}` in {place} is not used until you trust it{changed}; run `/skills trust {name}` in a \
-             session, or use `--trust project` to trust all"
+             session to see it and to trust it, or use `--trust project` to trust all"
         ));
     }
     for entry in skills.entries() {

@@ -151,6 +151,13 @@ impl Listeners {
         }
     }
 
+    /// Removes the receivers that have disconnected.
+    pub(super) fn remove_disconnected(&self) {
+        let mut registry = self.registry();
+        registry.listeners.retain(|(_, listener)| !listener.is_gone());
+        registry.listeners.shrink_to_fit();
+    }
+
     /// Returns the accepted part of a filter: whole lists, but no single resources.
     pub(super) fn accept(requested: &SubscriptionFilter) -> SubscriptionFilter {
         let mut accepted = requested.clone();

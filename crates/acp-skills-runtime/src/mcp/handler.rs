@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acp_skills_intercept::{Input, SessionKey};
+use acp_skills_intercept::{Input, READING_TOOLS, SessionKey};
 use parking_lot::Mutex;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -102,6 +102,14 @@ impl Handler {
         self.report(Input::Activated(self.session, skill.clone()));
     }
 
+    /// Reports the start of a call, which may have been granted without the user.
+    fn arrived(&self, call: &Call<'_>) {
+        if READING_TOOLS.contains(&call.tool) {
+            let (session, tool, arguments) = (self.session, call.tool.to_owned(), call.arguments.clone());
+            self.report(Input::CallArrived { session, tool, arguments });
+        }
+    }
+
     fn recorded(&self, kind: EventKind) {
         self.report(Input::Recorded(self.session, kind));
     }
@@ -192,6 +200,7 @@ impl ServerHandler for Handler {
         let Serving { toolbox, context: caller } = self.now();
         let call = Call { toolbox: &toolbox, context: &caller, tool: &request.name, arguments: &arguments };
         let span = self.span_of(&call);
+        self.arrived(&call);
         let answer = async {
             tracing::debug!("the tool call has started");
             tokio::select! {

@@ -5,11 +5,13 @@
 //! | `access` | access control |
 //! | `backpressure` | back-pressure for agents that don't read the output of a bridge |
 //! | `in_flight` | the limit for a bridge's requests in flight |
+//! | `sessions` | the MCP sessions of one endpoint, which are put aside while they are idle |
 //! | `unauthenticated` | connections that have not sent a token yet |
 
 mod access;
 mod backpressure;
 mod in_flight;
+mod sessions;
 mod unauthenticated;
 
 use std::{
@@ -47,6 +49,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     in_flight::Limited,
+    sessions::Sessions,
     unauthenticated::{Admission, Unauthenticated},
 };
 use super::{Server, Servers, bridge, handler::Handler};
@@ -66,20 +69,21 @@ const MAX_MCP_SESSIONS: usize = 256;
 /// MCP over HTTP for one session.
 pub(super) struct Service {
     http: StreamableHttpService<Handler, LocalSessionManager>,
-    sessions: Arc<LocalSessionManager>,
+    sessions: Sessions,
 }
 
 impl Service {
     pub(super) fn new(handler: Handler, end: CancellationToken) -> Self {
         // Use sessions for clients with older revisions. Otherwise, GET requests for the event stream are refused,
         // which makes some agents fail.
-        let config = StreamableHttpServerConfig::default()
+        let sessions = Sessions::new(handler.clone());
+        let mut config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(true)
             .with_sse_retry(None)
             .enforce_origin_validation()
             .with_cancellation_token(end);
-        let sessions = Arc::new(sessions());
-        let http = StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
+        config.session_store = Some(sessions.store());
+        let http = StreamableHttpService::new(move || Ok(handler.clone()), sessions.manager(), config);
         Self { http, sessions }
     }
 
@@ -93,22 +97,20 @@ impl Service {
         // which starts a session.
         let headers = request.headers();
         let begins = !headers.contains_key("Mcp-Session-Id") && !headers.contains_key("MCP-Protocol-Version");
-        if begins && self.sessions.sessions.read().await.len() >= MAX_MCP_SESSIONS {
+        if begins && self.sessions.count() >= MAX_MCP_SESSIONS {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many MCP sessions: end the unused ones");
         }
-        self.http.handle(request).await
+        let open = self.sessions.begin().await;
+        let response = self.http.handle(request).await;
+        // The body owns `open`, so that the sessions are not put aside while the client reads it.
+        response.map(|body| {
+            let body = body.map_frame(move |frame| {
+                let _open = &open;
+                frame
+            });
+            body.boxed()
+        })
     }
-}
-
-/// Creates the manager for the MCP sessions of one endpoint.
-fn sessions() -> LocalSessionManager {
-    let mut sessions = LocalSessionManager::default();
-    // Never send an event with no data: Gemini tries to parse the data as JSON, fails, and then disconnects.
-    sessions.session_config.sse_retry = None;
-    // Sessions must not time out, because users may take a break for hours, and few agents would start a new session
-    // after that. We drop the sessions with the endpoint instead.
-    sessions.session_config.keep_alive = None;
-    sessions
 }
 
 /// Opens the listener on a port that the operating system chooses.

@@ -287,23 +287,13 @@ fn false_claims_end_the_trust() {
     let ours = call("mcp__acp-skills__activate_skill", &json!({ "name": "git" }));
     let end =
         |fixture: &mut Fixture, id: u64, reason: &str| fixture.respond(id, &json!({ "stopReason": reason }));
-    let arrives = |fixture: &mut Fixture| {
-        let end = crate::events::End {
-            outcome: crate::events::Outcome::Ok,
-            error: None,
-            bytes: 1,
-            ms: Duration::ZERO.into(),
-        };
-        let kind = EventKind::FileRead { skill: None, file: None, end };
-        fixture.handle(Input::Recorded(SessionKey(1), kind));
-    };
     let mut fixture = fixture(CLAUDE, policy());
     // The agent is trusted as long as all calls arrive, or the turn is cancelled.
     for (id, reason, arrived) in [(2, "end_turn", true), (3, "cancelled", false), (4, "end_turn", true)] {
         fixture.prompt(id, "s", &["hello"]);
         assert_eq!(outcome(&ask(&mut fixture, &ours, None)), "proceed_once", "{id}");
         if arrived {
-            arrives(&mut fixture);
+            arrives(&mut fixture, "activate_skill", &json!({ "name": "git" }));
         }
         end(&mut fixture, id, reason);
     }

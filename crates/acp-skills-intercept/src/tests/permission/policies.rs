@@ -125,6 +125,7 @@ fn decisions_are_shown() {
     ask(&mut fixture, &call("Bash", &json!({ "command": "rm x" })), None);
     for _ in 0..2 {
         ask(&mut fixture, &call("mcp__acp-skills__activate_skill", &json!({})), None);
+        arrives(&mut fixture, "activate_skill", &json!({}));
     }
     let out = fixture.prompt(9, "s", &["/skills"]);
     let text = out.to_client[0]["params"]["update"]["content"]["text"].as_str().unwrap();

@@ -283,3 +283,47 @@ async fn connections_without_a_token_are_closed() {
     }
     assert!(begun.elapsed() > unauthenticated::AUTHENTICATION_TIMEOUT);
 }
+
+#[tokio::test(start_paused = true)]
+async fn idle_sessions_are_put_aside_and_start_again() {
+    let handler = handler(skill("review"));
+    let service = Service::new(handler.clone(), CancellationToken::new());
+    let (first, _) = initialized(&service).await;
+    let (second, _) = initialized(&service).await;
+    assert!(call(&service, &first, "tools/list").await.1.contains("activate_skill"));
+    assert_eq!((service.sessions.running().await, handler.listeners.count()), (2, 2));
+    tokio::time::sleep(sessions::IDLE / 2).await;
+    call(&service, &first, "tools/list").await;
+    // The first request of the timer's second period puts them off, and then nothing comes.
+    tokio::time::sleep(sessions::IDLE * 3).await;
+    assert_eq!((service.sessions.running().await, handler.listeners.count()), (0, 0));
+    for session in [&first, &second, &first] {
+        assert!(call(&service, session, "tools/list").await.1.contains("activate_skill"));
+    }
+    assert_eq!((service.sessions.running().await, handler.listeners.count()), (2, 2));
+    // A session that the client has ended is gone, also while it is put aside.
+    tokio::time::sleep(sessions::IDLE * 3).await;
+    assert_eq!(service.sessions.running().await, 0);
+    let (status, ..) = send(&service, "DELETE", Some(&second), "").await;
+    assert!(status.is_success(), "{status}");
+    let (status, ..) =
+        send(&service, "POST", Some(&second), r#"{"jsonrpc":"2.0","id":3,"method":"tools/list"}"#).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert_eq!(service.sessions.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_listens_is_not_idle() {
+    let handler = handler(skill("review"));
+    let service = Service::new(handler.clone(), CancellationToken::new());
+    let (session, _) = initialized(&service).await;
+    let (status, _, events) = send(&service, "GET", Some(&session), "").await;
+    assert_eq!(status, StatusCode::OK);
+    call(&service, &session, "tools/list").await;
+    tokio::time::sleep(sessions::IDLE * 3).await;
+    assert_eq!(service.sessions.running().await, 1);
+    serve(&handler, &["review", "other"]).await;
+    let (status, ..) = send(&service, "DELETE", Some(&session), "").await;
+    assert!(status.is_success(), "{status}");
+    assert!(events.await.contains("notifications/tools/list_changed"));
+}

@@ -1,0 +1,44 @@
+//! [`Listed`]: the unapproved skills that the user was shown in one session.
+
+use std::{collections::HashMap, path::PathBuf};
+
+use skills_core::set::Unapproved;
+
+/// The unapproved skills that the user was shown, each with the checksum of the version that was shown last.
+#[derive(Debug, Default)]
+pub(crate) struct Listed(HashMap<(Option<PathBuf>, String), String>);
+
+impl Listed {
+    /// Notes that the user was shown a list of all skills, which contains these.
+    pub(crate) fn replace(&mut self, skills: &[Unapproved]) {
+        self.0.clear();
+        self.add(skills);
+    }
+
+    /// Notes that the user was shown these skills, too.
+    pub(crate) fn add(&mut self, skills: &[Unapproved]) {
+        self.0.extend(skills.iter().map(|entry| (place(entry), entry.digest.clone())));
+    }
+
+    /// Forgets that the user was shown these skills.
+    pub(crate) fn remove(&mut self, skills: &[Unapproved]) {
+        for entry in skills {
+            self.0.remove(&place(entry));
+        }
+    }
+
+    /// Returns true if the user was shown this version of the skill last.
+    pub(crate) fn has(&self, entry: &Unapproved) -> bool {
+        self.0.get(&place(entry)).is_some_and(|shown| *shown == entry.digest)
+    }
+
+    /// Returns true if the user was shown another version of the skill last.
+    pub(crate) fn has_other_version(&self, entry: &Unapproved) -> bool {
+        self.0.get(&place(entry)).is_some_and(|shown| *shown != entry.digest)
+    }
+}
+
+/// Returns the directory and the name of a skill.
+fn place(entry: &Unapproved) -> (Option<PathBuf>, String) {
+    (entry.skill.dir().map(ToOwned::to_owned), entry.skill.name.key())
+}

@@ -1,0 +1,134 @@
+//! Calls of our own tools are granted one by one.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Builds the agent's request to read a file of the skill `git`. Its id and the id of the call are the number of the file.
+fn reads(number: usize) -> Value {
+    let name = "mcp__acp-skills__read_skill_file";
+    let call = json!({
+        "toolCallId": number.to_string(), "title": name, "name": name, "rawInput": input(number),
+    });
+    let options = json!([{ "optionId": "once", "name": "Allow", "kind": "allow_once" }]);
+    let params = json!({ "sessionId": "s", "toolCall": call, "options": options });
+    json!({ "jsonrpc": "2.0", "id": number, "method": "session/request_permission", "params": params })
+}
+
+fn input(number: usize) -> Value {
+    json!({ "skill": "git", "path": format!("{number}.md") })
+}
+
+/// The ids of the requests that were granted, and of those that the user was asked about.
+#[derive(Debug, Default, PartialEq)]
+struct Decided {
+    granted: Vec<u64>,
+    asked: Vec<u64>,
+}
+
+impl Decided {
+    fn read(out: &Out) -> Self {
+        let ids =
+            |lines: &[Value]| -> Vec<u64> { lines.iter().filter_map(|line| line["id"].as_u64()).collect() };
+        Self { granted: ids(&out.to_agent), asked: ids(&out.to_client) }
+    }
+
+    fn of(granted: impl IntoIterator<Item = u64>, asked: impl IntoIterator<Item = u64>) -> Self {
+        Self { granted: granted.into_iter().collect(), asked: asked.into_iter().collect() }
+    }
+}
+
+/// Ends the timer that was started.
+fn timer_ends(fixture: &mut Fixture, out: &Out) -> Out {
+    let timer = out.tasks.iter().find_map(|task| match task {
+        Task::CallTimer { session, timer, .. } => Some((*session, *timer)),
+        _ => None,
+    });
+    let (session, timer) = timer.expect("a timer");
+    fixture.handle(Input::CallTimerEnded { session, timer })
+}
+
+#[test]
+fn requests_without_a_call_are_not_granted() {
+    let mut fixture = fixture(CLAUDE, policy());
+    fixture.prompt(1000, "s", &["hello"]);
+    let mut decided = Decided::default();
+    let mut timers = Vec::new();
+    for number in 0..200 {
+        let out = fixture.agent(&reads(number));
+        let Decided { granted, asked } = Decided::read(&out);
+        decided.granted.extend(granted);
+        decided.asked.extend(asked);
+        timers.extend(out.tasks);
+    }
+    assert_eq!(timers.len(), 1, "{timers:?}");
+    // Some requests wait for the first call, and the user is asked about the others immediately.
+    assert_eq!(decided, Decided::of([0], 17..200));
+    let out = timer_ends(&mut fixture, &Out { tasks: timers, ..Out::default() });
+    assert_eq!(Decided::read(&out), Decided::of([], 1..17));
+    assert_eq!(Decided::read(&fixture.agent(&reads(200))), Decided::of([], [200]));
+    // If the call is late, requests are granted again. After the end of the turn, it is too late.
+    arrives(&mut fixture, "read_skill_file", &input(0));
+    assert_eq!(Decided::read(&fixture.agent(&reads(201))), Decided::of([201], []));
+    fixture.respond(1000, &json!({ "stopReason": "end_turn" }));
+    assert_eq!(Decided::read(&fixture.agent(&reads(202))), Decided::of([], [202]));
+    assert_eq!(Decided::read(&arrives(&mut fixture, "read_skill_file", &input(201))), Decided::default());
+    assert_eq!(Decided::read(&fixture.agent(&reads(203))), Decided::of([], [203]));
+}
+
+#[test]
+fn a_request_waits_for_the_call_before() {
+    let mut fixture = fixture(CLAUDE, policy());
+    fixture.prompt(1000, "s", &["hello"]);
+    assert_eq!(Decided::read(&fixture.agent(&reads(0))), Decided::of([0], []));
+    let waiting = fixture.agent(&reads(1));
+    assert_eq!(Decided::read(&waiting), Decided::default());
+    assert!(fixture.agent(&reads(2)).is_silence());
+    // Only the call that was granted counts: the tool and its input are the same.
+    for (tool, arguments) in [
+        ("read_skill_file", input(1)),
+        ("read_skill_file", json!({ "skill": "git" })),
+        ("read_skill_file", json!({ "skill": 1, "path": "0.md" })),
+        ("activate_skill", json!({ "name": "git" })),
+        ("search_skills", input(0)),
+    ] {
+        assert!(arrives(&mut fixture, tool, &arguments).is_silence(), "{tool} {arguments}");
+    }
+    let mut arguments = input(0);
+    arguments["limit"] = json!(10);
+    let next = arrives(&mut fixture, "read_skill_file", &arguments);
+    assert_eq!(Decided::read(&next), Decided::of([1], []));
+    // The timer of the first call is of no importance any more, but that of the second one is.
+    assert!(timer_ends(&mut fixture, &waiting).is_nothing());
+    assert_eq!(Decided::read(&timer_ends(&mut fixture, &next)), Decided::of([], [2]));
+    // A request can be cancelled while it waits.
+    arrives(&mut fixture, "read_skill_file", &input(1));
+    assert_eq!(Decided::read(&fixture.agent(&reads(3))), Decided::of([3], []));
+    assert!(fixture.agent(&reads(4)).is_nothing());
+    let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } });
+    let out = fixture.client(&cancel);
+    assert_eq!(out.to_agent[0]["result"]["outcome"]["outcome"], "cancelled", "{out:?}");
+    assert!(arrives(&mut fixture, "read_skill_file", &input(3)).is_nothing());
+}
+
+/// Requests that are not granted anyway don't wait, and calls of other tools neither.
+#[test]
+fn other_requests_do_not_wait() {
+    let mut fixture = fixture(CLAUDE, policy());
+    assert_eq!(Decided::read(&fixture.agent(&reads(0))), Decided::of([0], []));
+    let mut without = reads(1);
+    without["params"]["options"] =
+        json!([{ "optionId": "always", "name": "Always", "kind": "allow_always" }]);
+    let mut script = reads(2);
+    script["params"]["toolCall"]["name"] = json!("mcp__acp-skills__run_skill_script");
+    let mut other = reads(3);
+    other["params"]["toolCall"]["name"] = json!("Bash");
+    for (number, request) in (1..).zip([without, script, other]) {
+        assert_eq!(Decided::read(&fixture.agent(&request)), Decided::of([], [number]));
+    }
+    // Sessions are independent of each other.
+    fixture.new_session(9, "t");
+    let mut elsewhere = reads(4);
+    elsewhere["params"]["sessionId"] = json!("t");
+    assert_eq!(Decided::read(&fixture.agent(&elsewhere)), Decided::of([4], []));
+}

@@ -1,0 +1,149 @@
+//! Commands approve only the versions that the user was shown.
+
+use self::Step::{Now, Type};
+use super::*;
+
+const LIST: &str = "/skills";
+const ALL: &str = "/skills trust";
+const ONE: &str = "/skills trust demo";
+const BOTH: &str = "/skills trust demo lint";
+
+/// A change of the skills on disk, or a command and the skills that it approves.
+enum Step {
+    Now(&'static [(&'static str, &'static str)]),
+    Type(&'static str, &'static [&'static str]),
+}
+
+/// Returns a set with the approved skill `review` and these unapproved skills in these versions.
+fn waiting<'n>(versions: impl IntoIterator<Item = (&'n str, &'n str)>) -> SkillSet {
+    let mut all = SkillSet::builder();
+    all.extend(&skills(&["review"]));
+    for (name, version) in versions {
+        let skill = Skill::builder(name, format!("Does {version}.")).body("x").build().unwrap();
+        all.add_unapproved(Unapproved::new(skill.into(), format!("hash of {name} {version}")));
+    }
+    all.build()
+}
+
+/// The names of the skills that were approved by the last command.
+fn approved(fixture: &mut Fixture) -> Vec<String> {
+    let decided = std::mem::take(&mut fixture.host.decisions);
+    assert!(decided.iter().all(|(_, trusted)| *trusted), "{decided:?}");
+    decided.into_iter().flat_map(|(names, _)| names).map(|name| name.to_string()).collect()
+}
+
+/// Commands approve the version that was listed last, and list other versions first.
+#[test]
+fn a_command_approves_only_versions_that_were_listed() {
+    let none: &[&str] = &[];
+    for steps in [
+        // Nothing was listed yet.
+        vec![Type(ONE, none), Type(ONE, &["demo"])],
+        vec![Type(ALL, none), Type(ALL, &["demo", "lint"])],
+        vec![Type(ONE, none), Type(ALL, &["demo"]), Type(ALL, none), Type(ALL, &["lint"])],
+        vec![Type(LIST, none), Type(BOTH, &["demo", "lint"])],
+        // The skill changes after the list.
+        vec![Type(LIST, none), Now(&[("demo", "v2"), ("lint", "v1")]), Type(ONE, none), Type(ONE, &["demo"])],
+        vec![
+            Type(LIST, none),
+            Now(&[("demo", "v2"), ("lint", "v1")]),
+            Type(BOTH, none),
+            Type(BOTH, &["demo", "lint"]),
+        ],
+        vec![
+            Type(LIST, none),
+            Now(&[("demo", "v2"), ("lint", "v1")]),
+            Type(ALL, &["lint"]),
+            Type(ALL, none),
+            Type(ALL, &["demo"]),
+        ],
+        // It changes again after it was listed again, also to a version that was listed before.
+        vec![
+            Type(LIST, none),
+            Now(&[("demo", "v2")]),
+            Type(ONE, none),
+            Now(&[("demo", "v3")]),
+            Type(ONE, none),
+            Now(&[("demo", "v2")]),
+            Type(ONE, none),
+            Type(ONE, &["demo"]),
+        ],
+        // It changes back before it was listed again.
+        vec![Type(LIST, none), Now(&[("demo", "v2")]), Now(&[("demo", "v1")]), Type(ONE, &["demo"])],
+        // A name is replaced by one that reads two names as one.
+        vec![Type(LIST, none), Now(&[("demo", "v1"), ("lint", "v1"), ("demo lint", "v1")]), Type(BOTH, none)],
+        // A list only counts in its own session, and a search does not list.
+        vec![Type("/skills search demo", none), Type(ONE, none)],
+    ] {
+        let mut fixture = fixture(&[], &json!({}));
+        fixture.host.skills = waiting([("demo", "v1"), ("lint", "v1")]);
+        open(&mut fixture, 1, "s");
+        open(&mut fixture, 2, "t");
+        fixture.prompt(3, "t", &[LIST]);
+        for (number, step) in steps.iter().enumerate() {
+            match step {
+                Now(versions) => {
+                    fixture.notices(waiting(versions.iter().copied()));
+                }
+                Type(words, expected) => {
+                    let said = says(&fixture.prompt(4, "s", &[words]));
+                    assert_eq!(approved(&mut fixture), *expected, "step {number}: {said}");
+                    assert_eq!(said.contains("trusted until"), !expected.is_empty(), "step {number}: {said}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_version_that_was_not_listed_is_shown() {
+    let mut fixture = fixture(&[], &json!({}));
+    fixture.host.skills = waiting([("demo", "v1"), ("lint", "v1")]);
+    open(&mut fixture, 1, "s");
+    assert_eq!(
+        says(&fixture.prompt(2, "s", &["/skills trust demo"])),
+        "Not trusted yet. Review the files of this skill first, and then repeat the command:\n\n\
+         - `demo`: Does v1.\n"
+    );
+    fixture.notices(waiting([("demo", "v2"), ("lint", "v1")]));
+    assert_eq!(
+        says(&fixture.prompt(3, "s", &["/skills trust"])),
+        "Not trusted yet. Review the files of these skills first, and then repeat the command:\n\n\
+         - `demo` (changed since last listed): Does v2.\n- `lint`: Does v1.\n"
+    );
+    fixture.notices(waiting([("demo", "v2"), ("lint", "v2")]));
+    assert_eq!(
+        says(&fixture.prompt(4, "s", &["/skills trust"])),
+        "`demo` is trusted until the next change. 1 other skill was not listed in its current version. \
+         `/skills trust` lists it."
+    );
+}
+
+/// Each list names at most 100 skills, and the next command covers just these.
+#[test]
+fn more_skills_than_a_list_shows_are_not_approved() {
+    let names: Vec<String> = (0..150).map(|number| format!("skill-{number}")).collect();
+    let mut fixture = fixture(&[], &json!({}));
+    fixture.host.skills = waiting(names.iter().map(|name| (name.as_str(), "v1")));
+    open(&mut fixture, 1, "s");
+    let said = says(&fixture.prompt(2, "s", &["/skills"]));
+    assert!(
+        said.contains("`skill-99`") && !said.contains("`skill-100`") && said.contains("and 50 more"),
+        "{said}"
+    );
+    let said = says(&fixture.prompt(3, "s", &["/skills trust"]));
+    assert_eq!(approved(&mut fixture), names[..100]);
+    assert!(
+        said.contains(
+            "50 other skills were not listed in their current version. `/skills trust` lists them."
+        ),
+        "{said}"
+    );
+    let said = says(&fixture.prompt(4, "s", &["/skills trust"]));
+    assert!(
+        approved(&mut fixture).is_empty() && said.contains("`skill-100`") && said.contains("`skill-149`"),
+        "{said}"
+    );
+    fixture.prompt(5, "s", &["/skills trust"]);
+    assert_eq!(approved(&mut fixture), names[100..]);
+}
