@@ -4,14 +4,13 @@
 //! nothing is fetched in between.
 
 mod compare;
-mod conflict;
+mod upkeep;
 
 use std::{
     collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use serde::Serialize;
@@ -25,7 +24,6 @@ use super::{
     digest, load,
     lockfile::{self, LockError, LockFile, Pinned, PinnedWeb},
     named::NamedSources,
-    prune,
     store::Store,
 };
 use crate::disk::{FileLock, cache_dir, state_dir};
@@ -139,12 +137,6 @@ impl Updater {
         Ok(Self { store, options: Options { max_skills, observer, ..Options::default() } })
     }
 
-    /// Sets the maximum number of bytes to receive from a repository, as in [`Options::max_fetch_bytes`].
-    #[must_use]
-    pub fn with_max_fetch_bytes(self, max_bytes: Option<u64>) -> Self {
-        Self { store: self.store.with_max_bytes(max_bytes), ..self }
-    }
-
     /// Fetches the current version of a source. `approved` is the approved version, if any.
     ///
     /// # Errors
@@ -214,12 +206,6 @@ impl Updater {
             offer.skills.retain(|skill| approved.get(&skill.path) == Some(&skill.sha256));
         }
         Some(offer)
-    }
-
-    /// Removes versions from the cache that no known lock file refers to and that were last used at least `unused` ago. Versions that
-    /// a process is using are kept. Returns the removed directories and files.
-    pub fn prune(&self, unused: Duration) -> Vec<PathBuf> {
-        prune::prune(self.store.dir(), unused)
     }
 
     /// Approves an offer: writes its pin to the lock file.
