@@ -68,8 +68,8 @@ fn doctor_shows_the_pending_step() {
     fs::write(dir.path().join("s/SKILL.md"), "---\nname: s\ndescription: d\n---\nBody\n").unwrap();
     let arguments = ["doctor", "--skill", "s", "--timeout", "600", "--", "sleep", "600"];
     let (mut child, mut terminal) = start(dir.path(), &arguments, Stdio::piped());
-    let seen = read_until(&mut terminal, "waiting for the agent's answer to initialize");
-    assert!(seen.contains("waiting for the agent's answer to initialize"), "{seen:?}");
+    let seen = read_until(&mut terminal, "waiting for response to initialize");
+    assert!(seen.contains("waiting for response to initialize"), "{seen:?}");
     child.kill().unwrap();
     child.wait().unwrap();
 }

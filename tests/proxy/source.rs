@@ -223,7 +223,7 @@ fn a_site_that_changes() {
     site.set_description("Something else again.");
     let list = home.json(&["list", "--json", "--source", &url]);
     let why = list["skipped"][0]["diagnostics"][0]["message"].as_str().expect("text");
-    assert!(list["skills"] == json!([]) && why.contains("have changed since they were approved"), "{list}");
+    assert!(list["skills"] == json!([]) && why.contains("have changed since approval"), "{list}");
 }
 
 fn list_shows_the_address() {

@@ -94,7 +94,7 @@ fn here_needs_a_state_directory() {
     fixture.new_session("s");
     let said = fixture.ask("/skills off greet --here");
     assert!(
-        said.contains("could not be saved for new sessions: the proxy was started without `--state DIR`."),
+        said.contains("could not be saved for new sessions: proxy was started without `--state DIR`."),
         "{said}"
     );
     assert_eq!(fixture.received(), Vec::<Value>::new());

@@ -364,8 +364,7 @@ fn a_lock_file_with_conflict_markers() {
     for arguments in [&["update"][..], &["sources"], &["remove", &source]] {
         let errors = home.fails(arguments, 2);
         assert!(
-            errors.contains("skills.lock: the file contains the conflict markers")
-                && errors.contains("hint: "),
+            errors.contains("skills.lock: file contains merge conflict markers") && errors.contains("hint: "),
             "{errors}"
         );
     }
@@ -390,7 +389,7 @@ fn the_default_configuration() {
     // If there is an error in the configuration, the message must contain the path of the file.
     home.write(&home.config(), "root: x\n");
     let errors = home.fails(&["list"], 2);
-    assert!(errors.contains("skills.yaml:1:1: there is no key `root`"), "{errors}");
+    assert!(errors.contains("skills.yaml:1:1: unknown key `root`"), "{errors}");
 }
 
 /// A single configuration gives each session the skills of its directory.

@@ -86,7 +86,7 @@ fn trust_all(fixture: &mut Fixture) {
 fn untrusted_skills_are_not_served() {
     let project = Project::new();
     let (mut fixture, params) = project.start();
-    fixture.editor.wait_for_log("the project's skill `deploy`");
+    fixture.editor.wait_for_log("project skill `deploy`");
     let connection = fixture.connect(&entry(&params), MCP_2025);
     assert_eq!(names(&fixture.editor.menu()), ["skills", "review"]);
     assert!(!visible_skills(&mut fixture, &connection).contains("deploy"));
@@ -149,7 +149,7 @@ fn changed_skills_need_trust_again() {
         if said.contains("- `deploy` (changed since last trusted): ") {
             break;
         }
-        assert!(said.contains("changed while we were reading it") && Instant::now() < deadline, "{said}");
+        assert!(said.contains("changed while reading") && Instant::now() < deadline, "{said}");
     }
     // Going back to the trusted version should work without asking.
     project.write("Deploys. ZQ-description", "# ZQ-body");
@@ -293,7 +293,7 @@ fn an_editor_that_asks() {
     project.checkout.write(".skills/deploy/references/hosts.md", "evil\n");
     let answer = json!({ "action": "accept", "content": { "trust": true } });
     fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
-    fixture.editor.wait_for_log("Could not trust `deploy`: the skill has just changed");
+    fixture.editor.wait_for_log("Could not trust `deploy`: skill has changed in the meantime");
     fixture.editor.unread();
     let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error, "{text}");

@@ -89,7 +89,7 @@ pub(super) fn files(dir: &Path) -> io::Result<Vec<String>> {
             let wrong = || {
                 io::Error::new(
                     io::ErrorKind::InvalidData,
-                    "the skill contains entries other than regular files and directories",
+                    "skill contains entries other than regular files and directories",
                 )
             };
             let name = entry.file_name().into_string().map_err(|_| wrong())?;

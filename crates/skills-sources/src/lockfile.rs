@@ -28,7 +28,7 @@ use crate::{
 pub const LOCK_NAME: &str = "skills.lock";
 const VERSION: u32 = 1;
 /// The reason why a file with conflict markers is invalid.
-const CONFLICT: &str = "the file contains the conflict markers of an unfinished merge";
+const CONFLICT: &str = "file contains merge conflict markers";
 /// The maximum size of a lock file, in bytes.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 
@@ -110,17 +110,15 @@ impl LockError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Broken { what, .. } if what.contains("merge") => {
-                "to resolve the merge conflict, run `acp-skills-proxy update`; if it cannot, keep one of the two sides first"
+                "run `acp-skills-proxy update` to resolve the merge conflict, or keep one side of it"
             }
             Self::Broken { .. } => {
                 "restore the file from version control, or remove it and run `acp-skills-proxy update`"
             }
             Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::TimedOut => {
-                "wait until that process has ended, or end it, then run the command again"
+                "wait until that process has ended, or end it, and retry"
             }
-            Self::Unreadable { .. } | Self::Unwritable { .. } => {
-                "check the permissions of the file and the free space of the disk"
-            }
+            Self::Unreadable { .. } | Self::Unwritable { .. } => "check free disk space and file permissions",
         }
     }
 }
@@ -144,7 +142,7 @@ impl LockFile {
             Ok(metadata) if metadata.len() > MAX_BYTES => {
                 return Err(LockError::Broken {
                     path: path.to_owned(),
-                    what: "the file is too large".to_owned(),
+                    what: "file is too large".to_owned(),
                 });
             }
             // Don't open anything else, since opening a FIFO would block.
@@ -164,7 +162,7 @@ impl LockFile {
         let lock: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if lock.version != VERSION {
             return Err(format!(
-                "the file has version {}, but this program only supports version {VERSION}",
+                "file has version {}, but only version {VERSION} is supported",
                 lock.version
             )
             .into());

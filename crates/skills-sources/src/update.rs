@@ -1,7 +1,6 @@
 //! [`Updater`]: compares the current version of a source with its approved version, and approves it.
 //!
-//! Show an [`Offer`] or its [`SkillChange`]s to the user before you approve it. Approval applies to the checksums of the offer, and
-//! nothing is fetched in between.
+//! Show an [`Offer`] or its [`SkillChange`]s to the user before you approve it. The approval applies to the offer's checksums.
 
 mod compare;
 mod upkeep;
@@ -109,7 +108,7 @@ pub struct FileChange {
 /// The kind of a [`FileChange`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub enum FileChangeKind {
     Added,
     Removed,
@@ -301,12 +300,12 @@ fn offered_file(dir: &Path, path: String) -> OfferedFile {
 fn notes(found: &SkillSet, root: &Path) -> Vec<String> {
     let skipped = found.skipped().iter().flat_map(|skipped| {
         let path = skipped.path.strip_prefix(root).unwrap_or(&skipped.path).display().to_string();
-        skipped.diagnostics.iter().map(move |finding| format!("`{path}` is left out: {}", finding.message))
+        skipped.diagnostics.iter().map(move |finding| format!("skipped `{path}`: {}", finding.message))
     });
     let shadowed = found
         .shadowed()
         .iter()
-        .map(|skill| format!("found more than one skill `{}`; using the first one", skill.name));
+        .map(|skill| format!("found more than one skill `{}`; using the first", skill.name));
     skipped.chain(shadowed).collect()
 }
 

@@ -231,9 +231,9 @@ pub(super) fn named(known: Vec<Known>, source: &str) -> anyhow::Result<Vec<Known
     if matching.is_empty() {
         let names: Vec<_> = others.iter().map(|known| format!("`{}`", known.address)).collect();
         let hint = if names.is_empty() {
-            format!("add it with `acp-skills-proxy add {address}`")
+            format!("use `acp-skills-proxy add {address}` to add the source")
         } else {
-            format!("your sources are {}", names.join(", "))
+            format!("configured sources: {}", names.join(", "))
         };
         return Err(UsageError::new(format!("unknown source `{address}`")).hint(hint).into());
     }
@@ -280,7 +280,7 @@ pub(super) fn agreed(question: &str, yes: bool) -> anyhow::Result<bool> {
     }
     if !io::stdin().is_terminal() {
         let message = "cannot ask for approval, because stdin is not a terminal";
-        return Err(UsageError::new(message).hint("use `--yes` to approve the changes above").into());
+        return Err(UsageError::new(message).hint("use `--yes` to approve these changes").into());
     }
     Ok(output::ask(question))
 }

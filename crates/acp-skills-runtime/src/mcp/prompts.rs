@@ -43,17 +43,14 @@ pub(super) async fn get(
     let known = spelled(toolbox.skills());
     let found = known.iter().find(|(word, _)| SkillName::key_of(word) == key);
     let Some((_, skill)) = found else {
-        return Err(ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None));
+        return Err(ErrorData::invalid_params(format!("no such prompt: `{}`", request.name), None));
     };
     let words = request.arguments.as_ref().and_then(|arguments| arguments.get(ARGUMENTS));
     let words = words.and_then(|words| words.as_str()).unwrap_or_default().trim();
     let started = Instant::now();
     let activation =
         toolbox.activate(skill, Some(words.to_owned()), Guide::Tools).await.map_err(|error| {
-            ErrorData::internal_error(
-                format!("the skill `{}` cannot be activated: {error}", skill.name),
-                None,
-            )
+            ErrorData::internal_error(format!("cannot activate skill `{}`: {error}", skill.name), None)
         })?;
     let event = calls::activated(skill, ActivatedBy::Model, &activation.text, started.elapsed());
     let mut messages = vec![PromptMessage::new_text(Role::User, activation.text)];

@@ -1,4 +1,4 @@
-//! Messages that exceed the maximum size: they are skipped without being kept, and their requests get an error as the response.
+//! Messages that exceed the maximum size: they are skipped, and waiting requests get an error.
 
 use acp_skills_wire::{INTERNAL_ERROR, INVALID_REQUEST, Kind, Skim, build};
 

@@ -34,7 +34,7 @@ pub(super) fn from_browser(text: &str, rest: &str) -> Option<Parsed<Place>> {
 
 /// Returns the error for a page that is not a directory of a repository.
 fn no_directory<T>(host: &str) -> Parsed<T> {
-    Err(format!("this page of {} is not a directory of a repository", shown(host)).into())
+    Err(format!("this {} page is not a directory in a repository", shown(host)).into())
 }
 
 /// A reference and a directory.

@@ -42,7 +42,7 @@ pub(super) fn write(
             return Err(GitError::FileTooLarge(file.path.clone()));
         }
         if total > max_bytes {
-            return Err(GitError::TooMuch(format!("its skills have more than {}", mebibytes(max_bytes))));
+            return Err(GitError::TooMuch(format!("skills are larger than {}", mebibytes(max_bytes))));
         }
         let mut start = Vec::new();
         (&mut output).take(size.min(MAX_POINTER_BYTES)).read_to_end(&mut start).map_err(system)?;

@@ -168,10 +168,10 @@ fn missing_references_and_directories() {
     let repository = Repository::new();
     let commit = repository.commit(&[("a/SKILL.md", SKILL)]);
     for (fragment, expected) in [
-        ("#nowhere", "no branch, tag or commit `nowhere`"),
-        ("#0123456789", "no branch, tag or commit `0123456789`"),
-        ("#:nowhere", "no directory `nowhere`"),
-        ("#:a/SKILL.md", "no directory `a/SKILL.md`"),
+        ("#nowhere", "no such branch, tag or commit: `nowhere`"),
+        ("#0123456789", "no such branch, tag or commit: `0123456789`"),
+        ("#:nowhere", "no such directory in the repository: `nowhere`"),
+        ("#:a/SKILL.md", "no such directory in the repository: `a/SKILL.md`"),
     ] {
         let error = fetch_from(&repository.place(fragment), None).unwrap_err();
         assert!(error.to_string().contains(expected), "{fragment}: {error}");
@@ -211,12 +211,8 @@ fn a_hostile_repository() {
     let (files, fetched) = fetch_from(&repository.place(""), None).unwrap();
     assert_eq!(files, ["a/NOTES.md", "a/SKILL.md", "a/run.sh"]);
     let notes = fetched.notes.join("\n");
-    for words in [
-        "`a/passwd` is left out because it is a link",
-        "`a/up`",
-        "a/notes.md` is left out because it differs",
-        "`a/c:/x`",
-    ] {
+    for words in ["`a/passwd`, because it is a link", "`a/up`", "a/notes.md`, because it differs", "`a/c:/x`"]
+    {
         assert!(notes.contains(words), "{notes}");
     }
 }
@@ -279,8 +275,8 @@ fn git_lfs_pointers() {
     assert_eq!(
         fetched.notes,
         [
-            "`a/model.bin` is left out because it is a Git LFS pointer, so the skill in `a` is incomplete",
-            "`b/SKILL.md` is left out because it is a Git LFS pointer, so the skill in `b` is incomplete",
+            "skipped `a/model.bin`, because it is a Git LFS pointer, so the skill in `a` is incomplete",
+            "skipped `b/SKILL.md`, because it is a Git LFS pointer, so the skill in `b` is incomplete",
         ]
     );
 }
@@ -295,7 +291,7 @@ fn a_hundred_thousand_files() {
     repository.import(skill.into_iter().chain(many).chain(large).chain(in_skill));
     let (files, fetched) = fetch_from(&repository.place(""), None).unwrap();
     assert_eq!(files, ["a/SKILL.md"]);
-    assert_eq!(fetched.notes, ["`c` is left out because it has too many files for a skill"]);
+    assert_eq!(fetched.notes, ["skipped `c`, because it has too many files for a skill"]);
 }
 
 /// A server that accepts the connection and never answers runs into the timeout.
@@ -310,8 +306,8 @@ fn a_server_that_never_answers() {
     let limits = Limits::default();
     for (limits, expected) in [
         (Limits { total: second, ..limits }, "git timed out after 1 s"),
-        (Limits { answer: second, ..limits }, "the host did not answer within 1 s"),
-        (Limits { stall: second, ..limits }, "the host sent less than 64 KiB within 1 s"),
+        (Limits { answer: second, ..limits }, "no answer from the host within 1 s"),
+        (Limits { stall: second, ..limits }, "host sent less than 64 KiB within 1 s"),
     ] {
         let scratch = tempfile::tempdir().unwrap();
         let error = fetch(&place, None, directory.path(), scratch.path(), None, &limits).unwrap_err();
@@ -333,9 +329,9 @@ fn a_server_that_sends_too_much() {
         fetch(&repository.place(""), None, directory.path(), scratch.path(), None, limits)
     };
     for (bytes, filter, expected) in [
-        (1024 * 1024, false, "the host sent more than 1 MiB"),
+        (1024 * 1024, false, "host sent more than 1 MiB"),
         // The files are compressed while they are sent.
-        (2 * 1024 * 1024, true, "its skills have more than 2 MiB"),
+        (2 * 1024 * 1024, true, "skills are larger than 2 MiB"),
     ] {
         repository.git(&["config", "uploadpack.allowFilter", if filter { "true" } else { "false" }], b"");
         let error = fetch_within(&limits(bytes)).unwrap_err();

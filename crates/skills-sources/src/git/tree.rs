@@ -81,10 +81,9 @@ pub(super) fn read(output: &mut dyn Read, limits: &Limits) -> Result<Vec<Entry>,
         total += bytes as u64;
         if total > limits.path_bytes() {
             let most = mebibytes(limits.path_bytes());
-            return Err(GitError::TooMuch(format!("the paths of its files have more than {most}")));
+            return Err(GitError::TooMuch(format!("file paths are larger than {most}")));
         }
-        let unexpected =
-            || system(io::Error::new(io::ErrorKind::InvalidData, "an entry has an unknown format"));
+        let unexpected = || system(io::Error::new(io::ErrorKind::InvalidData, "entry has an unknown format"));
         let tab = record.iter().position(|byte| *byte == b'\t').ok_or_else(unexpected)?;
         let head = std::str::from_utf8(&record[..tab]).map_err(|_| unexpected())?;
         let [mode, _kind, object] = head.split(' ').collect::<Vec<_>>()[..] else { return Err(unexpected()) };
@@ -96,7 +95,7 @@ pub(super) fn read(output: &mut dyn Read, limits: &Limits) -> Result<Vec<Entry>,
             _ => Mode::Unknown,
         };
         if entries.len() == limits.entries() {
-            return Err(GitError::TooMuch(format!("it has more than {} files", limits.entries())));
+            return Err(GitError::TooMuch(format!("more than {} files", limits.entries())));
         }
         entries.push(Entry { mode, object: object.to_owned(), path: record[tab + 1..].to_vec() });
     }
@@ -130,7 +129,7 @@ pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
             Mode::File | Mode::Program => spellings.clash(path),
             Mode::Link => Some("is a link"),
             Mode::Submodule => Some("is a submodule"),
-            Mode::Unknown => Some("is of an unknown kind"),
+            Mode::Unknown => Some("has an unknown type"),
         };
         if let Some(why) = why_not {
             match skill {
@@ -154,7 +153,7 @@ pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
     }
     wanted.retain(|file| skill_of(&file.path, &skills).is_none_or(|skill| !too_many.contains(skill)));
     if wanted.len() > MAX_FILES {
-        return Err(GitError::TooMuch(format!("the skills have more than {MAX_FILES} files")));
+        return Err(GitError::TooMuch(format!("more than {MAX_FILES} files in skills")));
     }
     Ok(Selection { wanted, notes: notes.finish() })
 }
@@ -214,7 +213,7 @@ impl Notes {
             return;
         }
         let path = if path.is_empty() { "the repository" } else { path };
-        self.lines.push(format!("`{}` is left out because it {why}", shown(path)));
+        self.lines.push(format!("skipped `{}`, because it {why}", shown(path)));
     }
 
     fn finish(mut self) -> Vec<String> {
@@ -313,10 +312,10 @@ mod tests {
                 "leads out",
                 "leads out",
                 "leads out",
-                "git's own",
-                "git's own",
-                "git's own",
-                "git's own",
+                "reserved for git",
+                "reserved for git",
+                "reserved for git",
+                "reserved for git",
                 "some operating systems",
                 "some operating systems",
                 "some operating systems",
@@ -327,13 +326,13 @@ mod tests {
                 "invisible characters",
                 "is a link",
                 "is a submodule, so the skill in `a` is incomplete",
-                "unknown kind",
+                "unknown type",
             ],
         );
         check(
             &["160000 vendor", "100644 SKILL.md.txt", "100644 a/SKILL.md"],
             &["a/SKILL.md"],
-            &["`vendor` is left out because it is a submodule; if it has skills, add its repository"],
+            &["skipped `vendor`, because it is a submodule; if it has skills, add its repository"],
         );
         check(
             &["100644 SKILL.md", "160000 x"],
@@ -373,8 +372,8 @@ mod tests {
         let long = list(&[format!("{long}/a"), "b".to_owned()]);
         let read = |listed: &[u8], bytes: u64| read(&mut { listed }, &Limits { bytes, ..Limits::default() });
         for (listed, bytes, expected) in [
-            (&short, 1024 * 10, "it has more than 20 files"),
-            (&long, 1024 * 1024 * 8, "the paths of its files have more than 2 MiB"),
+            (&short, 1024 * 10, "more than 20 files"),
+            (&long, 1024 * 1024 * 8, "file paths are larger than 2 MiB"),
         ] {
             let error = read(listed, bytes).unwrap_err();
             assert!(error.to_string().contains(expected) && error.hint().contains("--max-fetch"), "{error}");
@@ -392,7 +391,7 @@ mod tests {
         let mut entries = vec!["100644 a/SKILL.md".to_owned(), "100644 b/SKILL.md".to_owned()];
         entries.extend((0..MAX_SKILL_FILES).map(|number| format!("100644 b/{number}")));
         let entries: Vec<_> = entries.iter().map(String::as_str).collect();
-        check(&entries, &["a/SKILL.md"], &["`b` is left out because it has too many files"]);
+        check(&entries, &["a/SKILL.md"], &["skipped `b`, because it has too many files"]);
         let links: Vec<_> = (0..30).map(|number| format!("120000 a/{number}")).collect();
         let mut entries = vec!["100644 a/SKILL.md"];
         entries.extend(links.iter().map(String::as_str));

@@ -35,7 +35,7 @@ impl LockFile {
         let parse = |text: &str| {
             Self::parse(text).map_err(|reason| LockError::Broken {
                 path: path.to_owned(),
-                what: format!("a side of the unfinished merge is invalid: {reason}"),
+                what: format!("a side of the merge conflict is invalid: {reason}"),
             })
         };
         let mut lock = parse(&ours)?;
@@ -197,7 +197,7 @@ mod tests {
         for text in ["<<<<<<< HEAD\n", "<<<<<<< a\n{}\n=======\n{}\n>>>>>>> b\n"] {
             fs::write(&path, text).unwrap();
             let error = LockFile::resolve(&path, dir.path()).unwrap_err();
-            assert!(error.to_string().contains("unfinished merge"), "{error}");
+            assert!(error.to_string().contains("merge conflict"), "{error}");
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
     }

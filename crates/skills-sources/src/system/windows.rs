@@ -21,7 +21,7 @@ pub(super) fn remove_dir_all(dir: &Path) -> io::Result<()> {
     }
 }
 
-#[expect(clippy::permissions_set_readonly_false, reason = "the lint is about Unix")]
+#[expect(clippy::permissions_set_readonly_false, reason = "the lint is only for Unix")]
 fn make_writable(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

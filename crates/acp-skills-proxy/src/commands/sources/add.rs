@@ -52,7 +52,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
             return ConfigError::from(error).into();
         }
         let hint = format!(
-            "for a directory, use `--skills {source}`; for a local git repository, use `git+file://` with its absolute path"
+            "use `--skills {source}` for a directory, or `git+file://` with an absolute path for a local git repository"
         );
         UsageError::new(error.to_string()).hint(hint).into()
     })?;
@@ -74,7 +74,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
             return Ok(text.to_owned());
         }
         edit::add_source(text, &entry).map_err(|error| {
-            UsageError::new(format!("cannot add the source to {path}: {error}"))
+            UsageError::new(format!("cannot add source to {path}: {error}"))
                 .hint(format!("add these lines to the file:\n{}", error.lines))
         })
     };

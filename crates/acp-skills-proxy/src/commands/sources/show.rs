@@ -90,7 +90,7 @@ fn changed_skill(text: &mut String, before: &OfferedSkill, after: &OfferedSkill,
         }
     }
     if change.files.is_empty() && before.dir.is_none() {
-        let _ = writeln!(text, "    the address of the skill or the checksum of a file has changed");
+        let _ = writeln!(text, "skill address or file checksum has changed");
     }
 }
 
@@ -121,7 +121,7 @@ fn found(text: &mut String, findings: &[Finding]) {
     if findings.len() > MAX_FINDINGS {
         let _ = writeln!(
             text,
-            "  !  and {} more: run `acp-skills-proxy check --security` to see all",
+            "  !  and {} more: use `acp-skills-proxy check --security` to list all",
             findings.len() - MAX_FINDINGS
         );
     }

@@ -81,7 +81,7 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
         sources = named(sources, source)?;
     }
     if sources.is_empty() {
-        let hint = "add one with `acp-skills-proxy add SOURCE`";
+        let hint = "use `acp-skills-proxy add SOURCE` to add one";
         return Err(UsageError::new("no sources to update").hint(hint).into());
     }
     let updater = updater(&args.common)?.with_max_fetch_bytes(args.fetch.max_bytes(&target));
@@ -227,7 +227,7 @@ fn update(
     row.findings = row.changes.iter().map(|change| (change.path.clone(), findings::new_in(change))).collect();
     let since = match (&row.before, &approved) {
         (None, _) => ", not approved yet",
-        (Some(_), None) => " (all skills are shown, because the approved version is no longer in the cache)",
+        (Some(_), None) => " (showing all skills, because the approved version is no longer in the cache)",
         _ => " since the approved version",
     };
     print(&format!("{}: {}{since}\n", shown(&row.source), count(row.changes.len(), "change")))?;
@@ -243,7 +243,7 @@ fn update(
     } else if args.locked {
         output::complain(
             &format!("`{}` has changed", shown(&row.source)),
-            Some("review and approve the changes with `acp-skills-proxy update`"),
+            Some("use `acp-skills-proxy update` to review and approve the changes"),
         );
     }
     Ok(row)
