@@ -13,7 +13,7 @@ use std::{
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// Opens a terminal. Returns our end and the end for the program.
-fn terminal() -> (File, File) {
+pub(crate) fn terminal() -> (File, File) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
@@ -48,7 +48,7 @@ fn start(dir: &Path, arguments: &[&str], stdout: Stdio) -> (Child, File) {
 }
 
 /// Reads until `word` appears or the terminal is closed. Returns everything that was read.
-fn read_until(terminal: &mut File, word: &str) -> String {
+pub(crate) fn read_until(terminal: &mut File, word: &str) -> String {
     let mut seen = Vec::new();
     let mut buffer = [0; 1024];
     while !String::from_utf8_lossy(&seen).contains(word) {

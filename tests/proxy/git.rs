@@ -239,7 +239,7 @@ fn an_invalid_lock_file() {
     fixture.new_session("s");
     assert!(overview(&mut fixture).contains("is not approved"));
     let shown = home.printed(&["update", &source, "--yes"]);
-    assert!(shown.contains("not approved yet"), "{shown}");
+    assert!(shown.contains("not approved yet") && shown.contains("# Evil"), "{shown}");
     fixture.wait_for_command("review");
     fixture.finish();
     // After `remove`, naming the source is a first use again.

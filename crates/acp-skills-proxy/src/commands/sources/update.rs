@@ -1,7 +1,6 @@
 //! `update`: fetches new versions of sources. Shows the changes, asks for approval, and writes the lock file.
 
 use std::{
-    collections::BTreeMap,
     process::ExitCode,
     sync::{
         Arc,
@@ -13,14 +12,13 @@ use std::{
 
 use clap::Args;
 use serde::Serialize;
-use skills_core::{
-    scan::Finding,
-    text::{shown, shown_path},
-};
+use skills_core::text::{shown, shown_path};
 use skills_sources::{Address, LockFile, Offer, Pinned, SkillChange, SourceError, Updater};
 
 use super::{
-    CommonArgs, FetchArgs, Known, Target, agreed, findings, known, lock_error, named, show, tidy, updater,
+    ApprovalArgs, CommonArgs, FetchArgs, Known, Target, findings, known, lock_error, named,
+    show::{self, FindingsBySkill},
+    tidy, updater,
 };
 use crate::{error::UsageError, output, progress::Progress, words::count};
 
@@ -37,12 +35,11 @@ Exit codes: 0 if all sources are up to date or approved, 1 if not.")]
 pub(crate) struct UpdateArgs {
     /// Update only this source.
     source: Option<String>,
-    /// Approve without asking.
-    #[arg(long, conflicts_with = "locked")]
-    yes: bool,
+    #[command(flatten)]
+    approval: ApprovalArgs,
     /// Approve nothing, and fail if a skill in use has changed, is new or is gone. Skills that `include` and `exclude` leave out don't
     /// matter, and neither do commits that change no skill.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "yes")]
     locked: bool,
     #[command(flatten)]
     fetch: FetchArgs,
@@ -60,7 +57,7 @@ struct Row {
     source: String,
     changes: Vec<SkillChange>,
     /// New findings of a scan in changed skills, by the skill's path.
-    findings: BTreeMap<String, Vec<Finding>>,
+    findings: FindingsBySkill,
     notes: Vec<String>,
     before: Option<Pinned>,
     after: Option<Pinned>,
@@ -185,7 +182,7 @@ fn update(
     let mut row = Row {
         source: address.to_string(),
         changes: Vec::new(),
-        findings: BTreeMap::new(),
+        findings: FindingsBySkill::new(),
         notes: Vec::new(),
         before,
         after: None,
@@ -217,25 +214,28 @@ fn update(
         row.approved = true;
         print(&format!("{}: no changes\n", shown(&row.source)))?;
         // The commit can be new although no skill has changed.
-        if !args.locked && (!is_json || args.yes) && row.after != row.before {
+        if !args.locked && (!is_json || args.approval.yes) && row.after != row.before {
             updater.approve(&source.lock, address, &offer).map_err(lock_error)?;
         }
         return Ok(row);
     }
     row.changes = offer.changes_since(approved.as_ref());
     row.notes.clone_from(&offer.notes);
-    row.findings = row.changes.iter().map(|change| (change.path.clone(), findings::new_in(change))).collect();
+    row.findings = findings::by_skill(&row.changes);
     let since = match (&row.before, &approved) {
         (None, _) => ", not approved yet",
         (Some(_), None) => " (showing all skills, because the approved version is no longer in the cache)",
         _ => " since the approved version",
     };
-    print(&format!("{}: {}{since}\n", shown(&row.source), count(row.changes.len(), "change")))?;
-    print(&show::changes(&row.changes, &row.notes))?;
+    if !is_json {
+        let head = format!("{}: {}{since}\n", shown(&row.source), count(row.changes.len(), "change"));
+        let text = head + &show::changes(&row.changes, &row.findings, &row.notes);
+        output::page(&text, !args.approval.yes && !args.locked && !row.changes.is_empty())?;
+    }
     row.approved = match (args.locked, is_json) {
         (true, _) => false,
-        (false, true) => args.yes,
-        (false, false) => agreed("Approve?", args.yes)?,
+        (false, true) => args.approval.approve(&row.changes),
+        (false, false) => args.approval.ask("Approve?", &row.changes)?,
     };
     if row.approved {
         updater.approve(&source.lock, address, &offer).map_err(lock_error)?;
