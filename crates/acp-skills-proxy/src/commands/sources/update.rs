@@ -1,6 +1,10 @@
 //! `update`: fetches new versions of sources. Shows the changes, asks for approval, and writes the lock file.
 
-use std::{collections::BTreeMap, process::ExitCode};
+use std::{
+    collections::BTreeMap,
+    io::{self, IsTerminal},
+    process::ExitCode,
+};
 
 use clap::Args;
 use serde::Serialize;
@@ -52,8 +56,7 @@ struct Row {
 /// Updates the sources. If a source can't be fetched, the error is printed and the other sources are updated.
 ///
 /// # Errors
-/// Returns an error if there are no sources, if the configuration or a lock file can't be read or written, or if there is no
-/// terminal to ask for approval.
+/// Returns an error if there are no sources, or if the configuration or a lock file can't be read or written.
 pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
     let target = Target::read(&args.common)?;
     let mut sources = known(&target)?;
@@ -142,6 +145,14 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
         (false, true) => args.yes,
         // The index of a web site can be new although its skills are the same.
         (false, false) if row.changes.is_empty() && approved.is_some() => true,
+        (false, false) if !args.yes && !io::stdin().is_terminal() => {
+            let message = format!(
+                "cannot ask for approval of `{}`, because stdin is not a terminal",
+                shown(&row.source)
+            );
+            output::complain(&message, Some("use `--yes` to approve the changes above"));
+            false
+        }
         (false, false) => agreed("Approve?", args.yes)?,
     };
     if row.approved {
