@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .prompt("How long is this text?\none\ntwo")
         .trace(|trace| {
             if let Trace::Activity(Activity::Called(call)) = trace {
-                println!("the model called {}: {}", call.tool, call.output.to_text());
+                println!("model called {}: {}", call.tool, call.output.to_text());
             }
         })
         .run()

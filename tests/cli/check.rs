@@ -261,7 +261,7 @@ fn nothing_to_check() {
         &["."],
         expect![[r#"
             error: no skills found in `.`
-            hint: a skill is a directory with a file named SKILL.md
+            hint: a skill is a directory with a SKILL.md file
             exit 2
         "#]],
     );

@@ -78,8 +78,8 @@ fn skills_are_shown_in_a_table() {
 
         3 skills, about 59 tokens in the catalog.
         With instructions and 2 tools, the model reads about 267 tokens before it activates a skill.
-        shadowed: greet in …/home/.agents/skills/greet/SKILL.md: the skill in …/.skills/greet/SKILL.md takes precedence
-        shadowed: review in …/many/a/SKILL.md: the skill in …/named/review/SKILL.md takes precedence
+        shadowed: greet in …/home/.agents/skills/greet/SKILL.md: using the skill in …/.skills/greet/SKILL.md instead
+        shadowed: review in …/many/a/SKILL.md: using the skill in …/named/review/SKILL.md instead
         Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-lowercase]: name `Greet` contains upper-case letters
           help: use `greet`
         Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-directory]: name `Greet` should match the directory name `greet`
@@ -173,7 +173,7 @@ fn skills_are_filtered_and_may_be_missing() {
     assert!(text.contains("\ngreet "), "{text}");
     expect![[r#"
         No skills found.
-        hint: use `--skill DIR` for one skill, `--skills DIR` for a directory of skills, or `--discover user` for your own directories
+        hint: use `--skill DIR` for one skill, `--skills DIR` for a directory of skills, or `--discover user` for your user directories
     "#]]
     .assert_eq(&stdout(&list(&dir, &[])));
     let report: Value = serde_json::from_str(&stdout(&list(&dir, &["--json"]))).unwrap();

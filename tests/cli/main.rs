@@ -5,6 +5,7 @@
 //! | `check`, `list`, `report` | the command of that name |
 //! | `security` | `check --security` |
 //! | `agents` | the manual's table of agents |
+//! | `approval` | the questions of `add` and `update` on a terminal |
 //! | `documented_commands` | every command of the README and of the manual |
 //! | `completions` | completion in bash |
 //! | `permission` | the answers of `try` and `doctor` to permission requests |
@@ -19,6 +20,8 @@
 //! | `readme_commands` | `try`, `doctor` and `search` |
 
 mod agents;
+#[cfg(unix)]
+mod approval;
 mod check;
 #[cfg(unix)]
 mod completions;

@@ -38,23 +38,23 @@ fn a_hint_explains_why_an_agent_does_not_start() {
     let fixture = Fixture::new();
     let output = fixture.output(&["--skills", "skills", "--", "no-such-agent-here"]);
     assert!(
-        output.contains("cannot start the agent `no-such-agent-here`") && output.ends_with("exit 127\n"),
+        output.contains("cannot start agent `no-such-agent-here`") && output.ends_with("exit 127\n"),
         "{output}"
     );
     let path = std::env::var("PATH").unwrap().replace('\\', "/");
-    assert!(output.contains(&format!("the program is not in PATH, which is {path}")), "{output}");
+    assert!(output.contains(&format!("program not found in PATH: {path}")), "{output}");
     let output = fixture.output(&["--skills", "skills", "--", "npx -y some-agent"]);
-    assert!(output.contains("pass it as separate arguments: `-- npx -y some-agent`"), "{output}");
+    assert!(output.contains("use separate arguments instead: `-- npx -y some-agent`"), "{output}");
     assert!(output.contains(r#""npx", "-y", "some-agent""#), "{output}");
     let output = fixture.output(&["--skills", "skills", "--", "./bin/agent"]);
-    assert!(output.contains("the file does not exist in …"), "{output}");
+    assert!(output.contains("file does not exist in …"), "{output}");
     if cfg!(unix) {
         fixture.write("agent.sh", "exit 0\n");
         let output = fixture.output(&["--skills", "skills", "--", "./agent.sh"]);
         assert!(output.contains("`chmod +x ./agent.sh`") && output.ends_with("exit 126\n"), "{output}");
     }
     let output = fixture.output(&["doctor", "--skills", "skills", "--", "no-such-agent-here"]);
-    assert!(output.contains("hint: the program is not in PATH") && output.ends_with("exit 1\n"), "{output}");
+    assert!(output.contains("hint: program not found in PATH") && output.ends_with("exit 1\n"), "{output}");
 }
 
 #[test]
@@ -62,19 +62,22 @@ fn missing_and_invalid_skills() {
     let fixture = Fixture::new();
     fixture.check(&["list"], expect![[r#"
         No skills found.
-        hint: use `--skill DIR` for one skill, `--skills DIR` for a directory of skills, or `--discover user` for your own directories
+        hint: use `--skill DIR` for one skill, `--skills DIR` for a directory of skills, or `--discover user` for your user directories
         exit 0
     "#]]);
-    fixture.check(&["list", "empty"], expect![[r#"
+    fixture.check(
+        &["list", "empty"],
+        expect![[r#"
         No skills found.
-        hint: there is no skill in …/empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
+        hint: no skills found in …/empty: a skill is a directory with a SKILL.md file, at most 6 levels down
         exit 0
-    "#]]);
+    "#]],
+    );
     fixture.check(
         &["list", "--skills", "skills", "--include", "pfd"],
         expect![[r#"
             No skills found.
-            hint: `--include` and `--exclude` leave no skill in skills, which has `docx`, `pdf`
+            hint: no skills in skills match `--include` and `--exclude`; available skills: `docx`, `pdf`
             exit 0
         "#]],
     );
@@ -85,25 +88,31 @@ fn missing_and_invalid_skills() {
 
         2 skills, about 52 tokens in the catalog.
         With instructions and 2 tools, the model reads about 259 tokens before it activates a skill.
-        missing: there is no skill in …/empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
+        missing: no skills found in …/empty: a skill is a directory with a SKILL.md file, at most 6 levels down
         exit 0
     "#]]);
     let output = fixture.output(&["list", "nowhere"]);
     assert!(output.starts_with("error: cannot list `nowhere`: ") && output.ends_with("exit 2\n"), "{output}");
-    fixture.check(&["try", "--skills", "empty"], expect![[r#"
+    fixture.check(
+        &["try", "--skills", "empty"],
+        expect![[r#"
         error: no skills found
-        hint: there is no skill in empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
+        hint: no skills found in empty: a skill is a directory with a SKILL.md file, at most 6 levels down
         exit 2
-    "#]]);
-    fixture.check(&["search", "--skills", "empty", "word"], expect![[r#"
+    "#]],
+    );
+    fixture.check(
+        &["search", "--skills", "empty", "word"],
+        expect![[r#"
         error: no skills found
-        hint: there is no skill in empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
+        hint: no skills found in empty: a skill is a directory with a SKILL.md file, at most 6 levels down
         exit 2
-    "#]]);
+    "#]],
+    );
     fixture.check(
         &["--skill", "skills", "--", "agent"],
         expect![[r#"
-            error: cannot load the skill in …/skills
+            error: cannot load skill from …/skills
               …/skills: error[no-skill-md]: directory has no SKILL.md
                 help: use a directory that contains a SKILL.md, or scan the directory to load several skills
             hint: the directory contains 2 skills; use `--skills …/skills`, or `roots` in a configuration file, to use all of them
@@ -113,7 +122,7 @@ fn missing_and_invalid_skills() {
     fixture.check(
         &["--skill", "skills/pdf/nothing.md", "--", "agent"],
         expect![[r#"
-        error: cannot load the skill in …/skills/pdf/nothing.md
+        error: cannot load skill from …/skills/pdf/nothing.md
           …/skills/pdf/nothing.md: error[no-such-directory]: directory does not exist
         exit 2
     "#]],
@@ -123,7 +132,7 @@ fn missing_and_invalid_skills() {
         &["try", "--skills", "broken"],
         expect![[r#"
             error: no skills found
-            hint: 1 skill cannot be loaded; run `acp-skills-proxy check …/broken/x` to see why
+            hint: cannot load 1 skill; use `acp-skills-proxy check …/broken/x` for details
             exit 2
         "#]],
     );
@@ -149,7 +158,7 @@ fn the_proxy_warns_about_missing_and_invalid_skills() {
     assert!(output.ends_with("exit 0\n"), "{output}");
     let log = fs::read_to_string(log).unwrap().replace(fixture.dir.to_str().unwrap(), "…").replace('\\', "/");
     assert!(
-        log.contains("WARN there is no skill in empty: a skill is a directory with a file named SKILL.md"),
+        log.contains("WARN no skills found in empty: a skill is a directory with a SKILL.md file"),
         "{log}"
     );
     assert!(
@@ -163,7 +172,7 @@ fn the_proxy_warns_about_missing_and_invalid_skills() {
 #[test]
 fn the_proxy_warns_if_no_skills_are_named() {
     let fixture = Fixture::new();
-    let warning = "WARN no skills are selected, so the agent gets none; use `--skill DIR` for one skill";
+    let warning = "WARN no skills selected for the agent; use `--skill DIR` for one skill";
     let output = fixture.output(&["--", "cat"]);
     assert!(output.contains(warning) && output.ends_with("exit 0\n"), "{output}");
     let output = fixture.output(&["--skills", "skills", "--", "cat"]);
@@ -193,10 +202,10 @@ fn home_directories_in_paths_are_expanded() {
     let output = fixture.output(&["check", "~/skills"]);
     assert!(output.starts_with("1 skill checked"), "{output}");
     let output = fixture.output(&["--skills", "skills", "--", "~/bin/agent", "~/x"]);
-    assert!(output.contains("cannot start the agent `…/home/bin/agent`"), "{output}");
+    assert!(output.contains("cannot start agent `…/home/bin/agent`"), "{output}");
     let output = fixture.output(&["list", "skills", "--log-file", "~/nowhere/log"]);
     assert!(
-        output.contains("cannot write the log to …/home/nowhere/log: ") && output.ends_with("exit 2\n"),
+        output.contains("cannot write log to …/home/nowhere/log: ") && output.ends_with("exit 2\n"),
         "{output}"
     );
 }
@@ -257,7 +266,7 @@ fn invalid_configuration_files() {
     fixture.check(
         &["--config", "c.yaml", "--", "agent"],
         expect![[r#"
-        error: c.yaml:1:1: there is no key `catlog_in`
+        error: c.yaml:1:1: unknown key `catlog_in`
         hint: did you mean `catalog_in`?
         exit 2
     "#]],
@@ -266,8 +275,8 @@ fn invalid_configuration_files() {
     fixture.check(
         &["list", "--config", "c.yaml"],
         expect![[r#"
-            error: c.yaml:2:6: this is not valid YAML: mapping values are not allowed in this context
-            hint: check the indentation here and in the line above, and put text with `: `, ` #`, `[` or `{` in quotes
+            error: c.yaml:2:6: invalid YAML: mapping values are not allowed in this context
+            hint: check the indentation of this line and the previous line, and use quotes for text with `: `, ` #`, `[` or `{`
             exit 2
         "#]],
     );
@@ -312,7 +321,7 @@ fn files_that_cannot_be_written() {
     let fixture = Fixture::new();
     fixture.write("file", "");
     for (arguments, what) in [
-        (&["list", "skills", "--log-file", "file/log"][..], "cannot write the log to file/log: "),
+        (&["list", "skills", "--log-file", "file/log"][..], "cannot write log to file/log: "),
         (&["try", "--skills", "skills", "--events", "file/events"], "cannot write events to file/events: "),
         (
             &["--skills", "skills", "--events", "file/events", "--", "agent"],
@@ -334,7 +343,7 @@ fn doctor_has_a_timeout() {
     let output = fixture.output(&["doctor", "--skills", "skills"]);
     assert!(
         output.contains(
-            "Skills work with the built-in agent. To test your own agent, put its command after `--`"
+            "Skills work with the built-in agent. To test your agent, put the agent command after `--`"
         ),
         "{output}"
     );
@@ -342,7 +351,7 @@ fn doctor_has_a_timeout() {
         let output =
             fixture.output(&["doctor", "--skills", "skills", "--timeout", "0.2", "--", "sleep", "600"]);
         assert!(
-            output.contains("timed out after 0.2 s while waiting for the agent's answer to initialize"),
+            output.contains("timed out after 0.2 s while waiting for response to initialize"),
             "{output}"
         );
         assert!(

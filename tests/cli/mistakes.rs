@@ -15,16 +15,19 @@ fn wrong_command_lines() {
             exit 2
         "#]],
     );
-    fixture.check(&["--skill", "skills/pdf", "claude-agent-acp", "--acp"], expect![[r#"
+    fixture.check(
+        &["--skill", "skills/pdf", "claude-agent-acp", "--acp"],
+        expect![[r#"
         error: unexpected argument `claude-agent-acp`
-        hint: put the command of the agent after `--`: acp-skills-proxy --skill skills/pdf -- claude-agent-acp --acp
+        hint: put the agent command after `--`: acp-skills-proxy --skill skills/pdf -- claude-agent-acp --acp
         exit 2
-    "#]]);
+    "#]],
+    );
     fixture.check(
         &["try", "--skill", "skills/pdf", "npx", "-y", "x"],
         expect![[r#"
             error: unexpected argument `npx`
-            hint: put the command of the agent after `--`: acp-skills-proxy try --skill skills/pdf -- npx -y x
+            hint: put the agent command after `--`: acp-skills-proxy try --skill skills/pdf -- npx -y x
             exit 2
         "#]],
     );
@@ -59,7 +62,7 @@ fn wrong_command_lines() {
     );
     fixture.check(&[], expect![[r#"
         error: no agent to run
-        hint: put the agent's command after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or set `agent` in the configuration file; only an ACP conductor can run the proxy without an agent
+        hint: put the agent command after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or set `agent` in the configuration file; only an ACP conductor can run the proxy without an agent
         exit 2
     "#]]);
 }
@@ -88,7 +91,7 @@ fn wrong_commands_and_arguments() {
         &["help", "nothing"],
         expect![[r#"
             error: unknown command `nothing`
-            hint: `acp-skills-proxy --help` lists all commands
+            hint: use `acp-skills-proxy --help` to list all commands
             exit 2
         "#]],
     );
@@ -120,7 +123,7 @@ fn wrong_commands_and_arguments() {
         &["--allow-scripts", "yes", "--", "x"],
         expect![[r#"
             error: unexpected argument `yes`
-            hint: only flags and their values can come before `--`; `acp-skills-proxy help flags` lists them
+            hint: only flags and values can come before `--`; use `acp-skills-proxy help flags` to list all flags
             exit 2
         "#]],
     );
@@ -135,7 +138,7 @@ fn wrong_commands_and_arguments() {
     fixture.check(
         &["search", "--skills", "skills", "nothing"],
         expect![[r#"
-            none of 2 skills matches `nothing`
+            no match for `nothing` in 2 skills
             exit 1
         "#]],
     );
@@ -147,22 +150,19 @@ fn wrong_commands_and_arguments() {
     "#]],
     );
     let output = fixture.output(&["add", "skills"]);
-    assert!(
-        output.contains("for a directory, use `--skills skills`") && output.ends_with("exit 2\n"),
-        "{output}"
-    );
+    assert!(output.contains("use `--skills skills`") && output.ends_with("exit 2\n"), "{output}");
     // Use a file that exists but doesn't have any events in it.
     fixture.check(
         &["report", "skills/pdf/SKILL.md"],
         expect![[r#"
-            There are no events.
+            No events found.
             5 lines that are not events
               skills/pdf/SKILL.md:1: invalid number, at column 2
               skills/pdf/SKILL.md:2: expected ident, at column 2
               skills/pdf/SKILL.md:3: expected value, at column 1
               skills/pdf/SKILL.md:4: invalid number, at column 2
               skills/pdf/SKILL.md:5: expected value, at column 1
-            hint: check that `--events` wrote these files
+            hint: use files written with `--events`
             exit 0
         "#]],
     );
@@ -175,7 +175,7 @@ fn flags_of_other_programs() {
         &["list", "skills", "-v"],
         expect![[r#"
             error: unknown flag `-v`
-            hint: use `--log debug` for more messages; `--version` prints the version
+            hint: use `--log debug` for more messages, or `--version` to print the version
             exit 2
         "#]],
     );
@@ -183,7 +183,7 @@ fn flags_of_other_programs() {
         &["setup", "zed", "--dry-run"],
         expect![[r#"
             error: unknown flag `--dry-run`
-            hint: use `--print` to show the change without writing it
+            hint: use `--print` to show changes without writing to the file
             exit 2
         "#]],
     );
@@ -207,25 +207,25 @@ fn invalid_names_of_new_skills() {
     fixture.check(
         &["init", "Foo"],
         expect![[r#"
-            error: cannot create the skill `Foo`: Skill name 'Foo' must be lowercase
+            error: cannot create skill `Foo`: Skill name 'Foo' must be lowercase
             hint: did you mean `acp-skills-proxy init foo`?
             exit 2
         "#]],
     );
     fixture.check(&["init", "my skill"], expect![[r#"
-        error: cannot create the skill `my skill`: Skill name 'my skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
+        error: cannot create skill `my skill`: Skill name 'my skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
         hint: did you mean `acp-skills-proxy init my-skill`?
         exit 2
     "#]]);
     fixture.check(&["init", "../other/my_skill"], expect![[r#"
-        error: cannot create the skill `../other/my_skill`: Skill name '../other/my_skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
+        error: cannot create skill `../other/my_skill`: Skill name '../other/my_skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
         hint: did you mean `acp-skills-proxy init my-skill --in ../other/`?
         exit 2
     "#]]);
     fixture.check(
         &["init", ""],
         expect![[r#"
-            error: cannot create the skill ``: Field 'name' must be a non-empty string
+            error: cannot create skill ``: Field 'name' must be a non-empty string
             exit 2
         "#]],
     );
@@ -233,7 +233,7 @@ fn invalid_names_of_new_skills() {
         &["init", "pdf", "--in", "skills"],
         expect![[r#"
             error: skills/pdf already exists
-            hint: nothing was changed; choose another name, or another directory with `--in DIR`
+            hint: no files were changed; use another name, or another directory with `--in DIR`
             exit 2
         "#]],
     );
@@ -272,15 +272,15 @@ fn paths_of_the_wrong_kind() {
     fixture.check(
         &["list", "file"],
         expect![[r#"
-            error: `file` is not a SKILL.md
-            hint: name a skill's directory, or a directory to search for skills
+            error: `file` is not a SKILL.md file
+            hint: use a skill directory, or a directory to search for skills
             exit 2
         "#]],
     );
     fixture.check(
         &["list", "--skill", "file"],
         expect![[r#"
-        error: cannot load the skill in …/file
+        error: cannot load skill from …/file
           …/file: error[not-a-directory]: not a directory
         hint: `--skill` takes the directory of a skill, with a file named SKILL.md
         exit 2
@@ -289,7 +289,7 @@ fn paths_of_the_wrong_kind() {
     fixture.check(
         &["list", "--skills", "file"],
         expect![[r#"
-            error: cannot look for skills in file: there is no such directory
+            error: cannot search for skills in file: directory does not exist
             hint: the path is a file; `--skills` takes a directory to search, and `--skill` takes the directory of a skill
             exit 2
         "#]],
@@ -297,7 +297,7 @@ fn paths_of_the_wrong_kind() {
     fixture.check(
         &["list", "--skills", "$WORK/skills"],
         expect![[r#"
-            error: cannot look for skills in $WORK/skills: there is no such directory
+            error: cannot search for skills in $WORK/skills: directory does not exist
             hint: only `~` and `$HOME` are expanded here; replace `$WORK` with its value
             exit 2
         "#]],
@@ -305,7 +305,7 @@ fn paths_of_the_wrong_kind() {
     fixture.check(
         &["list", "--skill", "~somebody/skills"],
         expect![[r#"
-            error: cannot load the skill in …/~somebody/skills
+            error: cannot load skill from …/~somebody/skills
               …/~somebody/skills: error[no-such-directory]: directory does not exist
             hint: only `~` and `$HOME` are expanded here; replace `~somebody` with its value
             exit 2
@@ -321,11 +321,11 @@ fn the_searched_directories_are_listed() {
     let fixture = Fixture::new();
     fixture.check(&["list", "--discover", "project"], expect![[r#"
         No skills found.
-        hint: there are no skills in .skills, .agents/skills, .claude/skills; add one there, or select others with `--skill DIR` or `--skills DIR`
+        hint: no skills found in .skills, .agents/skills, .claude/skills; use `--skill DIR` or `--skills DIR` for another directory
         exit 0
     "#]]);
     let output = fixture.output(&["try", "--discover", "user"]);
-    let places = "there are no skills in home/.agents/skills, home/.claude/skills, ";
+    let places = "no skills found in home/.agents/skills, home/.claude/skills, ";
     assert!(output.contains(places) && output.ends_with("exit 2\n"), "{output}");
 }
 
@@ -351,6 +351,6 @@ fn agents_that_exit_or_answer_with_an_error() {
          cat > /dev/null\n",
     );
     let output = fixture.output(&["try", "--skills", "skills", "--", "sh", "agent.sh"]);
-    let expected = "error: the agent refuses `initialize`: Authentication required (-32000)\nexit 125\n";
+    let expected = "error: agent rejected `initialize`: Authentication required (-32000)\nexit 125\n";
     assert!(output.ends_with(expected), "{output}");
 }

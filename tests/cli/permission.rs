@@ -31,7 +31,7 @@ fn permission_is_refused_without_yes() {
     let skill = dir.path().join("greet");
     fs::create_dir(&skill).unwrap();
     fs::write(skill.join("SKILL.md"), "---\nname: greet\ndescription: Greets.\n---\nHello.\n").unwrap();
-    let request = "the agent asks permission for: rm -rf ~/project (execute): ";
+    let request = "agent asks for permission: rm -rf ~/project (execute): ";
     for (flags, answered, word) in [
         (["--approve", "none", "--tool-policy", "strict"].as_slice(), "refused", "kept"),
         (&["--yes"], "allowed", "removed"),

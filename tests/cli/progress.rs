@@ -13,7 +13,7 @@ use std::{
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// Opens a terminal. Returns our end and the end for the program.
-fn terminal() -> (File, File) {
+pub(crate) fn terminal() -> (File, File) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
@@ -48,7 +48,7 @@ fn start(dir: &Path, arguments: &[&str], stdout: Stdio) -> (Child, File) {
 }
 
 /// Reads until `word` appears or the terminal is closed. Returns everything that was read.
-fn read_until(terminal: &mut File, word: &str) -> String {
+pub(crate) fn read_until(terminal: &mut File, word: &str) -> String {
     let mut seen = Vec::new();
     let mut buffer = [0; 1024];
     while !String::from_utf8_lossy(&seen).contains(word) {
@@ -68,8 +68,8 @@ fn doctor_shows_the_pending_step() {
     fs::write(dir.path().join("s/SKILL.md"), "---\nname: s\ndescription: d\n---\nBody\n").unwrap();
     let arguments = ["doctor", "--skill", "s", "--timeout", "600", "--", "sleep", "600"];
     let (mut child, mut terminal) = start(dir.path(), &arguments, Stdio::piped());
-    let seen = read_until(&mut terminal, "waiting for the agent's answer to initialize");
-    assert!(seen.contains("waiting for the agent's answer to initialize"), "{seen:?}");
+    let seen = read_until(&mut terminal, "waiting for response to initialize");
+    assert!(seen.contains("waiting for response to initialize"), "{seen:?}");
     child.kill().unwrap();
     child.wait().unwrap();
 }

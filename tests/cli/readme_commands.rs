@@ -60,7 +60,7 @@ fn the_command_of_the_readme_activates_a_skill() {
         "# Checklist",
         "the answer",
         "I activated the skill `code-review`",
-        "the turn ended: end_turn",
+        "turn ended: end_turn",
     ] {
         let Some((_, after)) = rest.split_once(part) else {
             panic!("{part:?} is missing, or not in this order: {text}")
@@ -125,15 +125,14 @@ fn doctor_succeeds_with_the_built_in_agent() {
     }
     let (code, report) = doctor(&["--mcp", "off", "--prompt", "hello"]);
     assert_eq!(code, Some(0), "{report}");
-    assert!(step(&report, "skills")["detail"].as_str().unwrap().contains("reads the files"), "{report}");
+    assert!(step(&report, "skills")["detail"].as_str().unwrap().contains("from disk"), "{report}");
 }
 
 #[test]
 fn doctor_fails_with_a_broken_agent() {
     // To get a program that isn't an agent but can be run on any machine, we can run our `list` command.
     let other = [env!("CARGO_BIN_EXE_acp-skills-proxy"), "list", "--json"];
-    for (agent, message) in
-        [(&["no-such-agent-anywhere"][..], "cannot start the agent"), (&other, "initialize")]
+    for (agent, message) in [(&["no-such-agent-anywhere"][..], "cannot start agent"), (&other, "initialize")]
     {
         let (code, report) = doctor(&[&["--"], agent].concat());
         assert_eq!((code, &report["works"]), (Some(1), &Value::from(false)), "{report}");

@@ -86,7 +86,7 @@ fn files_stdin_and_invalid_lines() {
 #[test]
 fn no_events() {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(stdout(&report(dir.path(), &["-"], "")), "There are no events.\n");
+    assert_eq!(stdout(&report(dir.path(), &["-"], "")), "No events found.\n");
     let output = report(dir.path(), &["missing.jsonl"], "");
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot read missing.jsonl"));

@@ -119,8 +119,8 @@ fn rules_are_read_from_a_file() {
     let (code, stdout, stderr) = check();
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     expect![[r#"
-        error: cannot use the rules in `rules.yaml`: rule `kind` is new and requires `in`, `patterns` and `reason`
-        hint: run `acp-skills-proxy check --print-rules` to see how rules are written
+        error: cannot use rules from `rules.yaml`: rule `kind` is new and requires `in`, `patterns` and `reason`
+        hint: use `acp-skills-proxy check --print-rules` for example rules
     "#]].assert_eq(&stderr);
     assert_eq!(run(dir.path(), &["--rules", "rules.yaml", "evil"]).0, Some(2));
     assert_eq!(run(dir.path(), &["--security", "--rules", "missing.yaml", "evil"]).0, Some(2));
@@ -188,7 +188,7 @@ fn findings_are_written_as_sarif() {
           "ruleIndex": 12,
           "level": "error",
           "message": {
-            "text": "a file with keys or passwords is read. To fix it: use a program that reads its own credentials, such as `ssh` or `aws`."
+            "text": "a file with keys or passwords is read. To fix: use a program that reads its own credentials, such as `ssh` or `aws`."
           },
           "locations": [
             {

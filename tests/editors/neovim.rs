@@ -169,6 +169,6 @@ fn a_failed_start_is_shown(neovim: &Neovim) {
     let fixture = Fixture::new();
     let terminal = neovim.chat(&fixture, &fixture.broken_proxy());
     send(&terminal, "hello");
-    terminal.shows("cannot load the skill in");
+    terminal.shows("cannot load skill from");
     terminal.shows("directory does not exist");
 }

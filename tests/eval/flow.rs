@@ -146,7 +146,7 @@ fn invalid_input_fails_before_the_first_run() {
     let empty = Fixture::new(&json!([]), &json!([]));
     let run = empty.eval(&[], "pass");
     assert_eq!(run.code, Some(2));
-    assert!(run.stderr.contains("has no cases") && run.stderr.contains("hint: "), "{}", run.stderr);
+    assert!(run.stderr.contains("no cases to evaluate") && run.stderr.contains("hint: "), "{}", run.stderr);
     for (evals, message) in [
         (json!({ "evals": [{ "id": 1 }] }), "missing field `prompt`"),
         (
@@ -155,11 +155,11 @@ fn invalid_input_fails_before_the_first_run() {
         ),
         (
             json!({ "evals": [{ "id": 1, "prompt": "x", "files": ["../../etc/passwd"] }] }),
-            "does not stay in the directory",
+            "is outside the directory",
         ),
         (
             json!({ "evals": [{ "id": 1, "prompt": "x" }, { "id": "1", "prompt": "y" }] }),
-            "two cases are called `1`",
+            "duplicate case name `1`",
         ),
         (json!([]), "evals.json"),
     ] {
@@ -198,7 +198,7 @@ fn a_missing_agent_fails_the_runs() {
     command.arg("eval").arg(fixture.path("demo")).arg("--workspace").arg(fixture.path("results"));
     let run = Run::of(command.args(["--runs", "1", "--", "no-such-agent-anywhere"]));
     assert_eq!(run.code, Some(1));
-    assert!(run.stderr.contains("cannot start the agent `no-such-agent-anywhere`"), "{}", run.stderr);
+    assert!(run.stderr.contains("cannot start agent `no-such-agent-anywhere`"), "{}", run.stderr);
 }
 
 fn a_separate_grader() {

@@ -56,9 +56,9 @@ fn the_sample_skill_on_the_built_in_agent() {
     // Most likely, some of the cases fail, since the agent is built in and doesn't use a model.
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     for part in [
-        "built in, without a model",
-        "Is it loaded when it should be?",
-        "Are results better with it?",
+        "built-in, without a model",
+        "Is the skill loaded for the right queries?",
+        "Are results better with the skill?",
         "transfer",
     ] {
         assert!(run.stdout.contains(part), "{part} is not in {}", run.stdout);

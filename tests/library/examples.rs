@@ -49,7 +49,7 @@ fn virtual_skill() {
     check(
         "virtual_skill",
         expect![[r#"
-        the model called activate_skill: <skill_content name="line-count">
+        model called activate_skill: <skill_content name="line-count">
         # Counting
         Call the tool `count` with the whole text. Do not count yourself.
 
@@ -61,7 +61,7 @@ fn virtual_skill() {
           </tool>
         </skill_tools>
         </skill_content>
-        the model called call_skill_tool: {"lines":3}
+        model called call_skill_tool: {"lines":3}
         I activated the skill `line-count`: Counting. Its tool `count` answered: {"lines":3}
     "#]],
     );

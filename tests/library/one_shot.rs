@@ -193,7 +193,7 @@ fn an_answer_is_parsed_as_a_type() {
     let OneShotError::NotParsed(NotParsed { text, problem, .. }) = error else { panic!("{error:?}") };
     assert_eq!(
         (text.as_str(), problem.as_str()),
-        ("I activated the skill `greet`: Greeting.", "there is no JSON in it")
+        ("I activated the skill `greet`: Greeting.", "no JSON found")
     );
 }
 
@@ -205,10 +205,10 @@ fn attaching_invalid_skills_fails() {
         error => panic!("{error:?}"),
     };
     let error = fails(OneShot::default().skill_dir(&none));
-    assert!(error.to_string().starts_with("cannot attach the skill in "), "{error}");
+    assert!(error.to_string().starts_with("cannot attach skill from "), "{error}");
     assert!(matches!(error, AttachError::Directory { path, .. } if path == none));
     let error = fails(OneShot::default().skill(greet()).skill(greet()));
-    assert_eq!(error.to_string(), "two skills named `greet` are attached");
+    assert_eq!(error.to_string(), "duplicate skill name `greet`");
     let error = fails(with_weather().tool("activate_skill", "x", async |(): ()| Ok(())));
     assert_eq!(
         (error.to_string().as_str(), error.source().unwrap().to_string().as_str()),

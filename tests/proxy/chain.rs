@@ -168,7 +168,7 @@ fn odd_messages_of_a_conductor() {
     );
     add(
         b"{\"id\":9,\"method\":\"proxy/successor\",\"params\":{\"method\":\"_\xff\"}}",
-        br#"{"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"the envelope of a message from or to a successor needs a `method`"}}"#,
+        br#"{"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"envelope for a successor has no `method`"}}"#,
     );
     let params = &huge[r#"{"method":"_x","params":"#.len()..];
     let wrapped = format!(

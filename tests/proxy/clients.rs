@@ -117,7 +117,7 @@ fn an_agent_that_exits_is_logged() {
     let ended = editor.ended();
     assert_eq!(ended.code(), Some(101), "{:#?}", ended.log);
     let logged = fs::read_to_string(&log).expect("a log");
-    assert!(logged.contains("WARN the agent exited with code 101 before it could be used"), "{logged}");
+    assert!(logged.contains("WARN the agent exited with code 101 during startup"), "{logged}");
 }
 
 /// Sends all recorded prompts unchanged. Each command is replaced by a block of ours, and blocks that aren't text stay as

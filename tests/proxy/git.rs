@@ -77,7 +77,7 @@ fn the_first_start_fetches_and_the_next_works_offline() {
     let home = Home::new();
     let source = repository.source("");
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
-    fixture.editor.wait_for_log(&format!("fetching {source}, because it is not in the cache yet"));
+    fixture.editor.wait_for_log(&format!("skills from {source} are not in the cache yet"));
     let params = fixture.new_session("s");
     // At this point, we don't know whether we'll find any skills, but the server is always added.
     let connection = fixture.connect(&entry(&params), MCP_2025);
@@ -118,7 +118,7 @@ fn a_pinned_commit_is_kept() {
     fs::remove_dir_all(home.path("cache")).expect("the path exists");
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
     fixture.new_session("s");
-    let log = fixture.editor.wait_for_log("no branch, tag or commit");
+    let log = fixture.editor.wait_for_log("no such branch, tag or commit");
     assert!(log.contains(&source) && log.contains("acp-skills-proxy update"), "{log}");
     wait_for_overview(&mut fixture, &format!("cannot fetch `{source}`"));
     fixture.finish();
@@ -170,7 +170,7 @@ fn unavailable_repositories() {
     let mut fixture = Fixture::over_http(proxy);
     fixture.new_session("s");
     let (git, _) = silent.accept().expect("git");
-    assert!(overview(&mut fixture).contains("is being fetched"));
+    assert!(overview(&mut fixture).contains("in the background"));
     fixture.finish();
     wait_until_closed(&git);
     // If the proxy is killed, git should be killed too.
@@ -183,7 +183,7 @@ fn unavailable_repositories() {
     // Now try this on a machine where git isn't installed.
     let proxy = home.proxy().flag("--source", "github:a/b").env("PATH", "/nowhere");
     let mut fixture = Fixture::over_http(proxy);
-    let log = fixture.editor.wait_for_log("cannot find `git` in PATH");
+    let log = fixture.editor.wait_for_log("`git` not found in PATH");
     assert!(log.contains("github:a/b") && log.contains("install git"), "{log}");
     fixture.finish();
 }
@@ -239,7 +239,7 @@ fn an_invalid_lock_file() {
     fixture.new_session("s");
     assert!(overview(&mut fixture).contains("is not approved"));
     let shown = home.printed(&["update", &source, "--yes"]);
-    assert!(shown.contains("not approved yet"), "{shown}");
+    assert!(shown.contains("not approved yet") && shown.contains("# Evil"), "{shown}");
     fixture.wait_for_command("review");
     fixture.finish();
     // After `remove`, naming the source is a first use again.
@@ -343,16 +343,18 @@ fn locked_does_not_fetch_new_sources() {
 /// A mistyped source is reported before the agent starts.
 fn an_invalid_source() {
     for (source, words, hint) in [
-        ("acme/skills", "is not a source", "did you mean `github:acme/skills`?"),
-        ("github:acme/skills@--upload-pack=x", "is not a valid branch", "a source is"),
-        ("http://example.com/", "only https", "a source is"),
-        ("./skills", "is not a source", "--skills DIR"),
+        ("acme/skills", "unknown format", "did you mean `github:acme/skills`?"),
+        ("github:acme/skills@--upload-pack=x", "is not a valid branch", "use `github:OWNER/REPO"),
+        ("http://example.com/", "only https", "use `github:OWNER/REPO"),
+        ("./skills", "invalid source", "--skills DIR"),
     ] {
         let ended = Home::new().proxy().flag("--source", source).agent("no-part").ended();
         let log = ended.log.join("\n");
         assert_eq!(ended.code(), Some(2), "{log}");
         assert!(
-            log.contains(&format!("error: `{source}`")) && log.contains(words) && log.contains(hint),
+            log.contains(&format!("error: invalid source `{source}`"))
+                && log.contains(words)
+                && log.contains(hint),
             "{log}"
         );
     }
@@ -382,7 +384,7 @@ fn a_risky_skill_needs_approval() {
     repository.commit();
     let source = repository.source("");
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
-    fixture.editor.wait_for_log("the skill in `evil` of");
+    fixture.editor.wait_for_log("skill in `evil` from");
     let params = fixture.new_session("s");
     let connection = fixture.connect(&entry(&params), MCP_2025);
     fixture.wait_for_command("review");

@@ -286,7 +286,7 @@ fn endpoints_close_with_their_session() {
 fn a_bridge_without_its_environment() {
     let ended = crate::editor::Proxy::new().arg("mcp-bridge").start().ended();
     assert_eq!(ended.code(), Some(125));
-    assert!(ended.log.join("\n").contains("is started by agents"), "{:?}", ended.log);
+    assert!(ended.log.join("\n").contains("should only be started by agents"), "{:?}", ended.log);
 }
 
 fn a_bridge_with_a_wrong_token() {

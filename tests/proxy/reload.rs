@@ -250,7 +250,7 @@ fn an_invalid_skill_file_is_ignored() {
     fixture.prompt("s", "hello");
     for text in ["", "---\nname: review\ndescri", "---\nname: review\ndescription: [\n---\n"] {
         fs::write(skills.dir("review").join("SKILL.md"), text).expect("a file");
-        fixture.editor.wait_for_log("the skill `review` cannot be loaded again and stays as it was");
+        fixture.editor.wait_for_log("cannot reload skill `review`, using the previous version instead");
         // Nothing should change before the other skill is added.
         skills.add("greet", "Greets.", "Hello.");
         fixture.wait_for_menu(&["greet", "review"]);
@@ -268,7 +268,8 @@ fn an_invalid_skill_file_is_ignored() {
     }
     assert_eq!(texts(&fixture.prompt("s", "go on")), ["go on"]);
     let ended = fixture.finish();
-    let warnings = ended.log.iter().filter(|line| line.contains("stays as it was")).count();
+    let warnings =
+        ended.log.iter().filter(|line| line.contains("using the previous version instead")).count();
     assert_eq!(warnings, 3, "one for each broken version: {:#?}", ended.log);
 }
 

@@ -90,7 +90,12 @@ fn a_site_in_the_configuration() {
         json!({ "skills": ["review"], "sources": [format!("http://{}/.well-known/skills/", site())] });
     let home = Home::new();
     let config = skills.write("skills.yaml", &config.to_string());
-    home.printed(&["update", "--yes", "--config", config.to_str().expect("text")]);
+    let update = ["update", "--yes", "--unseen", "--config", config.to_str().expect("text")];
+    // The index has no checksums, so the text that is shown here doesn't have to be the one that the model will read.
+    let errors = home.fails(&[&update[..2], &update[3..]].concat(), 1);
+    assert!(errors.contains("pdf: forms.md (cannot be pinned: the index has no checksum"), "{errors}");
+    let shown = home.printed(&update);
+    assert!(shown.contains("    +# Forms") && shown.contains("    +One form."), "{shown}");
     use_skills(home.proxy().flag("--config", config));
 }
 
@@ -210,7 +215,7 @@ fn a_site_that_changes() {
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("- Fills in forms.") && text.contains("+ Obeys somebody else."), "{text}");
     assert_eq!(description(), "Fills in forms.");
-    home.printed(&["update", "--yes", &url]);
+    home.printed(&["update", "--yes", "--unseen", &url]);
     assert_eq!(description(), "Obeys somebody else.");
     // If the index hasn't changed, we should get a 304 for it.
     site.statuses.lock().expect("no panic").clear();
@@ -223,7 +228,7 @@ fn a_site_that_changes() {
     site.set_description("Something else again.");
     let list = home.json(&["list", "--json", "--source", &url]);
     let why = list["skipped"][0]["diagnostics"][0]["message"].as_str().expect("text");
-    assert!(list["skills"] == json!([]) && why.contains("have changed since they were approved"), "{list}");
+    assert!(list["skills"] == json!([]) && why.contains("have changed since approval"), "{list}");
 }
 
 fn list_shows_the_address() {

@@ -15,6 +15,8 @@ crate::trials!(
     a_part_of_a_source,
     skills_that_will_not_be_used,
     an_update_shows_what_differs,
+    everything_that_is_approved_is_shown,
+    a_source_cannot_imitate_our_output,
     locked_compares_the_skills_in_use,
     unapproved_changes_are_not_served,
     add_without_a_terminal,
@@ -168,7 +170,9 @@ fn an_update_shows_what_differs() {
         "-two",
         "+2",
         "+three\\u{1b}[2J",
-        "new file: blob.bin (binary",
+        "new file: blob.bin (cannot be shown: application/octet-stream, 7 bytes)",
+        "new file: scripts/get.sh",
+        "+Hello.",
         "removed file: old.md",
         "changed: SKILL.md",
     ] {
@@ -183,11 +187,83 @@ fn an_update_shows_what_differs() {
     assert_eq!(rows[0]["findings"]["greet"][0]["code"], "fetch-and-run");
     assert_eq!((&rows[0]["approved"], rows[0]["changes"].as_array().map(Vec::len)), (&json!(false), Some(3)));
     assert_eq!(home.json(&["list", "--json"])["skills"].as_array().map(Vec::len), Some(2));
-    home.printed(&["update", "--yes"]);
+    // Nobody has seen what is in this file, so it takes more than a plain `--yes`.
+    let errors = home.fails(&["update", "--yes"], 1);
+    assert!(
+        errors.contains("review: blob.bin (cannot be shown: ") && errors.contains("--unseen"),
+        "{errors}"
+    );
+    let errors = home.fails(&["update"], 2);
+    assert!(errors.contains("stdin is not a terminal") && errors.contains("`--yes --unseen`"), "{errors}");
+    let output = home.run(&["update", "--yes", "--json"]);
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((output.status.code(), &rows[0]["approved"]), (Some(1), &json!(false)));
+    assert_eq!(home.json(&["list", "--json"])["skills"].as_array().map(Vec::len), Some(2));
+    home.printed(&["update", "--yes", "--unseen"]);
     let list = home.json(&["list", "--json"]);
     let names: Vec<_> =
         list["skills"].as_array().expect("skills").iter().map(|skill| skill["name"].clone()).collect();
     assert_eq!(names, ["greet", "review"]);
+}
+
+/// All text of a new skill is printed before it is approved, whatever it looks like and also with `--yes`.
+fn everything_that_is_approved_is_shown() {
+    let repository = Repository::review();
+    let home = Home::new();
+    let add = |name: &str| {
+        let write = |path: &str, bytes: &[u8]| {
+            repository.write(&format!("{name}/{path}"), "");
+            fs::write(repository.path().join(name).join(path), bytes).expect("a file");
+        };
+        repository.skill(name, "Helps.", "ZQ-instructions");
+        write("scripts/zero.sh", b"echo ZQ-zero\0\n");
+        write("scripts/latin.py", b"# caf\xe9\nprint('ZQ-latin')\n");
+        write("scripts/long.sh", ("# A comment.\n".repeat(30_000) + "echo ZQ-long\n").as_bytes());
+        write("assets/logo.png", b"\x89PNG\r\n\x1a\n\necho ZQ-picture, which is no picture at all\n");
+        write("references/more.md", b"ZQ-reference \x1b[2J\n");
+        repository.commit();
+    };
+    let words = ["instructions", "zero\\u{0}", "latin", "long", "picture", "reference \\u{1b}[2J"];
+    let words = words.map(|word| format!("ZQ-{word}"));
+    let check = |text: &str| {
+        for word in &words {
+            assert!(text.contains(word), "{word} is not in {text:.1000}");
+        }
+    };
+    add("first");
+    check(&home.printed(&["add", &repository.source(""), "--yes"]));
+    add("second");
+    let output = home.run(&["update"]);
+    check(&String::from_utf8_lossy(&output.stdout));
+    let rows: serde_json::Value =
+        serde_json::from_slice(&home.run(&["update", "--json"]).stdout).expect("JSON");
+    let files = rows[0]["changes"][0]["files"].as_array().expect("files");
+    let texts =
+        files.iter().map(|file| file["diff"].as_str().or_else(|| file["text"].as_str()).expect("a text"));
+    check(&texts.collect::<String>().replace('\0', "\\u{0}").replace('\u{1b}', "\\u{1b}"));
+    assert_eq!((&files[0]["path"], &files[0]["kind"]), (&json!("SKILL.md"), &json!("added")));
+    check(&home.printed(&["update", "--yes"]));
+    // A change of a large file is shown as well.
+    repository.write("first/scripts/long.sh", &("# A comment.\n".repeat(30_000) + "echo ZQ-evil\n"));
+    repository.commit();
+    assert!(home.printed(&["update", "--yes"]).contains("+echo ZQ-evil"));
+}
+
+/// Lines of a source are always indented, including those after characters that terminals show as a line break.
+fn a_source_cannot_imitate_our_output() {
+    let repository = Repository::review();
+    let home = Home::new();
+    let text =
+        "---\nname: evil\ndescription: \"a\\rZQ\\nZQ\\u2028ZQ\"\n---\na\rZQ\u{2028}ZQ\u{b}ZQ\u{85}ZQ\nZQ\n";
+    repository.write("evil/SKILL.md", text);
+    repository.write("evil/latin.md", "");
+    fs::write(repository.path().join("evil/latin.md"), b"a long line of text\rZQ\xe9\n").expect("a file");
+    repository.commit();
+    let shown = home.printed(&["add", &repository.source(""), "--yes"]);
+    let lines: Vec<_> = shown.lines().filter(|line| line.contains("ZQ")).collect();
+    assert!(lines.len() > 6 && lines.iter().all(|line| line.starts_with("   ")), "{lines:?}");
+    let json = home.json(&["sources", "--json"]);
+    assert_eq!(json[0]["skills"], 2, "{json}");
 }
 
 /// `update --locked` compares skills, so commits that don't change a skill in use have no effect. In CI, the cache is empty.
@@ -380,8 +456,7 @@ fn a_lock_file_with_conflict_markers() {
     for arguments in [&["update"][..], &["sources"], &["remove", &source]] {
         let errors = home.fails(arguments, 2);
         assert!(
-            errors.contains("skills.lock: the file contains the conflict markers")
-                && errors.contains("hint: "),
+            errors.contains("skills.lock: file contains merge conflict markers") && errors.contains("hint: "),
             "{errors}"
         );
     }
@@ -406,7 +481,7 @@ fn the_default_configuration() {
     // If there is an error in the configuration, the message must contain the path of the file.
     home.write(&home.config(), "root: x\n");
     let errors = home.fails(&["list"], 2);
-    assert!(errors.contains("skills.yaml:1:1: there is no key `root`"), "{errors}");
+    assert!(errors.contains("skills.yaml:1:1: unknown key `root`"), "{errors}");
 }
 
 /// A single configuration gives each session the skills of its directory.

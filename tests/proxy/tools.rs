@@ -347,13 +347,13 @@ fn the_log_follows_a_session() {
     let turn = format!("{session}:turn{{request={id}}}");
     let call = format!("{turn}:tool_call{{tool=\"activate_skill\" skill=\"review\"}}");
     for line in [
-        "session{key=1 id=\"other\"}: the agent has opened the session".to_owned(),
-        format!("{session}: the agent has opened the session"),
-        format!("{turn}: the turn has started"),
-        format!("{turn}:fetch{{skill=\"review\"}}: fetched the text of a skill for a prompt"),
-        format!("{call}: the tool call has started"),
+        "session{key=1 id=\"other\"}: agent opened the session".to_owned(),
+        format!("{session}: agent opened the session"),
+        format!("{turn}: turn started"),
+        format!("{turn}:fetch{{skill=\"review\"}}: fetched skill text for a prompt"),
+        format!("{call}: tool call started"),
         format!("{call}: tool call tool=activate_skill failed=false"),
-        format!("{turn}: the turn has ended"),
+        format!("{turn}: turn ended"),
     ] {
         assert!(log.contains(&line), "{line:?} is not in the log:\n{log}");
     }

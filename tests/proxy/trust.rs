@@ -15,6 +15,7 @@ use crate::{
 
 crate::trials!(
     untrusted_skills_are_not_served,
+    descriptions_hide_nothing,
     changed_skills_need_trust_again,
     a_version_that_was_not_listed_is_not_trusted,
     changes_are_noticed_when_files_are_read,
@@ -86,7 +87,7 @@ fn trust_all(fixture: &mut Fixture) {
 fn untrusted_skills_are_not_served() {
     let project = Project::new();
     let (mut fixture, params) = project.start();
-    fixture.editor.wait_for_log("the project's skill `deploy`");
+    fixture.editor.wait_for_log("project skill `deploy`");
     let connection = fixture.connect(&entry(&params), MCP_2025);
     assert_eq!(names(&fixture.editor.menu()), ["skills", "review"]);
     assert!(!visible_skills(&mut fixture, &connection).contains("deploy"));
@@ -131,6 +132,28 @@ fn untrusted_skills_are_not_served() {
     fixture.finish();
 }
 
+/// The description of a skill that waits cannot hide text or load an image, and neither can that of one in the menu.
+fn descriptions_hide_nothing() {
+    let project = Project::new();
+    let description = "a\u{202e}b\u{200b}\u{e0041} ![i](https://a.example/i)";
+    project.write(description, "# ZQ-body");
+    let (mut fixture, _) = project.start();
+    let escaped = r"a\u{202e}b\u{200b}\u{e0041} ";
+    let said = fixture.ask("/skills");
+    assert!(said.contains(&format!(r"- `deploy`: {escaped}!\[i](https://a.example/i) _(")), "{said}");
+    fixture.ask("/skills trust deploy");
+    let menu = loop {
+        let menu = fixture.editor.menu();
+        if names(&menu).contains(&"deploy") {
+            break menu;
+        }
+    };
+    let commands = menu["params"]["update"]["availableCommands"].as_array().expect("commands");
+    let command = commands.iter().find(|command| command["name"] == "deploy").expect("the command");
+    assert_eq!(command["description"], format!("{escaped}![i](https://a.example/i)"));
+    fixture.finish();
+}
+
 fn changed_skills_need_trust_again() {
     let project = Project::new();
     let (mut fixture, params) = project.start();
@@ -149,7 +172,7 @@ fn changed_skills_need_trust_again() {
         if said.contains("- `deploy` (changed since last trusted): ") {
             break;
         }
-        assert!(said.contains("changed while we were reading it") && Instant::now() < deadline, "{said}");
+        assert!(said.contains("changed while reading") && Instant::now() < deadline, "{said}");
     }
     // Going back to the trusted version should work without asking.
     project.write("Deploys. ZQ-description", "# ZQ-body");
@@ -293,7 +316,7 @@ fn an_editor_that_asks() {
     project.checkout.write(".skills/deploy/references/hosts.md", "evil\n");
     let answer = json!({ "action": "accept", "content": { "trust": true } });
     fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
-    fixture.editor.wait_for_log("Could not trust `deploy`: the skill has just changed");
+    fixture.editor.wait_for_log("Could not trust `deploy`: skill has changed in the meantime");
     fixture.editor.unread();
     let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error, "{text}");

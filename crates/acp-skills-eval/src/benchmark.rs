@@ -279,8 +279,7 @@ fn row(case: &OutputCase, outcome: &Outcome, configuration: &'static str) -> Run
     }
     let refused = outcome.permissions.iter().filter(|request| !request.granted);
     notes.extend(refused.map(|request| format!("refused: {} ({})", request.title, request.why)));
-    notes
-        .extend(outcome.outside.iter().map(|path| format!("changed outside of the run's directory: {path}")));
+    notes.extend(outcome.outside.iter().map(|path| format!("changed outside the run directory: {path}")));
     RunRow {
         eval_id: case.id.clone(),
         eval_name: case.name.clone(),

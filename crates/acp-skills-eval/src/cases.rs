@@ -101,9 +101,9 @@ pub enum Check {
 impl Check {
     fn text(&self) -> String {
         match self {
-            Self::FileExists(file) => format!("the file `{file}` exists"),
-            Self::FileMatches(file, pattern) => format!("the file `{file}` matches `{pattern}`"),
-            Self::AnswerMatches(pattern) => format!("the answer matches `{pattern}`"),
+            Self::FileExists(file) => format!("file `{file}` exists"),
+            Self::FileMatches(file, pattern) => format!("file `{file}` matches `{pattern}`"),
+            Self::AnswerMatches(pattern) => format!("answer matches `{pattern}`"),
             Self::Command(words, exit) => format!("`{}` exits with {exit}", words.join(" ")),
         }
     }
@@ -176,11 +176,11 @@ fn read_below(dir: &Path, name: &str) -> Result<Option<String>, EvaluationError>
     let files = SkillFiles::open(dir).map_err(|error| unreadable(io::Error::other(error)))?;
     match files.head(name, MAX_CASES_BYTES) {
         Ok(head) if !head.complete => {
-            Err(unreadable(io::Error::other(format!("the file has more than {MAX_CASES_BYTES} bytes"))))
+            Err(unreadable(io::Error::other(format!("file is larger than {MAX_CASES_BYTES} bytes"))))
         }
         Ok(head) => {
             let text = String::from_utf8(head.bytes);
-            text.map(Some).map_err(|_| unreadable(io::Error::other("the file is not UTF-8")))
+            text.map(Some).map_err(|_| unreadable(io::Error::other("file is not valid UTF-8")))
         }
         Err(FileError::NotFound { .. }) => Ok(None),
         Err(error) => Err(unreadable(io::Error::other(error))),

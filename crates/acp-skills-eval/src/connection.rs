@@ -92,7 +92,7 @@ pub(super) enum OpenError {
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
     /// The system has no pipes or threads left.
-    #[error("cannot connect to the agent: {0}")]
+    #[error("cannot connect to agent: {0}")]
     Connect(#[from] io::Error),
 }
 
@@ -275,7 +275,7 @@ async fn supervise(mut agent: Agent, stopped: oneshot::Receiver<()>) -> String {
     };
     // Make sure to end the agent's children as well, or they would keep the pipes open.
     agent.reap();
-    status.map_or_else(|error| format!("cannot be waited for: {error}"), agent::describe)
+    status.map_or_else(|error| format!("exited with unknown status: {error}"), agent::describe)
 }
 
 /// Ends an agent whose stdin is closed: waits, then terminates it, then kills it.

@@ -225,7 +225,7 @@ impl Client<'_> {
         }
         if !line.trim().is_empty() {
             let text = shortened(line, 200);
-            self.conversation.transcript.note(format!("the agent sent a line that is not a message: {text}"));
+            self.conversation.transcript.note(format!("ignored invalid message from agent: {text}"));
         }
         None
     }
@@ -242,7 +242,7 @@ impl Client<'_> {
     fn loaded(&mut self, skill: &str) -> Result<(), End> {
         if !self.conversation.loaded.iter().any(|known| known == skill) {
             self.conversation.loaded.push(skill.to_owned());
-            self.conversation.transcript.note(format!("the skill `{skill}` was loaded"));
+            self.conversation.transcript.note(format!("loaded skill `{skill}`"));
         }
         match self.script.stop_when_loaded {
             Some(wanted) if wanted == skill && self.begun.is_some() => Err(End::Triggered),

@@ -59,7 +59,7 @@ impl RunDirectory {
                 .metadata(file)
                 .and_then(|metadata| Ok(metadata.is_file() || from.symlink_metadata(file)?.is_dir()));
             if !is_copied.map_err(|error| io::Error::new(error.kind(), format!("`{file}`: {error}")))? {
-                return Err(io::Error::other(format!("`{file}` is neither a regular file nor a directory")));
+                return Err(io::Error::other(format!("`{file}` is not a regular file or directory")));
             }
             copy(&from, Path::new(file), &to, name, 0)
                 .map_err(|error| io::Error::new(error.kind(), format!("`{file}`: {error}")))?;
@@ -144,7 +144,7 @@ pub(super) fn copy_without_cases(skill: &Path) -> io::Result<(TempDir, PathBuf)>
 /// because they can form loops, and special files, because opening a FIFO can block.
 fn copy(from: &Dir, source: &Path, to: &Dir, target: &Path, depth: usize) -> io::Result<()> {
     if depth > MAX_DEPTH {
-        return Err(io::Error::other("the directories are nested too deeply"));
+        return Err(io::Error::other("directories are nested too deeply"));
     }
     let kind = from.symlink_metadata(source)?;
     if kind.is_dir() {

@@ -49,11 +49,11 @@ impl End {
     pub fn problem(&self) -> Option<String> {
         match self {
             Self::Finished { stop_reason } if stop_reason == "end_turn" => None,
-            Self::Finished { stop_reason } => Some(format!("the turn ended with `{stop_reason}`")),
+            Self::Finished { stop_reason } => Some(format!("turn ended with `{stop_reason}`")),
             Self::Triggered | Self::WorkedWithout { .. } | Self::TimedOut { silent: false } => None,
-            Self::TimedOut { silent: true } => Some("the agent sent nothing before the timeout".to_owned()),
-            Self::Crashed { why } => Some(format!("the agent {why}")),
-            Self::Refused { why } => Some(format!("the agent refuses {why}")),
+            Self::TimedOut { silent: true } => Some("timed out before the agent sent any message".to_owned()),
+            Self::Crashed { why } => Some(format!("agent {why}")),
+            Self::Refused { why } => Some(format!("agent rejected {why}")),
             Self::NotStarted { why } => Some(why.clone()),
             Self::Interrupted => Some("interrupted".to_owned()),
         }
@@ -63,7 +63,7 @@ impl End {
     /// is incomplete and can't be graded.
     pub(super) fn problem_of(&self, is_task: bool) -> Option<String> {
         match self {
-            Self::TimedOut { .. } if is_task => Some("the timeout passed before the turn ended".to_owned()),
+            Self::TimedOut { .. } if is_task => Some("timed out before the turn ended".to_owned()),
             end => end.problem(),
         }
     }

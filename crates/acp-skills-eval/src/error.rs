@@ -35,14 +35,14 @@ pub enum EvaluationError {
         problem: CaseError,
     },
     /// The skill has neither queries nor tasks. The path is its directory.
-    #[error("there is nothing to evaluate: {} has no cases", .0.display())]
+    #[error("no cases to evaluate in {}", .0.display())]
     NoCases(PathBuf),
     /// Two agents have the same name.
-    #[error("two agents are named `{0}`")]
+    #[error("duplicate agent name `{0}`")]
     SameName(String),
     /// The name of an agent can't be used for a directory.
     #[error(
-        "`{0}` is not a valid name for an agent: use letters, digits, `-`, `_` and `.`, but not `triggers` or a name that starts with `.` or `eval-`"
+        "invalid agent name `{0}`: use letters, digits, `-`, `_` and `.`, but not `triggers` or a name starting with `.` or `eval-`"
     )]
     AgentName(String),
     /// The workspace contains an evaluation with another skill, other cases or other options.
@@ -74,13 +74,13 @@ pub enum CaseError {
     #[error(transparent)]
     Json(#[from] serde_path_to_error::Error<serde_json::Error>),
     /// A query has no text.
-    #[error("a query is empty")]
+    #[error("query is empty")]
     EmptyQuery,
     /// Two queries have the same text.
-    #[error("the query {0:?} appears twice")]
+    #[error("duplicate query {0:?}")]
     DuplicateQuery(String),
     /// Two tasks have the same name.
-    #[error("two cases are called `{0}`")]
+    #[error("duplicate case name `{0}`")]
     DuplicateName(String),
     /// A task is invalid. The number is its index, starting at 0.
     #[error("evals[{0}]: {1}")]
@@ -92,16 +92,16 @@ pub enum CaseError {
 #[non_exhaustive]
 pub enum TaskError {
     /// The id is neither a number nor a string with text.
-    #[error("`id` is neither a number nor a string")]
+    #[error("`id` must be a number or string")]
     Id,
     /// Neither the name nor the id contains a character that directory names can have.
-    #[error("the name or `id` has no letter or digit for the name of a directory")]
+    #[error("name or `id` must contain at least one letter or digit")]
     Name,
     /// The prompt has no text.
     #[error("`prompt` is empty")]
     EmptyPrompt,
     /// The path of a file is absolute or contains `..`.
-    #[error("`{0}` does not stay in the directory")]
+    #[error("`{0}` is outside the directory")]
     Outside(String),
     /// A regular expression is invalid.
     #[error("`{pattern}`: {source}")]
@@ -112,9 +112,9 @@ pub enum TaskError {
         source: regex::Error,
     },
     /// A value is neither a sentence nor a known check.
-    #[error("{0} is not an assertion: write a sentence, or an object with one of the known checks")]
+    #[error("invalid assertion {0}: use a sentence, or an object with a known check")]
     Assertion(Value),
     /// The exit code of a command is not a number in range.
-    #[error("`exit` is not an exit code")]
+    #[error("`exit` must be a valid exit code")]
     ExitCode,
 }

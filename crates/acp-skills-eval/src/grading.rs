@@ -68,12 +68,12 @@ pub(super) async fn grade(
         grades.push(match assertion {
             Assertion::Check(check) => checked(check, work, evaluation.options.allow).await,
             Assertion::Sentence(text) if command.is_none() => {
-                Grade { skipped: true, ..Grade::ungraded(text.clone(), "there is no grader") }
+                Grade { skipped: true, ..Grade::ungraded(text.clone(), "no grader available") }
             }
             Assertion::Sentence(text) => match verdicts.next() {
                 Some(Ok(Judgement { passed, evidence })) => Grade::new(text.clone(), passed, evidence),
                 Some(Err(error)) => Grade::ungraded(text.clone(), error.to_string()),
-                None => Grade::ungraded(text.clone(), "the grader gave no verdict about it"),
+                None => Grade::ungraded(text.clone(), "grader returned no verdict"),
             },
         });
     }
@@ -115,17 +115,17 @@ struct Judgement {
 /// An error that occurs when the grader is asked for verdicts.
 #[derive(Debug, Clone, thiserror::Error)]
 enum NoVerdict {
-    #[error("cannot create a directory for the grader: {0}")]
+    #[error("cannot create directory for grader: {0}")]
     Directory(String),
-    #[error("cannot start the grader: {0}")]
+    #[error("cannot start grader: {0}")]
     Start(String),
-    #[error("the grader gave no verdict: {0}")]
+    #[error("grader returned no verdict: {0}")]
     Answer(String),
-    #[error("the grader gave no verdict about it")]
+    #[error("grader returned no verdict")]
     Missing,
-    #[error("the grader gave more than one verdict about it")]
+    #[error("grader returned more than one verdict")]
     Ambiguous,
-    #[error("the grader gave a verdict without evidence")]
+    #[error("grader returned a verdict without evidence")]
     NoEvidence,
 }
 
@@ -250,13 +250,13 @@ async fn checked(check: &Check, work: &Work<'_>, allow: Allow) -> Grade {
         Check::FileMatches(file, pattern) => match open(work.directory, file) {
             Err(error) => Grade::new(text, false, format!("`{file}`: {error}")),
             Ok((bytes, _)) if bytes > MAX_FILE_BYTES => {
-                Grade::ungraded(text, format!("`{file}` has {bytes} bytes"))
+                Grade::ungraded(text, format!("`{file}` is larger than {MAX_FILE_BYTES} bytes"))
             }
             Ok((_, content)) => found(text, pattern, &content, &format!("`{file}`")),
         },
         Check::AnswerMatches(pattern) => found(text, pattern, work.answer, "the answer"),
         Check::Command(..) if !allow.checks => {
-            Grade::ungraded(text, "commands of assertions are not allowed (--allow checks)")
+            Grade::ungraded(text, "command is not allowed; use `--allow checks`")
         }
         Check::Command(words, exit) => run(text, words, *exit, work.directory).await,
     }
@@ -265,7 +265,7 @@ async fn checked(check: &Check, work: &Work<'_>, allow: Allow) -> Grade {
 fn found(text: String, pattern: &regex::Regex, content: &str, place: &str) -> Grade {
     match pattern.find(content) {
         Some(found) => Grade::new(text, true, format!("{place} has: {}", shortened(found.as_str(), 300))),
-        None => Grade::new(text, false, format!("{place} has no match")),
+        None => Grade::new(text, false, format!("no match in {place}")),
     }
 }
 
@@ -290,9 +290,9 @@ async fn run(text: String, words: &[String], exit: i32, directory: &Path) -> Gra
         .output();
     match tokio::time::timeout(COMMAND_TIMEOUT, running).await {
         Err(_) => {
-            Grade::new(text, false, format!("`{shown}` took longer than {} s", COMMAND_TIMEOUT.as_secs()))
+            Grade::new(text, false, format!("`{shown}` timed out after {} s", COMMAND_TIMEOUT.as_secs()))
         }
-        Ok(Err(error)) => Grade::ungraded(text, format!("`{shown}` cannot be run: {error}")),
+        Ok(Err(error)) => Grade::ungraded(text, format!("cannot run `{shown}`: {error}")),
         Ok(Ok(output)) => {
             let printed = String::from_utf8_lossy(&output.stdout).into_owned()
                 + &String::from_utf8_lossy(&output.stderr);

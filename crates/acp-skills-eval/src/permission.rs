@@ -16,7 +16,7 @@ use serde_json::Value;
 
 /// Permissions that agents have without asking a user. The default allows nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each field is an independent switch")]
+#[expect(clippy::struct_excessive_bools, reason = "fields are independent switches")]
 pub struct Allow {
     /// Reading and writing files in the run's directory.
     pub edits: bool,
@@ -67,11 +67,9 @@ impl PermissionAnswer {
 fn decide(kind: &str, paths: &CallPaths, directory: &Path, allow: Allow) -> (bool, String) {
     let names_file = !paths.files.is_empty();
     match (kind, paths.outside(directory)) {
-        ("edit" | "delete" | "move", Some(place)) => {
-            (false, format!("{place} is outside of the run's directory"))
-        }
+        ("edit" | "delete" | "move", Some(place)) => (false, format!("{place} is outside the run directory")),
         ("edit" | "delete" | "move", None) if !names_file => {
-            (false, "the request does not say which file is edited".to_owned())
+            (false, "request does not name the edited file".to_owned())
         }
         ("edit" | "delete" | "move", None) => (allow.edits, "--allow edits".to_owned()),
         ("execute", _) => (allow.commands, "--allow commands".to_owned()),
@@ -116,7 +114,7 @@ impl CallPaths {
         files.chain(self.bases.iter().map(Option::as_ref)).find_map(|place| match place {
             Some(path) if is_below(path, directory) => None,
             Some(path) => Some(path.display().to_string()),
-            None => Some("a place that the request does not name clearly".to_owned()),
+            None => Some("an unclear path".to_owned()),
         })
     }
 }

@@ -43,7 +43,7 @@ pub(super) async fn run(
         let place = workspace.fresh_run(&id)?;
         let run = Run { evaluation, agent, task, id: &id, place };
         let Some(outcome) = run.make(stop).await? else { return Ok(None) };
-        tracing::debug!(status = ?outcome.status, end = ?outcome.end, "the run has ended");
+        tracing::debug!(status = ?outcome.status, end = ?outcome.end, "run has ended");
         workspace.keep(&outcome)?;
         Ok(Some(outcome))
     };
@@ -97,7 +97,7 @@ impl Run<'_> {
         let directory = match RunDirectory::new(&self.evaluation.dir, files) {
             Ok(directory) => directory,
             Err(error) => {
-                let why = format!("cannot create the directory of the run: {error}");
+                let why = format!("cannot create run directory: {error}");
                 return Ok(Some(self.outcome(started, None, failed(why), Judged::default())));
             }
         };

@@ -18,7 +18,7 @@ pub struct Spread {
 
 impl Spread {
     /// Computes the spread of some figures. Returns `None` if there are none.
-    #[expect(clippy::cast_precision_loss, reason = "the number of runs is small")]
+    #[expect(clippy::cast_precision_loss, reason = "run counts are small")]
     pub fn of(figures: &[f64]) -> Option<Self> {
         let min = figures.iter().copied().reduce(f64::min)?;
         let max = figures.iter().copied().reduce(f64::max)?;
@@ -37,13 +37,13 @@ pub(super) fn rounded(figure: f64) -> f64 {
 
 /// Returns `part` divided by `whole`, or `None` if `whole` is 0.
 pub(super) fn rate(part: u64, whole: u64) -> Option<f64> {
-    #[expect(clippy::cast_precision_loss, reason = "the number of runs is small")]
+    #[expect(clippy::cast_precision_loss, reason = "run counts are small")]
     (whole > 0).then(|| rounded(part as f64 / whole as f64))
 }
 
 /// Returns the Wilson score interval of a rate with a confidence of 95 %, as lower and upper bound. It is valid for small
 /// samples too. Returns `None` if `whole` is 0.
-#[expect(clippy::cast_precision_loss, reason = "the number of runs is small")]
+#[expect(clippy::cast_precision_loss, reason = "run counts are small")]
 pub fn wilson(part: u64, whole: u64) -> Option<[f64; 2]> {
     const Z: f64 = 1.959_964;
     if whole == 0 {
@@ -71,7 +71,7 @@ pub fn pass_all(k: u64, right: u64, runs: u64) -> Option<f64> {
 }
 
 /// Returns the probability that `k` runs, drawn without replacement from `runs` with `good` good ones, are all good.
-#[expect(clippy::cast_precision_loss, reason = "the number of runs is small")]
+#[expect(clippy::cast_precision_loss, reason = "run counts are small")]
 fn chosen(k: u64, good: u64, runs: u64) -> f64 {
     if k > good {
         return 0.0;
@@ -142,13 +142,9 @@ pub fn split(cases: &[(&str, bool)], share: f64, seed: u64) -> Vec<Part> {
     for class in [true, false] {
         let mut order: Vec<_> = (0..cases.len()).filter(|&place| cases[place].1 == class).collect();
         order.sort_by_key(|&place| (mixed(seed, cases[place].0), place));
-        #[expect(clippy::cast_precision_loss, reason = "the number of cases is small")]
+        #[expect(clippy::cast_precision_loss, reason = "case counts are small")]
         let wanted = (order.len() as f64 * share).round();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the value is a small count"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small count")]
         for &place in order.iter().take(wanted as usize) {
             parts[place] = Part::Train;
         }

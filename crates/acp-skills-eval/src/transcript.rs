@@ -117,9 +117,7 @@ impl Transcript {
             self.entries.push(Entry::Tool(Box::new(ToolUse { id: id.to_owned(), ..ToolUse::default() })));
             self.entries.len() - 1
         });
-        let Entry::Tool(tool) = &mut self.entries[place] else {
-            unreachable!("the position is that of a tool call")
-        };
+        let Entry::Tool(tool) = &mut self.entries[place] else { unreachable!("position of a tool call") };
         for (field, name) in
             [(&mut tool.title, "title"), (&mut tool.kind, "kind"), (&mut tool.status, "status")]
         {

@@ -207,7 +207,7 @@ impl Tally {
 }
 
 impl Rates {
-    #[expect(clippy::cast_precision_loss, reason = "the number of queries is small")]
+    #[expect(clippy::cast_precision_loss, reason = "query counts are small")]
     fn of(tallies: &[&Tally], k: u64) -> Self {
         let sum = |of: fn(&Tally) -> u64| tallies.iter().map(|tally| of(tally)).sum::<u64>();
         let runs = sum(|tally| tally.result.runs);

@@ -78,10 +78,10 @@ impl Workspace {
             .find(|key| found[*key] != wanted[*key]);
         if let Some(key) = different {
             let reason = match key {
-                "agents" => "it has other agents",
-                "skill_name" => "it is an evaluation of another skill",
-                "version" => "it was created by another version of this program",
-                _ => "the skill, its cases or the options have changed since",
+                "agents" => "agents are different",
+                "skill_name" => "created for another skill",
+                "version" => "created by another version of this program",
+                _ => "skill, cases or options have changed",
             };
             return Err(EvaluationError::Resume { path: iteration, reason: reason.to_owned() });
         }

@@ -12,7 +12,7 @@ use serde_json::json;
 use skills_core::{
     SkillName,
     set::Unapproved,
-    text::{shown, shown_path},
+    text::{markdown, markdown_code, shown_path},
 };
 use thiserror::Error;
 
@@ -66,27 +66,30 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
     for word in words.split_whitespace() {
         let found = of(word);
         if found.is_empty() {
-            let names: Vec<_> =
-                unapproved.iter().take(MAX_NAMED).map(|entry| format!("`{}`", entry.skill.name)).collect();
-            return Err(TrustError::Unknown { word: shown(word).into_owned(), names: names.join(", ") });
+            let names: Vec<_> = unapproved
+                .iter()
+                .take(MAX_NAMED)
+                .map(|entry| markdown_code(entry.skill.name.as_str()))
+                .collect();
+            return Err(TrustError::Unknown { word: markdown_code(word), names: names.join(", ") });
         }
         all.extend(found);
     }
     Ok(all)
 }
 
-/// The reason why a command cannot approve skills, as sentences for the user.
+/// The reason why a command cannot approve skills, as sentences for the user in Markdown.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(crate) enum TrustError {
     /// All skills are approved.
     #[error("No skills from this project are waiting for approval.")]
     NothingPending,
     /// No unapproved skill has this name.
-    #[error("Skill `{word}` is not waiting for approval. Waiting for approval: {names}.")]
+    #[error("Skill {word} is not waiting for approval. Waiting for approval: {names}.")]
     Unknown {
-        /// The word in the command.
+        /// The word in the command, as Markdown.
         word: String,
-        /// The names of unapproved skills.
+        /// The names of unapproved skills, as Markdown.
         names: String,
     },
 }
@@ -253,9 +256,10 @@ fn message(skills: &[Unapproved]) -> String {
     }];
     for entry in skills {
         let skill = &entry.skill;
-        let place = skill.dir().map(shown_path).unwrap_or_default();
+        let place = skill.dir().map(|dir| markdown(&shown_path(dir))).unwrap_or_default();
+        let (name, description) = (markdown(skill.name.as_str()), markdown(&spelling::description(skill)));
         let changed = if entry.has_changed { ", changed since last trusted" } else { "" };
-        lines.push(format!("- {} ({place}{changed}): {}", skill.name, shown(&spelling::description(skill))));
+        lines.push(format!("- {name} ({place}{changed}): {description}"));
     }
     lines.push(
         "Review the files before you agree. Use `/skills trust NAME` to trust a single skill.".to_owned(),

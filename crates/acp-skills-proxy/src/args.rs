@@ -350,6 +350,6 @@ pub(crate) fn seconds() -> impl TypedValueParser<Value = Duration> {
         text.parse()
             .ok()
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            .ok_or("expected a number of seconds, such as 2 or 0.5")
+            .ok_or("expected a number of seconds, for example 2 or 0.5")
     })
 }

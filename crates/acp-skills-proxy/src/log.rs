@@ -48,9 +48,8 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
     // If this is called twice in the same process, such as in tests, we keep the first log.
     match &config.log_file {
         Some(path) => {
-            let failed = |error| {
-                UsageError::failed(format_args!("cannot write the log to {}", shown_path(path)), error)
-            };
+            let failed =
+                |error| UsageError::failed(format_args!("cannot write log to {}", shown_path(path)), error);
             let file = private::append(path).map_err(failed)?;
             let was_exposed = private::tighten(&file).map_err(failed)?;
             let file = LogFile { lines: LogLines(file), path: path.clone(), has_failed: false };
@@ -104,7 +103,7 @@ impl<W: Write> Write for LogFile<W> {
         let mut stderr = output::log_to_stderr();
         if !mem::replace(&mut self.has_failed, true) {
             let path = shown_path(&self.path);
-            let warning = format!(" WARN cannot write the log to {path}: {error}; logging to stderr instead");
+            let warning = format!(" WARN cannot write log to {path}: {error}; logging to stderr instead");
             // Write this in a single call, because each write is shown as a message.
             stderr.write_all(warning.as_bytes())?;
         }

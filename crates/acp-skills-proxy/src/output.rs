@@ -11,6 +11,7 @@ use std::{
     borrow::Cow,
     collections::HashSet,
     io::{self, IsTerminal, Write},
+    process::{Command, Stdio},
     sync::{Arc, Mutex},
 };
 
@@ -24,6 +25,32 @@ use skills_core::text::shown_lines;
 /// Returns an error if stdout cannot be written.
 pub(crate) fn print(text: &str) -> io::Result<bool> {
     write(&shown_lines(text))
+}
+
+/// Prints a text that may be long on stdout. If `asks` is true, the user is asked about it later; the text is then shown with the
+/// program in `PAGER`, if there is one and stdin and stdout are terminals. Returns false if the reader has closed the pipe.
+///
+/// # Errors
+/// Returns an error if stdout cannot be written.
+pub(crate) fn page(text: &str, asks: bool) -> io::Result<bool> {
+    let text = shown_lines(text);
+    if asks && io::stdin().is_terminal() && io::stdout().is_terminal() && paged(&text) {
+        return Ok(true);
+    }
+    write(&text)
+}
+
+/// Shows a text with the user's pager. Returns false if there is none, or if it fails.
+fn paged(text: &str) -> bool {
+    let pager = std::env::var("PAGER").unwrap_or_default();
+    let mut words = pager.split_whitespace();
+    let Some(program) = words.next() else { return false };
+    let Ok(mut child) = Command::new(program).args(words).stdin(Stdio::piped()).spawn() else { return false };
+    if let Some(mut stdin) = child.stdin.take() {
+        // If there is an error, the user has left the pager before the end.
+        let _ = stdin.write_all(text.as_bytes());
+    }
+    child.wait().is_ok_and(|status| status.success())
 }
 
 /// Prints a line that is not part of the result, on stderr.
@@ -97,11 +124,20 @@ pub(crate) fn advise(hint: &str) {
 
 /// Asks a question on stderr and reads a line from stdin. Returns true if the answer is `y` or `yes`.
 pub(crate) fn ask(question: &str) -> bool {
-    let _ = io::stderr().write_all(format!("{} [y/N] ", shown_lines(question)).as_bytes());
+    matches!(answer(&format!("{question} [y/N]")).as_str(), "y" | "yes")
+}
+
+/// Asks a question that only `word` answers with yes.
+pub(crate) fn ask_for(word: &str, question: &str) -> bool {
+    answer(&format!("{question} To approve, type `{word}`:")) == word
+}
+
+fn answer(question: &str) -> String {
+    let _ = io::stderr().write_all(format!("{} ", shown_lines(question)).as_bytes());
     let mut answer = String::new();
     // If there is an error, the answer will be empty, which means no.
     let _ = io::stdin().read_line(&mut answer);
-    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    answer.trim().to_lowercase()
 }
 
 fn print_line(line: &str) {

@@ -63,7 +63,7 @@ impl ActivationStore {
                     && !has_warned
                 {
                     has_warned = true;
-                    tracing::warn!("cannot write the active skills to {}: {error}", target.path().display());
+                    tracing::warn!("cannot write active skills to {}: {error}", target.path().display());
                 }
             }
         })?;
@@ -79,7 +79,7 @@ impl ActivationStore {
         }
         let path = self.0.dir.about(session.as_bytes());
         read(&path).unwrap_or_else(|error| {
-            tracing::warn!("cannot read the active skills from {}: {error}", path.display());
+            tracing::warn!("cannot read active skills from {}: {error}", path.display());
             ActiveSkills::new()
         })
     }

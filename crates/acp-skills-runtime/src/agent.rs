@@ -51,7 +51,7 @@ pub struct Agent {
 
 /// The agent could not be started.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot start the agent `{}`", program.to_string_lossy())]
+#[error("cannot start agent `{}`", program.to_string_lossy())]
 pub struct StartError {
     /// The program of the agent's command.
     pub program: OsString,

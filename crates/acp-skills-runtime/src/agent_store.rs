@@ -52,10 +52,7 @@ impl AgentStore {
                     && !has_warned
                 {
                     has_warned = true;
-                    tracing::warn!(
-                        "cannot write the state of agents to {}: {error}",
-                        target.path().display()
-                    );
+                    tracing::warn!("cannot write agent state to {}: {error}", target.path().display());
                 }
             }
         })?;
@@ -68,7 +65,7 @@ impl AgentStore {
     pub fn never_connects(&self, agent: &str) -> bool {
         let path = self.0.dir.about(agent.as_bytes());
         let file = state::read::<AgentFile>(&path).unwrap_or_else(|error| {
-            tracing::warn!("cannot read the state of agents from {}: {error}", path.display());
+            tracing::warn!("cannot read agent state from {}: {error}", path.display());
             None
         });
         file.is_some_and(|file| !file.connects)

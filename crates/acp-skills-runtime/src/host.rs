@@ -173,7 +173,7 @@ struct Inner {
 /// The reasons why a decision about skills could not be saved.
 #[derive(Debug, thiserror::Error)]
 enum SaveError {
-    #[error("the proxy was started without `--state DIR`")]
+    #[error("proxy was started without `--state DIR`")]
     NoStore,
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -212,7 +212,7 @@ impl RunningHost {
                 self.0.spans.open(session);
                 self.0.spans.set_id(session, &id);
                 let _span = self.0.spans.current(session).entered();
-                tracing::debug!("the agent has opened the session");
+                tracing::debug!("agent opened the session");
             }
             Effect::TurnStarted { session, request } => self.0.spans.start_turn(session, &request),
             Effect::TurnEnded(session) => self.0.spans.end_turn(session),

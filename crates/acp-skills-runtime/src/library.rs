@@ -41,7 +41,7 @@ pub trait SkillLibrary: Send + Sync {
     /// By default, the decision fails for all skills.
     fn decide(&self, cwd: Option<&Path>, skills: &[Unapproved], trusted: bool) -> Decided {
         let _ = (cwd, trusted);
-        let why = "no skill of this library needs approval".to_owned();
+        let why = "skills of this library need no approval".to_owned();
         let failed = skills.iter().map(|unapproved| (unapproved.skill.name.clone(), why.clone())).collect();
         Decided { failed, ..Decided::default() }
     }

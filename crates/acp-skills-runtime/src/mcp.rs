@@ -62,11 +62,9 @@ pub(crate) enum ServerError {
     Listen(io::Error),
     #[error("cannot create a random token: {0}")]
     Random(#[from] getrandom::Error),
-    #[error(
-        "the agent supports MCP servers only as processes, and no bridge program is configured (`bridge`)"
-    )]
+    #[error("agent only supports MCP servers over stdio, but no bridge program is configured (`bridge`)")]
     NoBridge,
-    #[error("the path of the bridge program is not valid Unicode")]
+    #[error("path to bridge program is not valid Unicode")]
     BridgePath,
 }
 
@@ -230,7 +228,7 @@ impl Servers {
             }
             None => match self.server(session, skills, context) {
                 Ok(_) => {}
-                Err(error) => tracing::warn!("the skills of a session cannot be served: {error}"),
+                Err(error) => tracing::warn!("cannot serve skills for a session: {error}"),
             },
         }
     }

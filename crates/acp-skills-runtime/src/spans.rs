@@ -42,7 +42,7 @@ impl Spans {
     pub(crate) fn start_turn(&self, session: SessionKey, request: &str) {
         if let Some(spans) = self.sessions.lock().get_mut(&session) {
             let turn = debug_span!(parent: &spans.session, "turn", %request);
-            tracing::debug!(parent: &turn, "the turn has started");
+            tracing::debug!(parent: &turn, "turn started");
             spans.turn = Some(turn);
         }
     }
@@ -52,7 +52,7 @@ impl Spans {
         if let Some(spans) = self.sessions.lock().get_mut(&session)
             && let Some(turn) = spans.turn.take()
         {
-            tracing::debug!(parent: &turn, "the turn has ended");
+            tracing::debug!(parent: &turn, "turn ended");
         }
     }
 

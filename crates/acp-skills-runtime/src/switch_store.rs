@@ -40,7 +40,7 @@ impl SwitchStore {
     pub fn load(&self, cwd: &Path) -> Vec<SkillName> {
         let path = self.0.about_directory(cwd);
         read(&path).unwrap_or_else(|error| {
-            tracing::warn!("cannot read the skills that are off from {}: {error}", path.display());
+            tracing::warn!("cannot read disabled skills from {}: {error}", path.display());
             Vec::new()
         })
     }

@@ -27,7 +27,7 @@ pub struct Skim {
 /// Specifies how far the outermost object was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum End {
-    /// Nothing but white space was read.
+    /// Only white space was read.
     #[default]
     NotBegun,
     Open,

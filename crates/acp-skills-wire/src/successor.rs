@@ -85,7 +85,7 @@ impl Switch {
     /// Sorts a line from the conductor.
     pub fn sort(&mut self, line: &[u8]) -> Sorted {
         let Some(message) = Message::parse(line) else {
-            let text = "the line is not a JSON-RPC message (batches are not supported)";
+            let text = "line is not a JSON-RPC message (batches are not supported)";
             return if line.trim_ascii().is_empty() {
                 Sorted::Dropped("an empty line".to_owned())
             } else {
@@ -150,7 +150,7 @@ impl Switch {
             None => Sorted::Dropped(text),
         };
         let Some((method, params)) = inner.filter(|(method, _)| method.as_str().is_some()) else {
-            let text = "the envelope of a message from or to a successor needs a `method`";
+            let text = "envelope for a successor has no `method`";
             return refuse(INVALID_PARAMS, text.to_owned());
         };
         // Once the envelope is removed, the conductor would think that this message is from us, and a message for the client
@@ -186,8 +186,8 @@ fn not_begun(message: &Message<'_>) -> Sorted {
         return Sorted::Dropped(format!("`{method}` arrived before `proxy/initialize`"));
     };
     if method == "initialize" {
-        let text = "acp-skills-proxy has no agent to run: give the agent's command after `--`, or run the proxy under an ACP \
-                    conductor, which starts with `proxy/initialize`";
+        let text = "acp-skills-proxy has no agent to run: put the agent command after `--`, or run the proxy under \
+                    an ACP conductor, which starts with `proxy/initialize`";
         return Sorted::NoChain(build::error(&id, INVALID_REQUEST, text));
     }
     let text = format!("expected `proxy/initialize`, got `{method}`");
@@ -296,7 +296,7 @@ mod tests {
                 r#"{"id":4,"method":"proxy/successor","params":{"params":{}}}"#,
                 None,
                 Some(
-                    r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"the envelope of a message from or to a successor needs a `method`"}}"#,
+                    r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"envelope for a successor has no `method`"}}"#,
                 ),
             ),
             // The conductor would treat this as a message to the successor, so it would come right back to us.
@@ -316,7 +316,7 @@ mod tests {
                 r#"[{"id":5,"method":"x"}]"#,
                 None,
                 Some(
-                    r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the line is not a JSON-RPC message (batches are not supported)"}}"#,
+                    r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"line is not a JSON-RPC message (batches are not supported)"}}"#,
                 ),
             ),
         ] {

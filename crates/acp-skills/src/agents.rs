@@ -18,7 +18,7 @@ const MIN_SIMILARITY: f64 = 0.75;
 #[non_exhaustive]
 pub enum AgentError {
     /// No agent has this name.
-    #[error("no agent is known as `{name}`")]
+    #[error("unknown agent `{name}`")]
     Unknown {
         /// The name that was looked up.
         name: String,

@@ -181,7 +181,7 @@ impl ConnectTo<Conductor> for SkillsProxy {
         let run = chain::run(policy, host, frames::ends(channel)).map(|end| match end {
             Ok(ChainEnd::Closed) => Ok(()),
             Ok(ChainEnd::NoConductor) => Err(Error::invalid_request()
-                .data("a client sent a message to a `SkillsProxy` without an agent: use `in_front_of`, or run it under a conductor")),
+                .data("received a message for a `SkillsProxy` without an agent: use `in_front_of`, or run the proxy under a conductor")),
             Err(error) => Err(Error::into_internal_error(error)),
         });
         drive(run, driver).await
@@ -204,11 +204,11 @@ impl<A: ConnectTo<Client>> ConnectTo<Client> for SkilledAgent<A> {
             .map_err(Error::into_internal_error)?;
         let (why, end) = loop {
             tokio::select! {
-                _ = &mut relay.agent_done => break ("the agent closed the connection".to_owned(), Ok(())),
+                _ = &mut relay.agent_done => break ("agent closed the connection".to_owned(), Ok(())),
                 driven = driven(&mut agent_driver) => {
                     agent_driver = None;
                     if let Err(error) = driven {
-                        break (format!("the agent failed: {error}"), Err(error));
+                        break (format!("agent failed: {error}"), Err(error));
                     }
                 }
                 driven = driven(&mut client_driver) => {

@@ -54,7 +54,7 @@ const MAX_BYTES: u64 = 16 << 20;
 /// file, and `~` is the user's home directory.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[expect(clippy::struct_excessive_bools, reason = "each field is an independent switch")]
+#[expect(clippy::struct_excessive_bools, reason = "fields are independent switches")]
 #[non_exhaustive]
 pub struct Config {
     /// The command of the agent: a list with the program and its arguments, or one string with the program alone. It is run
@@ -179,7 +179,7 @@ fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration
     let seconds = Option::<f64>::deserialize(deserializer)?;
     let duration = |seconds| {
         Duration::try_from_secs_f64(seconds)
-            .map_err(|_| D::Error::custom("not a number of seconds, such as 2 or 0.5"))
+            .map_err(|_| D::Error::custom("expected a number of seconds, for example 2 or 0.5"))
     };
     seconds.map(duration).transpose()
 }

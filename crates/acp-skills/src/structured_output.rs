@@ -30,7 +30,7 @@ use skills_core::tool::schema_of;
 /// The error for an answer that doesn't contain the requested type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[error("the answer does not match the requested type: {problem}\nthe answer: {text}")]
+#[error("answer does not match the requested type: {problem}\nanswer: {text}")]
 pub struct NotParsed {
     /// The whole answer.
     pub text: String,
@@ -57,7 +57,7 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, NotParsed> {
             Err(error) => problem = problem.or(error),
         }
     }
-    let problem = problem.unwrap_or_else(|| "there is no JSON in it".to_owned());
+    let problem = problem.unwrap_or_else(|| "no JSON found".to_owned());
     Err(NotParsed { text: text.to_owned(), problem })
 }
 
@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn errors_name_the_first_mismatch() {
         for (text, problem) in [
-            ("No idea.", "there is no JSON in it"),
-            ("{not json}", "there is no JSON in it"),
+            ("No idea.", "no JSON found"),
+            ("{not json}", "no JSON found"),
             (r#"{"name":"Bern"}"#, "missing field `people` at line 1 column 15"),
             (
                 r#"So: {"name":"Bern","people":"many"}"#,
@@ -156,7 +156,7 @@ mod tests {
         ] {
             let error = parse::<City>(text).unwrap_err();
             assert_eq!((error.problem.as_str(), error.text.as_str()), (problem, text));
-            assert!(error.to_string().ends_with(&format!("the answer: {text}")));
+            assert!(error.to_string().ends_with(&format!("answer: {text}")));
         }
     }
 }

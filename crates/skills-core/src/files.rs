@@ -36,7 +36,7 @@ use cap_std::{
 };
 
 pub use bundled::{Bundled, bundled, read};
-pub use content::{FileContent, ReadOptions};
+pub use content::{FileContent, ReadOptions, media_type};
 pub use error::FileError;
 pub use every::{Bounds, VisitEntry};
 pub use guarded::is_unchanged;

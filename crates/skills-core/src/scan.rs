@@ -38,6 +38,7 @@ use std::path::Path;
 pub use finding::{Finding, Report};
 use finding::{Findings, Lines};
 use kinds::Content;
+pub use kinds::is_script;
 use rules::Detector;
 pub use rules::{Risk, Rules, RulesError};
 pub use table::BUILT_IN;

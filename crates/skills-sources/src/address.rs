@@ -69,7 +69,7 @@ pub enum Transport {
 
 /// The error of [`Address::parse`]. The message contains the text and the reason; [`hint`](Self::hint) returns a valid form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a source: {why}", shown(text))]
+#[error("invalid source `{}`: {why}", shown(text))]
 pub struct AddressError {
     text: String,
     why: Reason,
@@ -87,8 +87,8 @@ impl AddressError {
     }
 }
 
-const FORMS: &str = "a source is `github:OWNER/REPO[/PATH][@REF]`, `gitlab:…`, `git+https://…[#REF:PATH]`, \
-                     `git+ssh://…`, `git+file:///…`, or the https address of a web site with skills";
+const FORMS: &str = "use `github:OWNER/REPO[/PATH][@REF]`, `gitlab:…`, `git+https://…[#REF:PATH]`, `git+ssh://…`, \
+                     `git+file:///…`, or the https address of a web site with skills";
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -116,16 +116,16 @@ impl Address {
         let text = text.trim();
         let fail = |why: Reason| AddressError { text: text.to_owned(), why, hint: None };
         if text.is_empty() || text.len() > MAX_BYTES {
-            return Err(fail(format!("an address has 1 to {MAX_BYTES} bytes").into()));
+            return Err(fail(format!("address must have at least 1 and at most {MAX_BYTES} bytes").into()));
         }
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-            return Err(fail("the address contains a space or an invisible character".into()));
+            return Err(fail("address contains a space or an invisible character".into()));
         }
         let place = match text.split_once(':') {
             Some(("github", rest)) => hosted("github.com", rest).map(Place::Git),
             Some(("gitlab", rest)) => hosted("gitlab.com", rest).map(Place::Git),
             _ if text.starts_with("git@") => scp_like(text).map(Place::Git),
-            _ => by_scheme(text).ok_or_else(|| fail("the form is unknown".into()).with_hint(meant(text)))?,
+            _ => by_scheme(text).ok_or_else(|| fail("unknown format".into()).with_hint(meant(text)))?,
         };
         let place = place.map_err(fail)?;
         Ok(Self { text: text.to_owned(), place })
@@ -145,7 +145,7 @@ impl Address {
 /// Suggests a valid form for a text without a known scheme.
 fn meant(text: &str) -> String {
     if text.starts_with(['.', '/', '~', '$']) || text.contains('\\') {
-        return "for a directory on this machine, use `--skills DIR`, or set `roots` in the configuration file"
+        return "use `--skills DIR` for a directory on this machine, or set `roots` in the configuration file"
             .to_owned();
     }
     match text.split('/').collect::<Vec<_>>()[..] {
@@ -167,10 +167,10 @@ fn by_scheme(text: &str) -> Option<Parsed<Place>> {
         "git+https" => git(Transport::Https),
         "git+ssh" | "ssh" => git(Transport::Ssh),
         "git+file" => git(Transport::File),
-        "git+http" | "git" | "git+git" => Some(Err(
-            "the connection is not encrypted, so the skills could be changed in transit; use https or ssh"
-                .into(),
-        )),
+        "git+http" | "git" | "git+git" => {
+            Some(Err("connection is not encrypted, and skills could be changed in transit; use https or ssh"
+                .into()))
+        }
         "https" => Some(from_browser(text, rest).unwrap_or_else(|| web(text))),
         "http" => Some(web(text)),
         _ => None,
@@ -182,7 +182,7 @@ fn web(url: &str) -> Parsed<Place> {
         return Err(SECRET.into());
     }
     if !fetch::is_allowed(url) {
-        return Err("only https is allowed, or http to a loopback address".into());
+        return Err("only https is allowed, or http for loopback addresses".into());
     }
     Ok(Place::Web(url.to_owned()))
 }
@@ -204,7 +204,7 @@ fn hosted(host: &str, rest: &str) -> Parsed<GitPlace> {
 fn at_host(host: &str, owner: &str, name: &str, reference: Option<&str>, path: &str) -> Parsed<GitPlace> {
     let name = name.strip_suffix(".git").unwrap_or(name);
     if !owner.split('/').all(is_name) || !is_name(name) {
-        return Err("names of owners and repositories can only contain letters, digits, `-`, `_` and `.`, as in `acme/skills`"
+        return Err("owner and repository names can only contain letters, digits, `-`, `_` and `.`, as in `acme/skills`"
             .into());
     }
     Ok(GitPlace {
@@ -230,7 +230,7 @@ fn from_browser(text: &str, rest: &str) -> Option<Parsed<Place>> {
                 None => (None, String::new()),
                 Some(Some((reference, path))) => (Some(reference), path),
                 Some(None) => {
-                    return Some(Err("this page of github.com is not a directory of a repository".into()));
+                    return Some(Err("this github.com page is not a directory in a repository".into()));
                 }
             };
             place(at_host("github.com", owner, name, reference.as_deref(), &path))
@@ -243,7 +243,7 @@ fn from_browser(text: &str, rest: &str) -> Option<Parsed<Place>> {
                 None => (None, String::new()),
                 Some(Some((reference, path))) => (Some(reference), path),
                 Some(None) => {
-                    return Some(Err("this page of gitlab.com is not a directory of a repository".into()));
+                    return Some(Err("this gitlab.com page is not a directory in a repository".into()));
                 }
             };
             place(at_host("gitlab.com", owner, name, reference.as_deref(), &path))
@@ -283,14 +283,14 @@ fn repository(scheme: &str, rest: &str, transport: Transport) -> Parsed<GitPlace
         let path = expand_home(Path::new(place));
         let path = path.to_str().filter(|_| path.is_absolute());
         let path =
-            path.ok_or("the path of a `git+file` address must be absolute: `git+file:///home/me/skills`")?;
+            path.ok_or("path in a `git+file` address must be absolute: `git+file:///home/me/skills`")?;
         format!("file://{}{}", if path.starts_with('/') { "" } else { "/" }, path.replace('\\', "/"))
     } else {
         if authority.is_empty()
             || authority.starts_with('-')
             || place[authority.len()..].trim_matches('/').is_empty()
         {
-            return Err("the host or the repository is missing".into());
+            return Err("host or repository is missing".into());
         }
         match (transport, authority.rsplit_once('@')) {
             (Transport::Ssh, Some((user, host)))
@@ -318,7 +318,7 @@ fn repository(scheme: &str, rest: &str, transport: Transport) -> Parsed<GitPlace
 
 /// Parses `git@HOST:PATH[#REF:PATH]`, the form that servers display.
 fn scp_like(text: &str) -> Parsed<GitPlace> {
-    let (authority, rest) = text.split_once(':').ok_or("the repository is missing after the host")?;
+    let (authority, rest) = text.split_once(':').ok_or("repository is missing after the host")?;
     repository("ssh", &format!("{authority}/{}", rest.trim_start_matches('/')), Transport::Ssh)
 }
 

@@ -22,6 +22,7 @@ pub(super) fn of_skill(dir: &Path) -> io::Result<Sha256> {
 }
 
 /// The checksums of the files of a skill, by path. Each file is compared again when it is read.
+#[derive(Default)]
 pub(super) struct Files(BTreeMap<String, Sha256>);
 
 impl Files {
@@ -35,6 +36,11 @@ impl Files {
             Ok((path, digest))
         };
         Ok(Self(files(dir)?.into_iter().map(hashed).collect::<io::Result<_>>()?))
+    }
+
+    /// Adds a file with its content.
+    pub(super) fn add(&mut self, path: &str, content: &[u8]) {
+        self.0.insert(path.to_owned(), Sha256::of(content));
     }
 
     /// Returns the checksum of all files, see [`of_skill`].
@@ -89,7 +95,7 @@ pub(super) fn files(dir: &Path) -> io::Result<Vec<String>> {
             let wrong = || {
                 io::Error::new(
                     io::ErrorKind::InvalidData,
-                    "the skill contains entries other than regular files and directories",
+                    "skill contains entries other than regular files and directories",
                 )
             };
             let name = entry.file_name().into_string().map_err(|_| wrong())?;

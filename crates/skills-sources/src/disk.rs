@@ -41,7 +41,7 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
         Err(error) if fs::symlink_metadata(path).is_ok() => {
             return Err(io::Error::new(
                 error.kind(),
-                format!("the target of the symbolic link does not exist: {error}"),
+                format!("symbolic link target does not exist: {error}"),
             ));
         }
         Err(_) => path.to_owned(),

@@ -19,7 +19,7 @@ pub enum SourceError {
         source: GitError,
     },
     /// The index of a web site can't be fetched.
-    #[error("cannot fetch the skills of `{}`: {source}", shown(address))]
+    #[error("cannot fetch skills from `{}`: {source}", shown(address))]
     Web {
         /// The address of the source.
         address: String,
@@ -28,7 +28,7 @@ pub enum SourceError {
     },
     /// The index of a web site has changed since it was approved, and the approved index is not in the cache.
     #[error(
-        "the skills of `{}` have changed since they were approved, and the approved ones are not in the cache",
+        "skills from `{}` have changed since approval, and the approved version is not in the cache",
         shown(address)
     )]
     Changed {
@@ -57,10 +57,10 @@ pub enum SourceError {
     #[error(transparent)]
     Lock(#[from] LockError),
     /// There is no cache directory on this system.
-    #[error("there is no cache directory for skills: neither a home directory nor XDG_CACHE_HOME is set")]
+    #[error("no cache directory for skills: no home directory found, and XDG_CACHE_HOME is not set")]
     NoCache,
     /// The fetched skills can't be stored or read.
-    #[error("cannot store the skills of `{}`: {source}", shown(address))]
+    #[error("cannot store skills from `{}`: {source}", shown(address))]
     System {
         /// The address of the source.
         address: String,
@@ -96,14 +96,17 @@ impl SourceError {
             ),
             Self::Git { source, .. } => source.hint().to_owned(),
             Self::Web { source: RemoteError::NoIndex { .. } | RemoteError::Index { .. }, .. } => {
-                "use the address of a web site with skills, of its index.json, or of a git repository"
+                "use the address of a web site with skills, an index.json file, or a git repository"
                     .to_owned()
             }
             Self::Web { .. } => {
-                "check the network and the address, then use `/skills reload` to try again".to_owned()
+                "check the network and the address, and use `/skills reload` to retry".to_owned()
             }
             Self::Changed { address } | Self::NotLocked { address, .. } => {
-                format!("run `acp-skills-proxy update '{}'` to review and approve them", shown(address))
+                format!(
+                    "use `acp-skills-proxy update '{}'` to review and approve the changes",
+                    shown(address)
+                )
             }
             Self::NotApproved { address, is_named, .. } => {
                 let config = if *is_named { "" } else { " (with `--config`, if you use it)" };
@@ -112,7 +115,7 @@ impl SourceError {
             }
             Self::Lock(error) => error.hint().to_owned(),
             Self::NoCache => "set HOME or XDG_CACHE_HOME to an absolute path".to_owned(),
-            Self::System { .. } => "check the free space and the permissions of the disk".to_owned(),
+            Self::System { .. } => "check free disk space and permissions".to_owned(),
         }
     }
 }

@@ -187,9 +187,7 @@ impl Sources {
         for number in self.take_missing() {
             let address = &self.0.specs[number].address;
             // Log this as a warning, so that users can see why their skills are missing.
-            tracing::warn!(
-                "fetching {address}, because it is not in the cache yet; the skills will be available after that"
-            );
+            tracing::warn!("skills from {address} are not in the cache yet; fetching in the background");
             let sources = self.clone();
             let notify = Arc::clone(notify);
             let work = move || {
@@ -344,11 +342,11 @@ impl Sources {
                 }
                 Status::Absent => {
                     Diagnostic::warning("source-absent", format!("{} is not in the cache", spec.address))
-                        .help(format!("run `acp-skills-proxy update '{}'` to fetch it", spec.address))
+                        .help(format!("use `acp-skills-proxy update '{}'` to fetch the source", spec.address))
                 }
                 Status::Fetching => Diagnostic::warning(
                     SOURCE_FETCHING,
-                    format!("{} is being fetched; the skills will be available after that", spec.address),
+                    format!("fetching {} in the background", spec.address),
                 ),
                 Status::Waiting => {
                     let error = fetch::not_approved(spec);

@@ -170,10 +170,10 @@ fn not_approved(address: &Address, name: &skills_core::SkillName, is_known: bool
     let why = if is_known {
         "differs from the approved version"
     } else {
-        "is not approved, because a scan found a high risk or could not read all files, or the skill was left out"
+        "is not approved, because a scan found a high risk or could not read all files, or the skill was excluded"
     };
-    Diagnostic::error("not-approved", format!("the skill `{name}` of {address} {why}"))
-        .help(format!("run `acp-skills-proxy update '{address}'` to review and approve it"))
+    Diagnostic::error("not-approved", format!("skill `{name}` from {address} {why}"))
+        .help(format!("use `acp-skills-proxy update '{address}'` to review and approve"))
 }
 
 fn of_site(address: &Address, index: &RemoteIndex, pinned: &PinnedWeb, wanted: &Wanted<'_>) -> SkillSet {

@@ -107,17 +107,15 @@ impl LockError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Broken { what, .. } if what.contains("merge") => {
-                "to resolve the merge conflict, keep one of the two sides, then run `acp-skills-proxy update`"
+                "keep one side of the merge conflict, and run `acp-skills-proxy update`"
             }
             Self::Broken { .. } => {
                 "restore the file from version control, or remove it and run `acp-skills-proxy update`"
             }
             Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::TimedOut => {
-                "wait until that process has ended, or end it, then run the command again"
+                "wait until that process has ended, or end it, and retry"
             }
-            Self::Unreadable { .. } | Self::Unwritable { .. } => {
-                "check the permissions of the file and the free space of the disk"
-            }
+            Self::Unreadable { .. } | Self::Unwritable { .. } => "check free disk space and file permissions",
         }
     }
 }
@@ -141,7 +139,7 @@ impl LockFile {
             Ok(metadata) if metadata.len() > MAX_BYTES => {
                 return Err(LockError::Broken {
                     path: path.to_owned(),
-                    what: "the file is too large".to_owned(),
+                    what: "file is too large".to_owned(),
                 });
             }
             // Don't open anything else, since opening a FIFO would block.
@@ -156,12 +154,12 @@ impl LockFile {
 
     fn parse(text: &str) -> Result<Self, Reason> {
         if text.lines().any(|line| line.starts_with("<<<<<<< ")) {
-            return Err("the file contains the conflict markers of an unfinished merge".into());
+            return Err("file contains merge conflict markers".into());
         }
         let lock: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if lock.version != VERSION {
             return Err(format!(
-                "the file has version {}, but this program only supports version {VERSION}",
+                "file has version {}, but only version {VERSION} is supported",
                 lock.version
             )
             .into());

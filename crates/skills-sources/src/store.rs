@@ -116,7 +116,7 @@ impl Store {
         let index = match RemoteIndex::fetch_text(url, known, WEB_TIMEOUT)? {
             Some(index) => index,
             None => known.cloned().ok_or_else(|| {
-                io::Error::other("the server answered `304 Not Modified` to a request without a validator")
+                io::Error::other("server returned `304 Not Modified` for a request without a validator")
             })?,
         };
         let digest = Sha256::of(index.text.as_bytes());
@@ -134,7 +134,7 @@ impl Store {
 pub(super) enum WebError {
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    #[error("cannot store the index: {0}")]
+    #[error("cannot store index: {0}")]
     System(#[from] io::Error),
 }
 

@@ -84,7 +84,7 @@ impl Trust {
                 Ok(fingerprint) => fingerprint,
                 Err(error) => {
                     let path = file(&entry.skill);
-                    let why = format!("the skill cannot be approved: {error}");
+                    let why = format!("cannot approve skill: {error}");
                     skills.skip(Skipped::new(path, vec![Diagnostic::error("cannot-be-approved", why)]));
                     continue;
                 }
@@ -94,9 +94,9 @@ impl Trust {
             let skill = Skill::clone(&entry.skill).guarded(Guard::new(digest.as_str(), fingerprint));
             // Check again, since the file may have changed between discovery and the check above.
             if !files::is_unchanged(&skill).is_ok_and(|unchanged| unchanged) {
-                let why = "the skill changed while we were reading it";
-                let changed = Diagnostic::error("cannot-be-approved", why)
-                    .help("run `/skills reload` to read the skill again");
+                let why = "skill changed while reading";
+                let changed =
+                    Diagnostic::error("cannot-be-approved", why).help("use `/skills reload` to retry");
                 skills.skip(Skipped::new(file(&entry.skill), vec![changed]));
             } else if decisions.trusts(&place, &digest) {
                 skills.add(skill, entry.diagnostics.clone());
@@ -132,7 +132,9 @@ impl Trust {
                     decided.done.push(name);
                 }
                 Ok(_) => {
-                    decided.failed.push((name, "the skill has just changed; review it again".to_owned()));
+                    decided
+                        .failed
+                        .push((name, "skill has changed in the meantime; review the new version".to_owned()));
                 }
                 Err(error) => decided.failed.push((name, error.to_string())),
             }
@@ -142,7 +144,7 @@ impl Trust {
         }
         decided.unsaved = match &self.0.store {
             Some(store) => store.save(project, &decisions).err().map(|error| error.to_string()),
-            None => Some("this system has no state directory; use `--state DIR` to set one".to_owned()),
+            None => Some("no state directory on this system; use `--state DIR` to set one".to_owned()),
         };
         if decided.unsaved.is_some() {
             self.0.unsaved.lock().entry(project.to_owned()).or_default().add(&decisions);

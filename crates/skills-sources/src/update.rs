@@ -1,12 +1,13 @@
 //! [`Updater`]: compares the current version of a source with its approved version, and approves it.
 //!
-//! Show an [`Offer`] or its [`SkillChange`]s to the user before you approve it. Approval applies to the checksums of the offer, and
+//! Show the [`SkillChange`]s of an [`Offer`] to the user before you approve it. Approval applies to the checksums of the offer, and
 //! nothing is fetched in between.
 
+mod changes;
 mod compare;
+mod text;
 
 use std::{
-    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -16,8 +17,10 @@ use std::{
 use serde::Serialize;
 use skills_core::{
     RemoteIndex, Skill, SkillName, SkillSet, Source, discovery::Limits, exec::ProcessObserver,
+    remote::Remote, scan::is_script,
 };
 
+pub use self::changes::{FileChange, FileChangeKind, SkillChange};
 use super::{
     Options, SourceError,
     address::{Address, Place},
@@ -26,11 +29,9 @@ use super::{
     named::NamedSources,
     prune,
     store::Store,
+    system,
 };
 use crate::disk::{FileLock, cache_dir, state_dir};
-
-/// The maximum size of a file, in bytes, for which a diff is made.
-const MAX_DIFF_BYTES: usize = 256 * 1024;
 
 /// Fetches sources, compares them with their approved versions, and approves them. All methods block.
 pub struct Updater {
@@ -67,6 +68,9 @@ pub struct OfferedSkill {
     /// The local directory with the files, for review before approval. `None` for a web site.
     #[serde(skip)]
     pub dir: Option<PathBuf>,
+    /// The place of the files on a web site.
+    #[serde(skip)]
+    remote: Option<Remote>,
 }
 
 /// A file of a skill.
@@ -77,44 +81,8 @@ pub struct OfferedFile {
     pub path: String,
     /// The size in bytes, if it is known.
     pub size: Option<u64>,
-    /// True if the file is in `scripts/` or begins with `#!`.
+    /// True if the file is in `scripts/`, has the extension of a script, can be executed, or begins with `#!`.
     pub is_script: bool,
-}
-
-/// The difference between a skill and its approved version.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct SkillChange {
-    /// The directory of the skill in the source.
-    pub path: String,
-    /// The approved version. `None` if the skill is new.
-    pub before: Option<OfferedSkill>,
-    /// The current version. `None` if the skill was removed.
-    pub after: Option<OfferedSkill>,
-    /// The files that differ.
-    pub files: Vec<FileChange>,
-}
-
-/// The difference between a file and its approved version.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct FileChange {
-    /// The path, relative to the skill.
-    pub path: String,
-    /// The kind of the difference.
-    pub kind: FileChangeKind,
-    /// A unified diff. `None` if one of the versions is not text or is larger than 256 KiB.
-    pub diff: Option<String>,
-}
-
-/// The kind of a [`FileChange`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum FileChangeKind {
-    Added,
-    Removed,
-    Changed,
 }
 
 /// Returns the path of the lock file for sources that are not in a configuration file.
@@ -155,7 +123,7 @@ impl Updater {
                         &approved.commit,
                         self.options.max_skills,
                     )
-                    .is_ok_and(|here| !here.has_all_of(approved))
+                    .map_or(true, |here| !here.has_all_of(approved))
                 {
                     let system = |error| SourceError::system(address, error);
                     self.store.forget_git(place, &approved.commit).map_err(system)?;
@@ -261,7 +229,7 @@ impl Updater {
             let dir = Some(stored.dir.to_path_buf());
             let name = skill.name.to_string();
             let description = skill.description.clone();
-            skills.push(OfferedSkill { path, name, description, sha256, files, dir });
+            skills.push(OfferedSkill { path, name, description, sha256, files, dir, remote: None });
         }
         skills.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(Offer { pinned: Pinned::Git(pinned), skills, notes: notes(&found, &real) })
@@ -284,23 +252,29 @@ fn listed(skill: &Skill) -> Option<OfferedSkill> {
     let files = files.map(|file| OfferedFile {
         path: file.path.clone(),
         size: file.size,
-        is_script: file.path.starts_with("scripts/"),
+        is_script: file.path.starts_with("scripts/") || is_script(&file.path),
     });
     let name = skill.name.to_string();
     let description = skill.description.clone();
     let sha256 = digest::of_entry(skill);
-    Some(OfferedSkill { path: name.clone(), name, description, sha256, files: files.collect(), dir: None })
+    let files = files.collect();
+    let remote = Some(remote.clone());
+    Some(OfferedSkill { path: name.clone(), name, description, sha256, files, dir: None, remote })
 }
 
 fn offered_file(dir: &Path, path: String) -> OfferedFile {
     let file = dir.join(&path);
-    let size = fs::metadata(&file).ok().map(|metadata| metadata.len());
+    let metadata = fs::metadata(&file).ok();
+    let size = metadata.as_ref().map(fs::Metadata::len);
     let begins = || -> Option<bool> {
         let mut start = [0; 2];
         std::io::Read::read_exact(&mut fs::File::open(&file).ok()?, &mut start).ok()?;
         Some(start == *b"#!")
     };
-    let is_script = path.starts_with("scripts/") || begins().unwrap_or(false);
+    let is_script = path.starts_with("scripts/")
+        || is_script(&path)
+        || metadata.is_some_and(|metadata| system::is_executable(&metadata))
+        || begins().unwrap_or(false);
     OfferedFile { path, size, is_script }
 }
 
@@ -308,12 +282,12 @@ fn offered_file(dir: &Path, path: String) -> OfferedFile {
 fn notes(found: &SkillSet, root: &Path) -> Vec<String> {
     let skipped = found.skipped().iter().flat_map(|skipped| {
         let path = skipped.path.strip_prefix(root).unwrap_or(&skipped.path).display().to_string();
-        skipped.diagnostics.iter().map(move |finding| format!("`{path}` is left out: {}", finding.message))
+        skipped.diagnostics.iter().map(move |finding| format!("skipped `{path}`: {}", finding.message))
     });
     let shadowed = found
         .shadowed()
         .iter()
-        .map(|skill| format!("found more than one skill `{}`; using the first one", skill.name));
+        .map(|skill| format!("found more than one skill `{}`; using the first", skill.name));
     skipped.chain(shadowed).collect()
 }
 
@@ -337,65 +311,4 @@ impl Offer {
             Pinned::Web(_) => {}
         }
     }
-
-    /// Returns the skills that differ from the approved version, with diffs of their files. Without `before`, every skill is new.
-    pub fn changes_since(&self, before: Option<&Self>) -> Vec<SkillChange> {
-        fn by_path(offer: &Offer) -> BTreeMap<&str, &OfferedSkill> {
-            offer.skills.iter().map(|skill| (skill.path.as_str(), skill)).collect()
-        }
-        let old = before.map(by_path).unwrap_or_default();
-        let new = by_path(self);
-        let mut paths: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
-        paths.sort_unstable();
-        paths.dedup();
-        let sha256 = |skills: &BTreeMap<&str, &OfferedSkill>, path: &str| {
-            skills.get(path).map(|skill| skill.sha256.clone())
-        };
-        let differs = |path: &&str| sha256(&old, path) != sha256(&new, path);
-        let change = |path: &str| {
-            let before = old.get(path).copied();
-            let after = new.get(path).copied();
-            let files = match (before, after) {
-                (Some(before), Some(after)) => file_changes(before, after),
-                _ => Vec::new(),
-            };
-            SkillChange { path: path.to_owned(), before: before.cloned(), after: after.cloned(), files }
-        };
-        paths.into_iter().filter(differs).map(change).collect()
-    }
-}
-
-fn file_changes(before: &OfferedSkill, after: &OfferedSkill) -> Vec<FileChange> {
-    let (Some(old), Some(new)) = (&before.dir, &after.dir) else { return Vec::new() };
-    let paths = |skill: &OfferedSkill| skill.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>();
-    let mut all = [paths(before), paths(after)].concat();
-    all.sort_unstable();
-    all.dedup();
-    let mut changes = Vec::new();
-    for path in all {
-        let old = fs::read(old.join(&path)).ok();
-        let new = fs::read(new.join(&path)).ok();
-        let kind = match (&old, &new) {
-            (old, new) if old == new => continue,
-            (None, _) => FileChangeKind::Added,
-            (_, None) => FileChangeKind::Removed,
-            _ => FileChangeKind::Changed,
-        };
-        let diff =
-            unified_diff(&path, old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default());
-        changes.push(FileChange { path, kind, diff });
-    }
-    changes
-}
-
-/// Returns a unified diff, or `None` if a version is not text or too large.
-fn unified_diff(path: &str, old: &[u8], new: &[u8]) -> Option<String> {
-    if old.len().max(new.len()) > MAX_DIFF_BYTES || old.contains(&0) || new.contains(&0) {
-        return None;
-    }
-    let old = std::str::from_utf8(old).ok()?;
-    let new = std::str::from_utf8(new).ok()?;
-    let mut options = diffy::DiffOptions::new();
-    options.set_original_filename(path.to_owned()).set_modified_filename(path.to_owned());
-    Some(options.create_patch(old, new).to_string())
 }

@@ -12,15 +12,15 @@ fn unknown_names() {
     let machine = Machine::new();
     machine.write(ZED_FILE, ZED);
     machine.check(&["setup", "zed", "--agent", "nonsense"], expect![[r#"
-        error: no agent is known as `nonsense`
-        hint: `acp-skills-proxy setup --agents` lists the known agents; to use another one, give its command after `--`; the agents in the settings are `Mine`
+        error: unknown agent `nonsense`
+        hint: `acp-skills-proxy setup --agents` lists the known agents; to use another one, give its command after `--`; agents in settings: `Mine`
         exit 2
     "#]]);
     machine.check(
         &["setup", "zed", "--agent", "gemni"],
         expect![[r#"
-        error: no agent is known as `gemni`
-        hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all agents; the agents in the settings are `Mine`
+        error: unknown agent `gemni`
+        hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all agents; agents in settings: `Mine`
         exit 2
     "#]],
     );
@@ -41,8 +41,8 @@ fn unknown_names() {
         "#]],
     );
     machine.check(&["setup", "jetbrains"], expect![[r#"
-        error: no agent was given
-        hint: try `acp-skills-proxy setup jetbrains --agent claude`; use `acp-skills-proxy setup --agents` to list the known agents, or put the command of any other agent after `--`
+        error: no agent given
+        hint: use `acp-skills-proxy setup jetbrains --agent claude`, or put the agent command after `--`; use `acp-skills-proxy setup --agents` to list known agents
         exit 2
     "#]]);
     machine.check(&["setup", "jetbrains", "--agent", "goose"], expect![[r#"
@@ -53,14 +53,14 @@ fn unknown_names() {
     machine.check(
         &["setup", "zed", "--agent", "claude", "--skills", "nowhere", "--print"],
         expect![[r#"
-        error: cannot look for skills in nowhere: there is no such directory
+        error: cannot search for skills in nowhere: directory does not exist
         exit 2
     "#]],
     );
     machine.check(
         &["setup", "zed", "--agent", "claude", "--skill", "nowhere", "--yes"],
         expect![[r#"
-        error: cannot load the skill in …/nowhere
+        error: cannot load skill from …/nowhere
           …/nowhere: error[no-such-directory]: directory does not exist
         exit 2
     "#]],
@@ -92,7 +92,7 @@ fn programs_outside_of_an_editors_path() {
         let mut command = machine.command(&["setup", "zed", "--agent", "claude", "--print"]);
         let printed = machine.output_of(command.env("PATH", dirs));
         // Remove this note, since it's not the same on all systems.
-        let is_of_system = |line: &&str| line.starts_with("note: an editor may run `npx` with /usr");
+        let is_of_system = |line: &&str| line.starts_with("note: your editor may run `npx` using /usr");
         printed.split_inclusive('\n').filter(|line| !is_of_system(line)).collect::<String>()
     };
     machine.script(&format!("{node}/npx"));
@@ -110,7 +110,7 @@ fn programs_outside_of_an_editors_path() {
         +    }
         +  }
         +}
-        note: `npx` may not be in the PATH of an editor: the program is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm), so setup writes the full path; run setup again after an update, because this will change the path
+        note: `npx` may not be in the PATH of your editor: using the full path, because the program is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm); run setup again after an update, because the path will change
         exit 0
     "#]].assert_eq(&printed(&[node]));
     // The agent is a script, and the interpreter is found in another directory.
@@ -127,8 +127,8 @@ fn programs_outside_of_an_editors_path() {
         +    }
         +  }
         +}
-        note: `npx` needs `node`, which may not be in the PATH of an editor: the program is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm), so setup writes the full path; run setup again after an update, because this will change the path
-        note: `npx` may not be in the PATH of an editor: the program is in …/bin, so setup writes the full path
+        note: `npx` needs `node`, which may not be in the PATH of your editor: using the full path, because the program is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm); run setup again after an update, because the path will change
+        note: `npx` may not be in the PATH of your editor: using the full path, because the program is in …/bin
         exit 0
     "#]].assert_eq(&printed(&["bin", node]));
     expect![[r#"
@@ -173,7 +173,7 @@ fn a_program_in_the_cache_of_a_package_runner() {
         let expected =
             format!(r#""argv": [{start}, "acp-skills-proxy", "--discover", "user", "--", "my-agent"]"#);
         assert!(printed.contains(&expected), "{printed}");
-        assert!(note.contains(&format!("this program is in the cache of {runner}")), "{note}");
+        assert!(note.contains(&format!("this program is in the {runner}")), "{note}");
     }
 }
 
@@ -196,7 +196,7 @@ fn agents_by_identifier() {
     machine.check(
         &["--skills", "home/.agents", "--agent", "gemni"],
         expect![[r#"
-        error: no agent is known as `gemni`
+        error: unknown agent `gemni`
         hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all agents
         exit 2
     "#]],
@@ -218,10 +218,10 @@ fn agents_by_identifier() {
     machine.check(
         &["--skills", "home/.agents", "--", "claude-agent-acp"],
         expect![[r#"
-            error: cannot start the agent `claude-agent-acp`: No such file or directory (os error 2)
-            hint: the program is not in PATH, which is …/bin
+            error: cannot start agent `claude-agent-acp`: No such file or directory (os error 2)
+            hint: program not found in PATH: …/bin
                   use `--agent claude-acp` instead of `-- claude-agent-acp` to run its package with npx
-                  (the PATH of an editor may differ from that of a terminal; an absolute path works in both)
+                  (editors may use a different PATH than your terminal; an absolute path always works)
             exit 127
         "#]],
     );
@@ -229,7 +229,7 @@ fn agents_by_identifier() {
         &["--skills", "home/.agents", "claude"],
         expect![[r#"
             error: unexpected argument `claude`
-            hint: to start an agent by its name, use `--agent`: acp-skills-proxy --skills home/.agents --agent claude
+            hint: use `--agent` to start an agent by name: acp-skills-proxy --skills home/.agents --agent claude
             exit 2
         "#]],
     );

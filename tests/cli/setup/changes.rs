@@ -36,16 +36,16 @@ fn a_change_of_zed_and_its_undo() {
            },
            "telemetry": { "metrics": false },
          }
-        Written. Choose the agent from the + menu of the agent panel.
-        The previous settings are in ~/.local/state/acp-skills-proxy/setup/0001/before.json. To revert the change: acp-skills-proxy setup zed --undo
-        note: `npx` may not be in the PATH of an editor: the program is in …/bin, so setup writes the full path
+        Written. Choose the agent from the + menu in the agent panel.
+        Previous settings are saved to ~/.local/state/acp-skills-proxy/setup/0001/before.json. To revert: acp-skills-proxy setup zed --undo
+        note: `npx` may not be in the PATH of your editor: using the full path, because the program is in …/bin
         exit 0
     "#]]);
     let settings = machine.read(ZED_FILE);
     machine.check(
         &["setup", "zed", "--agent", "claude", "--yes"],
         expect![[r#"
-        Nothing to change in ~/.config/zed/settings.json: Claude with skills uses the proxy already.
+        No changes to ~/.config/zed/settings.json: Claude with skills uses the proxy already.
         exit 0
     "#]],
     );
@@ -66,8 +66,8 @@ fn a_change_of_zed_and_its_undo() {
                  "acp",
                  /* quiet */ "-q",
                ],
-        Written. Choose the agent from the + menu of the agent panel.
-        The previous settings are in ~/.local/state/acp-skills-proxy/setup/0002/before.json. To revert the change: acp-skills-proxy setup zed --undo
+        Written. Choose the agent from the + menu in the agent panel.
+        Previous settings are saved to ~/.local/state/acp-skills-proxy/setup/0002/before.json. To revert: acp-skills-proxy setup zed --undo
         exit 0
     "#]]);
     machine.check(
@@ -99,7 +99,7 @@ fn a_change_of_zed_and_its_undo() {
     machine.check(
         &["setup", "zed", "--undo", "--yes"],
         expect![[r#"
-            Nothing to revert in ~/.config/zed/settings.json.
+            No change to revert in ~/.config/zed/settings.json.
             exit 0
         "#]],
     );
@@ -121,13 +121,13 @@ fn an_overview_of_the_machine() {
         EDITOR  SETTINGS                     AGENTS
         zed     ~/.config/zed/settings.json  claude-acp (the editor's own), Mine (through the proxy), Claude with skills (through the proxy)
 
-        None of the known agents is in your PATH.
-        N agents are known by name: acp-skills-proxy setup --agents
-        Agents from npm and PyPI are started with npx and uvx (not installed).
+        No known agents found in PATH.
+        To list all N known agents: acp-skills-proxy setup --agents
+        Agents from npm and PyPI are started using npx and uvx (not installed).
 
-        You have 1 skill in ~/.agents/skills. To list them: acp-skills-proxy list --discover user
+        Found 1 skill in ~/.agents/skills. To list all: acp-skills-proxy list --discover user
 
-        To put the proxy in front of an agent: acp-skills-proxy setup zed --agent claude
+        To use the proxy for an agent: acp-skills-proxy setup zed --agent claude
         exit 0
     "#]]);
 }
@@ -166,8 +166,8 @@ fn all_agents_of_the_settings() {
     assert_eq!(machine.read(ZED_FILE), settings);
     machine.write(ZED_FILE, "{ \"agent_servers\": { \"claude-acp\": { \"type\": \"registry\" } } }");
     machine.check(&["setup", "zed"], expect![[r#"
-        error: no agent was given
-        hint: try `acp-skills-proxy setup zed --agent claude-acp`; use `acp-skills-proxy setup --agents` to list the known agents, or put the command of any other agent after `--`
+        error: no agent given
+        hint: use `acp-skills-proxy setup zed --agent claude-acp`, or put the agent command after `--`; use `acp-skills-proxy setup --agents` to list known agents
         exit 2
     "#]]);
 }
@@ -180,8 +180,8 @@ fn without_a_terminal_nothing_is_written() {
     assert!(printed.contains("+    \"Claude with skills\": {"), "{printed}");
     assert!(
         printed.ends_with(
-            "error: cannot ask for confirmation, because stdin is not a terminal; nothing was written\n\
-             hint: use `--yes` to write without asking, or `--print` to see the change\nexit 2\n"
+            "error: cannot ask for confirmation, because stdin is not a terminal; no settings were changed\n\
+             hint: use `--yes` to write without asking, or `--print` to show the change\nexit 2\n"
         ),
         "{printed}"
     );
@@ -197,11 +197,7 @@ fn writing_needs_a_confirmation() {
         ("y\n", None, "Written."),
         ("n\n", None, "Nothing was written."),
         ("\n", None, "Nothing was written."),
-        (
-            "y\n",
-            Some("{ \"theirs\": 1 }"),
-            "was changed by another program in the meantime, so nothing was written",
-        ),
+        ("y\n", Some("{ \"theirs\": 1 }"), "was changed by another program; no settings were written"),
     ] {
         let machine = Machine::new();
         machine.write(ZED_FILE, "{}");
@@ -236,7 +232,7 @@ fn writing_needs_a_confirmation() {
                 assert_eq!(settings, theirs);
                 // Also make sure that the change wasn't recorded.
                 assert!(
-                    machine.output(&["setup", "zed", "--undo", "--yes"]).starts_with("Nothing to revert")
+                    machine.output(&["setup", "zed", "--undo", "--yes"]).starts_with("No change to revert")
                 );
             }
             _ => assert_eq!(settings, "{}"),
@@ -306,7 +302,7 @@ fn undo_keeps_later_edits() {
     machine.check(
         &["setup", "zed", "--undo", "--yes"],
         expect![[r#"
-        Nothing to revert in ~/.config/zed/settings.json.
+        No change to revert in ~/.config/zed/settings.json.
         exit 0
     "#]],
     );
@@ -315,7 +311,7 @@ fn undo_keeps_later_edits() {
     machine
         .write(ZED_FILE, r#"{"agent_servers": {"a": {"command": "acp-skills-proxy", "args": ["--", "x"]}}}"#);
     machine.check(&["setup", "zed", "--undo"], expect![[r#"
-        Nothing to revert in ~/.config/zed/settings.json. a uses the proxy, but `setup` has no record of that change.
+        No change to revert in ~/.config/zed/settings.json. a uses the proxy, but `setup` has no record of that change.
         exit 0
     "#]]);
 }

@@ -47,7 +47,7 @@ fn texts_to_paste() {
 
             (setq agent-shell-google-gemini-acp-command
                   '("PROGRAM" "--discover" "user" "--" "…/bin/npx" "-y" "@google/gemini-cli" "--acp"))
-            note: `npx` may not be in the PATH of an editor: the program is in …/bin, so setup writes the full path
+            note: `npx` may not be in the PATH of your editor: using the full path, because the program is in …/bin
             exit 0
         "#]],
     );
@@ -59,7 +59,7 @@ fn texts_to_paste() {
             Toad, on a command line:
 
             toad acp 'PROGRAM --discover user -- '\''my agent'\'' --acp'
-            note: `my agent` is not in your PATH; check that it is installed
+            note: `my agent` not found in PATH; check if the program is installed
             exit 0
         "#]],
     );
@@ -75,13 +75,13 @@ fn texts_to_paste() {
     "#]],
     );
     machine.check(&["setup", "emacs", "--agent", "cline"], expect![[r#"
-        error: Emacs does not support the command of this agent
+        error: Emacs does not support this agent command
         hint: it supports claude-acp, codex-acp, gemini, github-copilot-cli, opencode, qwen-code, goose, pi-acp
         exit 2
     "#]]);
     machine.check(&["setup", "emacs"], expect![[r#"
-        error: no agent was given
-        hint: try `acp-skills-proxy setup emacs --agent claude`; use `acp-skills-proxy setup --agents` to list the known agents, or put the command of any other agent after `--`
+        error: no agent given
+        hint: use `acp-skills-proxy setup emacs --agent claude`, or put the agent command after `--`; use `acp-skills-proxy setup --agents` to list known agents
         exit 2
     "#]]);
 }
@@ -102,23 +102,23 @@ fn other_editors() {
         "{\"agents\": {\"mine\": {\"argv\": [\"./x\", \"acp\"]}}, \"ttl\": 1}\n",
     );
     let printed = machine.output(&["setup", "code", "--agent", "claude", "--yes"]);
-    assert!(printed.contains("note: VS Code needs the extension `formulahendry.acp-client`"), "{printed}");
+    assert!(
+        printed.contains("note: extension `formulahendry.acp-client` for VS Code is not installed"),
+        "{printed}"
+    );
     fs::create_dir_all(machine.path("home/.vscode/extensions/formulahendry.acp-client-0.2.0")).unwrap();
     let printed = machine.output(&["setup", "code", "--undo", "--yes"]);
     assert!(printed.ends_with("Reverted.\nexit 0\n"), "{printed}");
     let printed = machine.output(&["setup", "code", "--agent", "claude", "--yes"]);
-    assert!(
-        !printed.contains("needs the extension") && printed.contains("in the panel of ACP Client"),
-        "{printed}"
-    );
+    assert!(!printed.contains("extension `") && printed.contains("in the ACP Client panel"), "{printed}");
     machine.check(&["setup", "acpx", "--agent", "mine", "--yes"], expect![[r#"
         --- ~/.acpx/config.json
         +++ ~/.acpx/config.json
         @@ -1 +1 @@
         -{"agents": {"mine": {"argv": ["./x", "acp"]}}, "ttl": 1}
         +{"agents": {"mine": {"argv": ["PROGRAM", "--discover", "user", "--", "./x", "acp"]}}, "ttl": 1}
-        Written. Start it with `acpx NAME`.
-        The previous settings are in ~/.local/state/acp-skills-proxy/setup/0003/before.json. To revert the change: acp-skills-proxy setup acpx --undo
+        Written. Use `acpx NAME` to start the agent.
+        Previous settings are saved to ~/.local/state/acp-skills-proxy/setup/0003/before.json. To revert: acp-skills-proxy setup acpx --undo
         exit 0
     "#]]);
     let config: Value = serde_json::from_str(&machine.read("home/.acpx/config.json")).unwrap();
@@ -143,7 +143,7 @@ fn paths_of_settings() {
     machine.write(xdg, "{}");
     expect![[r#"
         error: found several settings files: …/xdg/zed/settings.json, ~/.var/app/dev.zed.Zed/config/zed/settings.json
-        hint: choose one with `--file …/xdg/zed/settings.json`
+        hint: use `--file …/xdg/zed/settings.json` to select one
         exit 2
     "#]].assert_eq(&printed(&["setup", "zed", "--agent", "claude", "--yes"]));
     assert!(printed(&["setup", "zed", "--agent", "claude", "--yes", "--file", xdg]).ends_with("exit 0\n"));
@@ -155,7 +155,7 @@ fn paths_of_settings() {
     assert!(printed(&[&undo[..], &[flatpak]].concat()).ends_with("exit 0\n"));
     assert_eq!(machine.read(flatpak), "{}");
     let printed = machine.output_of(machine.command(&["setup"]).env("HOME", "relative"));
-    assert!(printed.contains("cannot find your home directory\nhint: set HOME"), "{printed}");
+    assert!(printed.contains("cannot find home directory\nhint: set HOME"), "{printed}");
     // If the variable isn't set, we get the home directory from the user database of the system.
     let printed = machine.output_of(machine.command(&["setup", "--agents"]).env_remove("HOME"));
     assert!(printed.contains("claude-acp") && printed.ends_with("exit 0\n"), "{printed}");

@@ -115,11 +115,10 @@ impl Machine {
             printed = printed.replace(r"\\", "/").replace('\\', "/");
         }
         // Don't print how many agents we know, so that we can add more of them without changing the tests.
-        let lines =
-            printed.split_inclusive('\n').map(|line| match line.split_once(" agents are known by name") {
-                Some((_, rest)) => format!("N agents are known by name{rest}"),
-                None => line.to_owned(),
-            });
+        let lines = printed.split_inclusive('\n').map(|line| match line.split_once(" known agents: ") {
+            Some((_, rest)) => format!("To list all N known agents: {rest}"),
+            None => line.to_owned(),
+        });
         lines.collect()
     }
 
@@ -154,7 +153,7 @@ pub(super) fn here(text: &str) -> String {
         .replace("\"…/bin/npx\"", "\"npx\"")
         .replace("No such file or directory (os error 2)", "program not found");
     let lines = text.split_inclusive('\n');
-    lines.filter(|line| !line.contains("may not be in the PATH of an editor")).collect()
+    lines.filter(|line| !line.contains("may not be in the PATH of your editor")).collect()
 }
 
 /// Removes the spaces between columns, because the widths of columns depend on paths.

@@ -152,9 +152,9 @@ mod tests {
         for (value, text) in [
             (json!("It is short."), "It is short."),
             (json!({ "text": "It is short." }), "It is short."),
-            (json!({ "file_exists": "a/b.png" }), "the file `a/b.png` exists"),
-            (json!({ "file_matches": ["a.md", "^#"] }), "the file `a.md` matches `^#`"),
-            (json!({ "answer_matches": "(?i)sql" }), "the answer matches `(?i)sql`"),
+            (json!({ "file_exists": "a/b.png" }), "file `a/b.png` exists"),
+            (json!({ "file_matches": ["a.md", "^#"] }), "file `a.md` matches `^#`"),
+            (json!({ "answer_matches": "(?i)sql" }), "answer matches `(?i)sql`"),
             (json!({ "command": ["test", "-f", "x"] }), "`test -f x` exits with 0"),
             (json!({ "command": ["false"], "exit": 1 }), "`false` exits with 1"),
         ] {

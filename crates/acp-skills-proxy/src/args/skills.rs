@@ -10,7 +10,7 @@ use super::{Flag, path};
 /// The flags that select skills.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Skills")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct SkillArgs {
     /// Use the skill in a directory, which contains a SKILL.md. Repeatable; the order is kept.
     #[arg(long = "skill", value_name = "DIR", value_parser = path())]

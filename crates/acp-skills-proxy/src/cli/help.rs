@@ -56,7 +56,7 @@ fn overview(command: &Command) -> StyledStr {
             let _ = writeln!(text, "  {name:<13}{about}");
         }
     }
-    text.push_str("  help         Show the help of a command: `acp-skills-proxy help COMMAND`\n\n");
+    text.push_str("  help         Show help for a command: `acp-skills-proxy help COMMAND`\n\n");
     text.push_str(FLAGS);
     text.into()
 }

@@ -46,7 +46,9 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
         let unknown = UsageError::new(format!("unknown command `{wrong}`"));
         match similar(wrong) {
             Some(meant) => return Some(unknown.hint(format!("did you mean `{meant}`?"))),
-            None if is_help => return Some(unknown.hint("`acp-skills-proxy --help` lists all commands")),
+            None if is_help => {
+                return Some(unknown.hint("use `acp-skills-proxy --help` to list all commands"));
+            }
             None => {}
         }
     }
@@ -70,7 +72,7 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
     }
     if words[at..].iter().any(|word| word == "--") {
         let hint =
-            "only flags and their values can come before `--`; `acp-skills-proxy help flags` lists them";
+            "only flags and values can come before `--`; use `acp-skills-proxy help flags` to list all flags";
         return Some(UsageError::new(message).hint(hint));
     }
     // From here on, the words are the command of the agent, including any flags.
@@ -83,22 +85,22 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
         let line: Vec<_> = ours.iter().map(String::as_str).chain(["--agent", wrong]).collect();
         return Some(
             UsageError::new(message)
-                .hint(format!("to start an agent by its name, use `--agent`: {}", shell(&line))),
+                .hint(format!("use `--agent` to start an agent by name: {}", shell(&line))),
         );
     }
     let line: Vec<_> =
         ours.iter().map(String::as_str).chain(["--"]).chain(agent.iter().map(String::as_str)).collect();
-    Some(UsageError::new(message).hint(format!("put the command of the agent after `--`: {}", shell(&line))))
+    Some(UsageError::new(message).hint(format!("put the agent command after `--`: {}", shell(&line))))
 }
 
 /// Suggests our equivalent of a flag that is common in other programs.
 fn equivalent_flag(command: &str, flag: &str) -> Option<&'static str> {
     Some(match (command, flag) {
         (_, "-v" | "--verbose" | "--debug") => {
-            "use `--log debug` for more messages; `--version` prints the version"
+            "use `--log debug` for more messages, or `--version` to print the version"
         }
-        ("setup", "--dry-run" | "-n") => "use `--print` to show the change without writing it",
-        (_, "-y") => "use `--yes` with commands that ask a question",
+        ("setup", "--dry-run" | "-n") => "use `--print` to show changes without writing to the file",
+        (_, "-y") => "use `--yes` for commands that ask for confirmation",
         (_, "-q" | "--quiet" | "--silent") => "use `--log off` for fewer messages",
         _ => return None,
     })
@@ -233,31 +235,31 @@ mod tests {
         check(
             "/usr/bin/acp-skills-proxy --skill X claude-agent-acp --acp",
             expect![
-                "unexpected argument `claude-agent-acp`; put the command of the agent after `--`: acp-skills-proxy --skill X -- claude-agent-acp --acp"
+                "unexpected argument `claude-agent-acp`; put the agent command after `--`: acp-skills-proxy --skill X -- claude-agent-acp --acp"
             ],
         );
         check(
             "acp-skills-proxy --skill a$b npx",
             expect![
-                "unexpected argument `npx`; put the command of the agent after `--`: acp-skills-proxy --skill 'a$b' -- npx"
+                "unexpected argument `npx`; put the agent command after `--`: acp-skills-proxy --skill 'a$b' -- npx"
             ],
         );
         check(
             "acp-skills-proxy --skill X claude",
             expect![
-                "unexpected argument `claude`; to start an agent by its name, use `--agent`: acp-skills-proxy --skill X --agent claude"
+                "unexpected argument `claude`; use `--agent` to start an agent by name: acp-skills-proxy --skill X --agent claude"
             ],
         );
         check(
             "acp-skills-proxy claude-agent-acp",
             expect![
-                "unexpected argument `claude-agent-acp`; put the command of the agent after `--`: acp-skills-proxy -- claude-agent-acp"
+                "unexpected argument `claude-agent-acp`; put the agent command after `--`: acp-skills-proxy -- claude-agent-acp"
             ],
         );
         check(
             "acp-skills-proxy try --skill X gemini --acp",
             expect![
-                "unexpected argument `gemini`; put the command of the agent after `--`: acp-skills-proxy try --skill X -- gemini --acp"
+                "unexpected argument `gemini`; put the agent command after `--`: acp-skills-proxy try --skill X -- gemini --acp"
             ],
         );
         check(
@@ -287,7 +289,7 @@ mod tests {
         check("acp-skills-proxy help lst", expect!["unknown command `lst`; did you mean `list`?"]);
         check(
             "acp-skills-proxy help 123",
-            expect!["unknown command `123`; `acp-skills-proxy --help` lists all commands"],
+            expect!["unknown command `123`; use `acp-skills-proxy --help` to list all commands"],
         );
         check(
             "acp-skills-proxy --config c.yaml list --json",
@@ -298,7 +300,7 @@ mod tests {
         check(
             "acp-skills-proxy --allow-scripts yes -- gemini",
             expect![
-                "unexpected argument `yes`; only flags and their values can come before `--`; `acp-skills-proxy help flags` lists them"
+                "unexpected argument `yes`; only flags and values can come before `--`; use `acp-skills-proxy help flags` to list all flags"
             ],
         );
         check(
@@ -310,12 +312,12 @@ mod tests {
         check(
             "acp-skills-proxy list --verbose",
             expect![
-                "unknown flag `--verbose`; use `--log debug` for more messages; `--version` prints the version"
+                "unknown flag `--verbose`; use `--log debug` for more messages, or `--version` to print the version"
             ],
         );
         check(
             "acp-skills-proxy setup zed --dry-run",
-            expect!["unknown flag `--dry-run`; use `--print` to show the change without writing it"],
+            expect!["unknown flag `--dry-run`; use `--print` to show changes without writing to the file"],
         );
         // For these, clap already suggests similar flags.
         check("acp-skills-proxy --skils x", expect!["(clap's message)"]);

@@ -45,7 +45,7 @@ Examples:
   acp-skills-proxy check --security skills --sarif skills.sarif
 
 Exit codes: 0 if there are no errors (warnings are allowed), 1 if there are errors, 2 if an argument is invalid.")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct CheckArgs {
     /// A skill's directory, a SKILL.md, or a directory to search for skills. Repeatable.
     #[arg(required_unless_present = "print_rules", value_name = "PATH", value_parser = path())]
@@ -136,10 +136,10 @@ pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
 fn rules(file: Option<&Path>) -> Result<Rules, UsageError> {
     let Some(file) = file else { return Ok(Rules::built_in().clone()) };
     let cannot = |error: &dyn std::fmt::Display| {
-        UsageError::new(format!("cannot use the rules in `{}`: {error}", shown_path(file)))
+        UsageError::new(format!("cannot use rules from `{}`: {error}", shown_path(file)))
     };
     let text = fs::read_to_string(file).map_err(|error| cannot(&error))?;
-    let hint = "run `acp-skills-proxy check --print-rules` to see how rules are written";
+    let hint = "use `acp-skills-proxy check --print-rules` for example rules";
     Rules::built_in().extended(&text).map_err(|error| cannot(&error).hint(hint))
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     if loaded.here.is_empty() {
         return Err(loaded.none().into());
     }
-    let cwd = std::env::current_dir().context("cannot determine the working directory")?;
+    let cwd = std::env::current_dir().context("cannot determine working directory")?;
     let stored = loaded.here.iter().filter(|skill| skill.dir().is_some()).count();
     let wants_tools = settings.policy.mcp != McpMode::Off;
     let (steps, tools) = Steps::start(!json);
@@ -114,11 +114,11 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
             steps.step("skills", verdict == Verdict::Works, detail);
             if verdict == Verdict::NotKnown {
                 hint = Some(if has_prompt {
-                    "run `acp-skills-proxy try --prompt TEXT` with a task for a skill to see if the model reads the files"
+                    "use `acp-skills-proxy try --prompt TEXT` with a task for a skill to check if the model reads the files"
                         .to_owned()
                 } else {
-                    "some agents connect to a server only when they call one of its tools; test this with `--prompt TEXT` and a \
-                     task for a skill"
+                    "some agents only connect to a server to call a tool; use `--prompt TEXT` with a task for a \
+                     skill to test this"
                         .to_owned()
                 });
             }
@@ -150,28 +150,26 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
 fn judge(connected: bool, wants_tools: bool, stored: usize, had_prompt: bool) -> (Verdict, String) {
     let skills = count(stored, "skill");
     let fallback =
-        format!("the model gets the paths of {skills} and may read them with the agent's own tools");
+        format!("the model receives paths to {skills} and may use the agent's tools to read the files");
     match (connected, wants_tools, stored) {
-        (true, ..) => (Verdict::Works, "the model has the tools".to_owned()),
+        (true, ..) => (Verdict::Works, "tools are available to the model".to_owned()),
         (false, false, 0) => {
-            (Verdict::Fails, "the tools are turned off, and no skill has files on disk".to_owned())
+            (Verdict::Fails, "tools are disabled, and no skill has files on disk".to_owned())
         }
         (false, false, _) => {
-            (Verdict::Works, format!("the model reads the files of {skills} itself, because of `--mcp off`"))
+            (Verdict::Works, format!("the model reads {skills} from disk, because of `--mcp off`"))
         }
-        (false, true, _) if !had_prompt => (
-            Verdict::NotKnown,
-            format!("the agent has not connected to the tools on its own; until it does, {fallback}"),
-        ),
+        (false, true, _) if !had_prompt => {
+            (Verdict::NotKnown, format!("agent did not connect to the tools without a prompt; {fallback}"))
+        }
         (false, true, 0) => (
             Verdict::Fails,
-            "the agent has not connected to the tools, and no skill has files on disk as a fallback"
-                .to_owned(),
+            "agent did not connect to the tools, and no skill has files on disk to use instead".to_owned(),
         ),
         // From the answer, a user may see that the model has read the files, but we can't check that in code.
         (false, true, _) => (
             Verdict::NotKnown,
-            format!("the agent has not connected to the tools, even after a prompt; {fallback}"),
+            format!("agent did not connect to the tools, even after a prompt; {fallback}"),
         ),
     }
 }
@@ -180,8 +178,8 @@ fn conclusion(verdict: Verdict, is_built_in: bool, hint: Option<&str>) -> String
     let hint = hint.map_or_else(String::new, |hint| format!("hint: {hint}\n"));
     match (verdict, is_built_in) {
         (Verdict::Works, true) => format!(
-            "\nSkills work with the built-in agent. To test your own agent, put its command after `--`:\n\
-             acp-skills-proxy doctor … -- claude-agent-acp\n{hint}"
+            "\nSkills work with the built-in agent. To test your agent, put the agent command after \
+             `--`:\nacp-skills-proxy doctor … -- claude-agent-acp\n{hint}"
         ),
         (Verdict::Works, false) => format!("\nSkills work with this agent.\n{hint}"),
         (Verdict::NotKnown, _) => {

@@ -81,7 +81,7 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
         }
     }
     if interrupted {
-        output::note("interrupted; finished runs are kept, and --resume continues with the remaining ones");
+        output::note("interrupted, but finished runs are kept; use `--resume` to continue");
     }
     let is_passed = match results.fail_under {
         Some(rate) => report.complete && report.least_rate().is_some_and(|least| least >= rate),
@@ -181,7 +181,7 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
     for (agent, turns) in &plan.turns {
         let command = match agent {
             Some(name) if name == EMBEDDED => {
-                "built in, without a model, so the results do not rate the skill".to_owned()
+                "built-in, without a model; results do not rate the skill".to_owned()
             }
             Some(name) => {
                 let found = evaluation.agents.iter().find(|agent| agent.name == *name);
@@ -203,10 +203,10 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
 fn usage_error(error: EvaluationError) -> anyhow::Error {
     let hint = match &error {
         EvaluationError::NoCases(_) => Some(
-            "add cases to the skill's evals/evals.json or evals/eval_queries.json, or use `acp-skills-proxy init NAME` to create \
-             a skill with examples",
+            "add cases to evals/evals.json or evals/eval_queries.json of the skill, or use `acp-skills-proxy init \
+             NAME` to create a skill with examples",
         ),
-        EvaluationError::Resume { .. } => Some("leave out --resume to start a new iteration"),
+        EvaluationError::Resume { .. } => Some("remove `--resume` to start a new iteration"),
         EvaluationError::Unwritable { .. } => return error.into(),
         _ => None,
     };

@@ -50,7 +50,7 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
         .replace("{title}", &title);
     let broken = frontmatter::validate(&skill, &ParseContext::in_directory(&name), Verdict::Reference);
     if let Some(rule) = broken.iter().find(|rule| rule.severity == Severity::Error).or(broken.first()) {
-        let error = UsageError::new(format!("cannot create the skill `{name}`: {}", rule.message));
+        let error = UsageError::new(format!("cannot create skill `{name}`: {}", rule.message));
         return Err(match rule.help.clone().or_else(|| suggestion(&name)) {
             Some(help) => error.hint(help).into(),
             None => error.into(),
@@ -63,7 +63,7 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
     // This fails if the directory already exists, which makes sure that we don't overwrite files of the user.
     fs::create_dir(&dir).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => UsageError::new(format!("{} already exists", dir.display()))
-            .hint("nothing was changed; choose another name, or another directory with `--in DIR`"),
+            .hint("no files were changed; use another name, or another directory with `--in DIR`"),
         _ => unwritable(error),
     })?;
     let written = [

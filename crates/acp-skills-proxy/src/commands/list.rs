@@ -127,9 +127,9 @@ pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     for path in &paths {
         session.skills.roots.push(match meaning(path, "list")? {
             Meaning::Skill(file) if !is_skill_file(&file) => {
-                let message = format!("`{}` is not a SKILL.md", shown_path(path));
+                let message = format!("`{}` is not a SKILL.md file", shown_path(path));
                 return Err(UsageError::new(message)
-                    .hint("name a skill's directory, or a directory to search for skills")
+                    .hint("use a skill directory, or a directory to search for skills")
                     .into());
             }
             Meaning::Skill(file) => file.parent().unwrap_or(Path::new("/")).to_owned(),

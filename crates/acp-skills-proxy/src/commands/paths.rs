@@ -62,7 +62,7 @@ pub(crate) fn find(path: &Path) -> Result<Vec<Candidate>, UsageError> {
     });
     let mut found: Vec<Candidate> = stored.chain(shadowed).chain(skipped).collect();
     if found.is_empty() {
-        let hint = "a skill is a directory with a file named SKILL.md";
+        let hint = "a skill is a directory with a SKILL.md file";
         return Err(UsageError::new(format!("no skills found in `{shown}`")).hint(hint));
     }
     found.sort_by(|a, b| a.path().cmp(b.path()));

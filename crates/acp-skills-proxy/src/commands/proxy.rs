@@ -94,7 +94,7 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
         .transpose()
         .map_err(|error| cannot_store(state.as_deref(), error))?;
     if library.is_empty() && !settings.agent.is_empty() {
-        tracing::warn!("no skills are selected, so the agent gets none; {}", skills::WHERE);
+        tracing::warn!("no skills selected for the agent; {}", skills::WHERE);
     }
     let mut client = stdio::take()?;
     if let Some(mebibytes) = max_message {
@@ -137,8 +137,8 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
 
 fn no_agent() -> UsageError {
     UsageError::new("no agent to run").hint(
-        "put the agent's command after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or set `agent` \
-         in the configuration file; only an ACP conductor can run the proxy without an agent",
+        "put the agent command after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or set \
+         `agent` in the configuration file; only an ACP conductor can run the proxy without an agent",
     )
 }
 

@@ -72,8 +72,8 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
 
 fn text(summary: &Summary, width: Option<usize>) -> String {
     let Some((first, last)) = summary.span else {
-        let hint = if summary.bad.1 > 0 { "hint: check that `--events` wrote these files\n" } else { "" };
-        return format!("There are no events.\n{}{hint}", rest(summary));
+        let hint = if summary.bad.1 > 0 { "hint: use files written with `--events`\n" } else { "" };
+        return format!("No events found.\n{}{hint}", rest(summary));
     };
     let mut parts = vec![format!(
         "{} of {}, {} to {} UTC",

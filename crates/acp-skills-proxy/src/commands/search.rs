@@ -68,7 +68,7 @@ pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
         });
         output::print_json(&hits.collect::<Vec<_>>())?;
     } else if found.hits.is_empty() {
-        output::note(&format!("none of {} matches `{text}`", count(loaded.here.len(), "skill")));
+        output::note(&format!("no match for `{text}` in {}", count(loaded.here.len(), "skill")));
     } else {
         let line = |hit: &Hit| format!("{}\n    {}\n", hit.skill.name, shown(&hit.skill.description));
         let mut text: String = found.hits.iter().map(line).collect();

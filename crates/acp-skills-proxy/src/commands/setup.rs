@@ -41,7 +41,7 @@ use crate::{
 
 /// Flags of `setup`.
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
+#[expect(clippy::struct_excessive_bools, reason = "command line switches")]
 #[command(after_help = "\
 Editors: zed, jetbrains, vscode, vscode-insiders, vscodium, cursor (the last four with the extension ACP Client), acpx. For \
 neovim, emacs and toad, setup prints a text to paste.
@@ -105,8 +105,8 @@ pub(crate) fn run(args: SetupArgs) -> anyhow::Result<ExitCode> {
     let editor = editors::find(editor)?;
     match editor.way {
         Way::Paste(_) if args.undo || args.file.is_some() => {
-            let message = format!("setup does not edit the settings of {}", editor.name);
-            Err(UsageError::new(message).hint("remove the text that you pasted by hand").into())
+            let message = format!("setup does not edit settings for {}", editor.name);
+            Err(UsageError::new(message).hint("remove the pasted text by hand").into())
         }
         Way::Paste(snippets) => paste(editor, snippets, &args),
         Way::Settings(settings) => {
@@ -159,14 +159,14 @@ impl Place<'_> {
     /// Returns the error for settings that cannot be parsed.
     fn broken(&self, error: &SettingsError) -> UsageError {
         UsageError::new(format!("{}:{error}", shown_path(&self.path)))
-            .hint("nothing was changed; fix the error in the editor, then run this command again")
+            .hint("no settings were changed; fix the error in the editor and retry")
     }
 
     fn not_edited(&self, error: &EditError) -> UsageError {
         match error {
             EditError::Settings(error) => self.broken(error),
             other => UsageError::new(format!("{}: {other}", shown_path(&self.path)))
-                .hint("nothing was changed; see the manual to edit the settings by hand"),
+                .hint("no settings were changed; see the manual to edit the file by hand"),
         }
     }
 }
@@ -207,11 +207,7 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
     if result == document {
         let names: Vec<_> =
             entries.iter().filter(|entry| entry.ours().is_some()).map(|entry| entry.name.clone()).collect();
-        output::print(&format!(
-            "Nothing to change in {}: {} already.\n",
-            place.shown(),
-            show::through(&names)
-        ))?;
+        output::print(&format!("No changes to {}: {} already.\n", place.shown(), show::through(&names)))?;
         return Ok(ExitCode::SUCCESS);
     }
     output::print_colored(&show::diff(&place.shown(), document.text(), result.text()))?;
@@ -219,10 +215,7 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
         output::note(&format!("note: {note}"));
     }
     if let Some(extension) = settings.missing_extension(home) {
-        output::note(&format!(
-            "note: {} needs the extension `{extension}`, which is not installed",
-            editor.name
-        ));
+        output::note(&format!("note: extension `{extension}` for {} is not installed", editor.name));
     }
     if !show::confirmed(how, "Write this change?")? {
         return Ok(ExitCode::SUCCESS);
@@ -232,7 +225,7 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
         .keep(&home.changes, file.bytes(), &bytes)
         .map_err(|error| {
             let dir = shown_path(&home.changes);
-            let what = format_args!("cannot back up the settings in {dir}, so nothing was changed");
+            let what = format_args!("cannot back up settings to {dir}; no settings were changed");
             UsageError::failed(what, error)
         })?;
     if let Err(error) = file.replace(Some(&bytes), &home.changes) {
@@ -240,10 +233,10 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
         return Err(unusable(error).into());
     }
     let before = file.bytes().map_or_else(String::new, |_| {
-        format!("The previous settings are in {}. ", home.shown(&record.before_path()))
+        format!("Previous settings are saved to {}. ", home.shown(&record.before_path()))
     });
     let back = show::command_line(place, "--undo");
-    output::print(&format!("Written. {}\n{before}To revert the change: {back}\n", editor.then))?;
+    output::print(&format!("Written. {}\n{before}To revert: {back}\n", editor.then))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -271,7 +264,7 @@ fn paste(editor: &Editor, snippets: &[Snippet], args: &SetupArgs) -> anyhow::Res
     }
     if texts.is_empty() {
         let known = snippets.first().map(|snippet| paste::known(*snippet)).unwrap_or_default();
-        let message = format!("{} does not support the command of this agent", editor.name);
+        let message = format!("{} does not support this agent command", editor.name);
         return Err(UsageError::new(message).hint(format!("it supports {}", known.join(", "))).into());
     }
     output::print(&texts.join("\n"))?;
@@ -291,9 +284,9 @@ fn is_wanted(snippet: Snippet, name: &str) -> bool {
 }
 
 fn no_agent(editor: &Editor, example: &str) -> UsageError {
-    UsageError::new("no agent was given").hint(format!(
-        "try `acp-skills-proxy setup {} --agent {example}`; use `acp-skills-proxy setup --agents` to list the \
-         known agents, or put the command of any other agent after `--`",
+    UsageError::new("no agent given").hint(format!(
+        "use `acp-skills-proxy setup {} --agent {example}`, or put the agent command after `--`; use \
+         `acp-skills-proxy setup --agents` to list known agents",
         editor.id
     ))
 }
@@ -328,7 +321,7 @@ fn flags(mut args: SkillArgs) -> anyhow::Result<Flags> {
     let loaded = skills::load(Settings::resolve(config)?.skills)?;
     let notes = match loaded.here.is_empty() && args.sources.is_empty() {
         true if !is_named => vec![
-            "you have no skills yet; put some into ~/.agents/skills, or use `--skills DIR` to choose a directory"
+            "no skills found; add skills to ~/.agents/skills, or use `--skills DIR` for another directory"
                 .to_owned(),
         ],
         true => loaded.why_none(),
@@ -340,10 +333,7 @@ fn flags(mut args: SkillArgs) -> anyhow::Result<Flags> {
 fn texts(words: &[OsString]) -> Result<Vec<String>, UsageError> {
     let text = |word: &OsString| {
         word.to_str().map(str::to_owned).ok_or_else(|| {
-            UsageError::new(format!(
-                "cannot write `{}` into settings, because it is not valid UTF-8",
-                word.display()
-            ))
+            UsageError::new(format!("cannot write `{}` to settings: not valid UTF-8", word.display()))
         })
     };
     words.iter().map(text).collect()

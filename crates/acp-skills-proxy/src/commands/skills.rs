@@ -12,8 +12,8 @@ use super::paths::Places;
 use crate::{error::UsageError, progress::Progress, words::count};
 
 /// Explains how to select skills.
-pub(crate) const WHERE: &str = "use `--skill DIR` for one skill, `--skills DIR` for a directory of skills, or `--discover user` for \
-                                your own directories";
+pub(crate) const WHERE: &str = "use `--skill DIR` for one skill, `--skills DIR` for a directory of skills, or \
+                                `--discover user` for your user directories";
 
 /// The skills of a session in the working directory.
 pub(crate) struct Loaded {
@@ -48,14 +48,13 @@ impl Loaded {
         if let [first, ..] = skipped {
             let path = shown_path(first.path.parent().unwrap_or(&first.path));
             let count = count(skipped.len(), "skill");
-            sentences
-                .push(format!("{count} cannot be loaded; run `acp-skills-proxy check {path}` to see why"));
+            sentences.push(format!("cannot load {count}; use `acp-skills-proxy check {path}` for details"));
         }
         let waiting: Vec<_> =
             self.here.unapproved().iter().map(|waiting| format!("`{}`", waiting.skill.name)).collect();
         if !waiting.is_empty() {
             sentences.push(format!(
-                "the project has skills that you don't trust yet ({}); use `--trust project` to trust all of them",
+                "some project skills are not trusted yet ({}); use `--trust project` to trust all",
                 waiting.join(", ")
             ));
         }
@@ -68,7 +67,7 @@ impl Loaded {
             } else {
                 let looked = looked.join(", ");
                 format!(
-                    "there are no skills in {looked}; add one there, or select others with `--skill DIR` or `--skills DIR`"
+                    "no skills found in {looked}; use `--skill DIR` or `--skills DIR` for another directory"
                 )
             });
         }

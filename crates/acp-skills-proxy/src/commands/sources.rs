@@ -33,12 +33,13 @@ use skills_core::{
     discovery::{Filter, FilterError},
     text::shown_path,
 };
-use skills_sources::{Address, LockFile, Updater, lock_beside, named_sources, user_lock};
+use skills_sources::{Address, LockFile, SkillChange, Updater, lock_beside, named_sources, user_lock};
 
 use crate::{
     args::{ConfigArgs, LogArgs},
     error::UsageError,
     log, output,
+    words::count,
 };
 
 /// The flags that the commands share.
@@ -215,9 +216,9 @@ pub(super) fn named(known: Vec<Known>, source: &str) -> anyhow::Result<Vec<Known
     if matching.is_empty() {
         let names: Vec<_> = others.iter().map(|known| format!("`{}`", known.address)).collect();
         let hint = if names.is_empty() {
-            format!("add it with `acp-skills-proxy add {address}`")
+            format!("use `acp-skills-proxy add {address}` to add the source")
         } else {
-            format!("your sources are {}", names.join(", "))
+            format!("configured sources: {}", names.join(", "))
         };
         return Err(UsageError::new(format!("unknown source `{address}`")).hint(hint).into());
     }
@@ -254,17 +255,54 @@ pub(super) fn lock_error(error: skills_sources::LockError) -> anyhow::Error {
     UsageError::of(error).hint(hint).into()
 }
 
-/// Asks a question on the terminal. Returns true without asking if `yes` is true.
-///
-/// # Errors
-/// Returns an error if stdin is not a terminal.
-pub(super) fn agreed(question: &str, yes: bool) -> anyhow::Result<bool> {
-    if yes {
-        return Ok(true);
+/// The flags that approve without a question.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct ApprovalArgs {
+    /// Approve without asking.
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// With --yes, also approve files that cannot be shown, such as pictures and compiled programs.
+    #[arg(long, requires = "yes")]
+    pub(super) unseen: bool,
+}
+
+impl ApprovalArgs {
+    /// Returns true if the flags approve the changes without a question.
+    pub(super) fn approve(self, changes: &[SkillChange]) -> bool {
+        self.yes && (self.unseen || show::unseen(changes).is_empty())
     }
-    if !io::stdin().is_terminal() {
-        let message = "cannot ask for approval, because stdin is not a terminal";
-        return Err(UsageError::new(message).hint("use `--yes` to approve the changes above").into());
+
+    /// Asks on the terminal if the changes are approved, unless the flags say so. A `y` approves only what was shown; files that
+    /// cannot be shown take a word.
+    ///
+    /// # Errors
+    /// Returns an error if stdin is not a terminal, and a question is necessary.
+    pub(super) fn ask(self, question: &str, changes: &[SkillChange]) -> anyhow::Result<bool> {
+        if self.approve(changes) {
+            return Ok(true);
+        }
+        let unseen = show::unseen(changes);
+        for line in &unseen {
+            output::note(line);
+        }
+        if self.yes {
+            let hint = "look at the files, then use `--yes --unseen` to approve them as well";
+            output::complain(
+                "nothing was approved, because some files cannot be shown or pinned",
+                Some(hint),
+            );
+            return Ok(false);
+        }
+        if !io::stdin().is_terminal() {
+            let message = "cannot ask for approval, because stdin is not a terminal";
+            let flags = if unseen.is_empty() { "--yes" } else { "--yes --unseen" };
+            let hint = format!("use `{flags}` to approve these changes");
+            return Err(UsageError::new(message).hint(hint).into());
+        }
+        if unseen.is_empty() {
+            return Ok(output::ask(question));
+        }
+        let files = count(unseen.len(), "file");
+        Ok(output::ask_for("unseen", &format!("{question} {files} cannot be shown or pinned (see above).")))
     }
-    Ok(output::ask(question))
 }

@@ -110,7 +110,7 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
     // Make sure that all events are written before we exit.
     drop(events);
     if let Some(answer) = answer? {
-        output::print(&format!("\n\n── the turn ended: {}\n", answer.stop_reason))?;
+        output::print(&format!("\n\n── turn ended: {}\n", answer.stop_reason))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -180,7 +180,7 @@ impl Show {
         let params = &message["params"];
         match message["method"].as_str().unwrap_or_default() {
             "session/new" => {
-                self.section(Kind::Received, "the agent received session/new, with");
+                self.section(Kind::Received, "agent received session/new with");
                 for server in params["mcpServers"].as_array().into_iter().flatten() {
                     let how = server["type"].as_str().unwrap_or("stdio");
                     let name = server["name"].as_str().unwrap_or_default();
@@ -196,7 +196,7 @@ impl Show {
                 }
             }
             "session/prompt" => {
-                self.section(Kind::Nothing, "the agent received the prompt");
+                self.section(Kind::Nothing, "agent received the prompt");
                 for block in params["prompt"].as_array().into_iter().flatten() {
                     match block["text"].as_str() {
                         Some(text) => self.indented(text, usize::MAX),

@@ -11,13 +11,13 @@ use crate::system;
 pub(super) fn hint(error: &StartError) -> Option<String> {
     let program = Path::new(&error.program);
     match error.source.kind() {
-        _ if error.program.is_empty() => Some("the agent's command is empty".to_owned()),
+        _ if error.program.is_empty() => Some("agent command is empty".to_owned()),
         io::ErrorKind::NotFound => Some(not_found(program, env::var_os("PATH").as_deref())),
         io::ErrorKind::PermissionDenied => Some(not_executable(program)),
         // On Windows, the standard library uses this message.
         io::ErrorKind::InvalidInput if error.source.to_string().contains("batch file") => Some(
-            "an argument of a batch file cannot contain a line break, because the next line could run as a command; start the \
-             program of the batch file directly, such as `node …\\cli.js`, or put the text into a file"
+            "batch file arguments cannot contain a line break, because the next line could run as a command; start \
+             the program directly, for example `node …\\cli.js`, or use a file for the text"
                 .to_owned(),
         ),
         _ => None,
@@ -30,24 +30,23 @@ fn not_found(program: &Path, search: Option<&OsStr>) -> String {
     if words.len() > 1 && !program.exists() && !is_path_with_spaces(&words) {
         let list: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
         return format!(
-            "the command was passed as a single string; pass it as separate arguments: `-- {}`, or in the settings of an \
-             editor {}",
+            "command was passed as a single string; use separate arguments instead: `-- {}`, or in editor settings {}",
             words.join(" "),
             list.join(", ")
         );
     }
     if program.is_file() {
-        return "the file exists, but the interpreter in its first line does not".to_owned();
+        return "file exists, but the interpreter from the first line does not".to_owned();
     }
     if program.components().count() > 1 {
         let directory = match env::current_dir() {
             Ok(dir) if program.is_relative() => format!(" in {}", shown_path(&dir)),
             _ => String::new(),
         };
-        return format!("the file does not exist{directory}");
+        return format!("file does not exist{directory}");
     }
     let search = match search {
-        Some(path) => format!("the program is not in PATH, which is {}", shown_path(Path::new(path))),
+        Some(path) => format!("program not found in PATH: {}", shown_path(Path::new(path))),
         None => "PATH is not set".to_owned(),
     };
     let package = agents::find(&shown).ok().and_then(|agent| match (agent.npx, agent.uvx) {
@@ -59,7 +58,7 @@ fn not_found(program: &Path, search: Option<&OsStr>) -> String {
         format!("\nuse `--agent {}` instead of `-- {shown}` to run its package with {runner}", agent.id)
     });
     format!(
-        "{search}{by_name}\n(the PATH of an editor may differ from that of a terminal; an absolute path works in both)"
+        "{search}{by_name}\n(editors may use a different PATH than your terminal; an absolute path always works)"
     )
 }
 
@@ -78,7 +77,7 @@ fn is_path_with_spaces(words: &[String]) -> bool {
 fn not_executable(program: &Path) -> String {
     let shown = shown_path(program);
     if program.is_dir() {
-        return "the path is a directory, but the agent must be a program".to_owned();
+        return "path is a directory, but the agent must be a program".to_owned();
     }
     system::make_executable_hint(&shown)
 }

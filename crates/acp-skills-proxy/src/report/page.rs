@@ -69,7 +69,7 @@ struct Section {
 pub(crate) fn page(summary: &Summary, files: &[String]) -> String {
     let period = match summary.span {
         Some((first, last)) => format!("{} to {} UTC", minute(first), minute(last)),
-        None => "There are no events yet".to_owned(),
+        None => "No events yet".to_owned(),
     };
     let frame = Frame {
         title: "Skill usage".to_owned(),
@@ -169,9 +169,9 @@ fn skills(summary: &Summary) -> Option<Section> {
         cells
     };
     let note = match others.len() {
-        0 => "Activations of each skill by the model, the user or the proxy.".to_owned(),
+        0 => "Activations per skill by the model, the user or the proxy.".to_owned(),
         more => format!(
-            "Activations of the {TOP} most used skills by the model, the user or the proxy; {more} more below."
+            "Activations for the {TOP} most used skills by the model, the user or the proxy; {more} more in the table."
         ),
     };
     let more = (!others.is_empty()).then(|| {
@@ -273,7 +273,7 @@ fn outcomes(summary: &Summary) -> Option<Section> {
     let titles = [Text("Kind"), Number("Ok"), Number("Failed"), Number("Cancelled")];
     let section = Section {
         title: "Outcomes",
-        note: "The share of each outcome, and the number of calls.".to_owned(),
+        note: "Share and number of calls per outcome.".to_owned(),
         key: &OUTCOMES,
         chart: chart::bars("Outcomes of calls", &OUTCOMES, &bars, true),
         table: table("Calls by outcome", &titles, rows),

@@ -180,7 +180,7 @@ fn pages_with_many_events_and_with_none() {
     );
     let none = page(&Summary::default(), &["x".to_owned()]);
     check_markup(&none);
-    assert!(none.contains("There are no events yet") && !none.contains("<svg"));
+    assert!(none.contains("No events yet") && !none.contains("<svg"));
     // Use two events that are far apart, and then just one.
     for events in
         [&[activation(0, "a", "user", "ok"), activation(9_000_000, "a", "user", "ok")][..], &events[..2]]

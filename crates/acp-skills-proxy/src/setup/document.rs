@@ -127,7 +127,7 @@ impl Document {
     pub(crate) fn new(bytes: &[u8]) -> Result<Self, SettingsError> {
         let text = str::from_utf8(bytes).map_err(|error| {
             let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-            error_at(before.trim_start_matches(MARK), usize::MAX, "the text is not valid UTF-8")
+            error_at(before.trim_start_matches(MARK), usize::MAX, "text is not valid UTF-8")
         })?;
         let without = text.strip_prefix(MARK);
         Ok(Self { has_mark: without.is_some(), text: without.unwrap_or(text).to_owned() })
@@ -191,7 +191,7 @@ impl Document {
         match (first, found.next()) {
             (Some(first), Some(second)) => {
                 let line = error_at(&self.text, first.range.start, "").line;
-                let message = format!("duplicate key `{name}`; the first one is in line {line}");
+                let message = format!("duplicate key `{name}`; first used in line {line}");
                 Err(self.wrong(second.range, &message))
             }
             _ => Ok(first),
@@ -202,7 +202,7 @@ impl Document {
         let name = agent.name.as_str().to_owned();
         let line = error_at(&self.text, agent.range.start, "").line;
         let Value::Object(object) = &agent.value else {
-            let error = self.wrong(agent.value.range(), &format!("the agent `{name}` must be an object"));
+            let error = self.wrong(agent.value.range(), &format!("agent `{name}` must be an object"));
             return Entry { name, start: Start::Unclear(error), env: Vec::new(), line };
         };
         let env = object.get_object("env").map(|env| env.properties.as_slice()).unwrap_or_default();
@@ -218,7 +218,7 @@ impl Document {
         if let Some(argv) = self.only(object, "argv")?.filter(|_| format.has_argv) {
             let words = self.words(name, "argv", &argv.value)?;
             return if words.is_empty() {
-                Err(self.wrong(argv.range, &format!("`argv` of the agent `{name}` is empty")))
+                Err(self.wrong(argv.range, &format!("`argv` of agent `{name}` is empty")))
             } else {
                 Ok(Start::Command(words))
             };
@@ -226,13 +226,13 @@ impl Document {
         let Some(command) = self.only(object, "command")? else { return Ok(Start::Editor) };
         let wrong = |message: String| Err(self.wrong(command.value.range(), &message));
         let Value::StringLit(program) = &command.value else {
-            return wrong(format!("`command` of the agent `{name}` must be a string"));
+            return wrong(format!("`command` of agent `{name}` must be a string"));
         };
         let args = self.only(object, "args")?;
         // In this case, the editor splits `command` into words, but we don't know which rules it uses.
         if format.has_argv && program.value.contains(char::is_whitespace) {
             return wrong(format!(
-                "`command` of the agent `{name}` is a command line; use a list in `argv` instead"
+                "`command` of agent `{name}` is a command line; use a list in `argv` instead"
             ));
         }
         let mut words = vec![program.value.to_string()];
@@ -244,7 +244,7 @@ impl Document {
 
     fn words(&self, name: &str, key: &str, value: &Value<'_>) -> Result<Vec<String>, SettingsError> {
         let wrong = |value: &Value<'_>| {
-            self.wrong(value.range(), &format!("`{key}` of the agent `{name}` must be a list of strings"))
+            self.wrong(value.range(), &format!("`{key}` of agent `{name}` must be a list of strings"))
         };
         let Value::Array(list) = value else { return Err(wrong(value)) };
         list.elements

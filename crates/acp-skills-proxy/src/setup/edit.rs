@@ -64,10 +64,10 @@ pub(crate) enum EditError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// The agent differs from what the change expects.
-    #[error("the agent `{0}` has changed in the meantime")]
+    #[error("agent `{0}` has changed in the meantime")]
     Other(String),
     /// The edit would change more than this agent, which is a bug in this module.
-    #[error("changing `{0}` would change other settings too")]
+    #[error("changing `{0}` would also change other settings")]
     Unsafe(String),
 }
 

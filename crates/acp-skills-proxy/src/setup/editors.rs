@@ -94,7 +94,7 @@ const fn vs_code(
             files,
             extension: Some((extensions, "formulahendry.acp-client")),
         }),
-        then: "Choose the agent in the panel of ACP Client.",
+        then: "Choose the agent in the ACP Client panel.",
     }
 }
 
@@ -117,7 +117,7 @@ pub(crate) const ALL: &[Editor] = &[
             },
             extension: None,
         }),
-        then: "Choose the agent from the + menu of the agent panel.",
+        then: "Choose the agent from the + menu in the agent panel.",
     },
     Editor {
         id: "jetbrains",
@@ -163,7 +163,7 @@ pub(crate) const ALL: &[Editor] = &[
             files: &[In::Home(".acpx/config.json")],
             extension: None,
         }),
-        then: "Start it with `acpx NAME`.",
+        then: "Use `acpx NAME` to start the agent.",
     },
     Editor {
         id: "neovim",
@@ -215,7 +215,7 @@ pub(crate) fn find(name: &str) -> Result<&'static Editor, UsageError> {
     Err(UsageError::new(format!("unknown editor `{name}`")).hint(match best {
         Some(id) => format!("did you mean `{id}`?"),
         None => format!(
-            "supported editors are {}; in any other editor, put `acp-skills-proxy … --` in front of the agent's command",
+            "supported editors are {}; for other editors, put `acp-skills-proxy … --` before the agent command",
             all.join(", ")
         ),
     }))
@@ -251,7 +251,7 @@ impl Settings {
             several => {
                 let shown: Vec<_> = several.iter().map(|file| home.shown(file)).collect();
                 Err(UsageError::new(format!("found several settings files: {}", shown.join(", ")))
-                    .hint(format!("choose one with `--file {}`", shown[0])))
+                    .hint(format!("use `--file {}` to select one", shown[0])))
             }
         }
     }

@@ -53,7 +53,7 @@ pub(crate) enum FileError {
         source: io::Error,
     },
     /// The file is a symbolic link whose target does not exist.
-    #[error("{} is a symbolic link to {}, which does not exist", path.display(), target.display())]
+    #[error("{} is a broken symbolic link to {}", path.display(), target.display())]
     Dangling {
         /// The link.
         path: PathBuf,
@@ -67,7 +67,7 @@ pub(crate) enum FileError {
     #[error("{} is too large for a settings file (more than 64 MiB)", .0.display())]
     TooLong(PathBuf),
     /// Another program has changed the file since it was read.
-    #[error("{} was changed by another program in the meantime, so nothing was written", .0.display())]
+    #[error("{} was changed by another program; no settings were written", .0.display())]
     Changed(PathBuf),
 }
 
@@ -75,9 +75,9 @@ impl FileError {
     /// Returns a hint that explains how to resolve the error.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Changed(_) => Some("run the same command again to see the change to the new content"),
+            Self::Changed(_) => Some("run the same command again to use the new content"),
             Self::ReadOnly(_) => Some(
-                "if a program such as home-manager generates your settings, make the change there; use `--print` to see the change",
+                "if another program generates your settings, for example home-manager, use `--print` to show the change and make it there",
             ),
             Self::Dangling { .. } => Some("restore the target, or remove the link"),
             _ => None,

@@ -27,7 +27,7 @@ impl Home {
     pub(crate) fn find() -> Result<Self, UsageError> {
         let dir = env::home_dir().filter(|dir| dir.is_absolute()).ok_or_else(|| {
             let variable = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-            UsageError::new("cannot find your home directory").hint(format!("set {variable}"))
+            UsageError::new("cannot find home directory").hint(format!("set {variable}"))
         })?;
         Ok(Self::of(dir, |name| env::var_os(name)))
     }

@@ -73,7 +73,7 @@ pub(crate) struct Words {
 /// Returns an error if the path of the program is unknown or not UTF-8.
 pub(crate) fn our_own(is_desktop: bool) -> Result<Words, UsageError> {
     let program = env::current_exe()
-        .map_err(|error| UsageError::failed("cannot find the path of this program", error))?;
+        .map_err(|error| UsageError::failed("cannot determine path to this program", error))?;
     if let Some((runner, arguments)) = cached(&program) {
         let mut found = reachable(runner, is_desktop)?;
         found.words.extend(arguments.iter().map(|&word| word.to_owned()));
@@ -82,8 +82,8 @@ pub(crate) fn our_own(is_desktop: bool) -> Result<Words, UsageError> {
         found.notes.insert(
             0,
             format!(
-                "this program is in the cache of {runner}, which may be cleared, so the command is `{written}`; install the program \
-                 to start faster and without a network"
+                "this program is in the {runner} cache, which may be cleared; using `{written}` instead (install the \
+                 program for a faster start without a network)"
             ),
         );
         return Ok(found);
@@ -131,7 +131,7 @@ pub(crate) fn reachable(program: &str, is_desktop: bool) -> Result<Words, UsageE
         Ok(path) => path,
         Err(_) if is_name => {
             return Ok(as_it_is(vec![format!(
-                "`{program}` is not in your PATH; check that it is installed"
+                "`{program}` not found in PATH; check if the program is installed"
             )]));
         }
         Err(_) => return Ok(as_it_is(Vec::new())),
@@ -149,13 +149,13 @@ pub(crate) fn reachable(program: &str, is_desktop: bool) -> Result<Words, UsageE
         match (path.with_file_name(&name).is_file(), first) {
             (true, None) => {}
             (true, Some(first)) => notes.push(format!(
-                "an editor may run `{program}` with {} instead of {}",
+                "your editor may run `{program}` using {} instead of {}",
                 shown_path(&first),
                 shown_path(&found)
             )),
             (false, _) => {
                 notes.push(format!(
-                    "`{program}` needs `{name}`, which may not be in the PATH of an editor: {}",
+                    "`{program}` needs `{name}`, which may not be in the PATH of your editor: {}",
                     why(&found)
                 ));
                 words.push(text(&lasting(&found))?);
@@ -166,7 +166,7 @@ pub(crate) fn reachable(program: &str, is_desktop: bool) -> Result<Words, UsageE
         return Ok(as_it_is(notes));
     }
     if is_name && !is_on_desktop(&path) {
-        notes.push(format!("`{program}` may not be in the PATH of an editor: {}", why(&path)));
+        notes.push(format!("`{program}` may not be in the PATH of your editor: {}", why(&path)));
     }
     words.push(if is_name { text(&path)? } else { program.to_owned() });
     Ok(Words { words, notes })
@@ -179,13 +179,13 @@ fn why(path: &Path) -> String {
         |name: &str| path.components().any(|part| matches!(part, Component::Normal(part) if part == name));
     match MANAGERS.iter().find(|(part, ..)| is_part(part)) {
         Some((_, manager, true)) => format!(
-            "the program is in {dir} (managed by {manager}), so setup writes the full path; run setup again after an update, because \
-             this will change the path"
+            "using the full path, because the program is in {dir} (managed by {manager}); run setup again after an \
+             update, because the path will change"
         ),
         Some((_, manager, false)) => {
-            format!("the program is in {dir} (managed by {manager}), so setup writes the full path")
+            format!("using the full path, because the program is in {dir} (managed by {manager})")
         }
-        None => format!("the program is in {dir}, so setup writes the full path"),
+        None => format!("using the full path, because the program is in {dir}"),
     }
 }
 
@@ -219,10 +219,7 @@ fn interpreter(script: &Path) -> Option<String> {
 
 fn text(path: &Path) -> Result<String, UsageError> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
-        UsageError::new(format!(
-            "cannot write {} into settings, because it is not valid UTF-8",
-            shown_path(path)
-        ))
+        UsageError::new(format!("cannot write {} to settings: not valid UTF-8", shown_path(path)))
     })
 }
 

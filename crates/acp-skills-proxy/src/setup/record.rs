@@ -56,7 +56,7 @@ impl Record {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
                 Err(error) => Some(Err(error)),
             })
-            .unwrap_or_else(|| Err(io::Error::other("there are too many records")))?;
+            .unwrap_or_else(|| Err(io::Error::other("too many change records")))?;
         match self.write(before, after) {
             Ok(()) => Ok(self),
             Err(error) => {

@@ -142,7 +142,7 @@ fn a_new_agent() {
         &ZED,
         "{\"agent_servers\": {\"New\": {}}}",
         &add(),
-        expect!["the agent `New` has changed in the meantime"],
+        expect!["agent `New` has changed in the meantime"],
     );
 }
 
@@ -195,7 +195,7 @@ fn an_existing_agent() {
             }
         "#]],
     );
-    check(&ZED, "{}", &wrap("a", "x"), expect!["the agent `a` has changed in the meantime"]);
+    check(&ZED, "{}", &wrap("a", "x"), expect!["agent `a` has changed in the meantime"]);
 }
 
 #[test]
@@ -216,24 +216,21 @@ fn invalid_settings() {
         ("{\"agent_servers\": []}", "1:19: `agent_servers` must be an object `{ … }`"),
         (
             "{\n\"agent_servers\": {},\n\"agent_servers\": {}\n}",
-            "3:1: duplicate key `agent_servers`; the first one is in line 2",
+            "3:1: duplicate key `agent_servers`; first used in line 2",
         ),
-        (
-            "{\"agent_servers\": {\"a\": {},\n \"a\": {}}}",
-            "2:2: duplicate key `a`; the first one is in line 1",
-        ),
+        ("{\"agent_servers\": {\"a\": {},\n \"a\": {}}}", "2:2: duplicate key `a`; first used in line 1"),
         ("{'a': 1}", "1:2: invalid JSON: single-quoted strings are not allowed"),
     ] {
         assert_eq!(document(text).agents(&ZED).unwrap_err().to_string(), expected, "{text}");
         assert!(matches!(edit(&document(text), &ZED, &add()), Err(EditError::Settings(_))), "{text}");
     }
     let error = Document::new(b"\xef\xbb\xbf{\n  \"\xff\"\n}").unwrap_err();
-    assert_eq!(error.to_string(), "2:4: the text is not valid UTF-8");
+    assert_eq!(error.to_string(), "2:4: text is not valid UTF-8");
     for (agent, expected) in [
-        ("1", "1:27: the agent `a` must be an object"),
-        ("{\"command\": {\"path\": \"x\"}}", "1:39: `command` of the agent `a` must be a string"),
-        ("{\"command\": \"x\", \"args\": \"y\"}", "1:52: `args` of the agent `a` must be a list of strings"),
-        ("{\"command\": \"x\", \"args\": [1]}", "1:53: `args` of the agent `a` must be a list of strings"),
+        ("1", "1:27: agent `a` must be an object"),
+        ("{\"command\": {\"path\": \"x\"}}", "1:39: `command` of agent `a` must be a string"),
+        ("{\"command\": \"x\", \"args\": \"y\"}", "1:52: `args` of agent `a` must be a list of strings"),
+        ("{\"command\": \"x\", \"args\": [1]}", "1:53: `args` of agent `a` must be a list of strings"),
     ] {
         let text = format!("{{\"agent_servers\": {{  \"a\": {agent}}}}}");
         let agents = document(&text).agents(&ZED).unwrap();

@@ -10,17 +10,17 @@ pub(crate) fn limit_hint(error: &io::Error) -> Option<String> {
     // Check the kind first, because an error from `tempfile` also includes the path: it still has the kind of the
     // original error, but not the number.
     let hint = match error.kind() {
-        io::ErrorKind::StorageFull => "the disk is full",
-        io::ErrorKind::QuotaExceeded => "your disk quota is used up",
+        io::ErrorKind::StorageFull => "disk is full",
+        io::ErrorKind::QuotaExceeded => "disk quota exceeded",
         io::ErrorKind::FileTooLarge => {
-            "the file exceeds the maximum size of files; raise the limit (`ulimit -f`)"
+            "file exceeds the maximum file size; raise the limit using `ulimit -f`"
         }
         _ => match Errno::from_io_error(error)? {
             Errno::MFILE => {
-                "too many open files in this process; raise the limit, for example with `ulimit -n 1024`"
+                "too many open files in this process; raise the limit, for example using `ulimit -n 1024`"
             }
             Errno::NFILE => "too many open files on this system",
-            Errno::AGAIN => "too many processes and threads; end some, or raise the limit (`ulimit -u`)",
+            Errno::AGAIN => "too many processes and threads; end some, or raise the limit using `ulimit -u`",
             _ => return None,
         },
     };

@@ -9,7 +9,7 @@ pub(crate) fn limit_hint(_error: &io::Error) -> Option<String> {
 
 /// Returns a hint for a file that cannot be executed.
 pub(crate) fn make_executable_hint(_shown: &str) -> String {
-    "the file is not a program".to_owned()
+    "file is not a program".to_owned()
 }
 
 /// Does nothing, because there is no such limit.

@@ -24,7 +24,7 @@ pub(super) struct Group {
     pub(super) id: Option<u32>,
 }
 
-#[expect(clippy::unused_self, reason = "the interface of the other systems")]
+#[expect(clippy::unused_self, reason = "same interface as on Unix")]
 impl Group {
     pub(super) fn new(id: Option<u32>, prepared: Option<u32>) -> Self {
         Self { prepared, id }

@@ -25,8 +25,8 @@ pub(super) fn verdicts(request: &str) -> Option<String> {
         let passed = share >= ENOUGH;
         let evidence = match (passed, line) {
             (true, line) => format!("it says: {line}"),
-            (false, "") => "nothing in it speaks of that".to_owned(),
-            (false, line) => format!("the nearest is: {line}"),
+            (false, "") => "no matching text found".to_owned(),
+            (false, line) => format!("closest match: {line}"),
         };
         json!({ "assertion": number, "passed": passed, "evidence": evidence })
     };

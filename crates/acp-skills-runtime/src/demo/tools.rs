@@ -78,7 +78,7 @@ impl Server {
         }
         match entry["type"].as_str() {
             Some("acp") => Some(Ok(Self::Acp { id: entry["serverId"].clone(), next: 0 })),
-            Some("http" | "sse") => Some(Err(io::Error::other("this agent does not speak MCP over HTTP"))),
+            Some("http" | "sse") => Some(Err(io::Error::other("this agent does not support MCP over HTTP"))),
             _ => Some(Self::start(entry)),
         }
     }
@@ -94,7 +94,7 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(io::Error::other("the server has no pipes"));
+            return Err(io::Error::other("server has no pipes"));
         };
         let stdout = BufReader::new(stdout);
         let mut process = Process { child, stdin, stdout, next: 0, list: Value::Null };

@@ -82,7 +82,7 @@ pub fn lines(source: impl Read, mut see: impl FnMut(usize, Line)) -> io::Result<
             break;
         }
         if bytes.len() as u64 == MAX_LINE_BYTES && !bytes.ends_with(b"\n") {
-            see(number, Line::Bad("the line is too long".to_owned()));
+            see(number, Line::Bad("line is too long".to_owned()));
             skip_line(&mut source)?;
         } else if let Some(line) = line(&bytes) {
             see(number, line);

@@ -29,7 +29,7 @@ fn sentence(search: &Discovery, root: &Root, found: &SkillSet) -> Option<String>
     let dir = root.path.display();
     if everything.is_empty() && everything.skipped().is_empty() {
         return Some(format!(
-            "there is no skill in {dir}: a skill is a directory with a file named SKILL.md, at most {} levels down",
+            "no skills found in {dir}: a skill is a directory with a SKILL.md file, at most {} levels down",
             search.limits.max_depth
         ));
     }
@@ -38,7 +38,10 @@ fn sentence(search: &Discovery, root: &Root, found: &SkillSet) -> Option<String>
     is_filtered.then(|| {
         let names: Vec<_> = everything.iter().take(3).map(|skill| format!("`{}`", skill.name)).collect();
         let more = if everything.len() > names.len() { ", …" } else { "" };
-        format!("`--include` and `--exclude` leave no skill in {dir}, which has {}{more}", names.join(", "))
+        format!(
+            "no skills in {dir} match `--include` and `--exclude`; available skills: {}{more}",
+            names.join(", ")
+        )
     })
 }
 

@@ -302,25 +302,22 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
     let new = || skills.unapproved().iter().filter(|skill| !skill.is_refused);
     let more = new().count().saturating_sub(MAX_LOGGED_UNAPPROVED);
     if more > 0 {
-        lines.push(format!(
-            "{more} more skills of the project are not used until you trust them; run `/skills` to list them"
-        ));
+        lines.push(format!("{more} more project skills are not trusted yet; use `/skills` to list all"));
     }
     for unapproved in new().take(MAX_LOGGED_UNAPPROVED) {
         let name = &unapproved.skill.name;
         let place = unapproved.skill.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
-        let changed =
-            if unapproved.has_changed { ", because it has changed since you trusted it" } else { "" };
+        let changed = if unapproved.has_changed { ", because the files have changed" } else { " yet" };
         lines.push(format!(
-            "the project's skill `{name}` in {place} is not used until you trust it{changed}; run `/skills trust {name}` in a \
-             session to see it and to trust it, or use `--trust project` to trust all"
+            "project skill `{name}` in {place} is not trusted{changed}; use `/skills trust {name}` in a session to review \
+             and trust the skill, or `--trust project` to trust all"
         ));
     }
     for entry in skills.entries() {
         for finding in entry.diagnostics.iter().filter(|finding| finding.is_error()) {
             let name = &entry.skill.name;
             lines.push(format!(
-                "the skill `{name}` cannot be loaded again and stays as it was: {}{}",
+                "cannot reload skill `{name}`, using the previous version instead: {}{}",
                 finding.message,
                 hint(finding)
             ));
@@ -339,7 +336,7 @@ fn notes(skills: &SkillSet) -> Vec<String> {
         };
         let loser = place(&shadowed.path);
         let winner = place(&shadowed.by);
-        lines.push(format!("the skill `{}` in {loser} is hidden by the one in {winner}", shadowed.name));
+        lines.push(format!("skill `{}` in {loser} is shadowed by {winner}", shadowed.name));
     }
     lines
 }

@@ -67,7 +67,7 @@ pub(super) fn start(library: Weak<impl Watched + 'static>, debounce: Arc<Debounc
 }
 
 fn cannot_watch(why: &dyn std::error::Error) {
-    tracing::warn!("cannot watch the skills for changes: {why}; run `/skills reload` after a change");
+    tracing::warn!("cannot watch skills for changes: {why}; use `/skills reload` after a change");
 }
 
 fn watch(
@@ -116,7 +116,7 @@ fn watch(
                 removed = reloaded.removed,
                 changed = reloaded.changed,
                 took = ?reloaded.took,
-                "the skills have changed"
+                "skills have changed"
             );
             changed(reloaded);
         }

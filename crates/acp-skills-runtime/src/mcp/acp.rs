@@ -74,7 +74,7 @@ impl Connection {
                 };
                 build::result(&id, &outcome)
             }
-            None => build::error(&id, INTERNAL_ERROR, "the skills server of the session is closed"),
+            None => build::error(&id, INTERNAL_ERROR, "skills server for the session is closed"),
         });
     }
 

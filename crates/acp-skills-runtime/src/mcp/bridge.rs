@@ -34,7 +34,7 @@ pub enum BridgeError {
     /// An environment variable is missing or invalid, so the bridge was not started from the proxy's entry in
     /// `mcpServers`.
     #[error(
-        "{variable} is not set: `{SUBCOMMAND}` is started by agents, with an environment that the proxy provides"
+        "{variable} is not set: `{SUBCOMMAND}` should only be started by agents, using the environment from the proxy"
     )]
     Environment {
         /// The name of the variable.
@@ -46,16 +46,16 @@ pub enum BridgeError {
     #[error("{ADDRESS} is not a valid address")]
     Address(#[source] std::net::AddrParseError),
     /// The connection to the proxy failed.
-    #[error("cannot connect to the proxy")]
+    #[error("cannot connect to proxy")]
     Gone(#[source] io::Error),
     /// The proxy did not answer in time.
-    #[error("the proxy did not answer in time")]
+    #[error("proxy did not respond in time")]
     NoAnswer(#[source] io::Error),
     /// The operating system refused to start a thread.
-    #[error("the bridge cannot start a thread")]
+    #[error("cannot start bridge thread")]
     NoThread(#[source] io::Error),
     /// The proxy refused the connection, because the session has ended or the token is wrong.
-    #[error("the proxy refused the connection: {0}")]
+    #[error("proxy refused the connection: {0}")]
     Refused(String),
 }
 

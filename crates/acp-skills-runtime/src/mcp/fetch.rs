@@ -51,7 +51,7 @@ async fn activate(
     // them.
     match toolbox.activate(skill, Some(arguments), guide).await {
         Ok(activation) => {
-            tracing::debug!(skill = %skill.name, bytes = activation.text.len(), "fetched the text of a skill for a prompt");
+            tracing::debug!(skill = %skill.name, bytes = activation.text.len(), "fetched skill text for a prompt");
             let event = calls::activated(skill, by, &activation.text, started.elapsed());
             Ok((activation.text, event))
         }

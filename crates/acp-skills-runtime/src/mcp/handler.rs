@@ -202,7 +202,7 @@ impl ServerHandler for Handler {
         let span = self.span_of(&call);
         self.arrived(&call);
         let answer = async {
-            tracing::debug!("the tool call has started");
+            tracing::debug!("tool call started");
             tokio::select! {
                 output = toolbox.call(&request.name, arguments.clone(), &caller) => {
                     self.called(&call, &output, started.elapsed());
@@ -211,7 +211,7 @@ impl ServerHandler for Handler {
                 never = progress::report(&request.name, &context) => never,
                 // The call is dropped here, which ends its programs. The agent no longer reads the answer.
                 () = context.ct.cancelled() => {
-                    tracing::debug!("the tool call was cancelled");
+                    tracing::debug!("tool call cancelled");
                     self.recorded(call.event(None, started.elapsed()));
                     Err(ErrorData::internal_error("cancelled", None))
                 }

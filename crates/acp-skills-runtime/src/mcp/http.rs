@@ -98,7 +98,7 @@ impl Service {
         let headers = request.headers();
         let begins = !headers.contains_key("Mcp-Session-Id") && !headers.contains_key("MCP-Protocol-Version");
         if begins && self.sessions.count() >= MAX_MCP_SESSIONS {
-            return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many MCP sessions: end the unused ones");
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many MCP sessions: close unused sessions");
         }
         let open = self.sessions.begin().await;
         let response = self.http.handle(request).await;
@@ -140,7 +140,7 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
                 },
                 Err(error) => {
                     // We get here if there are no file descriptors left, so wait for other connections to be closed.
-                    tracing::warn!(%error, "cannot accept an MCP connection");
+                    tracing::warn!(%error, "cannot accept MCP connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             }
@@ -168,9 +168,9 @@ where
         .with_upgrades();
     tokio::select! {
         ended = connection => if let Err(error) = ended {
-            tracing::debug!(%error, "an MCP connection failed");
+            tracing::debug!(%error, "MCP connection failed");
         },
-        () = admission.expires() => tracing::debug!("closed a connection that sent no token in time"),
+        () = admission.expires() => tracing::debug!("closed connection: no token received in time"),
     }
 }
 
@@ -186,7 +186,7 @@ async fn route(request: Request<Incoming>, admission: &Admission, servers: &Serv
         return refuse(StatusCode::NOT_FOUND, "no such session");
     };
     if !access::is_authorized(request.headers(), &server.token) {
-        let mut response = refuse(StatusCode::UNAUTHORIZED, "the token of the session is missing or wrong");
+        let mut response = refuse(StatusCode::UNAUTHORIZED, "session token is missing or wrong");
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return response;
     }
@@ -203,12 +203,12 @@ async fn route(request: Request<Incoming>, admission: &Admission, servers: &Serv
 fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
     let wanted = request.headers().get(UPGRADE).is_some_and(|value| value == bridge::PROTOCOL);
     if !wanted {
-        return refuse(StatusCode::UPGRADE_REQUIRED, "this endpoint is for the stdio bridge");
+        return refuse(StatusCode::UPGRADE_REQUIRED, "this endpoint is only for the stdio bridge");
     }
     tokio::spawn(async move {
         let stream = match hyper::upgrade::on(request).await {
             Ok(stream) => TokioIo::new(stream),
-            Err(error) => return tracing::debug!(%error, "the upgrade of a bridge failed"),
+            Err(error) => return tracing::debug!(%error, "bridge upgrade failed"),
         };
         let served = rmcp::service::serve_server_with_ct(
             server.handler.clone(),
@@ -220,7 +220,7 @@ fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
             Ok(running) => {
                 let _ = running.waiting().await;
             }
-            Err(error) => tracing::debug!(%error, "the handshake of a bridge failed"),
+            Err(error) => tracing::debug!(%error, "bridge handshake failed"),
         }
     });
     let mut response = refuse(StatusCode::SWITCHING_PROTOCOLS, "");

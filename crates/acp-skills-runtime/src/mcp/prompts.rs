@@ -10,7 +10,11 @@ use rmcp::{
         Role,
     },
 };
-use skills_core::{SkillName, Toolbox, catalog::Guide};
+use skills_core::{
+    SkillName, Toolbox,
+    catalog::Guide,
+    text::{shown, shown_lines},
+};
 
 use super::calls;
 use crate::events::{ActivatedBy, EventKind};
@@ -23,9 +27,9 @@ pub(super) fn list(toolbox: &Toolbox) -> ListPromptsResult {
     let prompts = spelled(toolbox.skills()).into_iter().map(|(word, skill)| {
         let mut argument = PromptArgument::new(ARGUMENTS).with_required(false);
         if let Some(hint) = skill.hint() {
-            argument = argument.with_description(hint);
+            argument = argument.with_description(shown(&hint));
         }
-        Prompt::new(word, Some(skill.description.as_str()), Some(vec![argument]))
+        Prompt::new(word, Some(shown_lines(&skill.description)), Some(vec![argument]))
             .with_title(skill.name.as_str())
     });
     ListPromptsResult::with_all_items(prompts.collect())
@@ -43,17 +47,14 @@ pub(super) async fn get(
     let known = spelled(toolbox.skills());
     let found = known.iter().find(|(word, _)| SkillName::key_of(word) == key);
     let Some((_, skill)) = found else {
-        return Err(ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None));
+        return Err(ErrorData::invalid_params(format!("no such prompt: `{}`", request.name), None));
     };
     let words = request.arguments.as_ref().and_then(|arguments| arguments.get(ARGUMENTS));
     let words = words.and_then(|words| words.as_str()).unwrap_or_default().trim();
     let started = Instant::now();
     let activation =
         toolbox.activate(skill, Some(words.to_owned()), Guide::Tools).await.map_err(|error| {
-            ErrorData::internal_error(
-                format!("the skill `{}` cannot be activated: {error}", skill.name),
-                None,
-            )
+            ErrorData::internal_error(format!("cannot activate skill `{}`: {error}", skill.name), None)
         })?;
     let event = calls::activated(skill, ActivatedBy::Model, &activation.text, started.elapsed());
     let mut messages = vec![PromptMessage::new_text(Role::User, activation.text)];
@@ -61,7 +62,7 @@ pub(super) async fn get(
         messages.push(PromptMessage::new_text(Role::User, words));
     }
     Ok((
-        GetPromptResult::new(messages).with_description(skill.description.as_str()),
+        GetPromptResult::new(messages).with_description(shown_lines(&skill.description)),
         skill.name.clone(),
         event,
     ))

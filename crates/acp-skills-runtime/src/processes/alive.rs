@@ -70,7 +70,7 @@ mod tests {
         drop(child.stdin.take());
         let deadline = Instant::now() + Duration::from_mins(1);
         while group_is_alive(group) {
-            assert!(Instant::now() < deadline, "the process has ended but counts as alive");
+            assert!(Instant::now() < deadline, "process has ended but counts as alive");
             thread::sleep(Duration::from_millis(1));
         }
         // We haven't waited for the child yet, so signals can still be sent to the zombie.

@@ -84,9 +84,7 @@ impl Guard {
         if let Helper::Running(watchdog) = &mut self.watchdog
             && let Err(error) = watchdog.send(sign, id)
         {
-            tracing::warn!(
-                "the watchdog has ended, so processes could outlive the proxy if it is killed: {error}"
-            );
+            tracing::warn!("watchdog has ended; processes may keep running if the proxy is killed: {error}");
             self.watchdog = Helper::Failed;
         }
     }
@@ -172,7 +170,7 @@ impl Processes {
         self.0.state.lock().guard.leader = match leader {
             Ok(leader) => Helper::Running(leader),
             Err(error) => {
-                tracing::warn!("cannot start the leader of the agent's process group: {error}");
+                tracing::warn!("cannot start leader of the agent process group: {error}");
                 Helper::Failed
             }
         };
@@ -239,7 +237,7 @@ impl Processes {
                 Some(id)
             }
             Err(error) => {
-                tracing::warn!("cannot start the leader of a script's process group: {error}");
+                tracing::warn!("cannot start leader of a script process group: {error}");
                 None
             }
         }
@@ -267,7 +265,7 @@ impl Processes {
             Ok(watchdog) => watchdog,
             Err(error) => {
                 tracing::warn!(
-                    "cannot start the watchdog, so processes could outlive the proxy if it is killed: {error}"
+                    "cannot start watchdog; processes may keep running if the proxy is killed: {error}"
                 );
                 state.guard.watchdog = Helper::Failed;
                 return;

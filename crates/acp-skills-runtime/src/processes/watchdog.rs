@@ -46,7 +46,7 @@ pub fn run(part: Option<&str>) -> io::Result<()> {
             Ok(())
         }
         Some(LEADER) => lead(),
-        Some(part) => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("no part is called `{part}`"))),
+        Some(part) => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("unknown part `{part}`"))),
     }
 }
 

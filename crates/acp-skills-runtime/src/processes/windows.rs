@@ -19,7 +19,7 @@ use super::Processes;
 #[derive(Debug, Default)]
 pub(super) struct Guard;
 
-#[expect(clippy::unused_self, reason = "the interface of the other systems")]
+#[expect(clippy::unused_self, reason = "same interface as on Unix")]
 impl Guard {
     pub(super) fn added(&mut self, _id: u32) {}
 
@@ -31,7 +31,7 @@ impl Guard {
     }
 }
 
-#[expect(clippy::unused_self, reason = "the interface of the other systems")]
+#[expect(clippy::unused_self, reason = "same interface as on Unix")]
 impl Processes {
     /// Does the same as [`prepare`](Self::prepare).
     pub fn prepare_agent(&self, program: &Path) {
@@ -79,9 +79,7 @@ pub(crate) fn end_children_with_this_process() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if let Err(error) = join_job() {
-            tracing::warn!(
-                "a process that is being started could outlive the proxy if it is killed: {error}"
-            );
+            tracing::warn!("new process may keep running if the proxy is killed: {error}");
         }
     });
 }

@@ -61,7 +61,7 @@ pub async fn run(policy: Policy, host: Host, conductor: Ends) -> io::Result<Chai
         // Ignore the error if the receiver was dropped.
         let _ = done.send(end);
     })?;
-    ended.await.unwrap_or_else(|_| Err(io::Error::other("the reading thread has panicked")))
+    ended.await.unwrap_or_else(|_| Err(io::Error::other("reading thread panicked")))
 }
 
 fn pump(
@@ -111,7 +111,7 @@ fn pump(
                 hub.lane_to(Side::Client).push(answer);
                 hub.lane_to(Side::Client).drain()?;
             }
-            Sorted::Dropped(why) => tracing::warn!("ignored a message from the conductor: {why}"),
+            Sorted::Dropped(why) => tracing::warn!("ignored message from conductor: {why}"),
             Sorted::NoChain(answer) => {
                 hub.lane_to(Side::Client).push(answer);
                 hub.lane_to(Side::Client).drain()?;

@@ -1,4 +1,4 @@
-//! Messages that exceed the maximum size: they are skipped without being kept, and whoever waits for them is told.
+//! Messages that exceed the maximum size: they are skipped, and waiting requests get an error.
 
 use acp_skills_wire::{INTERNAL_ERROR, INVALID_REQUEST, Kind, Skim, build};
 

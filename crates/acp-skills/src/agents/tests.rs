@@ -47,9 +47,9 @@ fn an_agent_is_started_by_its_program_or_its_package() {
 #[test]
 fn errors_name_the_agent_and_have_a_hint() {
     for (name, installed, message, hint) in [
-        ("claud", &[][..], "no agent is known as `claud`", "did you mean `claude-acp`?"),
-        ("qwn-code", &[], "no agent is known as `qwn-code`", "did you mean `qwen-code`?"),
-        ("zzz", &["npx"], "no agent is known as `zzz`", "`acp-skills-proxy setup --agents` lists"),
+        ("claud", &[][..], "unknown agent `claud`", "did you mean `claude-acp`?"),
+        ("qwn-code", &[], "unknown agent `qwn-code`", "did you mean `qwen-code`?"),
+        ("zzz", &["npx"], "unknown agent `zzz`", "`acp-skills-proxy setup --agents` lists"),
         ("gemini", &["uvx"], "`gemini` needs `npx` or `gemini`, and neither is in PATH", "install Node.js"),
         ("kimi", &["npx"], "`kimi` needs `uvx` or `kimi`, and neither is in PATH", "install uv"),
         (

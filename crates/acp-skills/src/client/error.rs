@@ -10,16 +10,16 @@ use serde_json::Value;
 #[non_exhaustive]
 pub enum ClientError {
     /// The caller cancelled the turn, for example by dropping its stream.
-    #[error("the conversation was cancelled")]
+    #[error("conversation was cancelled")]
     Cancelled,
     /// The agent has closed its input.
-    #[error("the agent has closed the connection")]
+    #[error("agent closed the connection")]
     Write(#[source] io::Error),
     /// The agent's output can't be read, or is not UTF-8.
-    #[error("cannot read the agent's output")]
+    #[error("cannot read agent output")]
     Read(#[source] io::Error),
     /// The agent closed the connection while a request was pending.
-    #[error("the agent closed the connection before it answered `{method}`")]
+    #[error("agent closed the connection before answering `{method}`")]
     Unanswered {
         /// The method of the request.
         method: String,
@@ -33,7 +33,7 @@ pub enum ClientError {
         error: Value,
     },
     /// The agent sent a line that is not JSON.
-    #[error("the agent sent a line that is not JSON: {line}")]
+    #[error("agent sent invalid JSON: {line}")]
     NotAMessage {
         /// The line.
         line: String,
@@ -61,7 +61,7 @@ fn proxy_error(error: &Value) -> Option<(&str, Option<&str>)> {
 fn refusal(method: &str, error: &Value) -> String {
     match proxy_error(error) {
         Some((message, _)) => message.to_owned(),
-        None => format!("the agent refuses `{method}`: {}", describe_error(error)),
+        None => format!("agent rejected `{method}`: {}", describe_error(error)),
     }
 }
 
@@ -94,25 +94,25 @@ mod tests {
         for (error, expected, hint) in [
             (
                 json!({ "code": -32000, "message": "Authentication required" }),
-                "the agent refuses `m`: Authentication required (-32000)",
+                "agent rejected `m`: Authentication required (-32000)",
                 None,
             ),
             (
                 json!({ "code": -32603, "message": "Internal error", "data": { "details": "exited" } }),
-                "the agent refuses `m`: Internal error (-32603): exited",
+                "agent rejected `m`: Internal error (-32603): exited",
                 None,
             ),
             (
                 json!({ "code": -32603, "message": "Internal error", "data": "exited" }),
-                "the agent refuses `m`: Internal error (-32603): exited",
+                "agent rejected `m`: Internal error (-32603): exited",
                 None,
             ),
             (
                 json!({ "code": 1, "message": "no", "data": { "details": "a", "more": 1 } }),
-                r#"the agent refuses `m`: no (1): {"details":"a","more":1}"#,
+                r#"agent rejected `m`: no (1): {"details":"a","more":1}"#,
                 None,
             ),
-            (json!("no error at all"), r#"the agent refuses `m`: "no error at all""#, None),
+            (json!("no error at all"), r#"agent rejected `m`: "no error at all""#, None),
             (json!({ "code": NOT_STARTED, "message": "it exited\nhint: look" }), "it exited", Some("look")),
             (json!({ "code": NOT_STARTED, "message": "it exited" }), "it exited", None),
         ] {

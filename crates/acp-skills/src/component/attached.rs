@@ -30,7 +30,7 @@ enum Origin {
 #[non_exhaustive]
 pub enum AttachError {
     /// The skill in a directory is missing or invalid.
-    #[error("cannot attach the skill in {}", path.display())]
+    #[error("cannot attach skill from {}", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum AttachError {
         source: LoadError,
     },
     /// Two attached skills have the same name.
-    #[error("two skills named `{0}` are attached")]
+    #[error("duplicate skill name `{0}`")]
     DuplicateSkill(SkillName),
     /// The name of a tool is invalid or already used.
     #[error("cannot attach a tool")]

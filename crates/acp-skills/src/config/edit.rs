@@ -14,7 +14,7 @@ const KEY: &str = "sources:";
 
 /// The error for a text that can't be edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the file has a form that cannot be edited automatically")]
+#[error("file format cannot be edited automatically")]
 pub struct EditError {
     /// The lines that the user has to add or remove.
     pub lines: String,

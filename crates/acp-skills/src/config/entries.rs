@@ -28,7 +28,7 @@ impl<'de> Deserialize<'de> for SkillEntry {
             type Value = SkillEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the directory of a skill, or a skill with `name`, `description` and `body`")
+                f.write_str("a skill directory, or a skill with `name`, `description` and `body`")
             }
 
             fn visit_str<E>(self, path: &str) -> Result<SkillEntry, E> {
@@ -85,7 +85,7 @@ impl<'de> Deserialize<'de> for SourceEntry {
             type Value = SourceEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the address of a source, or keys `source`, `include` and `exclude`")
+                f.write_str("a source address, or keys `source`, `include` and `exclude`")
             }
 
             fn visit_str<E>(self, source: &str) -> Result<SourceEntry, E> {

@@ -26,7 +26,7 @@ pub enum ConfigError {
     #[error("{0}")]
     Value(String),
     /// A skill in `skills` can't be loaded.
-    #[error("cannot load the skill in {}\n{}", path.display(), findings(source))]
+    #[error("cannot load skill from {}\n{}", path.display(), findings(source))]
     Skill {
         /// The skill's directory.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum ConfigError {
     #[error("{0}")]
     VirtualSkill(String),
     /// A directory in `roots` doesn't exist.
-    #[error("cannot look for skills in {}: there is no such directory", .0.display())]
+    #[error("cannot search for skills in {}: directory does not exist", .0.display())]
     NoSuchRoot(PathBuf),
     /// The address of a source has an unknown format.
     #[error(transparent)]

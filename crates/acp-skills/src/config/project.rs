@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for Globs {
             type Value = Globs;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the path of a directory, which may be a glob, or a list of them")
+                f.write_str("a directory path, which may be a glob, or a list of paths")
             }
 
             fn visit_str<E>(self, glob: &str) -> Result<Globs, E> {

@@ -7,7 +7,7 @@ use serde_yaml::Error;
 /// The minimum similarity of a suggested key, from 0 to 1.
 const MIN_SIMILARITY: f64 = 0.75;
 
-/// An error in the text of a configuration file, such as ``skills.yaml:2:1: there is no key `catlog_in` ``.
+/// An error in the text of a configuration file, such as ``skills.yaml:2:1: unknown key `catlog_in` ``.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{place}{message}", file.display())]
 #[non_exhaustive]
@@ -69,41 +69,37 @@ fn describe(error: &Error, value: Option<String>) -> (String, Option<String>) {
     let value = value.unwrap_or_else(|| "this".to_owned());
     match error {
         Error::SerdeUnknownField { field, expected, .. } => {
-            (format!("there is no key `{field}`"), suggestion(field, expected))
+            (format!("unknown key `{field}`"), suggestion(field, expected))
         }
         Error::SerdeUnknownVariant { variant, expected, .. } => {
-            (format!("`{variant}` is not one of {}", list(expected)), None)
+            (format!("`{variant}` should be one of {}", list(expected)), None)
         }
-        Error::SerdeMissingField { field, .. } => (format!("the key `{field}` is missing"), None),
+        Error::SerdeMissingField { field, .. } => (format!("missing key `{field}`"), None),
         Error::SerdeInvalidType { unexpected, expected, .. }
         | Error::SerdeInvalidValue { unexpected, expected, .. } => {
-            (format!("this is the {unexpected}, but it should be {expected}"), None)
+            (format!("expected {expected}, but found {unexpected}"), None)
         }
         Error::DuplicateMappingKey { key, .. } => {
-            let key = key.as_ref().map_or_else(|| "a key".to_owned(), |key| format!("the key `{key}`"));
-            (format!("{key} appears twice"), Some("remove one of them".to_owned()))
+            let key = key.as_ref().map_or_else(|| "a key".to_owned(), |key| format!("key `{key}`"));
+            (format!("{key} appears twice"), Some("remove the duplicate".to_owned()))
         }
         Error::InvalidScalar { ty, .. } => (format!("{value} should be {}", kind(ty)), None),
         Error::Unexpected { expected, .. } => (format!("{value} should be {}", kind(expected)), None),
-        Error::Eof { .. } => ("the file ends in the middle of a value".to_owned(), None),
-        Error::MultipleDocuments { .. } => (
-            "there is more than one document in the file".to_owned(),
-            Some("remove the lines `---`".to_owned()),
-        ),
+        Error::Eof { .. } => ("unexpected end of file".to_owned(), None),
+        Error::MultipleDocuments { .. } => {
+            ("file contains more than one document".to_owned(), Some("remove all `---` lines".to_owned()))
+        }
         Error::UnknownAnchor { .. } => (
             "this alias (`*`) has no anchor (`&`)".to_owned(),
-            Some("put text that starts with `*` in quotes".to_owned()),
+            Some("use quotes for text that starts with `*`".to_owned()),
         ),
-        Error::ExternalMessage { msg, .. } => {
-            (format!("this is not valid YAML: {msg}"), Some(INDENTATION.to_owned()))
-        }
+        Error::ExternalMessage { msg, .. } => (format!("invalid YAML: {msg}"), Some(INDENTATION.to_owned())),
         Error::Message { msg, .. } => (format!("{value}: {msg}"), None),
         error => (error.render_with_formatter(&serde_yaml::UserMessageFormatter), None),
     }
 }
 
-const INDENTATION: &str =
-    "check the indentation here and in the line above, and put text with `: `, ` #`, `[` or `{` in quotes";
+const INDENTATION: &str = "check the indentation of this line and the previous line, and use quotes for text with `: `, ` #`, `[` or `{`";
 
 /// Returns the name of a type for the user.
 fn kind(name: &str) -> &str {
@@ -125,7 +121,7 @@ fn suggestion(word: &str, expected: &[&'static str]) -> Option<String> {
     if best.0 >= MIN_SIMILARITY {
         return Some(format!("did you mean `{}`?", best.1));
     }
-    Some(format!("the keys are {}", list(expected)))
+    Some(format!("known keys are {}", list(expected)))
 }
 
 fn list(words: &[&str]) -> String {

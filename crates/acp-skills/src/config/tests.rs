@@ -16,53 +16,53 @@ fn errors_have_a_place_and_a_suggestion() {
     check(
         "agent: x\nskils: []\n",
         expect![[r#"
-        skills.yaml:2:1: there is no key `skils`
+        skills.yaml:2:1: unknown key `skils`
         did you mean `skills`?"#]],
     );
     check(
         "catlog_in: prompt\n",
         expect![[r#"
-        skills.yaml:1:1: there is no key `catlog_in`
+        skills.yaml:1:1: unknown key `catlog_in`
         did you mean `catalog_in`?"#]],
     );
     check(
         "catalog-in: prompt\n",
         expect![[r#"
-        skills.yaml:1:1: there is no key `catalog-in`
+        skills.yaml:1:1: unknown key `catalog-in`
         did you mean `catalog_in`?"#]],
     );
     check(
         "x: prompt\n",
         expect![[r#"
-        skills.yaml:1:1: there is no key `x`
-        the keys are `agent`, `skills`, `roots`, `sources`, `locked`, `projects`, `discover`, `trust`, `include`, `exclude`, `max_skills`, `strict`, `watch`, `catalog_in`, `catalog_format`, `catalog_detail`, `catalog_budget`, `location`, `mount`, `mcp`, `mcp_wait`, `exit_wait`, `max_message`, `activation`, `search`, `allow_scripts`, `script_timeout`, `script_cwd`, `script_env`, `max_output`, `sandbox`, `sandbox_net`, `dollar`, `approve`, `tool_policy`, `titles`, `toggles`, `drafts`, `events`, `state`, `log`, `log_file`, `validation`"#]],
+        skills.yaml:1:1: unknown key `x`
+        known keys are `agent`, `skills`, `roots`, `sources`, `locked`, `projects`, `discover`, `trust`, `include`, `exclude`, `max_skills`, `strict`, `watch`, `catalog_in`, `catalog_format`, `catalog_detail`, `catalog_budget`, `location`, `mount`, `mcp`, `mcp_wait`, `exit_wait`, `max_message`, `activation`, `search`, `allow_scripts`, `script_timeout`, `script_cwd`, `script_env`, `max_output`, `sandbox`, `sandbox_net`, `dollar`, `approve`, `tool_policy`, `titles`, `toggles`, `drafts`, `events`, `state`, `log`, `log_file`, `validation`"#]],
     );
     check(
         "skills:\n  - name: a\n    description: b\n    bodi: c\n",
         expect![[r#"
-        skills.yaml:4:5: there is no key `bodi`
+        skills.yaml:4:5: unknown key `bodi`
         did you mean `body`?"#]],
     );
-    check(
-        "skills:\n  - name: a\n    body: c\n",
-        expect!["skills.yaml:3:5: the key `description` is missing"],
-    );
+    check("skills:\n  - name: a\n    body: c\n", expect!["skills.yaml:3:5: missing key `description`"]);
     check(
         "skills:\n  - name: a\n    description: b\n    tools: [{ name: t }]\n",
-        expect!["skills.yaml:4:15: the key `command` is missing"],
+        expect!["skills.yaml:4:15: missing key `command`"],
     );
     check(
         "skills: [3]\n",
         expect![
-            "skills.yaml:1:10: this is the integer `3`, but it should be the directory of a skill, or a skill with `name`, `description` and `body`"
+            "skills.yaml:1:10: expected a skill directory, or a skill with `name`, `description` and `body`, but found integer `3`"
         ],
     );
     check(
         "mcp: tcp\n",
-        expect!["skills.yaml:1:6: `tcp` is not one of `auto`, `acp`, `http`, `stdio`, `off`"],
+        expect!["skills.yaml:1:6: `tcp` should be one of `auto`, `acp`, `http`, `stdio`, `off`"],
     );
     check("max_skills: many\n", expect!["skills.yaml:1:13: `many` should be a whole number"]);
-    check("mcp_wait: -1\n", expect!["skills.yaml:1:11: `-1`: not a number of seconds, such as 2 or 0.5"]);
+    check(
+        "mcp_wait: -1\n",
+        expect!["skills.yaml:1:11: `-1`: expected a number of seconds, for example 2 or 0.5"],
+    );
     check("mcp_wait: soon\n", expect!["skills.yaml:1:11: `soon` should be a number"]);
     check("dollar: perhaps\n", expect!["skills.yaml:1:9: `perhaps` should be `true` or `false`"]);
     check(
@@ -72,38 +72,38 @@ fn errors_have_a_place_and_a_suggestion() {
     check(
         "agent: a\nagent: b\n",
         expect![[r#"
-        skills.yaml:2:1: the key `agent` appears twice
-        remove one of them"#]],
+        skills.yaml:2:1: key `agent` appears twice
+        remove the duplicate"#]],
     );
     check(
         "agent: [unclosed\n",
         expect![[r#"
-        skills.yaml:1:8: this is not valid YAML: unclosed bracket '['
-        check the indentation here and in the line above, and put text with `: `, ` #`, `[` or `{` in quotes"#]],
+        skills.yaml:1:8: invalid YAML: unclosed bracket '['
+        check the indentation of this line and the previous line, and use quotes for text with `: `, ` #`, `[` or `{`"#]],
     );
     check(
         "agent: a: b\n",
         expect![[r#"
-        skills.yaml:1:9: this is not valid YAML: mapping values are not allowed in this context
-        check the indentation here and in the line above, and put text with `: `, ` #`, `[` or `{` in quotes"#]],
+        skills.yaml:1:9: invalid YAML: mapping values are not allowed in this context
+        check the indentation of this line and the previous line, and use quotes for text with `: `, ` #`, `[` or `{`"#]],
     );
     check(
         "agent: a\n  mcp: b\n",
         expect![[r#"
-        skills.yaml:2:6: this is not valid YAML: mapping values are not allowed in this context
-        check the indentation here and in the line above, and put text with `: `, ` #`, `[` or `{` in quotes"#]],
+        skills.yaml:2:6: invalid YAML: mapping values are not allowed in this context
+        check the indentation of this line and the previous line, and use quotes for text with `: `, ` #`, `[` or `{`"#]],
     );
     check(
         "agent: *a\n",
         expect![[r#"
         skills.yaml:1:8: this alias (`*`) has no anchor (`&`)
-        put text that starts with `*` in quotes"#]],
+        use quotes for text that starts with `*`"#]],
     );
     check(
         "agent: a\n---\nagent: b\n",
         expect![[r#"
-        skills.yaml:3:1: there is more than one document in the file
-        remove the lines `---`"#]],
+        skills.yaml:3:1: file contains more than one document
+        remove all `---` lines"#]],
     );
     check("- a\n", expect!["skills.yaml:1:1: `- a` should be keys with values: `key: value`"]);
 }

@@ -115,6 +115,11 @@ pub(crate) fn sniff(start: &[u8]) -> Kind {
     }
 }
 
+/// Returns the probable media type of a binary file by its first bytes; `application/octet-stream` if it is unknown.
+pub fn media_type(start: &[u8]) -> &'static str {
+    infer::get(start).map_or("application/octet-stream", |kind| kind.mime_type())
+}
+
 /// Returns the length of `bytes` without an incomplete UTF-8 sequence at its end.
 pub(super) fn char_boundary(bytes: &[u8]) -> usize {
     for back in 1..=3.min(bytes.len()) {

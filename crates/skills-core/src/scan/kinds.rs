@@ -75,8 +75,8 @@ pub(super) fn program(start: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Returns true if the name of a file says that an interpreter runs it.
-fn is_script(path: &str) -> bool {
+/// Returns true if the extension of a file says that an interpreter runs it, such as `.sh` or `.py`.
+pub fn is_script(path: &str) -> bool {
     SCRIPTS.contains(&extension(path).as_str())
 }
 

@@ -5,8 +5,8 @@ use skills_core::text::shown;
 use super::Parsed;
 
 /// The reason why an address must not contain a password.
-pub(super) const SECRET: &str = "an address is written to files that other people read, so it must not contain a user name or a \
-                      password; git gets them from its credential helper";
+pub(super) const SECRET: &str = "address must not contain a user name or password, because addresses are written to \
+                                 shared files; use a git credential helper instead";
 
 /// Returns the authority of the part of an address after `://`: the host, with the user and the port if there are any.
 pub(super) fn authority(rest: &str) -> &str {
@@ -42,7 +42,7 @@ pub(super) fn read_reference(reference: &str) -> Parsed<String> {
 pub(super) fn read_path(path: &str) -> Parsed<String> {
     let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     if path.contains('\\') || parts.iter().any(|part| *part == ".." || part.chars().any(char::is_control)) {
-        return Err(format!("`{}` is not a directory of the repository", shown(path)).into());
+        return Err(format!("`{}` is not a directory in the repository", shown(path)).into());
     }
     Ok(parts.join("/"))
 }

@@ -76,7 +76,7 @@ pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max_bytes {
-        return invalid("the file exceeds the maximum size");
+        return invalid("file exceeds the maximum size");
     }
     Ok(bytes)
 }
@@ -105,7 +105,7 @@ fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     system::private_file(options);
     let file = options.open(path).map_err(|error| system::explained(error, path))?;
     if system::is_stdout(&file) {
-        return Err(io::Error::other("the path leads to stdout, which is reserved for the protocol"));
+        return Err(io::Error::other("path leads to stdout, which is reserved for the protocol"));
     }
     Ok(file)
 }

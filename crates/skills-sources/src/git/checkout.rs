@@ -31,10 +31,10 @@ pub(super) fn write(output: &mut dyn Read, wanted: &[Wanted], directory: &Path) 
         let size = read_header(&mut output, file).map_err(system)?;
         total += size;
         if size > MAX_FILE_BYTES {
-            return Err(GitError::TooMuch(format!("`{}` has more than {MAX_FILE_BYTES} bytes", file.path)));
+            return Err(GitError::TooMuch(format!("`{}` is larger than {MAX_FILE_BYTES} bytes", file.path)));
         }
         if total > MAX_TOTAL_BYTES {
-            return Err(GitError::TooMuch(format!("the skills have more than {MAX_TOTAL_BYTES} bytes")));
+            return Err(GitError::TooMuch(format!("skills are larger than {MAX_TOTAL_BYTES} bytes")));
         }
         if let Some((parent, _)) = file.path.rsplit_once('/') {
             dir.create_dir_all(parent).map_err(failed)?;

@@ -12,7 +12,7 @@ const MAX_LINES: usize = 4;
 #[non_exhaustive]
 pub enum GitError {
     /// `git` is not in `PATH`.
-    #[error("cannot find `git` in PATH")]
+    #[error("`git` not found in PATH")]
     NoGit,
     /// The fetch timed out.
     #[error("git timed out after {} s", .0.as_secs())]
@@ -32,13 +32,13 @@ pub enum GitError {
         said: String,
     },
     /// The repository has no such branch, tag or commit.
-    #[error("the repository has no branch, tag or commit `{0}`")]
+    #[error("no such branch, tag or commit: `{0}`")]
     NoReference(String),
     /// The repository has no such directory.
-    #[error("the repository has no directory `{0}`")]
+    #[error("no such directory in the repository: `{0}`")]
     NoDirectory(String),
     /// The repository exceeds a limit.
-    #[error("the repository is too large: {0}")]
+    #[error("repository is too large: {0}")]
     TooMuch(String),
     /// `git` can't be started, or its pipes fail.
     #[error("cannot run `git {what}`: {source}")]
@@ -49,7 +49,7 @@ pub enum GitError {
         source: io::Error,
     },
     /// A file can't be written.
-    #[error("cannot write below {}: {source}", path.display())]
+    #[error("cannot write to {}: {source}", path.display())]
     Write {
         /// The directory.
         path: PathBuf,
@@ -87,17 +87,14 @@ const HINTS: [(&[&str], &str); 12] = [
         "git doesn't trust the certificate of the host: if your organisation has its own authority, run \
          `git config --global http.sslCAInfo FILE` with its certificate",
     ),
-    (
-        &["No space left on device", "Disk quota exceeded"],
-        "check the free space and the permissions of the disk",
-    ),
+    (&["No space left on device", "Disk quota exceeded"], "check free disk space and permissions"),
     (
         &["dubious ownership"],
-        "the repository belongs to another user; if you trust that user, run `git config --global --add safe.directory DIRECTORY`",
+        "repository belongs to another user; if you trust that user, run `git config --global --add safe.directory DIRECTORY`",
     ),
     (
         &["mismatched algorithms"],
-        "repositories with SHA-256 objects are not supported; use a repository with SHA-1 objects",
+        "repositories with SHA-256 objects are not supported; use SHA-1 objects instead",
     ),
     (
         &[
@@ -135,7 +132,7 @@ const HINTS: [(&[&str], &str); 12] = [
             "Network is unreachable",
             "early EOF",
         ],
-        "check the network and the proxy settings (`git config http.proxy`)",
+        "check the network and proxy settings (`git config http.proxy`)",
     ),
 ];
 
@@ -144,24 +141,24 @@ impl GitError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoGit => "install git, or remove the source",
-            Self::TooLong(_) => "check the network and try again",
+            Self::TooLong(_) => "check the network and retry",
             Self::NoAnswer(_) | Self::Stalled(_) => {
                 "check the network and the proxy settings (`git config http.proxy`), and try again"
             }
             Self::NoReference(_) => {
-                "check the name on the repository's page; to use a name with a `/`, write `git+https://…#NAME:PATH`"
+                "check the name on the repository page; for a name with `/`, use `git+https://…#NAME:PATH`"
             }
-            Self::NoDirectory(_) => "check the directory on the repository's page",
+            Self::NoDirectory(_) => "check the directory on the repository page",
             Self::TooMuch(_) => "add the directory that contains the skills: `github:OWNER/REPO/PATH`",
             Self::Failed { said, .. } => HINTS
                 .iter()
                 .find(|(causes, _)| causes.iter().any(|cause| said.contains(cause)))
                 .map_or(
-                    "check that `git ls-remote URL` works without a prompt; a private repository needs a key or a credential helper",
+                    "check if `git ls-remote URL` works without a prompt; private repositories need a key or credential helper",
                     |(_, hint)| hint,
                 ),
             Self::System { .. } | Self::Write { .. } => {
-                "check the free space and the permissions of the disk"
+                "check free disk space and permissions"
             }
         }
     }
@@ -187,7 +184,7 @@ fn last_lines(said: &str) -> String {
     let mut lines: Vec<_> = lines.filter(|line| !is_noise(line)).collect();
     lines.dedup();
     let text = lines[lines.len().saturating_sub(MAX_LINES)..].join("; ");
-    shown_lines(if text.is_empty() { "git gave no reason" } else { &text }).into_owned()
+    shown_lines(if text.is_empty() { "no error message from git" } else { &text }).into_owned()
 }
 
 #[cfg(test)]
@@ -276,7 +273,7 @@ mod tests {
                 "ssh variant",
                 "ssh.variant",
             ),
-            (&"fatal: write error: No space left on device".to_owned(), "No space left", "free space"),
+            (&"fatal: write error: No space left on device".to_owned(), "No space left", "free disk space"),
             (
                 &"fatal: detected dubious ownership in repository at '/r/.git'".to_owned(),
                 "dubious ownership",
@@ -286,7 +283,7 @@ mod tests {
             (&"fatal: anything else\n".to_owned(), "fatal: anything else", "git ls-remote"),
             (
                 &"warning: filtering not recognized by server, ignoring\n".to_owned(),
-                "git gave no reason",
+                "no error message from git",
                 "git ls-remote",
             ),
             (&"a\nb\nc\nd\n50%\r100%\re\x1b[2J\n".to_owned(), ": b; c; d; e\\u{1b}[2J", "git ls-remote"),

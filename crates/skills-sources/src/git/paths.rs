@@ -27,7 +27,7 @@ pub(super) fn safe(path: &[u8]) -> Result<&str, &'static str> {
             return Err("has a name that is too long");
         }
         if is_git_directory(name) {
-            return Err("is named like git's own directory");
+            return Err("uses a name reserved for git");
         }
         if name.contains(['\\', ':', '*', '?', '"', '<', '>', '|'])
             || name.ends_with(['.', ' '])

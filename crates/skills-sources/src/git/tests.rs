@@ -168,10 +168,10 @@ fn missing_references_and_directories() {
     let repository = Repository::new();
     let commit = repository.commit(&[("a/SKILL.md", SKILL)]);
     for (fragment, expected) in [
-        ("#nowhere", "no branch, tag or commit `nowhere`"),
-        ("#0123456789", "no branch, tag or commit `0123456789`"),
-        ("#:nowhere", "no directory `nowhere`"),
-        ("#:a/SKILL.md", "no directory `a/SKILL.md`"),
+        ("#nowhere", "no such branch, tag or commit: `nowhere`"),
+        ("#0123456789", "no such branch, tag or commit: `0123456789`"),
+        ("#:nowhere", "no such directory in the repository: `nowhere`"),
+        ("#:a/SKILL.md", "no such directory in the repository: `a/SKILL.md`"),
     ] {
         let error = fetch_from(&repository.place(fragment), None).unwrap_err();
         assert!(error.to_string().contains(expected), "{fragment}: {error}");
@@ -211,12 +211,8 @@ fn a_hostile_repository() {
     let (files, fetched) = fetch_from(&repository.place(""), None).unwrap();
     assert_eq!(files, ["a/NOTES.md", "a/SKILL.md", "a/run.sh"]);
     let notes = fetched.notes.join("\n");
-    for words in [
-        "`a/passwd` is left out because it is a link",
-        "`a/up`",
-        "a/notes.md` is left out because it differs",
-        "`a/c:/x`",
-    ] {
+    for words in ["`a/passwd`, because it is a link", "`a/up`", "a/notes.md`, because it differs", "`a/c:/x`"]
+    {
         assert!(notes.contains(words), "{notes}");
     }
 }
@@ -267,7 +263,7 @@ fn a_hundred_thousand_files() {
     repository.import(skill.into_iter().chain(many).chain(large).chain(in_skill));
     let (files, fetched) = fetch_from(&repository.place(""), None).unwrap();
     assert_eq!(files, ["a/SKILL.md"]);
-    assert_eq!(fetched.notes, ["`c` is left out because it has too many files for a skill"]);
+    assert_eq!(fetched.notes, ["skipped `c`, because it has too many files for a skill"]);
 }
 
 /// A server that accepts the connection and never answers runs into the timeout.

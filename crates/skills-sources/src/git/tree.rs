@@ -68,8 +68,7 @@ pub(super) fn read(output: &mut dyn Read) -> Result<Vec<Entry>, GitError> {
     let mut entries = Vec::new();
     for record in BufReader::new(output).split(0) {
         let record = record.map_err(system)?;
-        let unexpected =
-            || system(io::Error::new(io::ErrorKind::InvalidData, "an entry has an unknown format"));
+        let unexpected = || system(io::Error::new(io::ErrorKind::InvalidData, "entry has an unknown format"));
         let tab = record.iter().position(|byte| *byte == b'\t').ok_or_else(unexpected)?;
         let head = std::str::from_utf8(&record[..tab]).map_err(|_| unexpected())?;
         let [mode, _kind, object] = head.split(' ').collect::<Vec<_>>()[..] else { return Err(unexpected()) };
@@ -81,7 +80,7 @@ pub(super) fn read(output: &mut dyn Read) -> Result<Vec<Entry>, GitError> {
             _ => Mode::Unknown,
         };
         if entries.len() == MAX_ENTRIES {
-            return Err(GitError::TooMuch(format!("it has more than {MAX_ENTRIES} files")));
+            return Err(GitError::TooMuch(format!("more than {MAX_ENTRIES} files")));
         }
         entries.push(Entry { mode, object: object.to_owned(), path: record[tab + 1..].to_vec() });
     }
@@ -111,7 +110,7 @@ pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
             Mode::File | Mode::Program => spellings.clash(path),
             Mode::Link => Some("is a link"),
             Mode::Submodule => Some("is a submodule"),
-            Mode::Unknown => Some("is of an unknown kind"),
+            Mode::Unknown => Some("has an unknown type"),
         };
         if let Some(why) = why_not {
             notes.add(path, why);
@@ -130,7 +129,7 @@ pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
     }
     wanted.retain(|file| skill_of(&file.path, &skills).is_none_or(|skill| !too_many.contains(skill)));
     if wanted.len() > MAX_FILES {
-        return Err(GitError::TooMuch(format!("the skills have more than {MAX_FILES} files")));
+        return Err(GitError::TooMuch(format!("more than {MAX_FILES} files in skills")));
     }
     Ok(Selection { wanted, notes: notes.finish() })
 }
@@ -171,7 +170,7 @@ impl Notes {
             return;
         }
         let path = if path.is_empty() { "the repository" } else { path };
-        self.lines.push(format!("`{}` is left out because it {why}", shown(path)));
+        self.lines.push(format!("skipped `{}`, because it {why}", shown(path)));
     }
 
     fn finish(mut self) -> Vec<String> {
@@ -270,10 +269,10 @@ mod tests {
                 "leads out",
                 "leads out",
                 "leads out",
-                "git's own",
-                "git's own",
-                "git's own",
-                "git's own",
+                "reserved for git",
+                "reserved for git",
+                "reserved for git",
+                "reserved for git",
                 "some operating systems",
                 "some operating systems",
                 "some operating systems",
@@ -284,7 +283,7 @@ mod tests {
                 "invisible characters",
                 "is a link",
                 "is a submodule",
-                "unknown kind",
+                "unknown type",
             ],
         );
         // We don't need a note for a link that is not in a skill.
@@ -313,7 +312,7 @@ mod tests {
         let mut entries = vec!["100644 a/SKILL.md".to_owned(), "100644 b/SKILL.md".to_owned()];
         entries.extend((0..MAX_SKILL_FILES).map(|number| format!("100644 b/{number}")));
         let entries: Vec<_> = entries.iter().map(String::as_str).collect();
-        check(&entries, &["a/SKILL.md"], &["`b` is left out because it has too many files"]);
+        check(&entries, &["a/SKILL.md"], &["skipped `b`, because it has too many files"]);
         let links: Vec<_> = (0..30).map(|number| format!("120000 a/{number}")).collect();
         let mut entries = vec!["100644 a/SKILL.md"];
         entries.extend(links.iter().map(String::as_str));

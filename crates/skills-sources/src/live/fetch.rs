@@ -108,7 +108,7 @@ fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> Result<Fetched, 
     match LockFile::change(&spec.lock, store.dir(), write).unwrap_or_else(|error| Err(error.into())) {
         Ok(pinned) => Ok(Fetched { pinned, is_saved: true }),
         Err(SourceError::Lock(error)) => {
-            tracing::warn!("the approval of {key} could not be saved: {error}; {}", error.hint());
+            tracing::warn!("cannot save approval for {key}: {error}; {}", error.hint());
             Ok(Fetched { pinned, is_saved: false })
         }
         Err(error) => Err(error),
@@ -119,7 +119,7 @@ fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> Result<Fetched, 
 fn warn_of_risks(address: &Address, held_back: &[HeldBack]) {
     for HeldBack { path, why } in held_back {
         tracing::warn!(
-            "the skill in `{path}` of {address} is not used: {why}; run `acp-skills-proxy update '{address}'` to review and approve it"
+            "skill in `{path}` from {address} is not used: {why}; use `acp-skills-proxy update '{address}'` to review and approve"
         );
     }
 }

@@ -7,6 +7,11 @@ use cap_std::fs::OpenOptions;
 /// Does nothing: the user's directories are closed to other users, and a read-only file couldn't be removed.
 pub(super) fn protect(_options: &mut OpenOptions, _is_program: bool) {}
 
+/// Returns false, because files have no such permission.
+pub(super) fn is_executable(_metadata: &fs::Metadata) -> bool {
+    false
+}
+
 /// Removes a directory that may contain read-only files, such as git's objects. The standard library makes Windows ignore the
 /// attribute, but only on NTFS ([`FILE_DISPOSITION_INFORMATION_EX`]).
 ///
@@ -21,7 +26,7 @@ pub(super) fn remove_dir_all(dir: &Path) -> io::Result<()> {
     }
 }
 
-#[expect(clippy::permissions_set_readonly_false, reason = "the lint is about Unix")]
+#[expect(clippy::permissions_set_readonly_false, reason = "the lint is only for Unix")]
 fn make_writable(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

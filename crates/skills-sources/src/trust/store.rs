@@ -41,7 +41,7 @@ impl TrustStore {
         let file = self.file(project);
         let read = state::read::<Decisions>(&file).unwrap_or_else(|error| {
             tracing::warn!(
-                "cannot read {}: {error}; you need to approve the project's skills again",
+                "cannot read {}: {error}; you need to approve project skills again",
                 file.display()
             );
             None

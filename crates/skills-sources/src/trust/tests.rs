@@ -258,7 +258,7 @@ fn a_skill_with_a_fifo_cannot_be_approved() {
     let skills = project.sift();
     let why = &skills.skipped()[0].diagnostics[0].message;
     assert_eq!((skills.len(), skills.unapproved().len()), (0, 0));
-    assert_eq!(why, "the skill cannot be approved: `scripts/lib.sh` is not a regular file");
+    assert_eq!(why, "cannot approve skill: `scripts/lib.sh` is not a regular file");
 }
 
 /// Large sparse files can't delay the start of a session.
@@ -276,7 +276,7 @@ fn a_skill_that_exceeds_the_bounds() {
     let why: Vec<_> =
         skills.skipped().iter().map(|skipped| skipped.diagnostics[0].message.as_str()).collect();
     assert_eq!((skills.len(), skills.unapproved().len(), why.len()), (0, 1, 2), "{why:?}");
-    assert!(why[0].starts_with("the skill cannot be approved: skill has more than"), "{why:?}");
+    assert!(why[0].starts_with("cannot approve skill: skill has more than"), "{why:?}");
     // We should use the same bounds for all skills together.
     let mut bounds = Bounds { bytes: 100, ..Bounds::SKILL };
     let skill = skills.unapproved()[0].skill.clone();
@@ -323,7 +323,7 @@ fn links_ambiguous_names_and_deep_directories() {
         let why =
             skills.skipped().iter().map(|skipped| skipped.diagnostics[0].message.clone()).collect::<Vec<_>>();
         assert_eq!((skills.len(), skills.unapproved().len(), why.len()), (0, 0, 1), "{what}: {why:?}");
-        assert!(why[0].starts_with("the skill cannot be approved: cannot read `"), "{what}: {why:?}");
+        assert!(why[0].starts_with("cannot approve skill: cannot read `"), "{what}: {why:?}");
     };
     let twin = skill.join(OsStr::from_bytes(b"\xff.sh"));
     fs::write(&twin, "bad").unwrap();

@@ -195,7 +195,7 @@ fn outcome(problem: &Problem, rule_index: usize, uri: String) -> Outcome {
         _ => "warning",
     };
     let text = match &problem.help {
-        Some(help) => format!("{}. To fix it: {help}.", problem.message),
+        Some(help) => format!("{}. To fix: {help}.", problem.message),
         None => format!("{}.", problem.message),
     };
     let snippet = problem.found.as_ref().map(|found| Message { text: found.excerpt.clone() });

@@ -32,7 +32,7 @@ impl Conversation {
     /// # Errors
     /// Returns an error if the agent answers a request with an error, or not at all.
     pub(super) fn run(self, client: &mut Client, cwd: &Path) -> anyhow::Result<bool> {
-        self.steps.wait_for("waiting for the agent's answer to initialize");
+        self.steps.wait_for("waiting for response to initialize");
         let answer = client.initialize().context("initialize")?;
         let info = &answer["agentInfo"];
         let name = info["name"].as_str().unwrap_or("an unnamed agent");
@@ -53,27 +53,27 @@ impl Conversation {
             capabilities["loadSession"],
         );
         self.steps.step("capabilities", true, detail);
-        self.steps.wait_for("waiting for the agent to open a session");
+        self.steps.wait_for("waiting for agent to open a session");
         let session =
-            client.new_session(cwd).context("session/new (you may have to log in to the agent first)")?;
-        self.steps.step("session/new", true, "the agent opened a session");
+            client.new_session(cwd).context("session/new (you may need to log in to the agent first)")?;
+        self.steps.step("session/new", true, "agent opened a session");
         let mut connected = self.wants_tools && self.waits_for_tools();
         if let Some(prompt) = &self.prompt {
-            self.steps.wait_for("waiting for the end of the turn");
+            self.steps.wait_for("waiting for turn to end");
             let end = client.prompt(&session, prompt).context("session/prompt")?;
-            self.steps.step("prompt", true, format!("the turn ended: {}", end["stopReason"]));
+            self.steps.step("prompt", true, format!("turn ended: {}", end["stopReason"]));
             connected |= self.tools.try_recv().is_ok();
         }
         if self.wants_tools && !connected {
             let seconds = self.connect_timeout.as_secs_f64();
-            let text = format!("the agent did not fetch the list of tools within {seconds} s");
+            let text = format!("agent did not fetch tools within {seconds} s");
             self.steps.step("tools", false, text);
         }
         Ok(connected)
     }
 
     fn waits_for_tools(&self) -> bool {
-        self.steps.wait_for("waiting for the agent to fetch the tools");
+        self.steps.wait_for("waiting for agent to fetch tools");
         self.steps.over_acp() || self.tools.recv_timeout(self.connect_timeout).is_ok()
     }
 }
@@ -81,9 +81,9 @@ impl Conversation {
 /// Returns steps with the facts that are known about an agent by its name and version.
 fn known(name: &str, version: &str) -> Vec<(&'static str, String)> {
     let permission = if known_agent(name).is_some_and(Agent::names_calls) {
-        "permission requests of this agent name the tool, so the proxy can grant calls of its reading tools without asking you"
+        "permission requests from this agent include the tool name: read-only tools are allowed without asking you"
     } else {
-        "permission requests of this agent may not name the tool, so you may have to grant each call"
+        "permission requests from this agent may not include the tool name: you may have to allow all calls yourself"
     };
     let mut steps = Vec::new();
     if let Some((agent, seen)) =
@@ -92,21 +92,19 @@ fn known(name: &str, version: &str) -> Vec<(&'static str, String)> {
         let tried = seen.version.unwrap_or_default();
         let is_same = seen.is_of(version);
         let means = match seen.skills {
-            _ if seen.login => "it requires an account",
-            Some(Means::Tools) => "the model used the tools",
-            Some(Means::Files) => "the model read the files",
-            None => "it opened sessions",
-            Some(_) => "it worked",
+            _ if seen.login => "requires an account",
+            Some(Means::Tools) => "model used the tools",
+            Some(Means::Files) => "model read the files",
+            None => "opened sessions",
+            Some(_) => "worked",
         };
         let other = if is_same { "" } else { " (a different version)" };
         let notes =
             if agent.notes.is_empty() { String::new() } else { format!("; {} {}", agent.name, agent.notes) };
         steps.push(("known", format!("tested with {} {tried}{other}: {means}{notes}", agent.name)));
     } else {
-        steps.push((
-            "known",
-            "this agent has not been tested before; the steps below show if skills work".to_owned(),
-        ));
+        steps
+            .push(("known", "this agent has not been tested; the next steps show if skills work".to_owned()));
     }
     steps.push(("approval", permission.to_owned()));
     steps
@@ -122,7 +120,7 @@ mod tests {
             (
                 "OpenCode",
                 "1.18.33",
-                "tested with OpenCode 1.18: the model used the tools; ",
+                "tested with OpenCode 1.18: model used the tools; ",
                 "without asking you",
             ),
             (
@@ -134,17 +132,17 @@ mod tests {
             (
                 "mastracode",
                 "0.1.0",
-                "tested with Mastra Code 0.32: the model read the files",
-                "you may have to grant",
+                "tested with Mastra Code 0.32: model read the files",
+                "you may have to allow",
             ),
             (
                 "auggie",
                 "0.36.0 (commit 1)",
-                "tested with Auggie 0.36: it requires an account; ",
-                "you may have to grant",
+                "tested with Auggie 0.36: requires an account; ",
+                "you may have to allow",
             ),
-            ("cline", "3.0.65", "tested with Cline 3.0: the model read the files; ", "you may have to grant"),
-            ("some-agent", "1", "this agent has not been tested before; ", "you may have to grant"),
+            ("cline", "3.0.65", "tested with Cline 3.0: model read the files; ", "you may have to allow"),
+            ("some-agent", "1", "this agent has not been tested; ", "you may have to allow"),
         ] {
             let steps = known(name, version);
             let [("known", known), ("approval", permission)] = &steps[..] else { panic!("{steps:?}") };

@@ -60,7 +60,7 @@ impl Steps {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the current activity, such as "waiting for the end of the turn", and shows it as progress.
+    /// Sets the current activity, such as "waiting for turn to end", and shows it as progress.
     pub(super) fn wait_for(&self, activity: &'static str) {
         let mut state = self.state();
         state.current = activity;
@@ -114,12 +114,12 @@ impl Steps {
             }
             Trace::Activity(Activity::Listed { revision, .. }) => {
                 let revision = revision.as_deref().unwrap_or("revision unknown");
-                self.step("tools", true, format!("the agent fetched the list of tools (MCP {revision})"));
+                self.step("tools", true, format!("agent fetched tools (MCP {revision})"));
                 // If the conversation is already over, nothing is waiting for this.
                 let _ = self.listed.lock().unwrap_or_else(PoisonError::into_inner).send(());
             }
             Trace::Activity(Activity::Called(call)) => {
-                self.step("call", !call.output.is_error, format!("the model called {}", call.tool));
+                self.step("call", !call.output.is_error, format!("model called {}", call.tool));
             }
             Trace::Permission(request, chosen) => {
                 self.step("permission", true, permission::describe(request, *chosen));
@@ -137,25 +137,25 @@ impl Steps {
         match ours {
             Some(server) => {
                 let (transport, why) = match server["type"].as_str() {
-                    Some("acp") => (OVER_ACP, "the agent advertises it"),
-                    Some("http") => ("HTTP on loopback", "the agent advertises it"),
-                    _ => ("stdio, through a bridge process", "the agent advertises neither ACP nor HTTP"),
+                    Some("acp") => (OVER_ACP, "advertised by the agent"),
+                    Some("http") => ("HTTP on loopback", "advertised by the agent"),
+                    _ => ("stdio via bridge process", "neither ACP nor HTTP advertised by the agent"),
                 };
-                self.step("transport", true, format!("{transport}: {why}, or `--mcp` selects it"));
+                self.step("transport", true, format!("{transport}: {why}, or selected with `--mcp`"));
             }
             None => self.step(
                 "transport",
                 true,
-                "no server: either `--mcp off` is set, or the agent rejected the server",
+                "no server: `--mcp off` is set, or the agent rejected the server",
             ),
         }
         let place = if params.get("systemPrompt").is_some() {
             "in the system prompt"
         } else if params["_meta"].get("systemPrompt").is_some() {
-            "in the system prompt, in the format of older versions of Claude's adapter"
+            "in the system prompt, using the format of older Claude adapters"
         } else {
-            return self.step("placement", true, "the catalog will be added to the first prompt");
+            return self.step("placement", true, "catalog will be added to the first prompt");
         };
-        self.step("placement", true, format!("the catalog is {place}"));
+        self.step("placement", true, format!("catalog is {place}"));
     }
 }

@@ -41,10 +41,8 @@ pub(super) fn named(
 /// Returns the error for an unknown agent. The text may also be a command without a name.
 fn unknown(text: &str, error: &AgentError) -> UsageError {
     match error {
-        AgentError::Unknown { similar: None, .. } => {
-            UsageError::new(format!("no agent is known as `{text}`"))
-                .hint(format!("give a command a name: `--agent NAME='{text}'`"))
-        }
+        AgentError::Unknown { similar: None, .. } => UsageError::new(format!("unknown agent `{text}`"))
+            .hint(format!("use `--agent NAME='{text}'` for a command")),
         _ => UsageError::new(error.to_string()).hint(error.hint()),
     }
 }
@@ -71,7 +69,7 @@ pub(super) fn words(command: &str) -> Result<Vec<OsString>, UsageError> {
     words.extend(word.map(OsString::from));
     match (quote, words.is_empty()) {
         (Some(_), _) => Err(UsageError::new(format!("unclosed quote in `{command}`"))),
-        (None, true) => Err(UsageError::new("the command of an agent is empty")),
+        (None, true) => Err(UsageError::new("agent command is empty")),
         (None, false) => Ok(words),
     }
 }

@@ -173,11 +173,11 @@ pub(super) fn allow(values: &[AllowArg]) -> Allow {
 /// Parses a share such as `0.6`.
 fn share(text: &str) -> Result<f64, &'static str> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or("expected a number from 0 to 1, such as 0.6")
+    share.ok_or("expected a number from 0 to 1, for example 0.6")
 }
 
 /// Parses a number of seconds such as `2` or `0.5`.
 fn seconds(text: &str) -> Result<Duration, &'static str> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.filter(|time| !time.is_zero()).ok_or("expected a number of seconds, such as 2 or 0.5")
+    seconds.filter(|time| !time.is_zero()).ok_or("expected a number of seconds, for example 2 or 0.5")
 }

@@ -195,7 +195,7 @@ fn cell(report: &Report, agent: &AgentReport, case: &Case, configuration: Config
         Case::Query(_) => runs.iter().map(|run| if run.is_passed() { 1.0 } else { 0.0 }).collect(),
         _ => runs.iter().filter_map(|run| run.pass_rate()).collect(),
     };
-    #[expect(clippy::cast_precision_loss, reason = "there are never that many runs")]
+    #[expect(clippy::cast_precision_loss, reason = "run counts are small")]
     let rate = (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
     let linked = runs.iter().find(|run| !run.is_passed()).unwrap_or(first);
     Cell::Rate { class: heat(rate), anchor: anchor(linked), rate: shown(rate) }

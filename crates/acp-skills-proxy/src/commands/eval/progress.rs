@@ -107,7 +107,7 @@ fn line_of(outcome: &Outcome) -> String {
     line
 }
 
-#[expect(clippy::cast_precision_loss, reason = "times are not that long")]
+#[expect(clippy::cast_precision_loss, reason = "durations are short")]
 fn seconds(ms: u64) -> f64 {
     ms as f64 / 1000.0
 }

@@ -39,7 +39,7 @@ pub(super) fn text(report: &Report) -> String {
     let with_triggers: Vec<_> =
         report.agents.iter().filter_map(|agent| Some((agent, agent.triggers.as_ref()?))).collect();
     if !with_triggers.is_empty() {
-        text.push_str("Is it loaded when it should be?\n\n");
+        text.push_str("Is the skill loaded for the right queries?\n\n");
         for table in [rates(&with_triggers).render(width), wrong_queries(&with_triggers, width)] {
             if !table.is_empty() {
                 text.push_str(table.trim_end());
@@ -49,7 +49,7 @@ pub(super) fn text(report: &Report) -> String {
     }
     let with_tasks: Vec<_> = report.agents.iter().filter(|agent| agent.benchmark.is_some()).collect();
     if !with_tasks.is_empty() {
-        text.push_str("Are results better with it?\n\n");
+        text.push_str("Are results better with the skill?\n\n");
         text.push_str(tasks(&with_tasks).render(width).trim_end());
         text.push_str("\n\n");
         text.push_str(&notes(&with_tasks));

@@ -25,13 +25,13 @@ pub(super) fn of(report: &Report<'_>, missing: &[String], width: Option<usize>) 
     for shadowed in report.shadowed {
         let loser = place(shadowed.path.as_ref());
         let winner = place(shadowed.by.as_ref());
-        lines.push(format!("shadowed: {} in {loser}: the skill in {winner} takes precedence", shadowed.name));
+        lines.push(format!("shadowed: {} in {loser}: using the skill in {winner} instead", shadowed.name));
     }
     for row in &report.waiting {
-        let changed = if row.changed { ", changed since you trusted it" } else { "" };
+        let changed = if row.changed { ", changed since last trusted" } else { "" };
         let path = place(row.path.as_ref());
         lines.push(format!(
-            "waiting: {} in {path}{changed}: to use it, trust it with `/skills trust {}` in a session, or with `--trust project`",
+            "waiting: {} in {path}{changed}: use `/skills trust {}` in a session, or `--trust project`",
             row.name, row.name
         ));
     }

@@ -34,7 +34,7 @@ pub(super) fn of(home: &Home) -> anyhow::Result<String> {
     }
     let editors = match first {
         Some(_) => editors.render(terminal_width()),
-        None => "No supported editor was found.".to_owned(),
+        None => "No supported editor found.".to_owned(),
     };
     let mut agents = Table::new([("AGENT", Align::Left), ("NAME", Align::Left), ("PROGRAM", Align::Path)]);
     let mut has_agent = false;
@@ -47,16 +47,16 @@ pub(super) fn of(home: &Home) -> anyhow::Result<String> {
     let agents = if has_agent {
         format!("{}\n\n", agents.render(terminal_width()))
     } else {
-        "None of the known agents is in your PATH.\n".to_owned()
+        "No known agents found in PATH.\n".to_owned()
     };
     let known = agents::all().len();
     let runners = format!("npx{} and uvx{}", missing("npx"), missing("uvx"));
     let skills = user_skills(home)?;
     let editor = first.unwrap_or("zed");
     Ok(format!(
-        "{editors}\n\n{agents}{known} agents are known by name: acp-skills-proxy setup --agents\n\
-         Agents from npm and PyPI are started with {runners}.\n\n{skills}\n\
-         To put the proxy in front of an agent: acp-skills-proxy setup {editor} --agent claude\n"
+        "{editors}\n\n{agents}To list all {known} known agents: acp-skills-proxy setup --agents\nAgents from npm and \
+         PyPI are started using {runners}.\n\n{skills}\nTo use the proxy for an agent: acp-skills-proxy setup \
+         {editor} --agent claude\n"
     ))
 }
 
@@ -76,7 +76,7 @@ fn rows(editor: &Editor, home: &Home) -> Vec<(String, String)> {
             }
             rows
         }
-        Way::Paste(_) if is_in_path() => vec![("(prints a text to paste)".to_owned(), String::new())],
+        Way::Paste(_) if is_in_path() => vec![("(prints text to paste)".to_owned(), String::new())],
         Way::Paste(_) => Vec::new(),
     }
 }
@@ -116,10 +116,12 @@ fn user_skills(home: &Home) -> anyhow::Result<String> {
         }
     }
     Ok(match loaded.here.len() {
-        0 => "You have no skills yet: put some into ~/.agents/skills, or use `--skills DIR` to choose a directory.\n"
-            .to_owned(),
+        0 => {
+            "No skills found: add skills to ~/.agents/skills, or use `--skills DIR` for another directory.\n"
+                .to_owned()
+        }
         number => format!(
-            "You have {} in {}. To list them: acp-skills-proxy list --discover user\n",
+            "Found {} in {}. To list all: acp-skills-proxy list --discover user\n",
             count(number, "skill"),
             dirs.join(", ")
         ),
@@ -132,8 +134,8 @@ pub(super) fn agents() -> String {
     let in_full = known(false);
     let table = if width.is_none_or(|width| in_full.width() <= width) { in_full } else { known(true) };
     format!(
-        "{}\n\nVERSION is the tested version, and SKILLS shows how the model reads skills. To use any other ACP agent, give its \
-         command: `acp-skills-proxy … -- COMMAND`. To test an agent here: acp-skills-proxy doctor --agent ID\n",
+        "{}\n\nVERSION is the tested version, and SKILLS shows how the model reads skills. To use another ACP agent, \
+         add the command: `acp-skills-proxy … -- COMMAND`. To test an agent: acp-skills-proxy doctor --agent ID\n",
         table.render(width)
     )
 }

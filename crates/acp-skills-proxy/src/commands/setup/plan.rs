@@ -107,7 +107,7 @@ impl Plan {
     fn all(&mut self, request: &Request<'_>) -> Result<(), Refused> {
         if request.name.is_some() {
             return Err(UsageError::new("`--name` can only be used with one agent")
-                .hint("use `--agent` to choose the agent")
+                .hint("use `--agent` to select an agent")
                 .into());
         }
         let mut has_command = false;
@@ -142,7 +142,7 @@ impl Plan {
             (Some(_), Some(_)) => {
                 let message = format!("`{}` already uses the proxy", entry.name);
                 Err(UsageError::new(message)
-                    .hint("`--name` copies an agent, and only works if the agent does not use the proxy yet")
+                    .hint("`--name` copies an agent, but only if the agent does not use the proxy yet")
                     .into())
             }
             (Some(ours), None) => self.renew(request, entry, words, ours),
@@ -175,10 +175,8 @@ impl Plan {
                 (&words[..agent], [request.own, flags, &["--".to_owned()]].concat())
             }
             (Some(_), None) => {
-                let message = format!(
-                    "`{}` uses the proxy, but there is no `--` before the command of the agent",
-                    entry.name
-                );
+                let message =
+                    format!("`{}` uses the proxy, but has no `--` before the agent command", entry.name);
                 return Err(UsageError::new(message).hint("edit the flags by hand").into());
             }
         };
@@ -215,9 +213,9 @@ impl Plan {
         if let Some(entry) = request.entries.iter().find(|entry| entry.name == name) {
             return match (&entry.start, entry.ours()) {
                 (Start::Command(words), Some(ours)) => self.renew(request, entry, words, ours),
-                _ => Err(UsageError::new(format!("the settings already have an agent `{name}`, in line {}", entry.line))
+                _ => Err(UsageError::new(format!("settings already contain agent `{name}` in line {}", entry.line))
                     .hint(format!(
-                        "use `--agent '{name}'` to put the proxy in front of that agent, or `--name` to choose another name for the new one"
+                        "use `--agent '{name}'` to use the proxy for that agent, or `--name` to select another name"
                     ))
                     .into()),
             };
@@ -241,7 +239,7 @@ fn unknown(request: &Request<'_>, name: &str, error: AgentError) -> Refused {
     if theirs.is_empty() {
         return error.into();
     }
-    UsageError::new(format!("no agent is known as `{name}`"))
-        .hint(format!("{}; the agents in the settings are {}", error.hint(), theirs.join(", ")))
+    UsageError::new(format!("unknown agent `{name}`"))
+        .hint(format!("{}; agents in settings: {}", error.hint(), theirs.join(", ")))
         .into()
 }

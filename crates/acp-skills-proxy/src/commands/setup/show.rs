@@ -37,9 +37,9 @@ pub(super) fn confirmed(how: How, question: &str) -> Result<bool, UsageError> {
         How::Show => Ok(false),
         How::Write => Ok(true),
         How::Ask if !std::io::stdin().is_terminal() => Err(UsageError::new(
-            "cannot ask for confirmation, because stdin is not a terminal; nothing was written",
+            "cannot ask for confirmation, because stdin is not a terminal; no settings were changed",
         )
-        .hint("use `--yes` to write without asking, or `--print` to see the change")),
+        .hint("use `--yes` to write without asking, or `--print` to show the change")),
         How::Ask => {
             let is_wanted = output::ask(question);
             if !is_wanted {

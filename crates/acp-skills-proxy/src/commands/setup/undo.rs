@@ -24,7 +24,7 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
     let dir = &place.home.changes;
     let failed = |error: std::io::Error| {
         let dir = place.home.shown(dir);
-        UsageError::failed(format_args!("cannot read the record of the change in {dir}"), error)
+        UsageError::failed(format_args!("cannot read change record from {dir}"), error)
     };
     let Some(record) = Record::last(dir, file.target()).map_err(failed)? else {
         let ours: Vec<_> =
@@ -33,7 +33,7 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
             [] => String::new(),
             names => format!(" {}, but `setup` has no record of that change.", show::through(names)),
         };
-        output::print(&format!("Nothing to revert in {}.{by_hand}\n", place.shown()))?;
+        output::print(&format!("No change to revert in {}.{by_hand}\n", place.shown()))?;
         return Ok(ExitCode::SUCCESS);
     };
     let before = record.before().map_err(failed)?;
@@ -46,7 +46,7 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
             record.undone()?;
         }
         output::print(&format!(
-            "Nothing to revert in {}: the last change is no longer in the file.\n",
+            "No change to revert in {}: the last change is no longer in the file.\n",
             place.shown()
         ))?;
         return Ok(ExitCode::SUCCESS);
@@ -54,7 +54,7 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
     let result = Document::new(bytes.as_deref().unwrap_or_default()).map_err(|error| place.broken(&error))?;
     output::print_colored(&show::diff(&place.shown(), document.text(), result.text()))?;
     if bytes.is_none() {
-        output::note("note: the file is removed, because `setup` created it");
+        output::note("note: removing the file, because `setup` created it");
     }
     if !show::confirmed(how, "Revert this change?")? {
         return Ok(ExitCode::SUCCESS);

@@ -9,7 +9,8 @@ use skills_core::text::shown_path;
 use skills_sources::Address;
 
 use super::{
-    CommonArgs, Target, agreed, filter, findings, lock_error, shadowed::shadowed, show, source_error, updater,
+    ApprovalArgs, CommonArgs, Target, filter, findings, lock_error, shadowed::shadowed, show, source_error,
+    updater,
 };
 use crate::{error::UsageError, output, progress::Progress};
 
@@ -29,9 +30,8 @@ pub(crate) struct AddArgs {
     /// Skip skills of the source whose name matches a glob. Repeatable.
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<String>,
-    /// Approve without asking.
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    approval: ApprovalArgs,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -42,14 +42,14 @@ pub(crate) struct AddArgs {
 /// Returns an error if the source is invalid, is already in the configuration, contains no skills or can't be fetched, or if the
 /// configuration or the lock file can't be written.
 pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
-    let AddArgs { source, include, exclude, yes, common } = args;
+    let AddArgs { source, include, exclude, approval, common } = args;
     let address = Address::parse(&source).map_err(|error| -> anyhow::Error {
         let dir = expand_home(Path::new(&source));
         if !dir.is_dir() {
             return ConfigError::from(error).into();
         }
         let hint = format!(
-            "for a directory, use `--skills {source}`; for a local git repository, use `git+file://` with its absolute path"
+            "use `--skills {source}` for a directory, or `git+file://` with an absolute path for a local git repository"
         );
         UsageError::new(error.to_string()).hint(hint).into()
     })?;
@@ -71,7 +71,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
             return Ok(text.to_owned());
         }
         edit::add_source(text, &entry).map_err(|error| {
-            UsageError::new(format!("cannot add the source to {path}: {error}"))
+            UsageError::new(format!("cannot add source to {path}: {error}"))
                 .hint(format!("add these lines to the file:\n{}", error.lines))
         })
     };
@@ -91,10 +91,16 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         return Err(nothing(&address, &found).into());
     }
     let shadowed = shadowed(&target, &updater, &offer);
+    let changes = offer.changes_since(None);
+    let findings = findings::by_skill(&changes);
     if !common.json {
-        output::print(&show::offer(&offer, &shadowed))?;
+        output::page(&show::offer(&changes, &findings, &shadowed, &offer.notes), !approval.yes)?;
     }
-    let approved = if common.json { yes } else { agreed(&format!("Add `{address}` to {path}?"), yes)? };
+    let approved = if common.json {
+        approval.approve(&changes)
+    } else {
+        approval.ask(&format!("Add `{address}` to {path}?"), &changes)?
+    };
     if approved {
         // Make sure to write the lock file first. If there's an error after that, we just have an unused entry in the
         // lock file. If we did it the other way around, the configuration would have a source with no approved
@@ -106,7 +112,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         let report = json!({
             "source": address.as_str(), "config": target.path, "lock": target.lock(), "pinned": offer.pinned,
             "skills": offer.skills, "shadowed": shadowed, "notes": offer.notes, "approved": approved,
-            "findings": offer.skills.iter().map(|skill| (skill.path.clone(), json!(findings::of(skill)))).collect::<serde_json::Map<_, _>>(),
+            "changes": changes, "findings": findings,
         });
         output::print_json(&report)?;
     } else if approved {

@@ -3,9 +3,11 @@
 use skills_core::scan::{Finding, Rules, scan, scan_text};
 use skills_sources::{OfferedSkill, SkillChange};
 
+use super::show::FindingsBySkill;
+
 /// Returns the findings for a skill. For a skill of a web site, this scans only the description, because its files are fetched when
 /// they are used.
-pub(super) fn of(skill: &OfferedSkill) -> Vec<Finding> {
+fn of(skill: &OfferedSkill) -> Vec<Finding> {
     let rules = Rules::built_in();
     match &skill.dir {
         // If we can't open the directory, the skill was not fetched either, so there is nothing to scan.
@@ -14,8 +16,13 @@ pub(super) fn of(skill: &OfferedSkill) -> Vec<Finding> {
     }
 }
 
+/// Returns the new findings of all changed skills.
+pub(super) fn by_skill(changes: &[SkillChange]) -> FindingsBySkill {
+    changes.iter().map(|change| (change.path.clone(), new_in(change))).collect()
+}
+
 /// Returns the findings for the new version of a skill that the approved version does not have.
-pub(super) fn new_in(change: &SkillChange) -> Vec<Finding> {
+fn new_in(change: &SkillChange) -> Vec<Finding> {
     let known = change.before.as_ref().map(of).unwrap_or_default();
     let found = change.after.as_ref().map(of).unwrap_or_default();
     // Ignore line numbers, as they also change when a line is added above.

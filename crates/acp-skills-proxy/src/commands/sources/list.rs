@@ -82,7 +82,7 @@ pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {
-        output::print("No sources.\nhint: add one with `acp-skills-proxy add github:OWNER/REPO`\n")?;
+        output::print("No sources.\nhint: use `acp-skills-proxy add github:OWNER/REPO` to add one\n")?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new([

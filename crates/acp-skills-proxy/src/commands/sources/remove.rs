@@ -81,8 +81,6 @@ fn is(entry: &SourceEntry, address: &Address) -> bool {
 /// Returns the error for a source that can't be removed automatically, for example because its list has an unsupported format.
 fn not_removed(target: &Target, address: &Address) -> UsageError {
     let path = shown_path(&target.path);
-    UsageError::new(format!(
-        "cannot remove the source from {path}, because the format of the file is not supported"
-    ))
-    .hint(format!("remove {address} from the file in an editor"))
+    UsageError::new(format!("cannot remove source from {path}, because the file format is not supported"))
+        .hint(format!("remove {address} from the file in an editor"))
 }

@@ -1,11 +1,14 @@
 //! Shows skills and changes before they are approved.
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
-use skills_core::scan::{Finding, Risk};
-use skills_sources::{FileChangeKind, Offer, OfferedSkill, SkillChange};
+use skills_core::{
+    scan::{Finding, Risk},
+    text::{shown, shown_lines, shown_path},
+};
+use skills_sources::{FileChange, FileChangeKind, OfferedSkill, SkillChange};
 
-use super::{findings, shadowed::Shadowed};
+use super::shadowed::Shadowed;
 use crate::words::count;
 
 /// The maximum number of scripts to list for a new skill.
@@ -13,37 +16,72 @@ const MAX_FILES: usize = 20;
 /// The maximum number of findings to show for a skill.
 const MAX_FINDINGS: usize = 10;
 
-/// Renders the skills of a new source. Those in `shadowed` will not be used.
-pub(super) fn offer(offer: &Offer, shadowed: &[Shadowed]) -> String {
+/// The findings of a scan, by the path of the skill.
+pub(super) type FindingsBySkill = BTreeMap<String, Vec<Finding>>;
+
+/// Renders the skills of a new source, with all of their files. Those in `shadowed` will not be used.
+pub(super) fn offer(
+    skills: &[SkillChange],
+    findings: &FindingsBySkill,
+    shadowed: &[Shadowed],
+    new_notes: &[String],
+) -> String {
     let mut text = String::new();
-    for skill in &offer.skills {
+    for change in skills {
+        let Some(skill) = &change.after else { continue };
         new_skill(&mut text, ' ', skill);
         if let Some(shadowed) = shadowed.iter().find(|shadowed| shadowed.name == skill.name) {
-            let _ = writeln!(text, "  !  not used, because {} has a skill with the same name", shadowed.by);
+            let by = shown(&shadowed.by);
+            let _ = writeln!(text, "  !  not used, because {by} has a skill with the same name");
         }
-        found(&mut text, &findings::of(skill));
+        found(&mut text, findings.get(&change.path));
+        files(&mut text, change);
     }
-    notes(&mut text, &offer.notes);
-    let _ = writeln!(text, "{}", count(offer.skills.len(), "skill"));
+    notes(&mut text, new_notes);
+    let _ = writeln!(text, "{}", count(skills.len(), "skill"));
     text
 }
 
-/// Renders the changes since the approved version.
-pub(super) fn changes(changes: &[SkillChange], new_notes: &[String]) -> String {
+/// Renders the changes since the approved version, with all files that are new or have changed.
+pub(super) fn changes(changes: &[SkillChange], findings: &FindingsBySkill, new_notes: &[String]) -> String {
     let mut text = String::new();
     for change in changes {
         match (&change.before, &change.after) {
-            (Some(before), Some(after)) => changed_skill(&mut text, before, after, change),
+            (Some(before), Some(after)) => changed_skill(&mut text, before, after),
             (None, Some(after)) => new_skill(&mut text, '+', after),
             (Some(before), None) => {
-                let _ = writeln!(text, "- {} ({})", before.name, before.path);
+                let _ = writeln!(text, "- {} ({})", shown(&before.name), shown(&before.path));
             }
             (None, None) => {}
         }
-        found(&mut text, &findings::new_in(change));
+        found(&mut text, findings.get(&change.path));
+        files(&mut text, change);
     }
     notes(&mut text, new_notes);
     text
+}
+
+/// Returns a line for each file that cannot be shown, or that can change later. It names the reason, the size and the place of
+/// the file.
+pub(super) fn unseen(changes: &[SkillChange]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for change in changes {
+        let dir = change.after.as_ref().and_then(|skill| skill.dir.as_ref());
+        for file in change.files.iter().filter(|file| file.unseen.is_some()) {
+            let place =
+                dir.map_or_else(String::new, |dir| format!(": {}", shown_path(&dir.join(&file.path))));
+            let path = shown(&file.path);
+            lines.push(format!("{}: {path} {}{place}", shown(&change.path), why_unseen(file)));
+        }
+    }
+    lines
+}
+
+fn why_unseen(file: &FileChange) -> String {
+    let why = file.unseen.as_deref().unwrap_or("unknown");
+    let size = file.size.map_or_else(String::new, |size| format!(", {}", bytes(size)));
+    let what = if file.text.is_some() { "cannot be pinned" } else { "cannot be shown" };
+    format!("({what}: {}{size})", shown(why))
 }
 
 fn new_skill(text: &mut String, sign: char, skill: &OfferedSkill) {
@@ -51,59 +89,67 @@ fn new_skill(text: &mut String, sign: char, skill: &OfferedSkill) {
     let scripts = skill.files.iter().filter(|file| file.is_script).count();
     let scripts = if scripts == 0 { String::new() } else { format!(", {}", count(scripts, "script")) };
     let files = count(skill.files.len(), "file");
-    let _ = writeln!(text, "{sign} {} ({}; {files}{scripts}, {})", skill.name, skill.path, bytes(size));
-    for line in skill.description.lines() {
-        let _ = writeln!(text, "{sign}   {}", line.trim());
-    }
+    let (name, path) = (shown(&skill.name), shown(&skill.path));
+    let _ = writeln!(text, "{sign} {name} ({path}; {files}{scripts}, {})", bytes(size));
+    lines(text, &format!("{sign}   "), &skill.description);
     for file in skill.files.iter().filter(|file| file.is_script).take(MAX_FILES) {
-        let _ = writeln!(text, "{sign}   script: {}", file.path);
+        let _ = writeln!(text, "{sign}   script: {}", shown(&file.path));
     }
 }
 
-fn changed_skill(text: &mut String, before: &OfferedSkill, after: &OfferedSkill, change: &SkillChange) {
-    let _ = writeln!(text, "~ {} ({})", after.name, after.path);
+fn changed_skill(text: &mut String, before: &OfferedSkill, after: &OfferedSkill) {
+    let _ = writeln!(text, "~ {} ({})", shown(&after.name), shown(&after.path));
     for (what, old, new) in
         [("name", &before.name, &after.name), ("description", &before.description, &after.description)]
     {
         if old != new {
             let _ = writeln!(text, "    {what}:");
-            lines(text, "- ", old);
-            lines(text, "+ ", new);
+            lines(text, "    - ", old);
+            lines(text, "    + ", new);
         }
     }
+}
+
+/// Adds the files of a skill that are new or have changed, with their whole text or a diff.
+fn files(text: &mut String, change: &SkillChange) {
     for file in &change.files {
         let kind = match file.kind {
             FileChangeKind::Added => "new file",
             FileChangeKind::Removed => "removed file",
             FileChangeKind::Changed => "changed",
         };
-        match &file.diff {
-            Some(diff) => {
-                let _ = writeln!(text, "    {kind}: {}", file.path);
+        let _ = write!(text, "    {kind}: {}", shown(&file.path));
+        match (&file.diff, &file.text) {
+            (Some(diff), _) => {
+                text.push('\n');
                 // Skip the header, which is two lines with the name of the file.
                 let rest = diff.splitn(3, '\n').nth(2).unwrap_or_default();
-                lines(text, "", rest);
+                lines(text, "    ", rest);
             }
-            None => {
-                let _ = writeln!(text, "    {kind}: {} (binary, or too long to show)", file.path);
+            (None, Some(whole)) => {
+                let why = file.unseen.as_ref().map_or_else(String::new, |_| format!(" {}", why_unseen(file)));
+                let _ = writeln!(text, " (the whole text){why}");
+                lines(text, "    +", whole);
             }
+            (None, None) if file.unseen.is_some() => {
+                let _ = writeln!(text, " {}", why_unseen(file));
+            }
+            (None, None) => text.push('\n'),
         }
-    }
-    if change.files.is_empty() && before.dir.is_none() {
-        let _ = writeln!(text, "    the address of the skill or the checksum of a file has changed");
     }
 }
 
-/// Adds lines from the source. They are indented, so that they can't imitate our own output.
-fn lines(text: &mut String, sign: &str, lines: &str) {
-    for line in lines.lines() {
-        let _ = writeln!(text, "    {sign}{line}");
+/// Adds lines from the source. They are indented, so that they can't imitate our own output. Characters that a terminal shows as
+/// a line break count as one.
+fn lines(text: &mut String, indent: &str, lines: &str) {
+    for line in shown_lines(lines).lines() {
+        let _ = writeln!(text, "{indent}{line}");
     }
 }
 
 /// Adds the findings of a scan, the highest risk first.
-fn found(text: &mut String, findings: &[Finding]) {
-    let mut findings: Vec<_> = findings.iter().collect();
+fn found(text: &mut String, findings: Option<&Vec<Finding>>) {
+    let mut findings: Vec<_> = findings.into_iter().flatten().collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.risk));
     for finding in findings.iter().take(MAX_FINDINGS) {
         let sign = if finding.risk == Risk::High { "!!" } else { "! " };
@@ -121,7 +167,7 @@ fn found(text: &mut String, findings: &[Finding]) {
     if findings.len() > MAX_FINDINGS {
         let _ = writeln!(
             text,
-            "  !  and {} more: run `acp-skills-proxy check --security` to see all",
+            "  !  and {} more: use `acp-skills-proxy check --security` to list all",
             findings.len() - MAX_FINDINGS
         );
     }
@@ -129,7 +175,7 @@ fn found(text: &mut String, findings: &[Finding]) {
 
 fn notes(text: &mut String, notes: &[String]) {
     for note in notes {
-        let _ = writeln!(text, "! {note}");
+        let _ = writeln!(text, "! {}", shown(note));
     }
 }
 

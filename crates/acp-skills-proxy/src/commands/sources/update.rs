@@ -1,18 +1,23 @@
 //! `update`: fetches new versions of sources. Shows the changes, asks for approval, and writes the lock file.
 
-use std::{
-    collections::BTreeMap,
-    io::{self, IsTerminal},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use skills_core::{scan::Finding, text::shown};
+use skills_core::text::shown;
 use skills_sources::{LockFile, Pinned, SkillChange};
 
-use super::{CommonArgs, Known, Target, agreed, findings, known, lock_error, named, show, tidy, updater};
-use crate::{error::UsageError, output, progress::Progress, words::count};
+use super::{
+    ApprovalArgs, CommonArgs, Known, Target, findings, known, lock_error, named,
+    show::{self, FindingsBySkill},
+    tidy, updater,
+};
+use crate::{
+    error::{self, UsageError},
+    output,
+    progress::Progress,
+    words::count,
+};
 
 /// The flags of `update`.
 #[derive(Debug, Args)]
@@ -27,12 +32,11 @@ Exit codes: 0 if all sources are up to date or approved, 1 if not.")]
 pub(crate) struct UpdateArgs {
     /// Update only this source.
     source: Option<String>,
-    /// Approve without asking.
-    #[arg(long, conflicts_with = "locked")]
-    yes: bool,
+    #[command(flatten)]
+    approval: ApprovalArgs,
     /// Approve nothing, and fail if a skill in use has changed, is new or is gone. Skills that `include` and `exclude` leave out don't
     /// matter, and neither do commits that change no skill.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "yes")]
     locked: bool,
     #[command(flatten)]
     common: CommonArgs,
@@ -45,7 +49,7 @@ struct Row {
     source: String,
     changes: Vec<SkillChange>,
     /// New findings of a scan in changed skills, by the skill's path.
-    findings: BTreeMap<String, Vec<Finding>>,
+    findings: FindingsBySkill,
     notes: Vec<String>,
     before: Option<Pinned>,
     after: Option<Pinned>,
@@ -64,7 +68,7 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
         sources = named(sources, source)?;
     }
     if sources.is_empty() {
-        let hint = "add one with `acp-skills-proxy add SOURCE`";
+        let hint = "use `acp-skills-proxy add SOURCE` to add one";
         return Err(UsageError::new("no sources to update").hint(hint).into());
     }
     let mut rows = Vec::new();
@@ -92,7 +96,7 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
     let mut row = Row {
         source: address.to_string(),
         changes: Vec::new(),
-        findings: BTreeMap::new(),
+        findings: FindingsBySkill::new(),
         notes: Vec::new(),
         before,
         after: None,
@@ -132,28 +136,27 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
     }
     row.changes = offer.changes_since(approved.as_ref());
     row.notes.clone_from(&offer.notes);
-    row.findings = row.changes.iter().map(|change| (change.path.clone(), findings::new_in(change))).collect();
+    row.findings = findings::by_skill(&row.changes);
     let since = match (&row.before, &approved) {
         (None, _) => ", not approved yet",
-        (Some(_), None) => " (all skills are shown, because the approved version is no longer in the cache)",
+        (Some(_), None) => " (showing all skills, because the approved version is no longer in the cache)",
         _ => " since the approved version",
     };
-    print(&format!("{}: {}{since}\n", shown(&row.source), count(row.changes.len(), "change")))?;
-    print(&show::changes(&row.changes, &row.notes))?;
+    if !is_json {
+        let head = format!("{}: {}{since}\n", shown(&row.source), count(row.changes.len(), "change"));
+        let text = head + &show::changes(&row.changes, &row.findings, &row.notes);
+        output::page(&text, !args.approval.yes && !args.locked && !row.changes.is_empty())?;
+    }
     row.approved = match (args.locked, is_json) {
         (true, _) => false,
-        (false, true) => args.yes,
+        (false, true) => args.approval.approve(&row.changes),
         // The index of a web site can be new although its skills are the same.
         (false, false) if row.changes.is_empty() && approved.is_some() => true,
-        (false, false) if !args.yes && !io::stdin().is_terminal() => {
-            let message = format!(
-                "cannot ask for approval of `{}`, because stdin is not a terminal",
-                shown(&row.source)
-            );
-            output::complain(&message, Some("use `--yes` to approve the changes above"));
+        (false, false) => args.approval.ask("Approve?", &row.changes).unwrap_or_else(|error| {
+            // There is no terminal. Continue with the next source.
+            output::complain(&error::message(&error), error::hint(&error).as_deref());
             false
-        }
-        (false, false) => agreed("Approve?", args.yes)?,
+        }),
     };
     if row.approved {
         updater.approve(&source.lock, address, &offer).map_err(lock_error)?;
@@ -161,7 +164,7 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
     } else if args.locked {
         output::complain(
             &format!("`{}` has changed", shown(&row.source)),
-            Some("review and approve the changes with `acp-skills-proxy update`"),
+            Some("use `acp-skills-proxy update` to review and approve the changes"),
         );
     }
     Ok(row)

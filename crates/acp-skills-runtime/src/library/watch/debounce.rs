@@ -81,7 +81,7 @@ impl Debounce {
             Ok(event) => state.coverage.changes(&event),
             Err(error) => {
                 // Anything could have changed, so search all directories.
-                tracing::debug!(%error, "the watcher failed; searching everything");
+                tracing::debug!(%error, "watcher failed; searching all directories");
                 Changes::everything()
             }
         };

@@ -146,11 +146,11 @@ impl Watches {
             return;
         }
         let hint = match error.kind {
-            ErrorKind::MaxFilesWatch => " (the limit is the sysctl `fs.inotify.max_user_watches`)",
+            ErrorKind::MaxFilesWatch => " (limited by the sysctl `fs.inotify.max_user_watches`)",
             _ => "",
         };
         tracing::warn!(
-            "cannot watch all directories with skills: {error}{hint}; run `/skills reload` after a change in the others"
+            "cannot watch some skill directories: {error}{hint}; use `/skills reload` after a change"
         );
     }
 }

@@ -206,7 +206,7 @@ impl Supervisor {
         }
         self.agent.reap();
         if !self.deliver_output().await {
-            tracing::info!("the client did not read the agent's last output");
+            tracing::info!("client did not read the last agent output");
         }
         // An agent can exit because its output goes nowhere, and we may notice its exit before we notice the failed write.
         if self.relay.is_client_unreachable() {
@@ -218,7 +218,7 @@ impl Supervisor {
         };
         let is_refused = self.answer_open_requests(&format!("the agent {end}")).await;
         if timeout(STALL_TIMEOUT, spawn_blocking(self.relay.close_client())).await.is_err() {
-            tracing::info!("the client does not read, so its open requests are not answered");
+            tracing::info!("client does not read; open requests are not answered");
         } else if is_refused {
             sleep(REFUSAL_DELAY).await;
         }
@@ -238,7 +238,7 @@ impl Supervisor {
         let is_refused = was_starting && !self.end_requested && self.stdout != AgentStdout::Unread;
         if is_refused {
             tracing::warn!(
-                "{why} before it could be used; run the agent's command in a terminal to see its error message"
+                "{why} during startup; run the agent command in a terminal to see the error message"
             );
         }
         is_refused

@@ -52,7 +52,7 @@ pub(super) fn is_stdout(file: &File) -> bool {
 pub(super) fn explained(error: io::Error, path: &Path) -> io::Error {
     let is_fifo = || fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
     if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_fifo() {
-        return io::Error::new(io::ErrorKind::NotConnected, "the file is a FIFO without a reader");
+        return io::Error::new(io::ErrorKind::NotConnected, "file is a FIFO without a reader");
     }
     error
 }

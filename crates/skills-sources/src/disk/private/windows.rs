@@ -30,12 +30,12 @@ pub(super) fn explained(error: io::Error, _path: &Path) -> io::Error {
     error
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the interface of the other systems")]
+#[expect(clippy::unnecessary_wraps, reason = "same interface as on Unix")]
 pub(super) fn copy_permissions(_file: &File, _path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the interface of the other systems")]
+#[expect(clippy::unnecessary_wraps, reason = "same interface as on Unix")]
 pub(super) fn wait_when_full(_file: &File) -> io::Result<()> {
     Ok(())
 }

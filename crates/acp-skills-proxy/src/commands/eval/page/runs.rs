@@ -94,7 +94,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Returns a status in words.
-    #[expect(clippy::unused_self, reason = "templates call functions of other modules as methods")]
+    #[expect(clippy::unused_self, reason = "called as methods from templates")]
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
     fn word(&self, status: &Status) -> &'static str {
         summary::word(*status)
@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
 }
 
 fn details(outcome: &Outcome) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "times are not that long")]
+    #[expect(clippy::cast_precision_loss, reason = "durations are short")]
     let seconds = outcome.duration_ms as f64 / 1000.0;
     let configuration = outcome.run.configuration.as_str().replace('_', " ");
     let mut details = vec![configuration, format!("run {}", outcome.run.number), format!("{seconds:.1} s")];
@@ -145,8 +145,7 @@ fn facts(outcome: &Outcome) -> Vec<String> {
         let decision = if request.granted { "granted" } else { "refused" };
         format!("{decision}: {} ({}; {})", request.title, request.kind, request.why)
     }));
-    facts
-        .extend(outcome.outside.iter().map(|path| format!("changed outside of the run's directory: {path}")));
+    facts.extend(outcome.outside.iter().map(|path| format!("changed outside the run directory: {path}")));
     facts
 }
 

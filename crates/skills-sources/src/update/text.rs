@@ -1,0 +1,36 @@
+//! Decides which files are text that can be shown to the user.
+//!
+//! The decision errs on the side of showing: a script that begins like a picture, contains zero bytes, or has an unknown encoding is
+//! shown, with escapes for the bytes that are not text.
+
+use std::fmt::Write;
+
+use skills_core::{files::SKILL_FILE_NAMES, scan::is_script};
+
+/// At most one byte in this many may be no text. Otherwise the file is binary.
+const TEXT_PER_OTHER_BYTE: usize = 10;
+
+/// Returns the text of a file, or `None` if it is binary. Bytes that are not UTF-8 are written as `\xNN`.
+pub(super) fn text_of(path: &str, bytes: &[u8]) -> Option<String> {
+    let mut text = String::with_capacity(bytes.len());
+    let mut others = 0;
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        others += chunk.valid().bytes().filter(|byte| is_binary(*byte)).count() + chunk.invalid().len();
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02X}");
+        }
+    }
+    (is_read_as_text(path, bytes) || others * TEXT_PER_OTHER_BYTE <= bytes.len()).then_some(text)
+}
+
+/// Returns true for control characters that texts don't contain.
+fn is_binary(byte: u8) -> bool {
+    matches!(byte, 0..=8 | 0xE..=0x1A | 0x1C..=0x1F | 0x7F)
+}
+
+/// Returns true if a model or an interpreter reads the file as text, whatever it contains.
+fn is_read_as_text(path: &str, bytes: &[u8]) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    SKILL_FILE_NAMES.contains(&name) || is_script(path) || bytes.starts_with(b"#!")
+}
