@@ -193,7 +193,7 @@ fn an_update_shows_what_differs() {
         errors.contains("review: blob.bin (cannot be shown: ") && errors.contains("--unseen"),
         "{errors}"
     );
-    let errors = home.fails(&["update"], 2);
+    let errors = home.fails(&["update"], 1);
     assert!(errors.contains("stdin is not a terminal") && errors.contains("`--yes --unseen`"), "{errors}");
     let output = home.run(&["update", "--yes", "--json"]);
     let rows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
