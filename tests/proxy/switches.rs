@@ -66,7 +66,8 @@ fn here_applies_to_new_sessions_of_the_directory() {
     assert_eq!(menu, ["skills", "greet", "review"]);
     let said = fixture.ask("/skills off greet --here");
     assert!(
-        said.starts_with("`greet` is off in this session and for new sessions in this directory."),
+        said.starts_with("`greet` is off in this session and for new sessions in this directory.")
+            && said.contains("Open sessions of other editors or windows don't change."),
         "{said}"
     );
     fixture.finish();

@@ -15,6 +15,7 @@ use crate::{
 
 crate::trials!(
     untrusted_skills_are_not_served,
+    descriptions_hide_nothing,
     changed_skills_need_trust_again,
     a_version_that_was_not_listed_is_not_trusted,
     changes_are_noticed_when_files_are_read,
@@ -128,6 +129,28 @@ fn untrusted_skills_are_not_served() {
     let mut fixture = Fixture::over_http(project.proxy());
     other.open(&mut fixture, "s");
     assert!(fixture.ask("/skills").contains("Waiting for your trust"));
+    fixture.finish();
+}
+
+/// The description of a skill that waits cannot hide text or load an image, and neither can that of one in the menu.
+fn descriptions_hide_nothing() {
+    let project = Project::new();
+    let description = "a\u{202e}b\u{200b}\u{e0041} ![i](https://a.example/i)";
+    project.write(description, "# ZQ-body");
+    let (mut fixture, _) = project.start();
+    let escaped = r"a\u{202e}b\u{200b}\u{e0041} ";
+    let said = fixture.ask("/skills");
+    assert!(said.contains(&format!(r"- `deploy`: {escaped}!\[i](https://a.example/i) _(")), "{said}");
+    fixture.ask("/skills trust deploy");
+    let menu = loop {
+        let menu = fixture.editor.menu();
+        if names(&menu).contains(&"deploy") {
+            break menu;
+        }
+    };
+    let commands = menu["params"]["update"]["availableCommands"].as_array().expect("commands");
+    let command = commands.iter().find(|command| command["name"] == "deploy").expect("the command");
+    assert_eq!(command["description"], format!("{escaped}![i](https://a.example/i)"));
     fixture.finish();
 }
 

@@ -4,8 +4,9 @@
 //! permission requests. All other members are forwarded without changes.
 
 use acp_skills_wire::{Edit, Message, Node};
-use skills_core::toolbox::{
-    ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, RUN_SKILL_SCRIPT, SEARCH_SKILLS,
+use skills_core::{
+    text::{markdown, shown},
+    toolbox::{ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, RUN_SKILL_SCRIPT, SEARCH_SKILLS},
 };
 
 use crate::{
@@ -60,12 +61,12 @@ fn kind(tool: &str) -> &'static str {
     }
 }
 
-/// Returns `text` on one line, truncated.
+/// Returns `text` on one line, truncated. It is escaped, because some clients display titles as Markdown.
 fn short(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = shown(text).split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_CHARS) {
-        Some((cut, _)) => format!("{}…", &line[..cut]),
-        None => line,
+        Some((cut, _)) => format!("{}…", markdown(&line[..cut])),
+        None => markdown(&line),
     }
 }
 

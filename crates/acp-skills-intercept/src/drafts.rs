@@ -257,11 +257,11 @@ fn descriptor(skill: &Skill) -> Value {
     let texts = [("license", &properties.license), ("compatibility", &properties.compatibility)];
     for (key, text) in texts {
         if let Some(text) = text {
-            entry[key] = Value::from(&**text);
+            entry[key] = Value::from(shown(text));
         }
     }
     if !properties.allowed_tools.is_empty() {
-        entry["allowedTools"] = properties.allowed_tools.clone().into();
+        entry["allowedTools"] = properties.allowed_tools.iter().map(|tool| shown(tool)).collect();
     }
     entry
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use acp_skills_wire::{Edit, Message, Node, build};
 use serde_json::{Value, json};
-use skills_core::SkillName;
+use skills_core::{SkillName, text::shown};
 
 use crate::{
     Interceptor,
@@ -52,7 +52,8 @@ fn entries(session: &Session, version: Version) -> Vec<Value> {
     }
     for (word, skill) in spelling::spelled(&session.skills).into_iter().take(MAX_LISTED) {
         let name = if is_taken(&theirs, &word) { format!("{PREFIX}{word}") } else { word };
-        entries.push(version.command(&name, &spelling::description(skill), skill.hint().as_deref()));
+        let hint = skill.hint().map(|hint| shown(&hint).into_owned());
+        entries.push(version.command(&name, &spelling::description(skill), hint.as_deref()));
     }
     entries
 }

@@ -9,7 +9,7 @@ use skills_core::{
     Difference, Scope, Skill, SkillName, SkillSet,
     search::Query,
     set::Unapproved,
-    text::{shown, shown_path},
+    text::{markdown, markdown_code, markdown_message, markdown_path, shown_path},
 };
 
 use crate::{
@@ -40,7 +40,7 @@ pub(crate) fn session(session: &Session) -> String {
         MAX_SHOWN,
         session.switches.off().map(|skill| {
             let here = if session.switches.is_remembered(&skill.name) { " (in this directory)" } else { "" };
-            format!("`{}`{here}: {}", skill.name, described(skill))
+            format!("{}{here}: {}", code(&skill.name), described(skill))
         }),
     );
     section(
@@ -64,7 +64,7 @@ pub(crate) fn session(session: &Session) -> String {
         MAX_DECISIONS,
         decisions.map(|(decision, times)| {
             let times = if *times == 1 { String::new() } else { format!(" ({times} times)") };
-            format!("{decision}{times}")
+            format!("{}{times}", markdown_message(decision))
         }),
     );
     let _ = write!(text, "\n{USAGE}");
@@ -94,7 +94,7 @@ fn unapproved(entry: &Unapproved, session: &Session) -> String {
     } else {
         ""
     };
-    format!("`{}`{changed}: {}", entry.skill.name, described(&entry.skill))
+    format!("{}{changed}: {}", code(&entry.skill.name), described(&entry.skill))
 }
 
 fn headline(session: &Session) -> String {
@@ -135,7 +135,7 @@ fn list_skills(text: &mut String, session: &Session) {
             notes.push("only by the model");
         }
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
-        let _ = writeln!(text, "- `{name}`{notes}: {}", described(skill));
+        let _ = writeln!(text, "- {}{notes}: {}", markdown_code(&name), described(skill));
     }
     if skills.len() > MAX_SHOWN {
         let more = skills.len() - MAX_SHOWN;
@@ -172,27 +172,29 @@ fn problems(skills: &SkillSet) -> Vec<String> {
         let missing = missing.map(|(tool, why)| format!("tool `{tool}` is not available: {why}"));
         let found = entry.diagnostics.iter().map(|finding| finding.message.clone());
         let dir = skill.dir().filter(|_| !entry.diagnostics.is_empty());
-        lines.extend(problem(&format!("`{}`", skill.name), found.chain(missing).collect(), dir));
+        lines.extend(problem(&code(&skill.name), found.chain(missing).collect(), dir));
     }
     for skipped in skills.skipped() {
         if let Some(source) =
             skipped.diagnostics.first().filter(|finding| finding.code.starts_with("source-"))
         {
             let help = source.help.as_ref().map_or_else(String::new, |help| format!("; {help}"));
-            lines.push(format!("{}{help}", source.message));
+            lines.push(markdown_message(&format!("{}{help}", source.message)));
             continue;
         }
         let found = skipped.diagnostics.iter().map(|finding| finding.message.clone()).collect();
         let dir = skipped.path.parent().filter(|_| skipped.path.extension().is_some());
         let dir = dir.unwrap_or(&skipped.path);
         let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy();
-        lines.extend(problem(&format!("`{name}` was skipped"), found, Some(dir)));
+        lines.extend(problem(&format!("{} was skipped", markdown_code(&name)), found, Some(dir)));
     }
     let hidden = skills.shadowed().iter().map(|shadowed| {
-        let place = |path: &Option<PathBuf>| path.as_deref().map_or("the configuration".to_owned(), shown_path);
+        let place = |path: &Option<PathBuf>| {
+            path.as_deref().map_or("the configuration".to_owned(), |path| markdown(&shown_path(path)))
+        };
         format!(
-            "`{}` from {} is hidden by the skill from {}; run `acp-skills-proxy list` with your flags to list both",
-            shadowed.name,
+            "{} from {} is hidden by the skill from {}; run `acp-skills-proxy list` with your flags to list both",
+            code(&shadowed.name),
             place(&shadowed.path),
             place(&shadowed.by)
         )
@@ -206,14 +208,19 @@ fn problems(skills: &SkillSet) -> Vec<String> {
 /// Returns `None` if there are no problems.
 fn problem(what: &str, found: Vec<String>, dir: Option<&Path>) -> Option<String> {
     let more = found.len().saturating_sub(1);
-    let mut line = format!("{what}: {}", found.into_iter().next()?);
+    let mut line = format!("{what}: {}", markdown_message(&found.into_iter().next()?));
     if more > 0 {
         let _ = write!(line, ", and {more} more");
     }
     if let Some(dir) = dir {
-        let dir = dir.display().to_string();
-        let quote = if dir.contains(char::is_whitespace) { "\"" } else { "" };
-        let _ = write!(line, "; run `acp-skills-proxy check {quote}{dir}{quote}` for details");
+        let path = shown_path(dir);
+        let quote = if path.contains(' ') { "\"" } else { "" };
+        let _ = if path.chars().all(is_plain) {
+            let command = markdown_code(&format!("acp-skills-proxy check {quote}{path}{quote}"));
+            write!(line, "; run {command} for details")
+        } else {
+            write!(line, "; run `acp-skills-proxy check` with {} for details", markdown_code(&path))
+        };
     }
     Some(line)
 }
@@ -226,7 +233,12 @@ pub(crate) fn search(session: &Session, words: &str) -> String {
     }
     let mut text = String::new();
     for (number, hit) in (1..).zip(&found.hits) {
-        let _ = writeln!(text, "{number}. `{}`: {}", hit.skill.name, spelling::description(&hit.skill));
+        let _ = writeln!(
+            text,
+            "{number}. {}: {}",
+            code(&hit.skill.name),
+            markdown(&spelling::description(&hit.skill))
+        );
     }
     if found.total > found.hits.len() {
         let _ = writeln!(text, "\nand {} more", found.total - found.hits.len());
@@ -234,11 +246,26 @@ pub(crate) fn search(session: &Session, words: &str) -> String {
     text
 }
 
+/// Returns true if a character of a path has no meaning for any shell within double quotes, so that a user can copy it.
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '/' | '\\' | ':' | '.' | '-' | '_' | '+' | ',' | '=' | '@' | '~' | ' ')
+}
+
+/// Returns a name as Markdown.
+fn code(name: &SkillName) -> String {
+    markdown_code(name.as_str())
+}
+
+/// Returns a list of names as Markdown.
+fn codes<'n>(names: impl IntoIterator<Item = &'n SkillName>) -> String {
+    names.into_iter().map(code).collect::<Vec<_>>().join(", ")
+}
+
 /// Returns a skill's description with its source, if the source is of interest.
 fn described(skill: &Skill) -> String {
-    let description = spelling::description(skill);
+    let description = markdown(&spelling::description(skill));
     match skill.dir() {
-        Some(dir) => format!("{description} _(`{}`)_", shown_path(dir)),
+        Some(dir) => format!("{description} _({})_", markdown_path(dir)),
         None if skill.scope == Scope::Remote => format!("{description} _(from the web)_"),
         None if skill.scope == Scope::Session => {
             format!("{description} _(from the editor, for this session)_")
@@ -256,18 +283,19 @@ pub(crate) fn switched(
     saved: Option<&Result<(), HostError>>,
 ) -> String {
     let (state, other) = if on { ("on", "off") } else { ("off", "on") };
-    let list: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     let are = if names.len() == 1 { "is" } else { "are" };
-    let mut text = format!("{} {are} {state}", list.join(", "));
+    let mut text = format!("{} {are} {state}", codes(names));
     let is_missing = |name: &&SkillName| session.switches.all().get(name.as_str()).is_none();
-    let missing: Vec<_> = names.iter().filter(is_missing).map(|name| format!("`{name}`")).collect();
+    let missing = codes(names.iter().filter(is_missing));
     match saved {
-        Some(Ok(())) => text.push_str(" in this session and for new sessions in this directory."),
+        Some(Ok(())) => text.push_str(
+            " in this session and for new sessions in this directory. Open sessions of other editors or windows don't change.",
+        ),
         Some(Err(error)) => {
             let _ = write!(
                 text,
                 " in this session, but could not be saved for new sessions: {}.",
-                shown(&error.0)
+                markdown_message(&error.0)
             );
         }
         None => {
@@ -278,10 +306,11 @@ pub(crate) fn switched(
         }
     }
     if on && !missing.is_empty() {
-        let _ = write!(text, " Not available at the moment: {}.", missing.join(", "));
+        let _ = write!(text, " Not available at the moment: {missing}.");
     }
     if !on && let [name] = names {
-        let _ = write!(text, " To undo, use `/skills {other} {name}`.");
+        let command = markdown_code(&format!("/skills {other} {name}"));
+        let _ = write!(text, " To undo, use {command}.");
     }
     text
 }
@@ -289,16 +318,16 @@ pub(crate) fn switched(
 /// Answers `/skills trust`. `unlisted` is the number of skills that still wait and were not listed as they are now.
 pub(crate) fn trust_outcome(outcome: &TrustOutcome, unlisted: usize) -> String {
     let mut text = String::new();
-    let list: Vec<_> = outcome.done.iter().map(|name| format!("`{name}`")).collect();
-    if !list.is_empty() {
-        let are = if list.len() == 1 { "is" } else { "are" };
-        let _ = write!(text, "{} {are} trusted until the next change.", list.join(", "));
+    if !outcome.done.is_empty() {
+        let are = if outcome.done.len() == 1 { "is" } else { "are" };
+        let _ = write!(text, "{} {are} trusted until the next change.", codes(&outcome.done));
     }
     for (name, why) in &outcome.failed {
-        let _ = write!(text, " Could not trust `{name}`: {}.", shown(why));
+        let _ = write!(text, " Could not trust {}: {}.", code(name), markdown_message(why));
     }
     if let Err(error) = &outcome.saved {
-        let _ = write!(text, " Could not save this decision for other sessions: {}.", shown(&error.0));
+        let why = markdown_message(&error.0);
+        let _ = write!(text, " Could not save this decision for other sessions: {why}.");
     }
     match unlisted {
         0 => {}
@@ -324,8 +353,8 @@ pub(crate) fn reloaded(difference: &Difference, now: &SkillSet) -> String {
     let Difference { added, removed, changed, .. } = difference;
     for (what, skills) in [("New", added), ("Removed", removed), ("Changed", changed)] {
         if !skills.is_empty() {
-            let names: Vec<_> = skills.iter().map(|skill| format!("`{}`", skill.name)).collect();
-            let _ = write!(text, " {what}: {}.", names.join(", "));
+            let names = codes(skills.iter().map(|skill| &skill.name));
+            let _ = write!(text, " {what}: {names}.");
         }
     }
     if difference.is_empty() {

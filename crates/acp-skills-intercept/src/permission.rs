@@ -18,6 +18,7 @@ mod patterns;
 
 use acp_skills_wire::{Edit, Message, Node, build};
 use serde_json::{Value, json};
+use skills_core::text::shown;
 
 pub(crate) use self::claude::allow_ours;
 use self::{calls_in_turn::MAX_NEXT_CALLS, patterns::Match};
@@ -156,7 +157,7 @@ fn announcement(
     match ours {
         Some(tool) => call_titles::dress(&mut edit, node, tool, Shape::Whole, session, peers),
         None if node.get("title").is_none() => {
-            edit.insert(node, "title", &Value::from(call.shown()).to_string());
+            edit.insert(node, "title", &Value::from(shown(call.shown())).to_string());
         }
         None => {}
     }

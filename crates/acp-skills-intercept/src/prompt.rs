@@ -1,6 +1,7 @@
 //! Prompts: the text that is added to them, the reasons to hold them, and the moment when they are sent.
 
 use acp_skills_wire::{Edit, Id, Message, Node};
+use skills_core::text::markdown_message;
 
 use crate::{
     Interceptor,
@@ -135,7 +136,7 @@ impl Interceptor {
         actions.effects.extend(failed.map(|kind| Effect::Record { session: id, kind }));
         let level = if matches!(held.kind, PromptKind::Invocation(_)) {
             if let Some((id, prompt)) = self.pending.take_fetching_prompt(ticket) {
-                self.answer_held(key, &id, &prompt, &why, actions);
+                self.answer_held(key, &id, &prompt, &markdown_message(&why), actions);
             }
             // We don't need a warning here, because the user will see the reason in the response.
             Level::Info

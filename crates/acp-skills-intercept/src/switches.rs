@@ -6,7 +6,7 @@
 use std::{path::Path, time::Duration};
 
 use acp_skills_wire::{Id, Message};
-use skills_core::SkillName;
+use skills_core::{SkillName, text::markdown_code};
 use thiserror::Error;
 
 use crate::{
@@ -82,7 +82,7 @@ fn find(session: &Session, word: &str) -> Option<SkillName> {
     spelled.map(|(_, skill)| skill.name.clone()).or_else(|| session.switches.name_of(word).cloned())
 }
 
-/// The reason why a command cannot turn a skill on or off, as sentences for the user.
+/// The reason why a command cannot turn a skill on or off, as sentences for the user in Markdown.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(crate) enum SwitchError {
     /// The command names no skill.
@@ -92,24 +92,25 @@ pub(crate) enum SwitchError {
         on: bool,
     },
     /// The session has no such skill.
-    #[error("No skill `{word}` found. {known}")]
+    #[error("No skill {word} found. {known}")]
     Unknown {
-        /// The word in the command.
+        /// The word in the command, as Markdown.
         word: String,
-        /// A sentence that names the skills of the session.
+        /// A sentence that names the skills of the session, as Markdown.
         known: String,
     },
 }
 
 impl SwitchError {
     fn unknown(session: &Session, word: &str) -> Self {
-        let names: Vec<_> = session.switches.all().iter().map(|skill| format!("`{}`", skill.name)).collect();
+        let names: Vec<_> =
+            session.switches.all().iter().map(|skill| markdown_code(skill.name.as_str())).collect();
         let known = match names.as_slice() {
             [] => "This session has no skills.".to_owned(),
             names if names.len() <= MAX_NAMED => format!("Available skills: {}.", names.join(", ")),
             _ => "Use `/skills` to list all skills.".to_owned(),
         };
-        Self::Unknown { word: skills_core::text::shown(word).into_owned(), known }
+        Self::Unknown { word: markdown_code(word), known }
     }
 }
 

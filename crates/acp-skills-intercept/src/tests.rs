@@ -11,6 +11,7 @@ mod record;
 mod refused;
 mod reload;
 mod repeats;
+mod shown;
 mod slow;
 mod switches;
 mod toggles;

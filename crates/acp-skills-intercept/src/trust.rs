@@ -12,7 +12,7 @@ use serde_json::json;
 use skills_core::{
     SkillName,
     set::Unapproved,
-    text::{shown, shown_path},
+    text::{markdown, markdown_code, shown_path},
 };
 use thiserror::Error;
 
@@ -42,8 +42,8 @@ pub(crate) type SkillVersion = (Option<PathBuf>, String);
 /// Returns the unapproved skills that the words after `/skills trust` name. Without words, returns all of them.
 ///
 /// # Errors
-/// Returns [`TrustError::NothingPending`] if no skill is unapproved, and [`TrustError::Unknown`] if a word does not name an
-/// unapproved skill.
+/// Returns [`TrustError::NothingPending`] if no skill is unapproved, [`TrustError::Ambiguous`] if the words can be one name or
+/// several, and [`TrustError::Unknown`] if a word does not name an unapproved skill.
 pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, TrustError> {
     let unapproved = session.switches.all().unapproved();
     if unapproved.is_empty() {
@@ -57,36 +57,54 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
         let key = SkillName::key_of(word.strip_prefix(menu::PREFIX).unwrap_or(word));
         unapproved.iter().filter(|entry| entry.skill.name.key() == key).cloned().collect()
     };
-    // A name can contain spaces, so we first try to use all of the words as one name.
-    let whole = of(words);
+    let quoted = unquoted(words);
+    let whole =
+        Some(of(quoted.unwrap_or(words))).filter(|found| !found.is_empty()).unwrap_or_else(|| of(words));
+    let each: Vec<_> = words.split_whitespace().map(|word| (word, of(word))).collect();
+    if quoted.is_none() && each.iter().all(|(_, found)| !found.is_empty()) {
+        // A project can contain a skill whose name consists of the names of others.
+        if each.len() > 1 && !whole.is_empty() {
+            let command = markdown_code(&format!("/skills trust \"{words}\""));
+            return Err(TrustError::Ambiguous { words: markdown_code(words), command });
+        }
+        return Ok(each.into_iter().flat_map(|(_, found)| found).collect());
+    }
     if !whole.is_empty() {
         return Ok(whole);
     }
-    let mut all = Vec::new();
-    for word in words.split_whitespace() {
-        let found = of(word);
-        if found.is_empty() {
-            let names: Vec<_> =
-                unapproved.iter().take(MAX_NAMED).map(|entry| format!("`{}`", entry.skill.name)).collect();
-            return Err(TrustError::Unknown { word: shown(word).into_owned(), names: names.join(", ") });
-        }
-        all.extend(found);
-    }
-    Ok(all)
+    let missing = each.iter().find(|(_, found)| found.is_empty()).map(|(word, _)| *word);
+    let word = markdown_code(quoted.or(missing).unwrap_or(words));
+    let names = unapproved.iter().take(MAX_NAMED).map(|entry| markdown_code(entry.skill.name.as_str()));
+    Err(TrustError::Unknown { word, names: names.collect::<Vec<_>>().join(", ") })
 }
 
-/// The reason why a command cannot approve skills, as sentences for the user.
+/// Returns the text between quotes, if all of `words` is in quotes.
+fn unquoted(words: &str) -> Option<&str> {
+    ['"', '\'', '`'].into_iter().find_map(|quote| words.strip_prefix(quote)?.strip_suffix(quote))
+}
+
+/// The reason why a command cannot approve skills, as sentences for the user in Markdown.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(crate) enum TrustError {
     /// All skills are approved.
     #[error("No skills from this project are waiting for approval.")]
     NothingPending,
+    /// The words are the name of a skill, and each word is the name of another one.
+    #[error(
+        "{words} names one skill, but also several. Use {command} for the single skill, or trust the others one at a time."
+    )]
+    Ambiguous {
+        /// The words in the command, as Markdown.
+        words: String,
+        /// The command for the single skill, as Markdown.
+        command: String,
+    },
     /// No unapproved skill has this name.
-    #[error("Skill `{word}` is not waiting for approval. Waiting for approval: {names}.")]
+    #[error("Skill {word} is not waiting for approval. Waiting for approval: {names}.")]
     Unknown {
-        /// The word in the command.
+        /// The word in the command, as Markdown.
         word: String,
-        /// The names of unapproved skills.
+        /// The names of unapproved skills, as Markdown.
         names: String,
     },
 }
@@ -253,9 +271,10 @@ fn message(skills: &[Unapproved]) -> String {
     }];
     for entry in skills {
         let skill = &entry.skill;
-        let place = skill.dir().map(shown_path).unwrap_or_default();
+        let place = skill.dir().map(|dir| markdown(&shown_path(dir))).unwrap_or_default();
+        let (name, description) = (markdown(skill.name.as_str()), markdown(&spelling::description(skill)));
         let changed = if entry.has_changed { ", changed since last trusted" } else { "" };
-        lines.push(format!("- {} ({place}{changed}): {}", skill.name, shown(&spelling::description(skill))));
+        lines.push(format!("- {name} ({place}{changed}): {description}"));
     }
     lines.push(
         "Review the files before you agree. Use `/skills trust NAME` to trust a single skill.".to_owned(),

@@ -3,11 +3,14 @@
 //! Names, descriptions, paths and messages can contain characters that mislead a reader. On a terminal, in a log or in a menu
 //! of an editor, a control character can move the cursor, a bidirectional character can reorder the text around it, and a
 //! zero-width character can make two different names look the same. All output goes through this module: [`shown`] escapes
-//! such characters, so that a person can see them, and [`sanitize`] removes them, for names and catalogs.
+//! such characters, so that a person can see them, and [`sanitize`] removes them, for names and catalogs. Where text is
+//! displayed as Markdown, [`markdown`] and the functions beside it also escape Markdown.
 //!
 //! Joiners and variation selectors are valid parts of words and emoji, so they are kept in the right context and treated as
 //! hidden everywhere else. They are kept as follows: U+200C and U+200D between letters of scripts that use them, U+200D
 //! between two pictographs, and a variation selector after a character that has variations.
+
+mod markdown;
 
 use std::{
     borrow::Cow,
@@ -15,6 +18,8 @@ use std::{
 };
 
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
+
+pub use self::markdown::{markdown, markdown_code, markdown_message, markdown_path};
 
 /// Escapes `text` for display on one line.
 ///

@@ -1,7 +1,7 @@
 //! Recognizes reflections: slash commands that the agent creates from MCP prompts of the skills server.
 
 use acp_skills_wire::{Node, json};
-use skills_core::{Skill, SkillName};
+use skills_core::{Skill, SkillName, text::shown_lines};
 
 use super::spelling;
 use crate::session::Session;
@@ -42,7 +42,7 @@ fn by_words(entry: Node<'_>, name: &str, session: &Session) -> bool {
     let Some(theirs) = entry.str("description") else { return false };
     let theirs = one_line(&theirs);
     let is_described = |skill: &Skill| {
-        let ours = one_line(&skill.description);
+        let ours = one_line(&shown_lines(&skill.description));
         let start = theirs.trim_end_matches(['…', '.']).trim_end();
         theirs.contains(&ours) || (start.chars().count() >= MIN_SHORTENED_CHARS && ours.starts_with(start))
     };

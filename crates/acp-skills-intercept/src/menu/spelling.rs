@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use skills_core::{Skill, SkillName, SkillSet};
+use skills_core::{Skill, SkillName, SkillSet, text::shown};
 
 /// The maximum length of a description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 250;
@@ -48,9 +48,10 @@ fn spelling(name: &str) -> String {
     }
 }
 
-/// Returns the description on one line, truncated at a word.
+/// Returns the description for people, on one line and truncated at a word. Hidden characters are escaped.
 pub(crate) fn description(skill: &Skill) -> String {
-    let line = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = shown(&skill.description);
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let Some((cut, _)) = line.char_indices().nth(MAX_DESCRIPTION_CHARS) else { return line };
     let end = line[..cut].rfind(' ').unwrap_or(cut);
     format!("{}…", &line[..end])

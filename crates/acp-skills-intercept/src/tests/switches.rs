@@ -50,7 +50,7 @@ fn menu_tools_and_model_follow_a_switch() {
     assert_eq!(unmarked(texts(prompt.agent())[0]), "The skills have changed. Removed: `pdf`.");
     let (text, menu) = say(&mut fixture, 6, "/skills");
     assert!(text.contains("**2 skills in this session**") && menu.is_none(), "{text}");
-    assert!(text.contains("\n**Off**\n\n- `pdf`: Does pdf <well>.\n"), "{text}");
+    assert!(text.contains("\n**Off**\n\n- `pdf`: Does pdf \\<well>.\n"), "{text}");
     // When the skill is back after a reload, it should still be disabled.
     fixture.notices(skills(&["review"]));
     fixture.notices(skills(&["pdf", "review"]));
@@ -111,8 +111,8 @@ fn all_skills_can_be_turned_off() {
 fn here_applies_to_new_sessions() {
     let mut fixture = fixture();
     let (text, _) = say(&mut fixture, 2, "/skills off pdf --here");
-    let expected =
-        "`pdf` is off in this session and for new sessions in this directory. To undo, use `/skills on pdf`.";
+    let expected = "`pdf` is off in this session and for new sessions in this directory. Open sessions of other editors or windows \
+         don't change. To undo, use `/skills on pdf`.";
     assert_eq!(text, expected);
     let pdf = SkillName::new("pdf").unwrap();
     assert_eq!(fixture.host.kept, [(PathBuf::from("/project"), vec![pdf.clone()], false)]);
@@ -128,7 +128,8 @@ fn here_applies_to_new_sessions() {
     assert!(said(&out).0.contains("- `pdf` (in this directory): Does pdf"), "{out:?}");
     // It should be possible to remove a saved switch for a skill that doesn't exist.
     let out = fixture.prompt(7, "t", &["/skills on gone --here"]);
-    let expected = "`gone` is on in this session and for new sessions in this directory. Not available at the moment: `gone`.";
+    let expected = "`gone` is on in this session and for new sessions in this directory. Open sessions of other editors \
+                    or windows don't change. Not available at the moment: `gone`.";
     assert_eq!(said(&out).0, expected);
     // This should not change the other session.
     assert!(!say(&mut fixture, 8, "/skills").0.contains("**Off**"));

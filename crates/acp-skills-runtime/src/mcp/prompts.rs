@@ -10,7 +10,11 @@ use rmcp::{
         Role,
     },
 };
-use skills_core::{SkillName, Toolbox, catalog::Guide};
+use skills_core::{
+    SkillName, Toolbox,
+    catalog::Guide,
+    text::{shown, shown_lines},
+};
 
 use super::calls;
 use crate::events::{ActivatedBy, EventKind};
@@ -23,9 +27,9 @@ pub(super) fn list(toolbox: &Toolbox) -> ListPromptsResult {
     let prompts = spelled(toolbox.skills()).into_iter().map(|(word, skill)| {
         let mut argument = PromptArgument::new(ARGUMENTS).with_required(false);
         if let Some(hint) = skill.hint() {
-            argument = argument.with_description(hint);
+            argument = argument.with_description(shown(&hint));
         }
-        Prompt::new(word, Some(skill.description.as_str()), Some(vec![argument]))
+        Prompt::new(word, Some(shown_lines(&skill.description)), Some(vec![argument]))
             .with_title(skill.name.as_str())
     });
     ListPromptsResult::with_all_items(prompts.collect())
@@ -58,7 +62,7 @@ pub(super) async fn get(
         messages.push(PromptMessage::new_text(Role::User, words));
     }
     Ok((
-        GetPromptResult::new(messages).with_description(skill.description.as_str()),
+        GetPromptResult::new(messages).with_description(shown_lines(&skill.description)),
         skill.name.clone(),
         event,
     ))

@@ -105,10 +105,12 @@ impl Hub {
         let mut run = 0;
         let mut edited: Option<Vec<u8>> = None;
         let mut start = 0;
+        // Index a slice, because the index operator of a vector is not inlined with the optimization for size.
+        let bytes = &storage[..len];
         while start < len {
-            let rest = &storage[start..len];
-            let end = start + memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
-            let line = &storage[start..end];
+            let rest = &bytes[start..];
+            let (line, _) = rest.split_at(memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1));
+            let end = start + line.len();
             let pass = match from {
                 Side::Client => interceptor.from_client(line, &mut actions),
                 Side::Agent => interceptor.from_agent(line, &mut actions),
@@ -119,7 +121,7 @@ impl Hub {
             };
             if pass != Pass::Untouched || !before.is_empty() || !actions.after.is_empty() {
                 let edited = edited.get_or_insert_default();
-                edited.extend_from_slice(&storage[run..start]);
+                edited.extend_from_slice(&bytes[run..start]);
                 before.drain(..).for_each(|ours| edited.extend_from_slice(&ours));
                 match &pass {
                     Pass::Untouched => edited.extend_from_slice(line),
@@ -138,7 +140,7 @@ impl Hub {
         }
         let chunk = match edited {
             Some(mut edited) => {
-                edited.extend_from_slice(&storage[run..len]);
+                edited.extend_from_slice(&bytes[run..]);
                 Chunk::from(edited)
             }
             None => Chunk { bytes: std::mem::take(storage), len },

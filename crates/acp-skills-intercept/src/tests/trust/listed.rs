@@ -70,8 +70,15 @@ fn a_command_approves_only_versions_that_were_listed() {
         ],
         // It changes back before it was listed again.
         vec![Type(LIST, none), Now(&[("demo", "v2")]), Now(&[("demo", "v1")]), Type(ONE, &["demo"])],
-        // A name is replaced by one that reads two names as one.
-        vec![Type(LIST, none), Now(&[("demo", "v1"), ("lint", "v1"), ("demo lint", "v1")]), Type(BOTH, none)],
+        // The name of a skill consists of the names of two others.
+        vec![
+            Type(LIST, none),
+            Now(&[("demo", "v1"), ("lint", "v1"), ("demo lint", "v1")]),
+            Type(LIST, none),
+            Type(BOTH, none),
+            Type("/skills trust \"demo lint\"", &["demo lint"]),
+            Type(BOTH, &["demo", "lint"]),
+        ],
         // A list only counts in its own session, and a search does not list.
         vec![Type("/skills search demo", none), Type(ONE, none)],
     ] {
