@@ -114,7 +114,7 @@ impl Target {
         if !path.exists() {
             return Ok(Self { path, text: String::new(), config: Config::default() });
         }
-        let config = Config::read(&path)?;
+        let config = log::before_start(|| Config::read(&path))?;
         let text = fs::read_to_string(&path)?;
         Ok(Self { path, text, config })
     }

@@ -20,7 +20,12 @@ use super::{
     show::{self, FindingsBySkill},
     tidy, updater,
 };
-use crate::{error::UsageError, output, progress::Progress, words::count};
+use crate::{
+    error::{self, UsageError},
+    output,
+    progress::Progress,
+    words::count,
+};
 
 /// The flags of `update`.
 #[derive(Debug, Args)]
@@ -69,8 +74,7 @@ struct Row {
 /// the error is printed and the other sources are updated.
 ///
 /// # Errors
-/// Returns an error if there are no sources, if the configuration or a lock file can't be read or written, or if there is no
-/// terminal to ask for approval.
+/// Returns an error if there are no sources, or if the configuration or a lock file can't be read or written.
 pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
     let target = Target::read(&args.common)?;
     let mut sources = known(&target)?;
@@ -235,7 +239,11 @@ fn update(
     row.approved = match (args.locked, is_json) {
         (true, _) => false,
         (false, true) => args.approval.approve(&row.changes),
-        (false, false) => args.approval.ask("Approve?", &row.changes)?,
+        (false, false) => args.approval.ask("Approve?", &row.changes).unwrap_or_else(|error| {
+            // There is no terminal. Continue with the next source.
+            output::complain(&error::message(&error), error::hint(&error).as_deref());
+            false
+        }),
     };
     if row.approved {
         updater.approve(&source.lock, address, &offer).map_err(lock_error)?;
