@@ -82,3 +82,57 @@ fn a_lock_that_another_process_holds() {
     assert!(command.wait().unwrap().success());
     assert!(!fs::read_to_string(home.path("skills.yaml")).unwrap().contains("acme"));
 }
+
+/// Creates a FIFO that no process writes to.
+fn fifo(home: &Home) -> PathBuf {
+    let fifo = home.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    fifo
+}
+
+#[test]
+fn a_configuration_that_nobody_writes() {
+    let home = Home::new();
+    let fifo = fifo(&home);
+    let arguments = ["list", "--config", "fifo"];
+    let mut command = home.start(&arguments);
+    let mut said = BufReader::new(command.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.starts_with(" WARN waiting for a process that writes to "), "{line}");
+    fs::write(&fifo, "skills: []\n").unwrap();
+    assert!(command.wait().unwrap().success());
+    // Nobody writes this time.
+    let output = home.start(&arguments).wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("fifo: no process has written the file to its end in 30 seconds"), "{said}");
+}
+
+#[test]
+fn endless_files() {
+    let home = Home::new();
+    for (arguments, reason) in [
+        (["report", "/dev/zero"].as_slice(), "the file is a device, which may never end"),
+        (&["list", "--config", "/dev/zero"], "the file is larger than 16 MiB"),
+    ] {
+        let output = home.start(arguments).wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(reason), "{said}");
+    }
+    assert!(home.start(&["list", "--config", "/dev/null"]).wait().unwrap().success());
+}
+
+#[test]
+fn a_record_that_nobody_writes() {
+    let home = Home::new();
+    let fifo = fifo(&home);
+    let mut command = home.start(&["report", "fifo"]);
+    let mut said = BufReader::new(command.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.starts_with(" WARN waiting for a process that writes to "), "{line}");
+    fs::write(&fifo, "").unwrap();
+    assert!(command.wait().unwrap().success());
+}

@@ -253,7 +253,7 @@ fn a_reload_waits_for_the_library() {
     fixture.unblock();
     let message = fixture.editor.receive();
     let text = message["params"]["update"]["content"]["text"].as_str().unwrap_or_default();
-    assert!(text.contains("Nothing has changed"), "{message}");
+    assert!(text.contains("No changes"), "{message}");
     assert_eq!(fixture.editor.receive()["id"], 3);
 }
 

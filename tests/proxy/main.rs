@@ -34,6 +34,7 @@ mod login;
 mod oversize;
 mod progress;
 mod reload;
+mod remotes;
 mod repositories;
 #[cfg(target_os = "linux")]
 mod sandboxed;
@@ -109,6 +110,7 @@ fn main() -> ExitCode {
     trials.extend(oversize::trials());
     trials.extend(progress::trials());
     trials.extend(reload::trials());
+    trials.extend(remotes::trials());
     #[cfg(target_os = "linux")]
     trials.extend(sandboxed::trials());
     trials.extend(sessions::trials());

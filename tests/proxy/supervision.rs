@@ -45,6 +45,8 @@ crate::trials!(
     a_fifo_as_event_or_log_file,
     #[cfg(unix)]
     written_files_are_private,
+    #[cfg(unix)]
+    files_that_others_can_read_become_private,
     the_bridges_end_with_the_proxy,
     an_editor_that_closes_its_stdout,
     an_agent_that_does_not_read_when_the_editor_closes_its_end,
@@ -347,6 +349,26 @@ fn a_fifo_as_event_or_log_file() {
         let ended = skills.proxy().flag(flag, &fifo).agent("scripted").ended();
         assert_eq!(ended.code(), Some(2), "{:#?}", ended.log);
         assert!(ended.log[0].ends_with("file is a FIFO without a reader"), "{:#?}", ended.log);
+    }
+}
+
+#[cfg(unix)]
+fn files_that_others_can_read_become_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let skills = Skills::review();
+    let path = |name: &str| skills.path().join(name);
+    for name in ["events", "log"] {
+        skills.write(name, "");
+        std::fs::set_permissions(path(name), PermissionsExt::from_mode(0o664)).expect("the file exists");
+    }
+    let proxy = skills.proxy().flag("--events", path("events")).flag("--log-file", path("log"));
+    Fixture::over_http(proxy).finish();
+    let log = std::fs::read_to_string(path("log")).expect("the file exists");
+    for name in ["events", "log"] {
+        let mode = std::fs::metadata(path(name)).expect("the file exists").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}: {mode:o}");
+        let warning = format!("WARN other users could read {}; now only you can", path(name).display());
+        assert!(log.contains(&warning), "{log}");
     }
 }
 

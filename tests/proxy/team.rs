@@ -20,6 +20,7 @@ crate::trials!(
     locked_compares_the_skills_in_use,
     unapproved_changes_are_not_served,
     add_without_a_terminal,
+    update_without_a_terminal,
     sources_that_add_refuses,
     a_marketplace,
     a_lock_file_with_conflict_markers,
@@ -192,7 +193,7 @@ fn an_update_shows_what_differs() {
         errors.contains("review: blob.bin (cannot be shown: ") && errors.contains("--unseen"),
         "{errors}"
     );
-    let errors = home.fails(&["update"], 2);
+    let errors = home.fails(&["update"], 1);
     assert!(errors.contains("stdin is not a terminal") && errors.contains("`--yes --unseen`"), "{errors}");
     let output = home.run(&["update", "--yes", "--json"]);
     let rows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -360,6 +361,21 @@ fn add_without_a_terminal() {
     let report = home.json(&["add", "--json", &repository.source("")]);
     assert_eq!((&report["approved"], &report["skills"][0]["name"]), (&json!(false), &json!("review")));
     assert!(!home.config().exists(), "nothing is written");
+}
+
+/// The exit code is the one of an update that is not approved, and the other sources are still updated.
+fn update_without_a_terminal() {
+    let first = Repository::review();
+    let second = Repository::review();
+    let home = Home::new();
+    for repository in [&first, &second] {
+        home.printed(&["add", "--yes", &repository.source("")]);
+        repository.skill("review", "New.", "x");
+        repository.commit();
+    }
+    let errors = home.fails(&["update"], 1);
+    assert_eq!(errors.matches("stdin is not a terminal").count(), 2, "{errors}");
+    assert!(errors.contains("hint: use `--yes`"), "{errors}");
 }
 
 fn sources_that_add_refuses() {

@@ -18,6 +18,7 @@ crate::trials!(
     other_output_of_the_agent_is_dropped,
     a_last_line_without_a_line_break,
     huge_lines,
+    deeply_nested_messages,
     only_our_entry_is_added,
     only_the_catalog_is_added,
     ids_of_any_type,
@@ -334,4 +335,32 @@ fn both_sides_may_use_the_same_id() {
     assert_eq!(fixture.editor.answer(&id)["result"]["sessionId"], "s");
     assert_eq!(fixture.prompt("s", "hello").len(), 2);
     fixture.finish();
+}
+
+/// Prompts and updates that are nested 100,000 levels deep, in the places that the proxy reads.
+fn deeply_nested_messages() {
+    let depth = 100_000;
+    let nested = |inner: &str| format!("{}{inner}{}", "[".repeat(depth), "]".repeat(depth));
+    let objects = format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+    let text = r#"{"type":"text","text":"/review it"}"#;
+    let prompts = [
+        nested(text),
+        nested(""),
+        format!("[{objects}]"),
+        format!(r#"[{{"type":"text","text":{objects}}}]"#),
+    ];
+    let line = |message: &str, params: &str, name: &str, value: &str| {
+        format!(r#"{{"jsonrpc":"2.0",{message},"params":{{{params},"{name}":{value}}}}}"#) + "\n"
+    };
+    let prompt =
+        |prompt: &String| line(r#""id":1,"method":"session/prompt""#, r#""sessionId":"s""#, "prompt", prompt);
+    let update =
+        |update: &String| line(r#""method":"session/update""#, r#""sessionId":"s""#, "update", update);
+    let sent: String = prompts.iter().map(prompt).collect();
+    let said: String = [nested(text), objects.clone()].iter().map(update).collect();
+    let skills = Skills::review();
+    let transcript = relay(skills.proxy(), sent.as_bytes(), said.as_bytes(), said.lines().count());
+    assert!(transcript.agent_received == sent.as_bytes(), "the prompts are unchanged");
+    // After the updates, the editor gets errors for the prompts, which the agent has not answered.
+    assert!(transcript.editor_received.starts_with(said.as_bytes()), "the updates are unchanged");
 }

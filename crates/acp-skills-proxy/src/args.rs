@@ -27,6 +27,8 @@ use acp_skills::{
     },
 };
 
+use crate::log;
+
 pub(crate) use self::skills::{ConfigArgs, SkillArgs};
 
 /// Declares a group of flags. Each flag overrides the field of [`Config`] with the same name.
@@ -321,7 +323,7 @@ impl ProxyArgs {
     /// Returns an error if the file can't be read or is invalid, or if the agent is unknown.
     pub(crate) fn config(self) -> anyhow::Result<Config> {
         let mut config = match self.session.skills.config.path_to_read() {
-            Some(path) => Config::read(&path)?,
+            Some(path) => log::before_start(|| Config::read(&path))?,
             None => Config::default(),
         };
         self.session.override_in(&mut config);

@@ -51,9 +51,14 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
             let failed =
                 |error| UsageError::failed(format_args!("cannot write log to {}", shown_path(path)), error);
             let file = private::append(path).map_err(failed)?;
+            let was_exposed = private::tighten(&file).map_err(failed)?;
             let file = LogFile { lines: LogLines(file), path: path.clone(), has_failed: false };
             let layer = layer.with_writer(std::sync::Mutex::new(file)).with_filter(ours);
             let _ = registry().with(layer).try_init();
+            if was_exposed {
+                let path = shown_path(path);
+                tracing::warn!("other users could read {path}; now only you can (mode 0600)");
+            }
         }
         // If the user asks for `info` or more, we show repeated messages as well.
         None if level > LevelFilter::WARN => {
@@ -67,6 +72,13 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
         }
     }
     Ok(())
+}
+
+/// Runs `work` before the log is started, because it reads the settings of the log. Its warnings go to stderr.
+pub(crate) fn before_start<T>(work: impl FnOnce() -> T) -> T {
+    use tracing_subscriber::{filter::LevelFilter, fmt};
+    let log = fmt().with_max_level(LevelFilter::WARN).with_target(false).with_ansi(false).without_time();
+    tracing::subscriber::with_default(log.with_writer(output::log_to_stderr).finish(), work)
 }
 
 /// Logs a failed start to the log file, if there is one. It was already written to stderr, which editors discard.

@@ -10,7 +10,7 @@
 use std::{
     borrow::Cow,
     collections::HashSet,
-    io::{self, IsTerminal, Write},
+    io::{self, BufWriter, IsTerminal, Write},
     process::{Command, Stdio},
     sync::{Arc, Mutex},
 };
@@ -33,11 +33,10 @@ pub(crate) fn print(text: &str) -> io::Result<bool> {
 /// # Errors
 /// Returns an error if stdout cannot be written.
 pub(crate) fn page(text: &str, asks: bool) -> io::Result<bool> {
-    let text = shown_lines(text);
-    if asks && io::stdin().is_terminal() && io::stdout().is_terminal() && paged(&text) {
+    if asks && io::stdin().is_terminal() && io::stdout().is_terminal() && paged(text) {
         return Ok(true);
     }
-    write(&text)
+    is_read(write_escaped(&mut io::stdout().lock(), text))
 }
 
 /// Shows a text with the user's pager. Returns false if there is none, or if it fails.
@@ -48,9 +47,18 @@ fn paged(text: &str) -> bool {
     let Ok(mut child) = Command::new(program).args(words).stdin(Stdio::piped()).spawn() else { return false };
     if let Some(mut stdin) = child.stdin.take() {
         // If there is an error, the user has left the pager before the end.
-        let _ = stdin.write_all(text.as_bytes());
+        let _ = write_escaped(&mut stdin, text);
     }
     child.wait().is_ok_and(|status| status.success())
+}
+
+/// Writes a text with escapes, one line at a time, because escapes of a large text need a lot of memory.
+fn write_escaped(target: &mut impl Write, text: &str) -> io::Result<()> {
+    let mut target = BufWriter::new(target);
+    for line in text.split_inclusive('\n') {
+        target.write_all(shown_lines(line).as_bytes())?;
+    }
+    target.flush()
 }
 
 /// Prints a line that is not part of the result, on stderr.

@@ -16,6 +16,7 @@ mod virtual_skill;
 mod words;
 
 use std::{
+    io,
     num::NonZeroU32,
     path::{Path, PathBuf},
     time::Duration,
@@ -28,6 +29,7 @@ use skills_core::{
     catalog::{Detail, Format},
     exec::{Environment, ScriptCwd},
 };
+use skills_sources::disk::patient;
 
 pub use skills_sources::disk::{cache_dir, config_file, expand_home, state_dir};
 
@@ -42,6 +44,9 @@ pub use self::{
     virtual_skill::VirtualSkill,
     words::Words,
 };
+
+/// The maximum size of a configuration file, in bytes.
+const MAX_BYTES: u64 = 16 << 20;
 
 /// All settings of the proxy: the contents of a configuration file, with the values that flags override.
 ///
@@ -80,6 +85,9 @@ pub struct Config {
     pub exclude: Vec<String>,
     /// The maximum number of skills that are searched for (`--max-skills`). The default is 10000.
     pub max_skills: Option<usize>,
+    /// The maximum number of MiB to receive from a git repository (`--max-fetch`). The default is 256. The number of its files and
+    /// the length of their paths are limited in proportion.
+    pub max_fetch: Option<NonZeroU32>,
     /// Refuse skills that break any rule of the specification (`--strict`). The default is false: skills with minor problems are
     /// used with a warning.
     pub strict: bool,
@@ -184,11 +192,15 @@ impl Config {
     /// directory.
     ///
     /// # Errors
-    /// Returns [`ConfigError::Unreadable`] if the file can't be read, and [`ConfigError::Syntax`] with line and column if it is
+    /// Returns [`ConfigError::Unreadable`] if the file can't be read, if it is larger than 16 MiB, or if it is a FIFO that no process
+    /// writes to for 30 seconds, and [`ConfigError::Syntax`] with line and column if it is
     /// not valid.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let text = patient::read(path, MAX_BYTES).map_err(unreadable)?;
+        let text = String::from_utf8(text).map_err(|_| {
+            unreadable(io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
+        })?;
         let base = std::path::absolute(path).map_err(unreadable)?;
         let base = base.parent().unwrap_or(Path::new(""));
         let mut config =
@@ -197,6 +209,11 @@ impl Config {
         let sources = config.projects.iter_mut().flat_map(|project| &mut project.sources);
         sources.chain(&mut config.sources).for_each(|source| source.lock = Some(lock.clone()));
         Ok(config)
+    }
+
+    /// Returns the maximum number of bytes to receive from a git repository, if it is set.
+    pub fn max_fetch_bytes(&self) -> Option<u64> {
+        Some(u64::from(self.max_fetch?.get()) * 1024 * 1024)
     }
 
     /// Returns the sources of the whole file and of all projects.

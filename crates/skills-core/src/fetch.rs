@@ -1,15 +1,22 @@
 //! Fetches small texts and files from the web, within limits of size and time.
 //!
 //! Only `https` URLs are allowed, and `http` URLs on loopback. Each redirect is checked like the first URL, and a server on the
-//! network cannot redirect us to a service on this machine. All functions block, so don't call them on the threads of an
-//! async runtime.
+//! network cannot redirect us to a service on this machine, however its address is spelled or resolved. All functions block, so
+//! don't call them on the threads of an async runtime.
+
+mod loopback;
 
 use std::{
-    net::IpAddr,
+    io,
     time::{Duration, Instant},
 };
 
-use ureq::http::{StatusCode, Uri, header};
+use ureq::{
+    http::{StatusCode, Uri, header},
+    unversioned::transport::DefaultConnector,
+};
+
+use self::loopback::{Checked, ThisMachine, is_disguised, is_plain};
 
 use crate::{skill::Sha256, text::shown};
 
@@ -18,6 +25,9 @@ pub const MAX_BODY_BYTES: u64 = 1024 * 1024;
 
 /// The default timeout of a fetch, including redirects: 10 seconds.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The maximum time until a connection is established.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -54,6 +64,18 @@ pub enum FetchError {
         url: String,
         /// The target of the redirect.
         to: String,
+    },
+    /// The host is this machine, but the URL doesn't name it in a plain form: `localhost`, `127.0.0.1` or `[::1]`.
+    #[error(
+        "cannot fetch {}: the host of {} is this machine, which the URL does not say",
+        shown(url),
+        shown(host)
+    )]
+    ThisMachine {
+        /// The requested URL.
+        url: String,
+        /// The URL whose host is this machine: the same one, or the target of a redirect.
+        host: String,
     },
     /// The server answered with a status other than success.
     #[error("failed to fetch {}: server returned status {status}", shown(url))]
@@ -116,6 +138,7 @@ pub struct Response {
 /// # Errors
 /// - [`FetchError::Refused`] if the URL is not allowed.
 /// - [`FetchError::Redirect`] if a redirect is not allowed, or after too many redirects.
+/// - [`FetchError::ThisMachine`] if the name of the host resolves to this machine.
 /// - [`FetchError::Status`] if the server doesn't answer with success.
 /// - [`FetchError::TooLarge`] if the content exceeds `limits`.
 /// - [`FetchError::Transport`] if the request fails, or exceeds the timeout.
@@ -135,8 +158,12 @@ pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<O
     let deadline = Instant::now() + limits.timeout;
     let mut uri = allowed(url).ok_or_else(|| FetchError::Refused { url: url.to_owned() })?;
     for _ in 0..=MAX_REDIRECTS {
-        let transport =
-            |error: ureq::Error| FetchError::Transport { url: url.to_owned(), source: error.into() };
+        let transport = |error: ureq::Error| match &error {
+            ureq::Error::Io(error) if is_this_machine(error) => {
+                FetchError::ThisMachine { url: url.to_owned(), host: uri.to_string() }
+            }
+            _ => FetchError::Transport { url: url.to_owned(), source: error.into() },
+        };
         let remaining = deadline.saturating_duration_since(Instant::now());
         let mut request = agent(&uri, remaining).get(uri.clone());
         if let Some(etag) = etag {
@@ -213,23 +240,21 @@ pub(crate) fn resolve(base: &str, reference: &str) -> Option<String> {
 /// Resolves `location` against `uri`. Returns `None` if it is not allowed. A server on the network must not redirect to a
 /// service on this machine.
 fn redirect_target(uri: &Uri, location: &str) -> Option<Uri> {
-    allowed(&join(uri, location)).filter(|next| is_loopback(uri) || !is_loopback(next))
+    allowed(&join(uri, location)).filter(|next| is_plain(uri) || !is_plain(next))
 }
 
 fn allowed(url: &str) -> Option<Uri> {
     let uri: Uri = url.trim().parse().ok()?;
     let allowed = match uri.scheme_str()? {
-        "https" => !uri.host()?.is_empty(),
-        "http" => is_loopback(&uri),
+        "https" => !uri.host()?.is_empty() && !is_disguised(&uri),
+        "http" => is_plain(&uri),
         _ => false,
     };
     allowed.then_some(uri)
 }
 
-fn is_loopback(uri: &Uri) -> bool {
-    let host = uri.host().unwrap_or_default();
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+fn is_this_machine(error: &io::Error) -> bool {
+    matches!(error.get_ref(), Some(error) if error.is::<ThisMachine>())
 }
 
 fn agent(uri: &Uri, timeout: Duration) -> ureq::Agent {
@@ -238,11 +263,12 @@ fn agent(uri: &Uri, timeout: Duration) -> ureq::Agent {
         .max_redirects_will_error(false)
         .http_status_as_error(false)
         .timeout_global(Some(timeout.max(Duration::from_millis(1))))
+        .timeout_connect(Some(CONNECT_TIMEOUT))
         .user_agent(concat!("skills-core/", env!("CARGO_PKG_VERSION")));
-    if is_loopback(uri) {
+    if is_plain(uri) {
         config = config.proxy(None);
     }
-    config.build().new_agent()
+    ureq::Agent::with_parts(config.build(), DefaultConnector::default(), Checked { uri: uri.clone() })
 }
 
 fn redirect(status: StatusCode, location: Option<&header::HeaderValue>) -> Option<String> {
@@ -316,6 +342,11 @@ mod tests {
             "http://localhost.example.com/",
             "file:///etc/passwd",
             "ftp://localhost/",
+            "http://127.1/",
+            "http://0.0.0.0/",
+            "https://127.1/",
+            "https://localhost.:8443/",
+            "https://[::ffff:127.0.0.1]/",
             "/relative",
             "",
         ] {
@@ -339,7 +370,16 @@ mod tests {
 
     #[test]
     fn redirects_to_forbidden_urls_are_rejected() {
-        for to in ["http://example.com/", "file:///etc/passwd", "//example.com/"] {
+        for to in [
+            "http://example.com/",
+            "file:///etc/passwd",
+            "//example.com/",
+            "https://127.1/",
+            "https://[::ffff:127.0.0.1]/",
+            "https://0.0.0.0/",
+            "https://localhost./",
+            "http://2130706433/",
+        ] {
             let target = to.to_owned();
             let address = serve(move |_| moved(&target));
             let error = get(&format!("http://{address}/"), Limits::default()).unwrap_err();

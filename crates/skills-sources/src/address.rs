@@ -12,14 +12,17 @@
 //! Parts of an address become arguments of `git`, so an address is rejected if git could read a part of it as an option, or if its
 //! path leads out of the repository. Parsing doesn't use the network.
 
+mod browser;
 mod checks;
 
 use std::{fmt, path::Path};
 
-use percent_encoding::percent_decode_str;
 use skills_core::{fetch, text::shown};
 
-use self::checks::{SECRET, authority, is_name, read_path, read_reference};
+use self::{
+    browser::from_browser,
+    checks::{SECRET, authority, check_host, check_user, is_name, read_path, read_reference},
+};
 use crate::{disk::expand_home, reason::Reason};
 
 /// The maximum length of an address, in bytes.
@@ -46,7 +49,7 @@ pub enum Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GitPlace {
-    /// The URL for `git fetch`: `https://…`, `ssh://…` or `file://…`.
+    /// The URL for `git fetch`: `https://…`, `ssh://…`, `USER@HOST:PATH` or `file://…`.
     pub url: String,
     /// A branch, a tag or a commit. `None` means the repository's default branch.
     pub reference: Option<String>,
@@ -124,7 +127,9 @@ impl Address {
         let place = match text.split_once(':') {
             Some(("github", rest)) => hosted("github.com", rest).map(Place::Git),
             Some(("gitlab", rest)) => hosted("gitlab.com", rest).map(Place::Git),
-            _ if text.starts_with("git@") => scp_like(text).map(Place::Git),
+            Some((authority, rest)) if is_scp_like(authority, rest) => {
+                scp_like(authority, rest).map(Place::Git)
+            }
             _ => by_scheme(text).ok_or_else(|| fail("unknown format".into()).with_hint(meant(text)))?,
         };
         let place = place.map_err(fail)?;
@@ -215,62 +220,6 @@ fn at_host(host: &str, owner: &str, name: &str, reference: Option<&str>, path: &
     })
 }
 
-/// Parses the URL of a repository's page, as copied from a browser. Returns `None` if it may be a web site with skills instead.
-fn from_browser(text: &str, rest: &str) -> Option<Parsed<Place>> {
-    let place = |place: Parsed<GitPlace>| Some(place.map(Place::Git));
-    let page = rest.split(['?', '#']).next().unwrap_or(rest).trim_end_matches('/');
-    let (host, path) = page.split_once('/')?;
-    let host = host.to_ascii_lowercase();
-    match host.strip_prefix("www.").unwrap_or(&host) {
-        "github.com" => {
-            let mut parts = path.splitn(3, '/');
-            let owner = parts.next()?;
-            let name = parts.next()?;
-            let (reference, path) = match parts.next().map(of_view) {
-                None => (None, String::new()),
-                Some(Some((reference, path))) => (Some(reference), path),
-                Some(None) => {
-                    return Some(Err("this github.com page is not a directory in a repository".into()));
-                }
-            };
-            place(at_host("github.com", owner, name, reference.as_deref(), &path))
-        }
-        "gitlab.com" => {
-            let (names, view) =
-                path.split_once("/-/").map_or((path, None), |(names, view)| (names, Some(view)));
-            let (owner, name) = names.rsplit_once('/')?;
-            let (reference, path) = match view.map(of_view) {
-                None => (None, String::new()),
-                Some(Some((reference, path))) => (Some(reference), path),
-                Some(None) => {
-                    return Some(Err("this gitlab.com page is not a directory in a repository".into()));
-                }
-            };
-            place(at_host("gitlab.com", owner, name, reference.as_deref(), &path))
-        }
-        _ if page.strip_suffix(".git").is_some() && !text.contains('?') => {
-            place(repository("https", rest, Transport::Https))
-        }
-        _ => None,
-    }
-}
-
-/// Returns the reference and the directory of `tree/REF/PATH` or `blob/REF/PATH/SKILL.md`. The first segment is the reference,
-/// because a reference with a `/` can't be distinguished from a path. Such a reference has to be written with `git+https`.
-fn of_view(view: &str) -> Option<(String, String)> {
-    let mut parts = view.splitn(3, '/');
-    let kind = parts.next()?;
-    let reference = parts.next()?;
-    let path = parts.next().unwrap_or_default();
-    let path = match kind {
-        "tree" => path,
-        "blob" => path.rsplit_once('/').map_or("", |(dir, _)| dir),
-        _ => return None,
-    };
-    let decoded = |text: &str| percent_decode_str(text).decode_utf8().ok().map(std::borrow::Cow::into_owned);
-    Some((decoded(reference)?, decoded(path)?))
-}
-
 /// Parses `AUTHORITY/PATH[#REF[:PATH]]`.
 fn repository(scheme: &str, rest: &str, transport: Transport) -> Parsed<GitPlace> {
     let (place, fragment) = rest.split_once('#').map_or((rest, ""), |(place, fragment)| (place, fragment));
@@ -293,17 +242,14 @@ fn repository(scheme: &str, rest: &str, transport: Transport) -> Parsed<GitPlace
             return Err("host or repository is missing".into());
         }
         match (transport, authority.rsplit_once('@')) {
-            (Transport::Ssh, Some((user, host)))
-                if user.contains([':', '@'])
-                    || user.starts_with('-')
-                    || host.is_empty()
-                    || host.starts_with('-') =>
-            {
-                return Err(SECRET.into());
+            (Transport::Ssh, Some((user, host))) => {
+                check_user(user)?;
+                check_host(host)?;
             }
             (Transport::Https, Some(_)) => return Err(SECRET.into()),
-            _ => format!("{scheme}://{place}"),
+            _ => check_host(authority)?,
         }
+        format!("{scheme}://{place}")
     };
     Ok(GitPlace {
         url,
@@ -316,10 +262,24 @@ fn repository(scheme: &str, rest: &str, transport: Transport) -> Parsed<GitPlace
     })
 }
 
-/// Parses `git@HOST:PATH[#REF:PATH]`, the form that servers display.
-fn scp_like(text: &str) -> Parsed<GitPlace> {
-    let (authority, rest) = text.split_once(':').ok_or("repository is missing after the host")?;
-    repository("ssh", &format!("{authority}/{}", rest.trim_start_matches('/')), Transport::Ssh)
+/// Returns true if the text before and after the first `:` is `USER@HOST:PATH`, the form that servers display.
+fn is_scp_like(authority: &str, rest: &str) -> bool {
+    authority.contains('@') && !authority.contains('/') && !rest.starts_with("//")
+}
+
+/// Parses `USER@HOST:PATH[#REF:PATH]`.
+fn scp_like(authority: &str, rest: &str) -> Parsed<GitPlace> {
+    let place = repository("ssh", &format!("{authority}/{}", rest.trim_start_matches('/')), Transport::Ssh)?;
+    // A path without a `/` at its beginning is relative to the home directory of the user. Only hosting services, which use the name
+    // `git`, make no difference.
+    let path = rest.split('#').next().unwrap_or_default();
+    if authority.starts_with("git@") || path.starts_with('/') {
+        return Ok(place);
+    }
+    if path.starts_with('-') {
+        return Err(format!("`{}` is not a path of a repository", shown(path)).into());
+    }
+    Ok(GitPlace { url: format!("{authority}:{path}"), ..place })
 }
 
 #[cfg(test)]

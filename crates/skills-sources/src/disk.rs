@@ -5,12 +5,14 @@
 //! | [`locations`] | the directories for configuration, cache and state on each platform |
 //! | [`private`] | files and directories that only their owner can read |
 //! | [`lock`] | locks between processes |
+//! | [`patient`] | files that may not be regular files, which are read with a timeout |
 //! | [`state`] | small state files, written atomically under a lock |
 //! | [`home`] | `~` in paths |
 
 pub mod home;
 pub mod locations;
 pub mod lock;
+pub mod patient;
 pub mod private;
 pub mod state;
 

@@ -23,7 +23,7 @@ mod watch;
 
 use std::{
     collections::HashSet,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read},
     path::Path,
     sync::Arc,
     time::Duration,
@@ -46,6 +46,24 @@ pub(super) struct Limits {
     pub(super) answer: Duration,
     /// The time within which a host must send a further 64 KiB, or finish.
     pub(super) stall: Duration,
+}
+
+impl Limits {
+    /// Returns the limits for a maximum number of bytes.
+    pub(super) fn of_bytes(bytes: Option<u64>) -> Self {
+        let limits = Self::default();
+        Self { bytes: bytes.unwrap_or(limits.bytes), ..limits }
+    }
+
+    /// Returns the maximum number of files in the repository, of which most are not fetched. The default is 524,288.
+    fn entries(&self) -> usize {
+        usize::try_from(self.bytes / 512).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the maximum size of the paths of these files. The default is 64 MiB.
+    fn path_bytes(&self) -> u64 {
+        self.bytes / 4
+    }
 }
 
 impl Default for Limits {
@@ -90,7 +108,8 @@ pub(super) fn fetch(
         None => fetch_reference(&git, place.reference.as_deref())?,
     };
     let at = format!("{commit}:{}", place.path);
-    let entries = match git.talk(&["ls-tree", "-r", "-z", &at], Vec::new(), tree::read) {
+    let read = |output: &mut dyn Read| tree::read(output, limits);
+    let entries = match git.talk(&["ls-tree", "-r", "-z", &at], Vec::new(), read) {
         Err(GitError::Failed { said, .. }) if is_no_directory(&said) => {
             return Err(GitError::NoDirectory(place.path.clone()));
         }
@@ -101,16 +120,17 @@ pub(super) fn fetch(
     let input = lines(&objects);
     objects.sort_unstable();
     objects.dedup();
-    let missing = missing(&git, &commit)?;
+    let missing = missing(&git, &commit, &objects.iter().copied().collect())?;
     objects.retain(|object| missing.contains(*object));
     if !objects.is_empty() {
         fetch_objects(&git, &objects)?;
     }
     let wanted = &selection.wanted;
-    git.talk(&["cat-file", "--batch", "--buffer"], input, |output| {
-        checkout::write(output, wanted, directory)
+    let pointers = git.talk(&["cat-file", "--batch", "--buffer"], input, |output| {
+        checkout::write(output, wanted, directory, limits.bytes)
     })?;
-    Ok(Fetched { commit, notes: selection.notes })
+    let notes = [selection.notes, tree::notes_on_pointers(&selection.wanted, &pointers)].concat();
+    Ok(Fetched { commit, notes })
 }
 
 const FETCH: [&str; 7] = [
@@ -167,16 +187,16 @@ fn is_unknown(said: &str) -> bool {
     ["couldn't find remote ref", "not our ref", "no such remote ref"].iter().any(|words| said.contains(words))
 }
 
-/// Returns the objects that the server has left out because of the filter.
-fn missing(git: &Git<'_>, commit: &str) -> Result<HashSet<String>, GitError> {
+/// Returns those of the `wanted` objects that the server has left out because of the filter.
+fn missing(git: &Git<'_>, commit: &str, wanted: &HashSet<&str>) -> Result<HashSet<String>, GitError> {
     git.talk(
         &["rev-list", "--objects", "--missing=print", "--no-object-names", "-1", commit],
         Vec::new(),
         |output| {
             let lines = BufReader::new(output).lines();
-            let objects =
-                lines.map_while(Result::ok).filter_map(|line| Some(line.strip_prefix('?')?.to_owned()));
-            Ok(objects.collect())
+            let missing =
+                |line: String| line.strip_prefix('?').filter(|name| wanted.contains(name)).map(str::to_owned);
+            Ok(lines.map_while(Result::ok).filter_map(missing).collect())
         },
     )
 }

@@ -51,6 +51,9 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// The maximum number of skills of each source.
     pub max_skills: usize,
+    /// The maximum number of bytes to receive from a repository. The number of files and the length of their paths are limited in
+    /// proportion. The default is 256 MiB.
+    pub max_fetch_bytes: Option<u64>,
     /// If true, sources that are not in the lock file are not fetched. The default is false.
     pub locked: bool,
     /// The observer that is notified when git starts and exits, so that it can be stopped with the program.
@@ -102,7 +105,7 @@ impl Default for Sources {
 impl Sources {
     /// Starts to read the store on a background thread.
     pub fn start(specs: Vec<Spec>, options: Options) -> Self {
-        let store = options.cache.clone().map(Store::new);
+        let store = options.cache.clone().map(|dir| Store::new(dir).with_max_bytes(options.max_fetch_bytes));
         let inner = Inner { specs, store, options, state: Mutex::default(), notify: Mutex::default() };
         let sources = Self(Arc::new(inner));
         if !sources.is_empty() {

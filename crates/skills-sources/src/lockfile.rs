@@ -7,6 +7,7 @@
 //! is never overwritten. The last readable version is kept in the cache directory (`cache`), so that skills are still served.
 
 mod cache;
+mod conflict;
 
 use std::{
     collections::BTreeMap,
@@ -26,6 +27,8 @@ use crate::{
 /// The name of the lock file, which is in the same directory as the configuration file.
 pub const LOCK_NAME: &str = "skills.lock";
 const VERSION: u32 = 1;
+/// The reason why a file with conflict markers is invalid.
+const CONFLICT: &str = "file contains merge conflict markers";
 /// The maximum size of a lock file, in bytes.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 
@@ -107,7 +110,7 @@ impl LockError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Broken { what, .. } if what.contains("merge") => {
-                "keep one side of the merge conflict, and run `acp-skills-proxy update`"
+                "run `acp-skills-proxy update` to resolve the merge conflict, or keep one side of it"
             }
             Self::Broken { .. } => {
                 "restore the file from version control, or remove it and run `acp-skills-proxy update`"
@@ -153,8 +156,8 @@ impl LockFile {
     }
 
     fn parse(text: &str) -> Result<Self, Reason> {
-        if text.lines().any(|line| line.starts_with("<<<<<<< ")) {
-            return Err("file contains merge conflict markers".into());
+        if conflict::has_markers(text) {
+            return Err(CONFLICT.into());
         }
         let lock: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if lock.version != VERSION {

@@ -1,7 +1,8 @@
 //! Removes unused versions of sources from the cache.
 //!
 //! A version is in use while a process holds a lock on its mark file. The mark's modification time is the time when the version was
-//! last used. If a lock file refers to a version, it is always kept, because its repository may be gone.
+//! last used. If a lock file refers to a version, it is always kept, because its repository may be gone. This includes lock files on
+//! disks that are not mounted, and lock files that were deleted after they were used in the last 30 days.
 
 use std::{
     fs::{self, File},
@@ -141,6 +142,12 @@ mod tests {
         dir
     }
 
+    /// Returns the copies of lock files.
+    fn copies(cache: &Path) -> Vec<PathBuf> {
+        let is_copy = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
+        entries(&cache.join("locks")).into_iter().filter(is_copy).collect()
+    }
+
     fn refer(lock: &Path, cache: &Path, digit: char) {
         let pinned =
             Pinned::Git(PinnedGit { commit: commit(digit), skills: std::collections::BTreeMap::new() });
@@ -152,18 +159,38 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path().join("cache");
         let lock = dir.path().join("skills.lock");
-        let dead = dir.path().join("dead/skills.lock");
+        let deleted = dir.path().join("deleted/skills.lock");
+        let just_deleted = dir.path().join("just-deleted/skills.lock");
+        let unmounted = dir.path().join("unmounted/skills.lock");
         let old = MONTH * 2;
         let referred = checkout(&cache, 'a', old);
         let used = checkout(&cache, 'b', old);
         let recent = checkout(&cache, 'c', Duration::ZERO);
         let unused = checkout(&cache, 'd', old);
-        let of_dead = checkout(&cache, 'e', old);
+        let of_deleted = checkout(&cache, 'e', old);
+        let of_just_deleted = checkout(&cache, 'f', old);
+        let of_unmounted = checkout(&cache, '1', old);
         let strange = cache.join("git/place/notes");
         fs::create_dir(&strange).unwrap();
         refer(&lock, &cache, 'a');
-        refer(&dead, &cache, 'e');
-        fs::remove_dir_all(dead.parent().unwrap()).unwrap();
+        for (lock, digit) in [(&deleted, 'e'), (&just_deleted, 'f'), (&unmounted, '1')] {
+            let existing = copies(&cache);
+            refer(lock, &cache, digit);
+            if lock == &unmounted {
+                fs::remove_dir_all(lock.parent().unwrap()).unwrap();
+            } else {
+                fs::remove_file(lock).unwrap();
+            }
+            if lock != &just_deleted {
+                let copy = copies(&cache).into_iter().find(|copy| !existing.contains(copy)).unwrap();
+                File::options()
+                    .write(true)
+                    .open(copy)
+                    .unwrap()
+                    .set_modified(SystemTime::now() - old)
+                    .unwrap();
+            }
+        }
         let in_use = InUse::of(&used).unwrap();
         File::options()
             .write(true)
@@ -174,14 +201,16 @@ mod tests {
         // This is left over from a fetch that was killed.
         let leftover = cache.join("git/place/.new-x");
         fs::create_dir_all(leftover.join("tree")).unwrap();
-        removes(&cache, MONTH, &[&unused, &of_dead]);
+        removes(&cache, MONTH, &[&unused, &of_deleted]);
         assert!(leftover.exists());
         for (path, stays) in [
             (&referred, true),
             (&used, true),
             (&recent, true),
             (&unused, false),
-            (&of_dead, false),
+            (&of_deleted, false),
+            (&of_just_deleted, true),
+            (&of_unmounted, true),
             (&strange, true),
         ] {
             assert_eq!(path.exists(), stays, "{}", path.display());

@@ -23,7 +23,7 @@ use skills_core::{
 };
 
 use super::{
-    address::GitPlace,
+    address::{GitPlace, Place},
     git::{self, Fetched, GitError},
     system,
 };
@@ -36,12 +36,18 @@ const WEB_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 pub(super) struct Store {
     dir: PathBuf,
+    limits: git::Limits,
 }
 
 impl Store {
     /// Creates a store in `dir`, which may not exist yet.
     pub(super) fn new(dir: PathBuf) -> Self {
-        Self { dir }
+        Self { dir, limits: git::Limits::default() }
+    }
+
+    /// Sets the maximum number of bytes to receive from a repository. `None` is the default.
+    pub(super) fn with_max_bytes(self, max_bytes: Option<u64>) -> Self {
+        Self { limits: git::Limits::of_bytes(max_bytes), ..self }
     }
 
     /// Returns the cache directory.
@@ -79,7 +85,7 @@ impl Store {
         let scratch = new.path().join("git");
         let root = tree.join(name(place));
         fs::create_dir_all(&root).and_then(|()| fs::create_dir(&scratch)).map_err(failed)?;
-        let fetched = git::fetch(place, commit, &root, &scratch, observer, &git::Limits::default());
+        let fetched = git::fetch(place, commit, &root, &scratch, observer, &self.limits);
         // If this fails, a later fetch will remove the directory after at least a day.
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;
@@ -89,6 +95,17 @@ impl Store {
         }
         fs::rename(&tree, &target).map_err(failed)?;
         Ok(fetched)
+    }
+
+    /// Takes the lock for the first fetch of a source that is not in a lock file. Other processes wait for it, at most as long as a
+    /// fetch may take. Returns `None` if that is not possible.
+    pub(super) fn lock_first_fetch(&self, place: &Place) -> Option<FileLock> {
+        let dir = match place {
+            Place::Git(place) => self.of_place(place),
+            Place::Web(url) => self.of_site(url),
+        };
+        fs::create_dir_all(&dir).ok()?;
+        FileLock::acquire_within(&dir.join(FIRST_LOCK), self.limits.total).ok()
     }
 
     /// Removes a source at a commit, so that it is fetched again.
@@ -142,6 +159,8 @@ pub(super) enum WebError {
 const NEW: &str = ".new-";
 /// The name of the file lock for fetches into the same directory.
 pub(super) const LOCK: &str = "lock";
+/// The name of the file lock for the first fetch of a source, until it is in the lock file.
+const FIRST_LOCK: &str = "first";
 /// The age after which an incomplete directory is a leftover.
 pub(super) const OLD: Duration = Duration::from_hours(24);
 

@@ -6,12 +6,12 @@
 mod changes;
 mod compare;
 mod text;
+mod upkeep;
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use serde::Serialize;
@@ -27,7 +27,6 @@ use super::{
     digest, load,
     lockfile::{self, LockError, LockFile, Pinned, PinnedWeb},
     named::NamedSources,
-    prune,
     store::Store,
     system,
 };
@@ -175,12 +174,6 @@ impl Updater {
             offer.skills.retain(|skill| approved.get(&skill.path) == Some(&skill.sha256));
         }
         Some(offer)
-    }
-
-    /// Removes versions from the cache that no known lock file refers to and that were last used at least `unused` ago. Versions that
-    /// a process is using are kept. Returns the removed directories and files.
-    pub fn prune(&self, unused: Duration) -> Vec<PathBuf> {
-        prune::prune(self.store.dir(), unused)
     }
 
     /// Approves an offer: writes its pin to the lock file.

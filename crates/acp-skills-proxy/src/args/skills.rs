@@ -1,6 +1,6 @@
 //! The flags that select skills, and their conversion back to a command line.
 
-use std::{ffi::OsString, io, path::PathBuf};
+use std::{ffi::OsString, io, num::NonZeroU32, path::PathBuf};
 
 use acp_skills::config::{Config, Discover, SkillEntry, SourceEntry, Trusted, config_file};
 use clap::{Args, ValueEnum};
@@ -44,6 +44,9 @@ pub(crate) struct SkillArgs {
     /// The maximum number of skills to find [default: 10000].
     #[arg(long, value_name = "NUMBER")]
     pub max_skills: Option<usize>,
+    /// The maximum number of MiB to receive from a git repository [default: 256].
+    #[arg(long, value_name = "MIB")]
+    pub max_fetch: Option<NonZeroU32>,
     /// Reject skills that violate any rule of the specification.
     #[arg(long)]
     pub strict: bool,
@@ -119,6 +122,9 @@ impl SkillArgs {
         if let Some(number) = self.max_skills {
             add("--max-skills", number.to_string().into());
         }
+        if let Some(number) = self.max_fetch {
+            add("--max-fetch", number.to_string().into());
+        }
         if let Some(config) = &self.config.config {
             add("--config", std::path::absolute(config)?.into());
         }
@@ -146,6 +152,7 @@ impl SkillArgs {
             config.exclude = self.exclude;
         }
         self.max_skills.overrides(&mut config.max_skills);
+        self.max_fetch.overrides(&mut config.max_fetch);
         self.strict.overrides(&mut config.strict);
         if self.watch || self.no_watch {
             config.watch = Some(!self.no_watch);

@@ -2,19 +2,19 @@
 
 use std::{
     fmt::Write,
-    fs::{self, File},
-    io,
+    fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use clap::Args;
+use skills_sources::disk::patient;
 
 use super::table::{self, Align, Table};
 use crate::{
     args::path,
     error::UsageError,
-    output,
+    log, output,
     report::{CALLS, Summary, minute, page},
     words::count,
 };
@@ -57,7 +57,7 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         let result = if path == Path::new("-") {
             read::lines(io::stdin().lock(), &mut add)
         } else {
-            File::open(path).and_then(|file| read::lines(file, &mut add))
+            log::before_start(|| patient::open(path)).and_then(|file| read::lines(file, &mut add))
         };
         result.map_err(|error| UsageError::failed(format_args!("cannot read {name}"), error))?;
         names.push(name);

@@ -228,7 +228,7 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
             let what = format_args!("cannot back up settings to {dir}; no settings were changed");
             UsageError::failed(what, error)
         })?;
-    if let Err(error) = file.replace(Some(&bytes)) {
+    if let Err(error) = file.replace(Some(&bytes), &home.changes) {
         record.forget();
         return Err(unusable(error).into());
     }

@@ -20,6 +20,7 @@ pub(crate) mod update;
 use std::{
     fs,
     io::{self, IsTerminal},
+    num::NonZeroU32,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -52,6 +53,21 @@ pub(crate) struct CommonArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) log: LogArgs,
+}
+
+/// The flag of the commands that fetch.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct FetchArgs {
+    /// The maximum number of MiB to receive from a git repository [default: 256].
+    #[arg(long, value_name = "MIB")]
+    max_fetch: Option<NonZeroU32>,
+}
+
+impl FetchArgs {
+    /// Returns the limit of the flag, or else of the configuration file, in bytes.
+    pub(super) fn max_bytes(&self, target: &Target) -> Option<u64> {
+        self.max_fetch.map(|number| u64::from(number.get()) * 1024 * 1024).or(target.config.max_fetch_bytes())
+    }
 }
 
 /// A source, and the lock file with its approved version.
@@ -98,7 +114,7 @@ impl Target {
         if !path.exists() {
             return Ok(Self { path, text: String::new(), config: Config::default() });
         }
-        let config = Config::read(&path)?;
+        let config = log::before_start(|| Config::read(&path))?;
         let text = fs::read_to_string(&path)?;
         Ok(Self { path, text, config })
     }

@@ -8,9 +8,16 @@ use std::{
     fs::{self, Permissions},
     io::{self, Write},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use tempfile::NamedTempFile;
+use skills_sources::disk::private;
+use tempfile::{Builder, NamedTempFile};
+
+/// The prefix of the names of staged files.
+const STAGED: &str = ".acp-skills-proxy-";
+/// The time in which a staged file is certainly put in its place.
+const IN_USE: Duration = Duration::from_mins(1);
 
 /// The maximum size of a settings file, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -129,10 +136,14 @@ impl SettingsFile {
 
     /// Replaces the content of the file, or removes the file if `bytes` is `None`. Permissions are kept.
     ///
+    /// The new content is first written to a file in `staging`, a directory of ours, so that nothing is left beside the settings if
+    /// this process is killed. If `staging` is on another file system, the file has to be beside the settings; then the next run
+    /// removes what is left.
+    ///
     /// # Errors
     /// Returns [`FileError::ReadOnly`] if the file is read-only, [`FileError::Changed`] if it differs from the content that was
     /// read, and [`FileError::Write`] if it cannot be written. In all cases the file is unchanged.
-    pub(crate) fn replace(&self, bytes: Option<&[u8]>) -> Result<(), FileError> {
+    pub(crate) fn replace(&self, bytes: Option<&[u8]>, staging: &Path) -> Result<(), FileError> {
         let failed = |source| FileError::Write { path: self.path.clone(), source };
         if self.permissions.as_ref().is_some_and(Permissions::readonly) {
             return Err(FileError::ReadOnly(self.path.clone()));
@@ -143,29 +154,61 @@ impl SettingsFile {
         };
         let dir = self.target.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(dir).map_err(failed)?;
-        let mut new = NamedTempFile::new_in(dir).map_err(failed)?;
-        new.write_all(bytes).map_err(failed)?;
+        remove_leftovers(dir);
+        let staged =
+            private::create_dir(staging).and_then(|()| self.stage(bytes, staging)).map_err(failed)?;
+        let put = match self.put(staged)? {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                self.put(self.stage(bytes, dir).map_err(failed)?)?
+            }
+            put => put,
+        };
+        put.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => FileError::Changed(self.path.clone()),
+            _ => failed(error),
+        })
+    }
+
+    /// Writes the new content to a file in `dir`.
+    fn stage(&self, bytes: &[u8], dir: &Path) -> io::Result<NamedTempFile> {
+        remove_leftovers(dir);
+        let mut new = Builder::new().prefix(STAGED).tempfile_in(dir)?;
+        new.write_all(bytes)?;
         if let Some(permissions) = &self.permissions {
-            new.as_file().set_permissions(permissions.clone()).map_err(failed)?;
+            new.as_file().set_permissions(permissions.clone())?;
         }
-        new.as_file().sync_all().map_err(failed)?;
+        new.as_file().sync_all()?;
+        Ok(new)
+    }
+
+    /// Puts a staged file in the place of the settings.
+    fn put(&self, staged: NamedTempFile) -> Result<io::Result<()>, FileError> {
         // Do this as late as possible, because there is no way to replace a file only if its content is the same.
         self.check_unchanged()?;
-        let put =
-            if self.read.is_some() { new.persist(&self.target) } else { new.persist_noclobber(&self.target) };
-        match put {
-            Ok(_) => Ok(()),
-            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(FileError::Changed(self.path.clone()))
-            }
-            Err(error) => Err(failed(error.error)),
-        }
+        let put = if self.read.is_some() {
+            staged.persist(&self.target)
+        } else {
+            staged.persist_noclobber(&self.target)
+        };
+        Ok(put.map(drop).map_err(|error| error.error))
     }
 
     fn check_unchanged(&self) -> Result<(), FileError> {
         let now = Self::read(&self.path).map_err(|_| FileError::Changed(self.path.clone()))?;
         let is_same = now.read == self.read && now.target == self.target;
         if is_same { Ok(()) } else { Err(FileError::Changed(self.path.clone())) }
+    }
+}
+
+/// Removes staged files of processes that were killed. Files that are newer than a minute may still be in use.
+fn remove_leftovers(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let is_staged = entry.file_name().to_string_lossy().starts_with(STAGED);
+        let modified = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        if is_staged && modified().is_some_and(|age| age > IN_USE) {
+            // If this fails, the next run tries it again.
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -176,32 +219,59 @@ mod tests {
     #[test]
     fn a_file_that_another_program_changed_is_not_replaced() {
         let dir = tempfile::tempdir().unwrap();
+        let state = tempfile::tempdir().unwrap();
         let path = dir.path().join("settings.json");
         fs::write(&path, "old").unwrap();
         let file = SettingsFile::read(&path).unwrap();
         fs::write(&path, "theirs").unwrap();
-        assert!(matches!(file.replace(Some(b"ours")), Err(FileError::Changed(_))));
-        assert!(matches!(file.replace(None), Err(FileError::Changed(_))));
+        assert!(matches!(file.replace(Some(b"ours"), state.path()), Err(FileError::Changed(_))));
+        assert!(matches!(file.replace(None, state.path()), Err(FileError::Changed(_))));
         assert_eq!(fs::read(&path).unwrap(), b"theirs");
         fs::remove_file(&path).unwrap();
-        assert!(matches!(file.replace(Some(b"ours")), Err(FileError::Changed(_))));
+        assert!(matches!(file.replace(Some(b"ours"), state.path()), Err(FileError::Changed(_))));
 
         let file = SettingsFile::read(&path).unwrap();
         assert_eq!(file.bytes(), None);
         fs::write(&path, "theirs").unwrap();
-        assert!(matches!(file.replace(Some(b"ours")), Err(FileError::Changed(_))));
+        assert!(matches!(file.replace(Some(b"ours"), state.path()), Err(FileError::Changed(_))));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "temporary files are removed");
+    }
+
+    /// A process that is killed before it replaces the file leaves its staged file.
+    #[test]
+    fn staged_files_are_not_beside_the_settings_and_leftovers_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = tempfile::tempdir().unwrap();
+        let path = dir.path().join("settings.json");
+        fs::write(&path, "old").unwrap();
+        let file = SettingsFile::read(&path).unwrap();
+        let staged = file.stage(b"new", state.path()).unwrap();
+        assert!(staged.path().starts_with(state.path()));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        let left = staged.into_temp_path().keep().unwrap();
+        // A process may still need a file that is new.
+        file.replace(Some(b"one"), state.path()).unwrap();
+        assert!(left.exists());
+        for place in [state.path(), dir.path()] {
+            let old = fs::File::create(place.join(".acp-skills-proxy-old")).unwrap();
+            old.set_modified(std::time::SystemTime::now() - 2 * IN_USE).unwrap();
+        }
+        SettingsFile::read(&path).unwrap().replace(Some(b"two"), state.path()).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(state.path()).unwrap().count(), 1);
+        assert_eq!(fs::read(&path).unwrap(), b"two");
     }
 
     #[test]
     fn a_read_only_file_is_not_replaced() {
         let dir = tempfile::tempdir().unwrap();
+        let state = tempfile::tempdir().unwrap();
         let path = dir.path().join("settings.json");
         fs::write(&path, "old").unwrap();
         let mut permissions = fs::metadata(&path).unwrap().permissions();
         permissions.set_readonly(true);
         fs::set_permissions(&path, permissions).unwrap();
-        let error = SettingsFile::read(&path).unwrap().replace(Some(b"new")).unwrap_err();
+        let error = SettingsFile::read(&path).unwrap().replace(Some(b"new"), state.path()).unwrap_err();
         assert!(matches!(error, FileError::ReadOnly(_)));
         assert_eq!(fs::read(&path).unwrap(), b"old");
     }
@@ -212,13 +282,14 @@ mod tests {
         use std::os::unix::fs::{PermissionsExt, symlink};
 
         let dir = tempfile::tempdir().unwrap();
+        let state = tempfile::tempdir().unwrap();
         let real = dir.path().join("dotfiles/zed.json");
         let link = dir.path().join("settings.json");
         fs::create_dir(dir.path().join("dotfiles")).unwrap();
         fs::write(&real, "old").unwrap();
         fs::set_permissions(&real, Permissions::from_mode(0o640)).unwrap();
         symlink("dotfiles/zed.json", &link).unwrap();
-        SettingsFile::read(&link).unwrap().replace(Some(b"new")).unwrap();
+        SettingsFile::read(&link).unwrap().replace(Some(b"new"), state.path()).unwrap();
         assert_eq!(fs::read(&real).unwrap(), b"new");
         assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(fs::read_link(&link).unwrap(), Path::new("dotfiles/zed.json"));

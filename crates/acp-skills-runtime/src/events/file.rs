@@ -32,12 +32,16 @@ pub struct EventFile {
 pub struct Appender(Submitter<Arc<Record>>);
 
 impl EventFile {
-    /// Opens the file. Creates it if it doesn't exist, so that only the current user can read it.
+    /// Opens the file. Creates it if it doesn't exist, so that only the current user can read it. An existing file that other
+    /// users can read becomes private, with a warning.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be opened or the writing thread cannot be started.
+    /// Returns an error if the file cannot be opened or made private, or if the writing thread cannot be started.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = private::append_and_wait(path)?;
+        if private::tighten(&file)? {
+            tracing::warn!("other users could read {}; now only you can (mode 0600)", path.display());
+        }
         let mut lines = LineWriter::new(file, path.display().to_string());
         let writer = Worker::start("events", MAX_WAITING, move |batch| lines.write(batch))?;
         Ok(Self { writer })

@@ -53,7 +53,8 @@ pub struct SourceEntry {
     pub include: Vec<String>,
     /// Globs: skills with a matching name are not used.
     pub exclude: Vec<String>,
-    /// The lock file with the approved version of the source. `None` is the lock file in the state directory.
+    /// The lock file with the approved version of the source. `None` is the lock file in the state directory; the source is then
+    /// named explicitly, which approves its first version once. Otherwise, a source that is not in the lock file is not used.
     pub lock: Option<PathBuf>,
 }
 

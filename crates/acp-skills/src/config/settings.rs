@@ -57,6 +57,7 @@ pub struct SkillSources {
     trust: Option<Trust>,
     filter: Filter,
     max_skills: Option<usize>,
+    max_fetch_bytes: Option<u64>,
     strict: bool,
     validation: Validation,
     watch: bool,
@@ -147,6 +148,7 @@ impl SkillSources {
     /// Returns [`ConfigError::Value`] if a glob is invalid, and [`ConfigError::Source`] if an address has an unknown format.
     fn resolve(config: Config, processes: Processes) -> Result<Self, ConfigError> {
         let filter = filter(&config.include, &config.exclude)?;
+        let max_fetch_bytes = config.max_fetch_bytes();
         let sources = config.sources.iter().map(|entry| spec(entry, &[&filter])).collect::<Result<_, _>>()?;
         let state = config.state.or_else(locations::state_dir);
         let trust = (!config.trust.contains(&Trusted::Project)).then(|| Trust::new(state));
@@ -161,6 +163,7 @@ impl SkillSources {
             trust,
             filter,
             max_skills: config.max_skills,
+            max_fetch_bytes,
             strict: config.strict,
             validation: config.validation,
             watch: config.watch.unwrap_or(true),
@@ -214,6 +217,7 @@ impl SkillSources {
         let options = Options {
             cache: locations::cache_dir(),
             max_skills: scanned.limits.max_skills,
+            max_fetch_bytes: self.max_fetch_bytes,
             locked: self.locked,
             observer: Some(Arc::new(self.processes.clone())),
         };

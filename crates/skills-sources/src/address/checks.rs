@@ -1,5 +1,6 @@
 //! Checks of the parts of an address that are passed to git. A part must not look like an option or lead out of the repository.
 
+use percent_encoding::percent_decode_str;
 use skills_core::text::shown;
 
 use super::Parsed;
@@ -11,6 +12,29 @@ pub(super) const SECRET: &str = "address must not contain a user name or passwor
 /// Returns the authority of the part of an address after `://`: the host, with the user and the port if there are any.
 pub(super) fn authority(rest: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
+}
+
+/// Checks the host of a URL, with a port if there is one. Git and ssh decode `%2d` to `-`, which begins an option.
+pub(super) fn check_host(host: &str) -> Parsed<()> {
+    if host.is_empty() || host.starts_with('-') {
+        return Err(SECRET.into());
+    }
+    if host.chars().all(|c| c.is_alphanumeric() || "-_.:[]".contains(c)) {
+        return Ok(());
+    }
+    Err(format!("`{}` is not the name of a host", shown(host)).into())
+}
+
+/// Checks the user of an ssh URL.
+pub(super) fn check_user(user: &str) -> Parsed<()> {
+    let decoded = percent_decode_str(user).decode_utf8_lossy();
+    if decoded.contains([':', '@']) || decoded.starts_with('-') {
+        return Err(SECRET.into());
+    }
+    if decoded.chars().all(|c| c.is_alphanumeric() || "-_.+~\\".contains(c)) && !decoded.is_empty() {
+        return Ok(());
+    }
+    Err(format!("`{}` is not the name of a user", shown(user)).into())
 }
 
 /// Returns true if `name` can be the name of an owner or a repository.

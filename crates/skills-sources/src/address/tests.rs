@@ -46,6 +46,51 @@ fn addresses_are_parsed() {
         ("git+ssh://git@example.com/team/skills#v1", "ssh://git@example.com/team/skills v1"),
         ("ssh://example.com:22/skills", "ssh://example.com:22/skills (default)"),
         ("git@github.com:acme/skills.git#main:pdf", "ssh://git@github.com/acme/skills.git main pdf"),
+        ("org-123@github.com:acme/skills.git", "org-123@github.com:acme/skills.git (default)"),
+        ("me@example.com:repos/skills#v1:a/b", "me@example.com:repos/skills v1 a/b"),
+        ("me@example.com:/srv/skills.git", "ssh://me@example.com/srv/skills.git (default)"),
+        (
+            "git@ssh.dev.azure.com:v3/acme/tools/skills",
+            "ssh://git@ssh.dev.azure.com/v3/acme/tools/skills (default)",
+        ),
+        ("git+ssh://me%2bx@example.com/skills", "ssh://me%2bx@example.com/skills (default)"),
+        // Pages of other services.
+        ("https://bitbucket.org/acme/skills", "https://bitbucket.org/acme/skills.git (default)"),
+        ("https://bitbucket.org/acme/skills/src/v1/a/b/", "https://bitbucket.org/acme/skills.git v1 a/b"),
+        (
+            "https://bitbucket.org/acme/skills/src/main/pdf/SKILL.md",
+            "https://bitbucket.org/acme/skills.git main pdf",
+        ),
+        ("https://codeberg.org/acme/skills/", "https://codeberg.org/acme/skills.git (default)"),
+        (
+            "https://codeberg.org/acme/skills/src/branch/main/pdf",
+            "https://codeberg.org/acme/skills.git main pdf",
+        ),
+        ("https://gitea.com/acme/skills/src/tag/v1", "https://gitea.com/acme/skills.git v1"),
+        (
+            "https://git.example.com:8443/acme/skills/src/commit/0123456/pdf/SKILL.md",
+            "https://git.example.com:8443/acme/skills.git 0123456 pdf",
+        ),
+        (
+            "https://gitlab.example.com/group/sub/skills/-/tree/main/pdf",
+            "https://gitlab.example.com/group/sub/skills.git main pdf",
+        ),
+        (
+            "https://dev.azure.com/acme/my%20tools/_git/skills",
+            "https://dev.azure.com/acme/my%20tools/_git/skills (default)",
+        ),
+        (
+            "https://acme@dev.azure.com/acme/tools/_git/skills?path=/pdf/SKILL.md&version=GBmain&_a=contents",
+            "https://dev.azure.com/acme/tools/_git/skills main pdf",
+        ),
+        (
+            "https://acme.visualstudio.com/tools/_git/skills?version=GTv1&path=%2Fmy%20pdf",
+            "https://acme.visualstudio.com/tools/_git/skills v1 my pdf",
+        ),
+        (
+            "https://tfs.example.com/Collection/tools/_git/skills",
+            "https://tfs.example.com/Collection/tools/_git/skills (default)",
+        ),
         // Web sites with an index.
         ("https://example.com", "web https://example.com"),
         (
@@ -95,6 +140,30 @@ fn invalid_addresses_are_rejected() {
         ("git+ssh://git@-oProxyCommand=x/skills", "credential helper"),
         ("git@-oProxyCommand=x:skills", "credential helper"),
         ("git@-@2:x", "credential helper"),
+        ("me@-oProxyCommand=x:skills", "credential helper"),
+        ("-oProxyCommand=x@example.com:skills", "host or repository is missing"),
+        ("me@example.com:-x", "is not a path of a repository"),
+        ("me:secret@example.com:skills", "unknown format"),
+        ("git+ssh://%2doProxyCommand=x/skills", "is not the name of a host"),
+        ("git+ssh://git@%2doProxyCommand=x/skills", "is not the name of a host"),
+        ("git+ssh://%2doProxyCommand=x@example.com/skills", "credential helper"),
+        ("git+ssh://me%3asecret@example.com/skills", "credential helper"),
+        ("git+https://%2dx/skills", "is not the name of a host"),
+        ("https://codeberg.org/acme/skills/issues", "this codeberg.org page is not a directory"),
+        ("https://bitbucket.org/acme/skills/pull-requests", "this bitbucket.org page is not a directory"),
+        (
+            "https://gitlab.example.com/acme/skills/-/issues",
+            "this gitlab.example.com page is not a directory",
+        ),
+        ("https://dev.azure.com/acme/tools/_build", "this dev.azure.com page is not a directory"),
+        (
+            "https://dev.azure.com/acme/tools/_git/skills/pullrequests",
+            "this dev.azure.com page is not a directory",
+        ),
+        ("https://dev.azure.com/acme/tools/_git/skills?version=GB--x", "is not a valid branch"),
+        ("https://dev.azure.com/acme/tools/_git/skills?path=/../x", "is not a directory"),
+        ("https://me:secret@dev.azure.com/acme/tools/_git/skills", "credential helper"),
+        ("https://me@git.example.com/acme/skills/src/branch/main", "credential helper"),
         ("git@example.com:", "host or repository is missing"),
         ("git+https:///skills", "host or repository is missing"),
         ("git+https://example.com", "host or repository is missing"),
@@ -121,10 +190,12 @@ proptest::proptest! {
     fn git_gets_no_option_or_parent_path(text in "(github:|git\\+https://|git\\+ssh://|git@|https://github.com/|)[-a.:/@#~^\\\\%20git+ ]{0,30}") {
         if let Ok(address) = Address::parse(&text) && let Place::Git(place) = address.place() {
             let known = ["https://", "ssh://", "file:///"];
-            proptest::prop_assert!(known.iter().any(|prefix| place.url.starts_with(prefix)), "{}", place.url);
+            let is_known = known.iter().any(|prefix| place.url.starts_with(prefix));
+            proptest::prop_assert!(is_known || place.transport == Transport::Ssh && place.url.contains('@'), "{}", place.url);
+            proptest::prop_assert!(!place.url.starts_with('-'), "{}", place.url);
             proptest::prop_assert!(!place.reference.iter().any(|name| name.starts_with('-') || name.contains("..")));
             proptest::prop_assert!(place.path.split('/').all(|part| part != ".."));
-            let host = authority(place.url.split_once("://").unwrap().1);
+            let host = authority(place.url.split_once("://").map_or(place.url.as_str(), |(_, rest)| rest));
             proptest::prop_assert!(!host.starts_with('-') && !host.contains("@-"), "{}", place.url);
         }
     }

@@ -42,6 +42,26 @@ pub fn lockable(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().create(true).append(true).read(cfg!(windows)), path)
 }
 
+/// Returns true if `file` is a device, such as a terminal or `/dev/zero`.
+///
+/// # Errors
+/// Returns the system's error.
+pub fn is_device(file: &File) -> io::Result<bool> {
+    Ok(system::is_device(&file.metadata()?))
+}
+
+/// Makes an existing file private that other users can read. Returns true if its permissions were changed. FIFOs and devices are
+/// left as they are.
+///
+/// # Errors
+/// Returns an error if the permissions can't be changed, for example because the file belongs to another user.
+pub fn tighten(file: &File) -> io::Result<bool> {
+    system::tighten(file).map_err(|error| {
+        let why = format!("other users can read the file, and its permissions can't be changed: {error}");
+        io::Error::new(error.kind(), why)
+    })
+}
+
 /// Reads a file of at most `max_bytes` bytes. Blocks if the file is a FIFO or on a slow disk.
 ///
 /// # Errors

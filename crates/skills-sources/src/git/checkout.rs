@@ -13,28 +13,44 @@ use cap_std::{
     fs::{Dir, OpenOptions},
 };
 
-use super::{super::system, GitError, tree::Wanted};
+use super::{super::system, GitError, tree::Wanted, watch::mebibytes};
 
 /// The maximum size of a file, in bytes. Larger files aren't served to models either.
 pub(super) const MAX_FILE_BYTES: u64 = skills_core::files::HARD_CAP_BYTES;
-/// The maximum size of all files of a source, in bytes.
-pub(super) const MAX_TOTAL_BYTES: u64 = 512 * 1024 * 1024;
 
-/// Reads the output of `git cat-file --batch` for the `wanted` files, in their order, and writes the files.
-pub(super) fn write(output: &mut dyn Read, wanted: &[Wanted], directory: &Path) -> Result<(), GitError> {
+/// The maximum size of a Git LFS pointer, in bytes.
+const MAX_POINTER_BYTES: u64 = 1024;
+
+/// Reads the output of `git cat-file --batch` for the `wanted` files, in their order, and writes the files, which may have
+/// `max_bytes` together. Git LFS pointers are not written, because they are not the files that the author meant. Returns their paths.
+pub(super) fn write(
+    output: &mut dyn Read,
+    wanted: &[Wanted],
+    directory: &Path,
+    max_bytes: u64,
+) -> Result<Vec<String>, GitError> {
     let failed = |source| GitError::Write { path: directory.to_owned(), source };
     let system = |source| GitError::System { what: "cat-file".to_owned(), source };
     let dir = Dir::open_ambient_dir(directory, ambient_authority()).map_err(failed)?;
     let mut output = BufReader::with_capacity(256 * 1024, output);
     let mut total = 0;
+    let mut pointers = Vec::new();
     for file in wanted {
         let size = read_header(&mut output, file).map_err(system)?;
         total += size;
         if size > MAX_FILE_BYTES {
-            return Err(GitError::TooMuch(format!("`{}` is larger than {MAX_FILE_BYTES} bytes", file.path)));
+            return Err(GitError::FileTooLarge(file.path.clone()));
         }
-        if total > MAX_TOTAL_BYTES {
-            return Err(GitError::TooMuch(format!("skills are larger than {MAX_TOTAL_BYTES} bytes")));
+        if total > max_bytes {
+            return Err(GitError::TooMuch(format!("skills are larger than {}", mebibytes(max_bytes))));
+        }
+        let mut start = Vec::new();
+        (&mut output).take(size.min(MAX_POINTER_BYTES)).read_to_end(&mut start).map_err(system)?;
+        let rest = size - start.len() as u64;
+        if rest == 0 && is_pointer(&start) {
+            pointers.push(file.path.clone());
+            read_end(&mut output).map_err(system)?;
+            continue;
         }
         if let Some((parent, _)) = file.path.rsplit_once('/') {
             dir.create_dir_all(parent).map_err(failed)?;
@@ -43,15 +59,30 @@ pub(super) fn write(output: &mut dyn Read, wanted: &[Wanted], directory: &Path) 
         options.write(true).create_new(true);
         system::protect(&mut options, file.is_program);
         let mut target = dir.open_with(&file.path, &options).map_err(failed)?;
-        let copied = io::copy(&mut (&mut output).take(size), &mut target).map_err(failed)?;
+        target.write_all(&start).map_err(failed)?;
+        let copied = io::copy(&mut (&mut output).take(rest), &mut target).map_err(failed)?;
         target.flush().map_err(failed)?;
-        let mut end = [0];
-        output.read_exact(&mut end).map_err(system)?;
-        if copied != size || end != *b"\n" {
+        if copied != rest {
             return Err(system(io::ErrorKind::UnexpectedEof.into()));
         }
+        read_end(&mut output).map_err(system)?;
     }
-    Ok(())
+    Ok(pointers)
+}
+
+/// Returns true if the content of a file is a pointer to a file in [Git LFS](https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
+fn is_pointer(content: &[u8]) -> bool {
+    ["version https://git-lfs.github.com/spec/", "version https://hawser.github.com/spec/"]
+        .iter()
+        .any(|version| content.starts_with(version.as_bytes()))
+        && content.windows(4).any(|bytes| bytes == b"oid ")
+}
+
+/// Reads the line break after a file.
+fn read_end(output: &mut impl Read) -> io::Result<()> {
+    let mut end = [0];
+    output.read_exact(&mut end)?;
+    if end == *b"\n" { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
 /// Reads the header of the next file, `OBJECT blob SIZE`, and returns the size.

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
-use skills_core::text::shown_lines;
+use skills_core::text::{shown, shown_lines};
 
 /// The maximum number of lines of git's output in a message.
 const MAX_LINES: usize = 4;
@@ -18,10 +18,10 @@ pub enum GitError {
     #[error("git timed out after {} s", .0.as_secs())]
     TooLong(Duration),
     /// The host didn't answer.
-    #[error("the host did not answer within {} s", .0.as_secs())]
+    #[error("no answer from the host within {} s", .0.as_secs())]
     NoAnswer(Duration),
     /// The host stopped sending, or sends too slowly.
-    #[error("the host sent less than 64 KiB within {} s", .0.as_secs())]
+    #[error("host sent less than 64 KiB within {} s", .0.as_secs())]
     Stalled(Duration),
     /// `git` exited with an error.
     #[error("`git {what}` failed: {}", last_lines(said))]
@@ -40,6 +40,9 @@ pub enum GitError {
     /// The repository exceeds a limit.
     #[error("repository is too large: {0}")]
     TooMuch(String),
+    /// A file of a skill has more than 64 MiB.
+    #[error("`{}` is larger than 64 MiB", shown(.0))]
+    FileTooLarge(String),
     /// `git` can't be started, or its pipes fail.
     #[error("cannot run `git {what}`: {source}")]
     System {
@@ -149,7 +152,10 @@ impl GitError {
                 "check the name on the repository page; for a name with `/`, use `git+https://…#NAME:PATH`"
             }
             Self::NoDirectory(_) => "check the directory on the repository page",
-            Self::TooMuch(_) => "add the directory that contains the skills: `github:OWNER/REPO/PATH`",
+            Self::TooMuch(_) => {
+                "add the directory that contains the skills, as in `github:OWNER/REPO/PATH`, or raise `--max-fetch`"
+            }
+            Self::FileTooLarge(_) => "add a directory without this file, as in `github:OWNER/REPO/PATH`",
             Self::Failed { said, .. } => HINTS
                 .iter()
                 .find(|(causes, _)| causes.iter().any(|cause| said.contains(cause)))

@@ -68,19 +68,22 @@ fn is_device(name: &str) -> bool {
 }
 
 /// The first spelling of each directory and file. On a file system that ignores case, a second spelling would overwrite the first.
+///
+/// A name is stored with the number of its directory, because paths can be long and have many directories.
 #[derive(Default)]
-pub(super) struct Spellings<'a>(HashMap<String, &'a str>);
+pub(super) struct Spellings<'a>(HashMap<(usize, String), (usize, &'a str)>);
 
 impl<'a> Spellings<'a> {
     /// Adds `path`. Returns the reason if it conflicts with an earlier path.
     pub(super) fn clash(&mut self, path: &'a str) -> Option<&'static str> {
-        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
-        for end in ends {
-            let part = &path[..end];
-            let first = self.0.entry(part.to_lowercase()).or_insert(part);
-            if *first != part {
+        let mut directory = 0;
+        for name in path.split('/') {
+            let number = self.0.len() + 1;
+            let (number, first) = *self.0.entry((directory, name.to_lowercase())).or_insert((number, name));
+            if first != name {
                 return Some("differs from another path only in case");
             }
+            directory = number;
         }
         None
     }

@@ -253,6 +253,34 @@ fn a_tree_that_leads_out() {
     assert_eq!(fetched.notes.len(), 4, "{:?}", fetched.notes);
 }
 
+/// A pointer is not the file that the author meant, so it is never written.
+#[test]
+fn git_lfs_pointers() {
+    let repository = Repository::new();
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+    let about = "# LFS\nversion https://git-lfs.github.com/spec/v1\noid x\n";
+    let long = format!("{pointer}{}", "x".repeat(2000));
+    repository.commit(&[
+        ("a/SKILL.md", SKILL),
+        ("a/model.bin", pointer),
+        ("a/about.md", about),
+        ("a/long.md", &long),
+        ("a/empty.md", ""),
+        ("b/SKILL.md", pointer),
+        ("b/x.md", "x"),
+        ("model.bin", pointer),
+    ]);
+    let (files, fetched) = fetch_from(&repository.place(""), None).unwrap();
+    assert_eq!(files, ["a/SKILL.md", "a/about.md", "a/empty.md", "a/long.md", "b/x.md"]);
+    assert_eq!(
+        fetched.notes,
+        [
+            "skipped `a/model.bin`, because it is a Git LFS pointer, so the skill in `a` is incomplete",
+            "skipped `b/SKILL.md`, because it is a Git LFS pointer, so the skill in `b` is incomplete",
+        ]
+    );
+}
+
 #[test]
 fn a_hundred_thousand_files() {
     let repository = Repository::new();
@@ -278,13 +306,38 @@ fn a_server_that_never_answers() {
     let limits = Limits::default();
     for (limits, expected) in [
         (Limits { total: second, ..limits }, "git timed out after 1 s"),
-        (Limits { answer: second, ..limits }, "the host did not answer within 1 s"),
-        (Limits { stall: second, ..limits }, "the host sent less than 64 KiB within 1 s"),
+        (Limits { answer: second, ..limits }, "no answer from the host within 1 s"),
+        (Limits { stall: second, ..limits }, "host sent less than 64 KiB within 1 s"),
     ] {
         let scratch = tempfile::tempdir().unwrap();
         let error = fetch(&place, None, directory.path(), scratch.path(), None, &limits).unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
+}
+
+/// A server that ignores filters sends everything. The fetch ends at the limit, and the message says which one it was.
+#[test]
+fn a_server_that_sends_too_much() {
+    let repository = Repository::new();
+    let words = (0..200_000_u64).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    let noise = words.collect::<Vec<_>>().concat();
+    repository.commit(&[("a/SKILL.md", SKILL), ("a/big.txt", &noise), ("big.bin", &noise[1..])]);
+    let limits = |bytes| Limits { bytes, ..Limits::default() };
+    let fetch_within = |limits: &Limits| {
+        let directory = tempfile::tempdir().unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        fetch(&repository.place(""), None, directory.path(), scratch.path(), None, limits)
+    };
+    for (bytes, filter, expected) in [
+        (1024 * 1024, false, "host sent more than 1 MiB"),
+        // The files are compressed while they are sent.
+        (2 * 1024 * 1024, true, "skills are larger than 2 MiB"),
+    ] {
+        repository.git(&["config", "uploadpack.allowFilter", if filter { "true" } else { "false" }], b"");
+        let error = fetch_within(&limits(bytes)).unwrap_err();
+        assert!(error.to_string().contains(expected) && error.hint().contains("--max-fetch"), "{error}");
+    }
+    fetch_within(&limits(16 * 1024 * 1024)).unwrap();
 }
 
 /// Only the protocol of the address is allowed, even if the URL was rewritten.

@@ -11,12 +11,13 @@ use std::{
 use skills_core::{files::SKILL_FILE_NAMES, text::shown};
 
 use super::{
-    GitError,
+    GitError, Limits,
     paths::{Spellings, safe},
+    watch::mebibytes,
 };
 
-/// The maximum number of entries in a tree. A source in a larger repository needs a path.
-pub(super) const MAX_ENTRIES: usize = 500_000;
+/// The number of bytes of an entry to keep: more than the longest safe path, and the mode and the object before it.
+const KEPT_BYTES: u64 = 2048;
 /// The maximum number of files in a skill.
 pub(super) const MAX_SKILL_FILES: usize = 5_000;
 /// The maximum number of files in all skills of a source.
@@ -62,12 +63,26 @@ pub(super) struct Selection {
     pub(super) notes: Vec<String>,
 }
 
-/// Reads the output of `git ls-tree -r -z`.
-pub(super) fn read(output: &mut dyn Read) -> Result<Vec<Entry>, GitError> {
+/// Reads the output of `git ls-tree -r -z`. Paths that are too long to be safe are cut.
+pub(super) fn read(output: &mut dyn Read, limits: &Limits) -> Result<Vec<Entry>, GitError> {
     let system = |source| GitError::System { what: "ls-tree".to_owned(), source };
+    let mut output = BufReader::new(output);
     let mut entries = Vec::new();
-    for record in BufReader::new(output).split(0) {
-        let record = record.map_err(system)?;
+    let mut total = 0;
+    loop {
+        let mut record = Vec::new();
+        let mut bytes = (&mut output).take(KEPT_BYTES).read_until(0, &mut record).map_err(system)?;
+        if bytes == 0 {
+            return Ok(entries);
+        }
+        if record.pop_if(|last| *last == 0).is_none() {
+            bytes += output.skip_until(0).map_err(system)?;
+        }
+        total += bytes as u64;
+        if total > limits.path_bytes() {
+            let most = mebibytes(limits.path_bytes());
+            return Err(GitError::TooMuch(format!("file paths are larger than {most}")));
+        }
         let unexpected = || system(io::Error::new(io::ErrorKind::InvalidData, "entry has an unknown format"));
         let tab = record.iter().position(|byte| *byte == b'\t').ok_or_else(unexpected)?;
         let head = std::str::from_utf8(&record[..tab]).map_err(|_| unexpected())?;
@@ -79,12 +94,11 @@ pub(super) fn read(output: &mut dyn Read) -> Result<Vec<Entry>, GitError> {
             "160000" => Mode::Submodule,
             _ => Mode::Unknown,
         };
-        if entries.len() == MAX_ENTRIES {
-            return Err(GitError::TooMuch(format!("more than {MAX_ENTRIES} files")));
+        if entries.len() == limits.entries() {
+            return Err(GitError::TooMuch(format!("more than {} files", limits.entries())));
         }
         entries.push(Entry { mode, object: object.to_owned(), path: record[tab + 1..].to_vec() });
     }
-    Ok(entries)
 }
 
 /// Selects the files to fetch.
@@ -98,6 +112,11 @@ pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
         }
     }
     let skills = directories_of_skills(&files);
+    for (path, entry) in &files {
+        if entry.mode == Mode::Submodule && skill_of(path, &skills).is_none() {
+            notes.add(path, "is a submodule; if it has skills, add its repository as a source");
+        }
+    }
     let mut wanted = Vec::new();
     let mut counts: HashMap<&str, usize> = HashMap::new();
     let mut spellings = Spellings::default();
@@ -113,7 +132,12 @@ pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
             Mode::Unknown => Some("has an unknown type"),
         };
         if let Some(why) = why_not {
-            notes.add(path, why);
+            match skill {
+                Some(skill) if entry.mode == Mode::Submodule => {
+                    notes.add(path, &format!("{why}, {}", incomplete(skill)));
+                }
+                _ => notes.add(path, why),
+            }
             continue;
         }
         if let Some(skill) = skill {
@@ -132,6 +156,25 @@ pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
         return Err(GitError::TooMuch(format!("more than {MAX_FILES} files in skills")));
     }
     Ok(Selection { wanted, notes: notes.finish() })
+}
+
+/// Returns notes about files that were left out because they are Git LFS pointers.
+pub(super) fn notes_on_pointers(wanted: &[Wanted], pointers: &[String]) -> Vec<String> {
+    let skills: HashSet<&str> =
+        wanted.iter().filter_map(|file| directory_if(&file.path, &SKILL_FILE_NAMES)).collect();
+    let mut notes = Notes::default();
+    for path in pointers {
+        let skill = skill_of(path, &skills).unwrap_or_default();
+        notes.add(path, &format!("is a Git LFS pointer, {}", incomplete(skill)));
+    }
+    notes.finish()
+}
+
+/// Returns the consequence for a skill as the end of a sentence.
+fn incomplete(skill: &str) -> String {
+    let skill =
+        if skill.is_empty() { "of the repository".to_owned() } else { format!("in `{}`", shown(skill)) };
+    format!("so the skill {skill} is incomplete")
 }
 
 /// Returns the directories that contain a `SKILL.md`.
@@ -194,7 +237,7 @@ mod tests {
                 format!("{mode} blob 0123\t{path}\0").into_bytes()
             })
             .collect();
-        let selection = select(&read(&mut &listed[..]).unwrap()).unwrap();
+        let selection = select(&read(&mut &listed[..], &Limits::default()).unwrap()).unwrap();
         (selection.wanted.into_iter().map(|file| file.path).collect(), selection.notes)
     }
 
@@ -282,9 +325,19 @@ mod tests {
                 "some operating systems",
                 "invisible characters",
                 "is a link",
-                "is a submodule",
+                "is a submodule, so the skill in `a` is incomplete",
                 "unknown type",
             ],
+        );
+        check(
+            &["160000 vendor", "100644 SKILL.md.txt", "100644 a/SKILL.md"],
+            &["a/SKILL.md"],
+            &["skipped `vendor`, because it is a submodule; if it has skills, add its repository"],
+        );
+        check(
+            &["100644 SKILL.md", "160000 x"],
+            &["SKILL.md"],
+            &["so the skill of the repository is incomplete"],
         );
         // We don't need a note for a link that is not in a skill.
         check(&["100644 a/SKILL.md", "120000 link"], &["a/SKILL.md"], &[]);
@@ -305,6 +358,32 @@ mod tests {
             &["a/SKILL.md", "a/Ref/x"],
             &["a/skill.md", "a/ref/y", "A/z"],
         );
+    }
+
+    /// The message says which limit was reached, and a higher limit is enough.
+    #[test]
+    fn limits_of_a_tree() {
+        let long = "x".repeat(100_000);
+        let list = |paths: &[String]| -> Vec<u8> {
+            let entries = paths.iter().cycle().take(80);
+            entries.flat_map(|path| format!("100644 blob 0123\t{path}\0").into_bytes()).collect()
+        };
+        let short = list(&["a".to_owned(), "b".to_owned()]);
+        let long = list(&[format!("{long}/a"), "b".to_owned()]);
+        let read = |listed: &[u8], bytes: u64| read(&mut { listed }, &Limits { bytes, ..Limits::default() });
+        for (listed, bytes, expected) in [
+            (&short, 1024 * 10, "more than 20 files"),
+            (&long, 1024 * 1024 * 8, "file paths are larger than 2 MiB"),
+        ] {
+            let error = read(listed, bytes).unwrap_err();
+            assert!(error.to_string().contains(expected) && error.hint().contains("--max-fetch"), "{error}");
+        }
+        assert_eq!(read(&short, 1024 * 40).unwrap().len(), 80);
+        let entries = read(&long, 1024 * 1024 * 32).unwrap();
+        assert!(entries.len() == 80 && entries.iter().all(|entry| entry.path.len() <= 2048));
+        assert_eq!((entries[1].path.as_slice(), entries[3].path.as_slice()), (&b"b"[..], &b"b"[..]));
+        let selection = select(&entries).unwrap();
+        assert!(selection.notes[0].contains("a path that is too long"), "{:?}", selection.notes);
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl<'a> Watch<'a> {
     pub(super) fn look(&mut self) -> Result<(), GitError> {
         let limits = self.limits;
         if size(self.directory) > limits.bytes {
-            return Err(GitError::TooMuch(format!("the host sent more than {}", mebibytes(limits.bytes))));
+            return Err(GitError::TooMuch(format!("host sent more than {}", mebibytes(limits.bytes))));
         }
         if self.unanswered.as_deref().is_some_and(has_answer) {
             self.unanswered = None;

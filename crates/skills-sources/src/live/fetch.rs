@@ -24,6 +24,10 @@ pub(super) struct Fetched {
 
 /// Fetches a source into the store.
 pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fetched, SourceError> {
+    // Another process may just be fetching this source for the first time. If so, wait until it is in the lock file.
+    let is_new = !options.locked
+        && LockFile::read(&spec.lock).is_ok_and(|lock| lock.get(spec.address.as_str()).is_none());
+    let _first = if is_new { store.lock_first_fetch(spec.address.place()) } else { None };
     let (lock_file, broken) = LockFile::read_or_last(&spec.lock, store.dir());
     let pinned = lock_file.get(spec.address.as_str()).cloned();
     match (spec.address.place(), pinned) {
@@ -34,6 +38,9 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
             Ok(Fetched { pinned: Pinned::Git(pinned), is_saved: true })
         }
         (Place::Web(url), Some(Pinned::Web(pinned))) => {
+            if store.index(url, &pinned.index).is_some() {
+                return Ok(Fetched { pinned: Pinned::Web(pinned), is_saved: true });
+            }
             let digest =
                 store.fetch_index(url, None).map_err(|error| SourceError::web(&spec.address, error))?;
             if digest.to_string() != pinned.index {
@@ -133,6 +140,9 @@ fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<Pinned, Sour
             let fetched = store
                 .fetch_git(place, None, options.observer.clone())
                 .map_err(|error| SourceError::git(address, error))?;
+            for note in &fetched.notes {
+                tracing::warn!("{address}: {note}");
+            }
             let root = store.root(place, &fetched.commit);
             let pinned = load::pin_wanted(&root, &fetched.commit, &wanted);
             pinned.map(Pinned::Git).map_err(|error| SourceError::system(address, error))

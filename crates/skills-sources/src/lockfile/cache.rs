@@ -3,13 +3,19 @@
 
 use std::{
     collections::HashSet,
-    fs,
+    fs::{self, File},
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use skills_core::remote::Sha256;
 
 use super::{LockError, LockFile, Pinned};
+
+/// The time for which a deleted lock file is remembered after its last use.
+const REMEMBERED: Duration = Duration::from_hours(24 * 30);
+/// The precision of the time of the last use.
+const PRECISION: Duration = Duration::from_hours(1);
 
 /// The extension of the file that contains the path of the original.
 const ORIGIN: &str = "path";
@@ -38,6 +44,10 @@ impl LockFile {
         if Self::read(&copy).ok().as_ref() != Some(self) {
             // If this fails, we just can't serve any skills while the lock file is broken.
             let _ = self.write(&copy);
+        } else if age(&copy).is_none_or(|age| age > PRECISION) {
+            // The time of the copy is the time of the last use.
+            let _ =
+                File::options().write(true).open(&copy).and_then(|copy| copy.set_modified(SystemTime::now()));
         }
         // We need the path of the original to ignore the copy once the original is gone.
         let origin = copy.with_extension(ORIGIN);
@@ -59,8 +69,20 @@ fn copy(path: &Path, cache: &Path) -> PathBuf {
     cache.join("locks").join(format!("{}.json", key(path)))
 }
 
+/// Returns the time since the last use of the lock file with this copy. `None` if the clock was set back.
+fn age(copy: &Path) -> Option<Duration> {
+    fs::metadata(copy).and_then(|metadata| metadata.modified()).ok()?.elapsed().ok()
+}
+
+/// Returns true if the lock file at `origin` was deleted and will not come back: its directory is there, so its disk is mounted, and
+/// it was not used for a long time.
+fn is_gone(origin: &Path, copy: &Path) -> bool {
+    let has_directory = origin.parent().is_some_and(Path::is_dir);
+    has_directory && !origin.exists() && age(copy).is_some_and(|age| age >= REMEMBERED)
+}
+
 /// Returns the commits and index checksums in all lock files that were read with this cache. Copies are removed if their original is
-/// gone.
+/// [gone](is_gone).
 pub(crate) fn references(cache: &Path) -> HashSet<String> {
     let mut references = HashSet::new();
     for entry in fs::read_dir(cache.join("locks")).into_iter().flatten().flatten() {
@@ -70,7 +92,7 @@ pub(crate) fn references(cache: &Path) -> HashSet<String> {
         }
         let file = copy.with_extension(ORIGIN);
         let origin = fs::read_to_string(&file).ok().map(PathBuf::from);
-        if origin.as_ref().is_some_and(|origin| !origin.exists()) {
+        if origin.as_ref().is_some_and(|origin| is_gone(origin, &copy)) {
             let _ = fs::remove_file(&copy);
             let _ = fs::remove_file(&file);
             continue;

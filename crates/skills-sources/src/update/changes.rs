@@ -100,20 +100,24 @@ fn file_changes(before: Option<&OfferedSkill>, after: &OfferedSkill) -> Vec<File
     if after.dir.is_none() {
         return of_site(before, after);
     }
-    let old = before.map(contents).unwrap_or_default();
-    let new = contents(after);
+    // Only one file is in memory at a time, because a source can be large.
+    let read = |skill: &OfferedSkill, path: &str| fs::read(skill.dir.as_ref()?.join(path)).ok();
     let mut changes = Vec::new();
-    for path in old.keys().filter(|path| !new.contains_key(*path)) {
-        let mut removed = FileChange::new(path, FileChangeKind::Removed);
-        removed.diff = diff(path, &old[path], b"");
-        changes.push(removed);
+    for file in before.iter().flat_map(|before| &before.files) {
+        if !after.files.iter().any(|after| after.path == file.path) {
+            let mut removed = FileChange::new(&file.path, FileChangeKind::Removed);
+            let content = before.and_then(|before| read(before, &file.path));
+            removed.diff = content.and_then(|content| diff(&file.path, &content, b""));
+            changes.push(removed);
+        }
     }
     let mut sha256 = digest::Files::default();
-    for (path, content) in &new {
-        sha256.add(path, content);
-        let known = old.get(path);
-        if known != Some(content) {
-            changes.push(FileChange::between(path, known.map(Vec::as_slice), content));
+    for OfferedFile { path, .. } in &after.files {
+        let Some(content) = read(after, path) else { continue };
+        sha256.add(path, &content);
+        let known = before.and_then(|before| read(before, path));
+        if known.as_ref() != Some(&content) {
+            changes.push(FileChange::between(path, known.as_deref(), &content));
         }
     }
     // The checksum is what will be approved, so the files that are shown must have it.
@@ -125,13 +129,6 @@ fn file_changes(before: Option<&OfferedSkill>, after: &OfferedSkill) -> Vec<File
         ..FileChange::new(&file.path, FileChangeKind::Changed)
     };
     after.files.iter().map(unseen).collect()
-}
-
-/// Returns the contents of the files of a skill, by path. Files that can't be read are missing.
-fn contents(skill: &OfferedSkill) -> BTreeMap<String, Vec<u8>> {
-    let Some(dir) = &skill.dir else { return BTreeMap::new() };
-    let read = |path: &String| Some((path.clone(), fs::read(dir.join(path)).ok()?));
-    skill.files.iter().filter_map(|file| read(&file.path)).collect()
 }
 
 impl FileChange {

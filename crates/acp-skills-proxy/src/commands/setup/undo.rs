@@ -59,7 +59,7 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
     if !show::confirmed(how, "Revert this change?")? {
         return Ok(ExitCode::SUCCESS);
     }
-    file.replace(bytes.as_deref()).map_err(unusable)?;
+    file.replace(bytes.as_deref(), dir).map_err(unusable)?;
     record.undone()?;
     output::print("Reverted.\n")?;
     Ok(ExitCode::SUCCESS)

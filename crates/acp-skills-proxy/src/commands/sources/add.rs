@@ -9,8 +9,8 @@ use skills_core::text::shown_path;
 use skills_sources::Address;
 
 use super::{
-    ApprovalArgs, CommonArgs, Target, filter, findings, lock_error, shadowed::shadowed, show, source_error,
-    updater,
+    ApprovalArgs, CommonArgs, FetchArgs, Target, filter, findings, lock_error, shadowed::shadowed, show,
+    source_error, updater,
 };
 use crate::{error::UsageError, output, progress::Progress};
 
@@ -33,6 +33,8 @@ pub(crate) struct AddArgs {
     #[command(flatten)]
     approval: ApprovalArgs,
     #[command(flatten)]
+    fetch: FetchArgs,
+    #[command(flatten)]
     common: CommonArgs,
 }
 
@@ -42,7 +44,7 @@ pub(crate) struct AddArgs {
 /// Returns an error if the source is invalid, is already in the configuration, contains no skills or can't be fetched, or if the
 /// configuration or the lock file can't be written.
 pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
-    let AddArgs { source, include, exclude, approval, common } = args;
+    let AddArgs { source, include, exclude, approval, fetch, common } = args;
     let address = Address::parse(&source).map_err(|error| -> anyhow::Error {
         let dir = expand_home(Path::new(&source));
         if !dir.is_dir() {
@@ -80,7 +82,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         filters.into_iter().collect::<Result<_, _>>().map_err(|error| UsageError::new(error.to_string()))?;
     // If we can't edit the file, fail here, before the source is fetched.
     add(&target.text)?;
-    let updater = updater(&common)?;
+    let updater = updater(&common)?.with_max_fetch_bytes(fetch.max_bytes(&target));
     let mut offer = {
         let _progress = Progress::spinner("fetching");
         updater.latest(&address, None).map_err(source_error)?

@@ -1,18 +1,31 @@
 //! `update`: fetches new versions of sources. Shows the changes, asks for approval, and writes the lock file.
 
-use std::process::ExitCode;
+use std::{
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, Receiver},
+    },
+    thread,
+};
 
 use clap::Args;
 use serde::Serialize;
-use skills_core::text::shown;
-use skills_sources::{LockFile, Pinned, SkillChange};
+use skills_core::text::{shown, shown_path};
+use skills_sources::{Address, LockFile, Offer, Pinned, SkillChange, SourceError, Updater};
 
 use super::{
-    ApprovalArgs, CommonArgs, Known, Target, findings, known, lock_error, named,
+    ApprovalArgs, CommonArgs, FetchArgs, Known, Target, findings, known, lock_error, named,
     show::{self, FindingsBySkill},
     tidy, updater,
 };
-use crate::{error::UsageError, output, progress::Progress, words::count};
+use crate::{
+    error::{self, UsageError},
+    output,
+    progress::Progress,
+    words::count,
+};
 
 /// The flags of `update`.
 #[derive(Debug, Args)]
@@ -34,8 +47,13 @@ pub(crate) struct UpdateArgs {
     #[arg(long, conflicts_with = "yes")]
     locked: bool,
     #[command(flatten)]
+    fetch: FetchArgs,
+    #[command(flatten)]
     common: CommonArgs,
 }
+
+/// The number of sources that are fetched at the same time.
+const PARALLEL_FETCHES: usize = 8;
 
 /// The result for a source in the JSON output. Scripts can rely on it: later versions only add fields.
 #[derive(Serialize)]
@@ -52,11 +70,11 @@ struct Row {
     error: Option<String>,
 }
 
-/// Updates the sources. If a source can't be fetched, the error is printed and the other sources are updated.
+/// Updates the sources. They are fetched at the same time, and each is shown as soon as it has arrived. If a source can't be fetched,
+/// the error is printed and the other sources are updated.
 ///
 /// # Errors
-/// Returns an error if there are no sources, if the configuration or a lock file can't be read or written, or if there is no
-/// terminal to ask for approval.
+/// Returns an error if there are no sources, or if the configuration or a lock file can't be read or written.
 pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
     let target = Target::read(&args.common)?;
     let mut sources = known(&target)?;
@@ -67,27 +85,103 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
         let hint = "use `acp-skills-proxy add SOURCE` to add one";
         return Err(UsageError::new("no sources to update").hint(hint).into());
     }
-    let mut rows = Vec::new();
-    let mut is_done = true;
-    for source in &sources {
-        let row = update(&args, source)?;
-        is_done &= row.error.is_none() && row.approved;
-        rows.push(row);
+    let updater = updater(&args.common)?.with_max_fetch_bytes(args.fetch.max_bytes(&target));
+    let updater = Arc::new(updater);
+    if !args.locked {
+        resolve_conflicts(&updater, &sources)?;
     }
-    tidy(&updater(&args.common)?);
+    // Do this first, so that we report an invalid lock file before we fetch the sources.
+    let mut fetches = Vec::new();
+    for source in &sources {
+        let lock = LockFile::read(&source.lock).map_err(lock_error)?;
+        fetches.push((source.address.clone(), lock.get(source.address.as_str()).cloned()));
+    }
+    let mut rows: Vec<Option<Row>> = sources.iter().map(|_| None).collect();
+    let latest = fetch(&updater, fetches.clone());
+    loop {
+        let arrived = {
+            let _progress = Progress::spinner("fetching");
+            latest.recv()
+        };
+        let Ok((number, latest)) = arrived else { break };
+        let before = fetches[number].1.clone();
+        rows[number] = Some(update(&args, &updater, &sources[number], before, latest)?);
+    }
+    let rows: Vec<Row> = rows.into_iter().flatten().collect();
+    let is_done = rows.len() == sources.len() && rows.iter().all(|row| row.error.is_none() && row.approved);
+    tidy(&updater);
     if args.common.json {
         output::print_json(&rows)?;
     }
     Ok(ExitCode::from(u8::from(!is_done)))
 }
 
-fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
+/// Resolves merge conflicts in the lock files, and says so on stderr.
+///
+/// # Errors
+/// Returns an error if a conflict can't be resolved.
+fn resolve_conflicts(updater: &Updater, sources: &[Known]) -> anyhow::Result<()> {
+    for source in sources {
+        let Some(disputed) = updater.resolve_conflict(&source.lock).map_err(lock_error)? else { continue };
+        output::note(&format!(
+            "resolved the merge conflict in {}: the sources of both sides are kept",
+            shown_path(&source.lock)
+        ));
+        for source in disputed {
+            output::note(&format!(
+                "the sides have different versions of `{}`: the approved version is the one above `=======`, until you approve \
+                 the current one",
+                shown(&source)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A source by its number, and its current version.
+type Fetched = (usize, Result<Offer, SourceError>);
+
+/// Fetches sources on background threads, several at a time. Returns each with its number as soon as it has arrived. If this process
+/// ends before, the remaining fetches end with it.
+fn fetch(updater: &Arc<Updater>, sources: Vec<(Address, Option<Pinned>)>) -> Receiver<Fetched> {
+    let (sender, receiver) = mpsc::channel();
+    let workers = sources.len().min(PARALLEL_FETCHES);
+    let sources = Arc::new(sources);
+    let next = Arc::new(AtomicUsize::new(0));
+    let work = || {
+        let updater = Arc::clone(updater);
+        let sources = Arc::clone(&sources);
+        let next = Arc::clone(&next);
+        let sender = sender.clone();
+        move || {
+            while let Some((number, (address, before))) = Some(next.fetch_add(1, Ordering::Relaxed))
+                .and_then(|number| Some((number, sources.get(number)?)))
+            {
+                if sender.send((number, updater.latest(address, before.as_ref()))).is_err() {
+                    return;
+                }
+            }
+        }
+    };
+    let start = |_| thread::Builder::new().name("fetch".to_owned()).spawn(work()).is_ok();
+    if (0..workers).filter(|worker| start(*worker)).count() == 0 {
+        // We can't start a thread, so just fetch on this one.
+        work()();
+    }
+    receiver
+}
+
+/// Shows the changes of a source, and approves them if the user agrees.
+fn update(
+    args: &UpdateArgs,
+    updater: &Updater,
+    source: &Known,
+    before: Option<Pinned>,
+    latest: Result<Offer, SourceError>,
+) -> anyhow::Result<Row> {
     let is_json = args.common.json;
     let address = &source.address;
     let print = |text: &str| if is_json { Ok(true) } else { output::print(text) };
-    let updater = updater(&args.common)?;
-    // Do this first, so that we report an invalid lock file before we fetch the source.
-    let before = LockFile::read(&source.lock).map_err(lock_error)?.get(address.as_str()).cloned();
     let approved = before.as_ref().and_then(|pinned| updater.approved(address, pinned));
     let mut row = Row {
         source: address.to_string(),
@@ -98,10 +192,6 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
         after: None,
         approved: false,
         error: None,
-    };
-    let latest = {
-        let _progress = Progress::spinner("fetching");
-        updater.latest(address, row.before.as_ref())
     };
     let offer = match latest {
         Ok(mut offer) => {
@@ -121,11 +211,14 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
         let uses = |name: &str| !args.locked || source.uses(name);
         row.after == row.before || offer.is_approved_by(before, uses)
     });
+    // The index of a web site can be new although its skills are the same.
+    let is_unchanged = is_unchanged
+        || approved.as_ref().is_some_and(|approved| offer.changes_since(Some(approved)).is_empty());
     if is_unchanged {
         row.approved = true;
         print(&format!("{}: no changes\n", shown(&row.source)))?;
         // The commit can be new although no skill has changed.
-        if !args.locked && row.after != row.before {
+        if !args.locked && (!is_json || args.approval.yes) && row.after != row.before {
             updater.approve(&source.lock, address, &offer).map_err(lock_error)?;
         }
         return Ok(row);
@@ -146,9 +239,11 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
     row.approved = match (args.locked, is_json) {
         (true, _) => false,
         (false, true) => args.approval.approve(&row.changes),
-        // The index of a web site can be new although its skills are the same.
-        (false, false) if row.changes.is_empty() && approved.is_some() => true,
-        (false, false) => args.approval.ask("Approve?", &row.changes)?,
+        (false, false) => args.approval.ask("Approve?", &row.changes).unwrap_or_else(|error| {
+            // There is no terminal. Continue with the next source.
+            output::complain(&error::message(&error), error::hint(&error).as_deref());
+            false
+        }),
     };
     if row.approved {
         updater.approve(&source.lock, address, &offer).map_err(lock_error)?;

@@ -26,6 +26,15 @@ pub(super) fn copy_permissions(file: &File, path: &Path) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
+pub(super) fn tighten(file: &File) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    let is_exposed = metadata.is_file() && metadata.permissions().mode() & 0o077 != 0;
+    if is_exposed {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
+    Ok(is_exposed)
+}
+
 pub(super) fn is_device(metadata: &Metadata) -> bool {
     metadata.file_type().is_char_device() || metadata.file_type().is_block_device()
 }
@@ -73,6 +82,22 @@ mod tests {
         create_dir(&dir).unwrap();
         append(&file).unwrap();
         assert_eq!((mode(&directory.path().join("a")), mode(&dir), mode(&file)), (0o700, 0o700, 0o600));
+    }
+
+    #[test]
+    fn existing_files_become_private() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        for (before, changes) in [(0o644, true), (0o600, false), (0o660, true), (0o604, true), (0o400, false)]
+        {
+            let file = File::create(&path).unwrap();
+            file.set_permissions(Permissions::from_mode(before)).unwrap();
+            assert_eq!(super::super::tighten(&file).unwrap(), changes, "{before:o}");
+            let after = file.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(after, if changes { 0o600 } else { before }, "{before:o}");
+            fs::remove_file(&path).unwrap();
+        }
+        assert!(!super::super::tighten(&append(Path::new("/dev/null")).unwrap()).unwrap());
     }
 
     #[test]

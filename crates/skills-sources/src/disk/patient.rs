@@ -1,0 +1,116 @@
+//! Reads files that the user named and that may not be regular files. A FIFO has no data until a process writes to it, and a device
+//! such as `/dev/zero` never ends.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    path::Path,
+    sync::mpsc::sync_channel,
+    thread,
+    time::Duration,
+};
+
+/// The time after which we say what we wait for.
+const SILENCE: Duration = Duration::from_secs(1);
+/// The timeout for a file that is not a regular file.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Reads a file of at most `max_bytes` bytes. If it is not a regular file, logs a warning after one second of waiting, and gives up
+/// after 30 seconds.
+///
+/// # Errors
+/// Returns the system's error if the file can't be read, [`InvalidData`](io::ErrorKind::InvalidData) if it is larger, and
+/// [`TimedOut`](io::ErrorKind::TimedOut) if the file has not ended by then.
+pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let owned = path.to_owned();
+    within(path, TIMEOUT, move || {
+        let mut bytes = Vec::new();
+        File::open(&owned)?.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > max_bytes {
+            let why = format!("the file is larger than {} MiB", max_bytes >> 20);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        Ok(bytes)
+    })
+}
+
+/// Opens a file for reading that ends some time. If it is a FIFO, waits for a process that writes to it, as [`read`] does.
+///
+/// # Errors
+/// Returns the system's error if the file can't be opened, [`InvalidInput`](io::ErrorKind::InvalidInput) if it is a device, and
+/// [`TimedOut`](io::ErrorKind::TimedOut) if no process writes to the FIFO.
+pub fn open(path: &Path) -> io::Result<File> {
+    let owned = path.to_owned();
+    let file = within(path, TIMEOUT, move || File::open(owned))?;
+    if super::private::is_device(&file)? {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is a device, which may never end"));
+    }
+    Ok(file)
+}
+
+/// Runs `work`, which reads the file at `path`. Waits with a timeout if it is not a regular file.
+fn within<T: Send + 'static>(
+    path: &Path,
+    timeout: Duration,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let metadata = fs::metadata(path)?;
+    if metadata.is_file() || metadata.is_dir() {
+        return work();
+    }
+    let (done, result) = sync_channel(1);
+    // A blocking read can't be cancelled, so after a timeout, the thread stays until the program exits.
+    thread::Builder::new().name("patient".to_owned()).spawn(move || {
+        // This fails after a timeout.
+        let _ = done.send(work());
+    })?;
+    if let Ok(result) = result.recv_timeout(SILENCE.min(timeout)) {
+        return result;
+    }
+    tracing::warn!("waiting for a process that writes to {} and closes it", path.display());
+    result.recv_timeout(timeout.saturating_sub(SILENCE)).unwrap_or_else(|_| {
+        let why = format!("no process has written the file to its end in {} seconds", timeout.as_secs());
+        Err(io::Error::new(io::ErrorKind::TimedOut, why))
+    })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn regular_files_and_devices() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "123").unwrap();
+        assert_eq!(read(&file, 3).unwrap(), b"123");
+        assert_eq!(read(&file, 2).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(read(Path::new("/dev/zero"), 1 << 20).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(read(Path::new("/dev/null"), 1).unwrap(), b"");
+        open(&file).unwrap();
+        assert_eq!(open(Path::new("/dev/zero")).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(open(&dir.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        read(dir.path(), 1).unwrap_err();
+    }
+
+    #[test]
+    fn a_fifo() {
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = |name: &str| {
+            let fifo = dir.path().join(name);
+            assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+            fifo
+        };
+        let silent = fifo("silent");
+        let owned = silent.clone();
+        let error = within(&silent, Duration::from_millis(10), move || File::open(owned)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let written = fifo("written");
+        let writer = written.clone();
+        let writes = thread::spawn(move || fs::write(writer, "123"));
+        assert_eq!(read(&written, 3).unwrap(), b"123");
+        writes.join().unwrap().unwrap();
+    }
+}

@@ -1,0 +1,204 @@
+//! Resolves the conflict of two branches that both changed a lock file, such as two `add`s.
+//!
+//! Git marks the lines that conflict. Both sides are complete lock files, so the result has the sources of both. If the sides have
+//! different versions of a source, our version is kept: it stays in use until the user approves the current one.
+
+use std::{collections::btree_map::Entry, fs, path::Path};
+
+use super::{LockError, LockFile, Pinned, lock_path};
+use crate::disk::FileLock;
+
+/// The number of characters in a conflict marker.
+const MARKER_CHARS: usize = 7;
+
+impl LockFile {
+    /// Resolves the conflict in the lock file at `path`. Returns the sources of which the sides have different versions, or `None` if
+    /// the file has no conflict markers.
+    ///
+    /// # Errors
+    /// Returns [`LockError::Broken`] if the markers are incomplete or a side is invalid, and [`LockError::Unreadable`] or
+    /// [`LockError::Unwritable`] if the file can't be read, locked or written.
+    pub(crate) fn resolve(path: &Path, cache: &Path) -> Result<Option<Vec<String>>, LockError> {
+        if !matches!(Self::read(path), Err(error) if error.is_conflict()) {
+            return Ok(None);
+        }
+        let unwritable = |source| LockError::Unwritable { path: path.to_owned(), source };
+        let _lock = FileLock::acquire(&lock_path(path, cache)).map_err(unwritable)?;
+        // Another process may have resolved the conflict while we were waiting.
+        let unresolved = match Self::read(path) {
+            Err(error) if error.is_conflict() => error,
+            read => return read.map(|_| None),
+        };
+        let text = fs::read_to_string(path)
+            .map_err(|source| LockError::Unreadable { path: path.to_owned(), source })?;
+        let Some((ours, theirs)) = sides(&text) else { return Err(unresolved) };
+        let parse = |text: &str| {
+            Self::parse(text).map_err(|reason| LockError::Broken {
+                path: path.to_owned(),
+                what: format!("a side of the merge conflict is invalid: {reason}"),
+            })
+        };
+        let mut lock = parse(&ours)?;
+        let disputed = lock.add(parse(&theirs)?);
+        lock.write(path).map_err(unwritable)?;
+        lock.keep(path, cache);
+        Ok(Some(disputed))
+    }
+
+    /// Adds the sources of `theirs`. Returns those of which `self` has another version, which it keeps.
+    fn add(&mut self, theirs: Self) -> Vec<String> {
+        let mut disputed = Vec::new();
+        for (source, theirs) in theirs.sources {
+            match self.sources.entry(source) {
+                Entry::Vacant(entry) => {
+                    entry.insert(theirs);
+                }
+                Entry::Occupied(mut entry) => {
+                    if !entry.get_mut().add(&theirs) {
+                        disputed.push(entry.key().clone());
+                    }
+                }
+            }
+        }
+        disputed
+    }
+}
+
+impl Pinned {
+    /// Adds the skills that `theirs` approves at the same commit. Returns false if the versions differ.
+    fn add(&mut self, theirs: &Self) -> bool {
+        match (&mut *self, theirs) {
+            (Self::Git(ours), Self::Git(theirs)) if ours.commit == theirs.commit => {
+                let is_same = |(path, digest): (&String, &String)| {
+                    ours.skills.get(path).is_none_or(|ours| ours == digest)
+                };
+                let agree = theirs.skills.iter().all(is_same);
+                if agree {
+                    ours.skills.extend(theirs.skills.clone());
+                }
+                agree
+            }
+            (ours, theirs) => *ours == *theirs,
+        }
+    }
+}
+
+impl LockError {
+    fn is_conflict(&self) -> bool {
+        matches!(self, Self::Broken { what, .. } if what == super::CONFLICT)
+    }
+}
+
+/// The part of a text with conflict markers that a line belongs to.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Both,
+    Ours,
+    Base,
+    Theirs,
+}
+
+/// Returns true if a line begins with a conflict marker of `character`.
+fn is_marker(line: &str, character: char) -> bool {
+    let rest = line.trim_start_matches(character);
+    line.len() - rest.len() == MARKER_CHARS && (rest.is_empty() || rest.starts_with(' '))
+}
+
+/// Returns true if a text has conflict markers.
+pub(super) fn has_markers(text: &str) -> bool {
+    text.lines().any(|line| is_marker(line, '<'))
+}
+
+/// Returns both sides of a text with conflict markers, or `None` if a marker is missing.
+fn sides(text: &str) -> Option<(String, String)> {
+    let mut part = Part::Both;
+    let mut ours = String::new();
+    let mut theirs = String::new();
+    for line in text.lines() {
+        let next = [('<', Part::Ours), ('|', Part::Base), ('=', Part::Theirs), ('>', Part::Both)]
+            .into_iter()
+            .find(|(character, _)| is_marker(line, *character));
+        if let Some((_, next)) = next {
+            let is_expected = match next {
+                Part::Ours => part == Part::Both,
+                Part::Base => part == Part::Ours,
+                Part::Theirs => matches!(part, Part::Ours | Part::Base),
+                Part::Both => part == Part::Theirs,
+            };
+            if !is_expected {
+                return None;
+            }
+            part = next;
+            continue;
+        }
+        for (side, text) in [(Part::Ours, &mut ours), (Part::Theirs, &mut theirs)] {
+            if part == Part::Both || part == side {
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+    }
+    (part == Part::Both).then_some((ours, theirs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sides_are_found() {
+        for (text, expected) in [
+            ("a\n<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> x\nd\n", Some(("a\nb\nd\n", "a\nc\nd\n"))),
+            ("<<<<<<< a\nb\n||||||| base\nx\n=======\n>>>>>>> y\r\n", Some(("b\n", ""))),
+            (
+                "<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n<<<<<<<\n3\n=======\n4\n>>>>>>>\n",
+                Some(("1\n3\n", "2\n4\n")),
+            ),
+            ("<<<<<<< a\n1\n", None),
+            ("<<<<<<< a\n1\n=======\n2\n", None),
+            ("=======\n", None),
+            (">>>>>>> x\n", None),
+            ("<<<<<<< a\n<<<<<<< b\n=======\n>>>>>>> x\n=======\n>>>>>>> y\n", None),
+            (
+                "<<<<<<<< eight\n \"a\": \"<<<<<<< x\"\n",
+                Some(("<<<<<<<< eight\n \"a\": \"<<<<<<< x\"\n", "<<<<<<<< eight\n \"a\": \"<<<<<<< x\"\n")),
+            ),
+        ] {
+            let expected = expected.map(|(ours, theirs)| (ours.to_owned(), theirs.to_owned()));
+            assert_eq!(sides(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn sources_of_both_sides_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("skills.lock");
+        let git = |commit: char, skill: &str, digest: char| serde_json::json!({ "commit": commit.to_string().repeat(40), "skills": { skill: digest.to_string().repeat(64) } });
+        let lock = |sources: serde_json::Value| {
+            serde_json::to_string_pretty(&serde_json::json!({ "version": 1, "sources": sources })).unwrap()
+        };
+        let ours = lock(serde_json::json!({
+            "a": git('1', "x", 'a'), "mine": git('2', "x", 'b'), "same": git('3', "x", 'c'), "other": git('4', "x", 'd'),
+        }));
+        let theirs = lock(serde_json::json!({
+            "a": git('1', "y", 'a'), "yours": git('5', "x", 'e'), "same": git('3', "x", 'c'), "other": git('6', "x", 'f'),
+        }));
+        fs::write(&path, format!("<<<<<<< HEAD\n{ours}\n=======\n{theirs}\n>>>>>>> branch\n")).unwrap();
+        assert_eq!(LockFile::resolve(&path, dir.path()).unwrap(), Some(vec!["other".to_owned()]));
+        let lock = LockFile::read(&path).unwrap();
+        assert_eq!(lock.sources().collect::<Vec<_>>(), ["a", "mine", "other", "same", "yours"]);
+        let commit = |source: &str| match lock.get(source) {
+            Some(Pinned::Git(git)) => (git.commit[..1].to_owned(), git.skills.len()),
+            _ => unreachable!(),
+        };
+        assert_eq!((commit("a"), commit("other")), (("1".to_owned(), 2), ("4".to_owned(), 1)));
+        assert_eq!(LockFile::resolve(&path, dir.path()).unwrap(), None);
+        // A conflict that can't be resolved must stay as it is.
+        for text in ["<<<<<<< HEAD\n", "<<<<<<< a\n{}\n=======\n{}\n>>>>>>> b\n"] {
+            fs::write(&path, text).unwrap();
+            let error = LockFile::resolve(&path, dir.path()).unwrap_err();
+            assert!(error.to_string().contains("merge conflict"), "{error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Hosts of sources: the user's ssh command, errors that keep their cause, hosts that hang, and processes that fetch at the same time.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream},
+    process::{Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    editor::DEADLINE,
+    repositories::{Home, Repository},
+};
+
+crate::trials!(
+    #[cfg(unix)]
+    the_ssh_command_of_the_user,
+    #[cfg(target_os = "linux")]
+    ssh_has_no_terminal,
+    #[cfg(unix)]
+    errors_keep_their_cause,
+    a_host_that_hangs_delays_no_other_source,
+    a_source_is_fetched_once,
+    two_adds_on_two_branches,
+    a_repository_over_the_limit,
+);
+
+/// A script that takes the place of ssh. It logs its arguments and runs the command on this machine.
+#[cfg(unix)]
+struct FakeSsh {
+    home: Home,
+}
+
+#[cfg(unix)]
+impl FakeSsh {
+    /// Configures git to use the script. Before it runs the command, the script runs `extra`.
+    fn new(extra: &str) -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let home = Home::new();
+        let script = home.path("tools/connect");
+        let log = home.path("ssh.log");
+        let text = format!(
+            "#!/bin/sh\n[ \"$1\" = -G ] && exit 1\nlog='{}'\nprintf '%s|%s|%s\\n' \"$*\" \"$SSH_ASKPASS_REQUIRE\" \
+             \"$GIT_TERMINAL_PROMPT\" >> \"$log\"\n{extra}\nfor word; do command=$word; done\nexec sh -c \"$command\"\n",
+            log.display()
+        );
+        home.write(&script, &text);
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("a program");
+        let config = format!("[core]\n\tsshCommand = {}\n", script.display());
+        home.write(&home.path("home/.gitconfig"), &config);
+        Self { home }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.home.path("ssh.log")).unwrap_or_default()
+    }
+}
+
+/// Returns the address of a repository on this machine as if it was on a host.
+#[cfg(unix)]
+fn over_ssh(repository: &Repository) -> String {
+    format!("git+ssh://me@skills.example{}", repository.path().display())
+}
+
+#[cfg(unix)]
+fn the_ssh_command_of_the_user() {
+    let repository = Repository::review();
+    let ssh = FakeSsh::new("");
+    let said = ssh.home.printed(&["add", &over_ssh(&repository), "--yes"]);
+    assert!(said.contains("1 skill"), "{said}");
+    let log = ssh.log();
+    assert!(log.contains("me@skills.example") && log.contains("|never|0"), "{log}");
+}
+
+/// A program that asks on the terminal gets an error. It's neither stopped nor can it confuse the user with a question.
+#[cfg(target_os = "linux")]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn ssh_has_no_terminal() {
+    let repository = Repository::review();
+    let ssh = FakeSsh::new("if (: < /dev/tty) 2> /dev/null; then echo terminal >> \"$log\"; fi");
+    let program = env!("CARGO_BIN_EXE_acp-skills-proxy");
+    let line =
+        format!("(: < /dev/tty) && echo has terminal; '{program}' add '{}' --yes", over_ssh(&repository));
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+    let output = command.envs(ssh.home.variables()).stdin(Stdio::null()).output();
+    let Ok(output) = output else {
+        eprintln!("skipped: there is no program `script`");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("has terminal") && said.contains("1 skill"), "{said}");
+    let log = ssh.log();
+    assert!(log.contains("me@skills.example") && !log.contains("terminal"), "{log}");
+}
+
+#[cfg(unix)]
+fn errors_keep_their_cause() {
+    let repository = Repository::review();
+    for (said, hint) in [
+        ("Host key verification failed.", "run `ssh HOST` once"),
+        ("me@skills.example: Permission denied (publickey).", "none of your ssh keys"),
+        ("ERROR: Repository not found.", "check the address"),
+    ] {
+        let ssh = FakeSsh::new(&format!("echo '{said}' >&2; exit 255"));
+        let errors = ssh.home.fails(&["add", &over_ssh(&repository), "--yes"], 2);
+        assert!(errors.contains(said) && errors.contains(hint), "{errors}");
+    }
+}
+
+/// One host accepts the connection and never answers. The other source is shown and approved meanwhile.
+fn a_host_that_hangs_delays_no_other_source() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let hanging = format!("git+https://{}/x", silent.local_addr().expect("an address"));
+    let repository = Repository::review();
+    let home = Home::new();
+    let healthy = repository.source("");
+    home.write(&home.config(), &json!({ "sources": [hanging, healthy] }).to_string());
+    let mut update = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+    update.args(["update", "--yes"]).envs(home.variables()).env_remove("ACP_SKILLS_LOG");
+    let mut update =
+        update.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let (git, _) = silent.accept().expect("git");
+    let (lines, approved) = mpsc::channel();
+    let mut stdout = BufReader::new(update.stdout.take().expect("a pipe")).lines();
+    let reader =
+        thread::spawn(move || stdout.by_ref().map_while(Result::ok).try_for_each(|line| lines.send(line)));
+    let mut said = Vec::new();
+    while !said.iter().any(|line| line == "Approved.") {
+        let line = approved.recv_timeout(DEADLINE);
+        said.push(line.unwrap_or_else(|_| panic!("only {said:?} was printed while a host hangs")));
+    }
+    assert!(said[0].starts_with(&healthy), "{said:?}");
+    // Now the connection ends, and so does the command.
+    drop((git, silent));
+    let output = update.wait_with_output().expect("it ends");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains(&format!("cannot fetch `{hanging}`")) && errors.contains("hint: "), "{errors}");
+    let _ = reader.join();
+    let lock = home.config().with_file_name("skills.lock");
+    assert!(home.pinned(&lock, &healthy).is_some());
+}
+
+/// Reads a request and answers with an index.
+fn answer(mut stream: &TcpStream) {
+    stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+    let mut lines = BufReader::new(stream).lines();
+    while lines.next().and_then(Result::ok).is_some_and(|line| !line.is_empty()) {}
+    let index =
+        json!({ "skills": [{ "name": "pdf", "description": "d", "files": ["SKILL.md"] }] }).to_string();
+    let head = format!("HTTP/1.1 200 S\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", index.len());
+    // This might fail if the client has closed the connection.
+    let _ = stream.write_all((head + &index).as_bytes());
+}
+
+/// Several processes start with a source that is not in the lock file yet.
+fn a_source_is_fetched_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/index.json", listener.local_addr().expect("an address"));
+    let home = Home::new();
+    let (connected, connections) = mpsc::channel();
+    thread::spawn(move || listener.incoming().flatten().try_for_each(|stream| connected.send(stream)));
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let list = home.json(&["list", "--json", "--source", &url]);
+                assert_eq!(list["skills"][0]["name"], "pdf", "{list}");
+            });
+        }
+        let first = connections.recv_timeout(DEADLINE).expect("a request");
+        // The other processes have a moment to ask as well before the first one is answered.
+        let second = connections.recv_timeout(Duration::from_secs(2)).ok();
+        answer(&first);
+        assert!(second.is_none(), "the index was requested twice");
+    });
+    assert!(connections.try_recv().is_err(), "the index was requested again");
+}
+
+/// Two branches add a source each. Git marks a conflict in the lock file, and `update` resolves it.
+fn two_adds_on_two_branches() {
+    let repositories = [Repository::review(), Repository::review()];
+    let home = Home::new();
+    let config = |branch: &str| home.path(&format!("{branch}/skills.yaml"));
+    for (branch, repository) in ["ours", "theirs"].iter().zip(&repositories) {
+        let config = config(branch);
+        home.printed(&["add", &repository.source(""), "--yes", "--config", config.to_str().expect("text")]);
+    }
+    let sources = repositories.each_ref().map(|repository| repository.source(""));
+    home.write(&config("merged"), &json!({ "sources": sources }).to_string());
+    home.write(&home.path("base.lock"), "{\n  \"version\": 1,\n  \"sources\": {}\n}\n");
+    let merged = Command::new("git")
+        .args(["merge-file", "--stdout", "ours/skills.lock", "base.lock", "theirs/skills.lock"])
+        .current_dir(home.path(""))
+        .output()
+        .expect("git");
+    let text = String::from_utf8(merged.stdout).expect("text");
+    assert!(text.contains("<<<<<<< "), "{text}");
+    let lock = home.path("merged/skills.lock");
+    home.write(&lock, &text);
+    let config = config("merged");
+    let config = config.to_str().expect("text");
+    let errors = home.fails(&["update", "--locked", "--config", config], 2);
+    assert!(
+        errors.contains("merge conflict") && errors.contains("run `acp-skills-proxy update`"),
+        "{errors}"
+    );
+    let output = home.run(&["update", "--config", config]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.contains("resolved the merge conflict"), "{errors}");
+    assert!(sources.iter().all(|source| home.pinned(&lock, source).is_some()));
+    home.printed(&["update", "--locked", "--config", config]);
+}
+
+/// The message says which limit was reached, and the option raises it.
+fn a_repository_over_the_limit() {
+    let repository = Repository::review();
+    let home = Home::new();
+    for number in 0..3000 {
+        repository.write(&format!("files/{number}"), "");
+    }
+    repository.commit();
+    let source = repository.source("");
+    let errors = home.fails(&["add", &source, "--yes", "--max-fetch", "1"], 2);
+    assert!(errors.contains("more than 2048 files") && errors.contains("`--max-fetch`"), "{errors}");
+    home.printed(&["add", &source, "--yes", "--max-fetch", "2"]);
+    let text = fs::read_to_string(home.config()).expect("a file");
+    home.write(&home.config(), &format!("{text}max_fetch: 1\n"));
+    home.fails(&["update"], 1);
+    home.printed(&["update", "--max-fetch", "2"]);
+    fs::remove_dir_all(home.path("cache")).expect("the path exists");
+    let list: Value = home.json(&["list", "--json"]);
+    let why = list["skipped"][0]["diagnostics"][0]["message"].as_str().expect("text");
+    assert!(why.contains("more than 2048 files"), "{list}");
+    let list = home.json(&["list", "--json", "--max-fetch", "2"]);
+    assert_eq!(list["skills"][0]["name"], "review", "{list}");
+}
