@@ -127,7 +127,7 @@ fn invalid_skills_of_an_editor() {
             "skill 1, `../../etc`: `content` should be a string",
         ),
         (json!([{ "name": "big", "content": "x".repeat(3_000_000) }]), "skill 1, `big`"),
-        (json!(many), "more than 100"),
+        (json!(many), "at most 100 skills"),
     ] {
         let params = json!({ "cwd": cwd(), "mcpServers": [], "agentSkills": list });
         let id = fixture.editor.request("session/new", params);

@@ -410,7 +410,22 @@ fn a_skill_is_created_completely_or_not_at_all() {
         assert!(said.contains("File too large") && said.contains("`ulimit -f`"), "{limit}: {said}");
         assert!(!dir.path().join("note-taking").exists(), "{limit}: a partial skill is left");
     }
+    // A process that was killed has left its hidden directory. A newer one may still be in use.
+    for (name, age) in [(".note-taking-init-old", 120), (".note-taking-init-new", 0)] {
+        let left = dir.path().join(name);
+        fs::create_dir(&left).expect("a directory");
+        let modified = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
+        fs::File::open(left).and_then(|left| left.set_modified(modified)).expect("a directory");
+    }
     assert!(made("--fsize=unlimited").status.success(), "the next attempt succeeds");
+    let mut names: Vec<_> = fs::read_dir(dir.path())
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, [".note-taking-init-new", "note-taking"]);
+    let mode = fs::metadata(dir.path().join("note-taking")).expect("a directory").permissions().mode();
+    assert_eq!(mode & 0o700, 0o700);
 }
 
 /// The error names the limit and how to raise it, and existing files stay unchanged.

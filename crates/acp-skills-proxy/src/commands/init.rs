@@ -5,6 +5,7 @@ use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Duration,
 };
 
 use clap::Args;
@@ -12,8 +13,12 @@ use skills_core::{
     Severity,
     frontmatter::{self, ParseContext, Verdict},
 };
+use tempfile::Builder;
 
 use crate::error::UsageError;
+
+/// The time in which a hidden directory certainly gets its name.
+const IN_USE: Duration = Duration::from_mins(1);
 
 /// The flags of `init`.
 #[derive(Debug, Args)]
@@ -60,32 +65,48 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
     let unwritable =
         |error: io::Error| UsageError::failed(format_args!("cannot create {}", dir.display()), error);
     fs::create_dir_all(&parent).map_err(unwritable)?;
-    // This fails if the directory already exists, which makes sure that we don't overwrite files of the user.
-    fs::create_dir(&dir).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => UsageError::new(format!("{} already exists", dir.display()))
-            .hint("no files were changed; use another name, or another directory with `--in DIR`"),
-        _ => unwritable(error),
-    })?;
-    let written = [
+    let exists = || {
+        UsageError::new(format!("{} already exists", dir.display()))
+            .hint("no files were changed; use another name, or another directory with `--in DIR`")
+    };
+    if dir.symlink_metadata().is_ok() {
+        return Err(exists().into());
+    }
+    // Write the files to a hidden directory first, so that a process that is killed doesn't leave a part of a skill.
+    let prefix = format!(".{name}-init-");
+    remove_leftovers(&parent, &prefix);
+    let staging = Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(unwritable)?;
+    let staged = staging.path().join(&name);
+    [
         ("SKILL.md", skill.as_str()),
         ("evals/eval_queries.json", &fill(QUERIES, &name, &title)),
         ("evals/evals.json", &fill(EVALS, &name, &title)),
         ("evals/files/notes.txt", NOTES),
     ]
     .into_iter()
-    .try_for_each(|(file, text)| write(&dir.join(file), text));
-    if let Err(error) = written {
-        // We just created this directory, so it's safe to remove it. The user can then try the same name a second
-        // time.
-        let _ = fs::remove_dir_all(&dir);
-        return Err(unwritable(error).into());
-    }
+    .try_for_each(|(file, text)| write(&staged.join(file), text))
+    .map_err(unwritable)?;
+    fs::rename(&staged, &dir).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => exists(),
+        _ => unwritable(error),
+    })?;
     crate::output::print(&format!(
         "Created {0}: edit SKILL.md, then the cases in evals/.\n\n  acp-skills-proxy try --skill {0}\n  \
          acp-skills-proxy check --reference {0}\n  acp-skills-proxy eval {0} -- YOUR-AGENT\n",
         dir.display()
     ))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes hidden directories of processes that were killed. A process may still use a directory that is newer than a minute.
+fn remove_leftovers(parent: &Path, prefix: &str) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        if entry.file_name().to_string_lossy().starts_with(prefix) && age().is_some_and(|age| age > IN_USE) {
+            // If this fails, the next run tries it again.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Suggests a command for an invalid `name`, which may be a path or several words.
