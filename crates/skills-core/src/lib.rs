@@ -51,7 +51,7 @@
 //! // An error is a result that tells the model what to do next.
 //! let output = call("activate_skill", json!({ "name": "code-reveiw" })).await;
 //! assert!(output.is_error);
-//! assert!(output.to_text().starts_with("SkillNotFound: there is no skill \"code-reveiw\". Did you mean \"code-review\"?"));
+//! assert!(output.to_text().starts_with("SkillNotFound: no skill \"code-reveiw\" found. Did you mean \"code-review\"?"));
 //! # Ok(()) }
 //! ```
 //!

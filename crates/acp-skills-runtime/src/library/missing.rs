@@ -83,8 +83,8 @@ mod tests {
         check(&[&full], &[], &[]);
         check(&[&full, &empty], &[], &["empty: a skill is a directory"]);
         check(&[&full], &["pdf"], &[]);
-        check(&[&full], &["pfd"], &["full, which has `docx`, `pdf`"]);
-        check(&[&full, &empty], &["x"], &["leave no skill", "there is no skill"]);
+        check(&[&full], &["pfd"], &["match `--include` and `--exclude`; available skills: `docx`, `pdf`"]);
+        check(&[&full, &empty], &["x"], &["match `--include`", "empty: a skill is a directory"]);
         // If a skill can't be loaded, there is already another warning.
         check(&[&broken], &["x"], &[]);
         check(&[&dir.path().join("missing")], &[], &[]);

@@ -1,7 +1,7 @@
 //! [`Toolbox`]: lists the tools and dispatches calls.
 //!
 //! A failure becomes a result ([`ToolOutput::is_error`]). Its text starts with a code and says what the model can do next, for
-//! example `SkillNotFound: there is no skill "pfd". Did you mean "pdf"?`.
+//! example `SkillNotFound: no skill "pfd" found. Did you mean "pdf"?`.
 
 mod answers;
 mod arguments;
