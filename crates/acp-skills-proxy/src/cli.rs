@@ -109,6 +109,16 @@ fn try_parse(words: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
+/// Returns true if the words are a valid command line.
+pub(crate) fn is_valid(words: &[OsString]) -> bool {
+    try_parse(words).is_ok()
+}
+
+/// Formats words as a command line for a shell.
+pub(crate) fn shell_line(words: &[OsString]) -> String {
+    mistakes::shell(&mistakes::texts(words))
+}
+
 /// Parses the command line, or exits with an error. Returns the command line and additional arguments for the agent.
 ///
 /// Additional arguments come from clients that let the user log in to an agent: they run our command on a terminal and append

@@ -1,4 +1,7 @@
-//! Runs the proxy itself, if the command line has no command: in front of an agent, or under a conductor.
+//! Runs the proxy itself, if the command line has no command: in front of an agent, or under a conductor. `typed` has the messages for
+//! a person who types the command in a terminal.
+
+mod typed;
 
 use std::{ffi::OsString, io, path::Path, process::ExitCode};
 
@@ -6,7 +9,7 @@ use super::{record, skills};
 use crate::{
     args::ProxyArgs,
     error::{self, UsageError},
-    log, refusal, runtime, stdio,
+    log, output, refusal, runtime, stdio,
 };
 use acp_skills::{
     activity,
@@ -68,10 +71,13 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let mut settings = Settings::resolve(config)?;
     // If no agent is given, we should be running under a conductor, which would use pipes. But if this is a terminal,
     // the user just forgot the agent.
-    if settings.agent.is_empty() && stdio::is_terminal() {
-        return Err(no_agent().into());
+    if settings.agent.is_empty() && stdio::is_typed() {
+        return Err(typed::no_agent().into());
     }
-    // If there is an agent and we're on a terminal, we were started by a client to let the user log in to the agent.
+    if stdio::is_typed() && login.is_empty() && !typed::is_login(&settings.agent) {
+        output::note(&typed::note(&settings.agent));
+    }
+    // If there is an agent and we're on a terminal, we may have been started by a client to let the user log in to the agent.
     if stdio::is_terminal() {
         settings.agent.extend(login);
         std::process::exit(agent::run_in_terminal(&settings.agent)?);
