@@ -109,14 +109,19 @@ fn try_parse(words: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// Returns true if the words are a valid command line.
-pub(crate) fn is_valid(words: &[OsString]) -> bool {
-    try_parse(words).is_ok()
-}
-
-/// Formats words as a command line for a shell.
-pub(crate) fn shell_line(words: &[OsString]) -> String {
-    mistakes::shell(&mistakes::texts(words))
+/// Returns the command line that tries the skills of this one in a terminal, with `agent`.
+pub(crate) fn to_try(agent: &[OsString]) -> String {
+    let own: Vec<_> = env::args_os().skip(1).collect();
+    let same = [&["acp-skills-proxy".into(), "try".into()], &own[..]].concat();
+    let words = if !own.is_empty() && try_parse(&same).is_ok() {
+        same
+    } else {
+        // A flag that `try` does not have is not worth an explanation here.
+        let words = ["acp-skills-proxy", "try", "--skill", "DIR"].map(OsString::from);
+        let end = if agent.is_empty() { Vec::new() } else { vec!["--".into()] };
+        [&words[..], &end, agent].concat()
+    };
+    mistakes::shell(&mistakes::texts(&words))
 }
 
 /// Parses the command line, or exits with an error. Returns the command line and additional arguments for the agent.

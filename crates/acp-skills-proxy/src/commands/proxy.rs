@@ -28,12 +28,15 @@ use acp_skills_runtime::{
     switch_store::SwitchStore,
 };
 
+/// Returns the command line that tries the same skills in a terminal, with an agent.
+pub(crate) type ToTry = fn(&[OsString]) -> String;
+
 /// Runs the agent behind the proxy and returns the agent's exit code. Without an agent, runs as a proxy under a conductor. On a
 /// terminal, runs only the agent, with the additional arguments `login`.
 ///
 /// If the start fails, the error is written to stderr and to the file of `--log-file`, and is sent to the client as the response to its
 /// first request.
-pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> ExitCode {
+pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>, to_try: ToTry) -> ExitCode {
     // We need to do this before stdin and stdout are taken below.
     let client = stdio::spare();
     let mut messages = Config::default();
@@ -41,7 +44,7 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> ExitCode {
     let started = args.config().and_then(|config| {
         messages.log = config.log;
         messages.log_file.clone_from(&config.log_file);
-        start(config, login)
+        start(config, login, to_try)
     });
     let error = match started {
         Ok(code) => return code,
@@ -62,7 +65,7 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> ExitCode {
 #[error("{0}")]
 struct AlreadyAnswered(#[source] UsageError);
 
-fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
+fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<ExitCode> {
     log::start(&config)?;
     let events = config.events.clone();
     let state = config.state.clone();
@@ -72,10 +75,10 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     // If no agent is given, we should be running under a conductor, which would use pipes. But if this is a terminal,
     // the user just forgot the agent.
     if settings.agent.is_empty() && stdio::is_typed() {
-        return Err(typed::no_agent().into());
+        return Err(typed::no_agent(&to_try(&[])).into());
     }
     if stdio::is_typed() && login.is_empty() && !typed::is_login(&settings.agent) {
-        output::note(&typed::note(&settings.agent));
+        output::note(&typed::note(&to_try(&settings.agent)));
     }
     // If there is an agent and we're on a terminal, we may have been started by a client to let the user log in to the agent.
     if stdio::is_terminal() {

@@ -1,8 +1,8 @@
 //! Messages for a person who types the command in a terminal, although only an editor can use it.
 
-use std::{env, ffi::OsString};
+use std::ffi::OsString;
 
-use crate::{cli, error::UsageError};
+use crate::error::UsageError;
 
 /// The first letters of an argument with which agents let the user log in, such as `--login` or `auth login`.
 const LOGIN: [&str; 7] = ["login", "auth", "signin", "sign-in", "setup", "configure", "cli"];
@@ -16,36 +16,20 @@ pub(super) fn is_login(agent: &[OsString]) -> bool {
     })
 }
 
-/// Returns the note that the agent waits for an editor.
-pub(super) fn note(agent: &[OsString]) -> String {
+/// Returns the note that the agent waits for an editor. `to_try` is the command line that tries the same skills.
+pub(super) fn note(to_try: &str) -> String {
     format!(
         "note: waiting for an editor, which would start this command and send messages to it; to end it, press Ctrl+C\n  \
-         to try the skills in this terminal: {}\n  to add the agent to an editor: acp-skills-proxy setup",
-        to_try(agent)
+         to try the skills in this terminal: {to_try}\n  to add the agent to an editor: acp-skills-proxy setup"
     )
 }
 
-/// Returns the error if the command line has no agent.
-pub(super) fn no_agent() -> UsageError {
+/// Returns the error if the command line has no agent. `to_try` is the command line that tries the same skills.
+pub(super) fn no_agent(to_try: &str) -> UsageError {
     UsageError::new("no agent to run").hint(format!(
         "an editor starts this command with an agent after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`; to try \
-         the skills in this terminal, use `{}`; to add an agent to an editor, use `acp-skills-proxy setup`",
-        to_try(&[])
+         the skills in this terminal, use `{to_try}`; to add an agent to an editor, use `acp-skills-proxy setup`"
     ))
-}
-
-/// Returns the command line that tries the same skills with the same agent.
-fn to_try(agent: &[OsString]) -> String {
-    let own = env::args_os().skip(1).collect::<Vec<_>>();
-    let same = [&["acp-skills-proxy".into(), "try".into()], &own[..]].concat();
-    if !own.is_empty() && cli::is_valid(&same) {
-        return cli::shell_line(&same);
-    }
-    let words = ["acp-skills-proxy", "try", "--skill", "DIR"].map(OsString::from);
-    match agent {
-        [] => cli::shell_line(&words),
-        agent => cli::shell_line(&[&words[..], &["--".into()], agent].concat()),
-    }
 }
 
 #[cfg(test)]
