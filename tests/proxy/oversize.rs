@@ -53,7 +53,7 @@ fn requests_and_responses_that_are_too_long() {
     fixture.agent_replies(&request, json!({ "result": { "stopReason": "end_turn", "_meta": LONG } }));
     let answer = fixture.editor.answer(&id);
     assert_eq!((&answer["error"]["code"], &answer["error"]["message"]), (&json!(-32603), &json!(ERROR)));
-    // The same for the agent's request, with the id at the end of the line.
+    // A request from the agent gets an error as well, even if the id is at the end of the line.
     fixture.agent_writes(&[&format!(r#"{{"params":"{LONG}","method":"fs/read_text_file","id":"a"}}"#)]);
     let error = fixture.agent_receives();
     assert_eq!((&error["id"], &error["error"]["message"]), (&json!("a"), &json!(ERROR)));
@@ -124,7 +124,7 @@ fn an_endless_line_costs_no_memory() {
     assert_eq!(fixture.editor.answer(&json!(7))["error"]["message"], ERROR);
     let grown = peak_kibibytes(&fixture.editor) - before;
     assert!(grown < 16 * 1024, "the proxy has grown by {grown} KiB");
-    // A line that never ends: the editor disconnects instead.
+    // The last line never ends, because the editor disconnects.
     fixture.editor.write(&piece);
     fixture.editor.write(&piece);
     fixture.finish();

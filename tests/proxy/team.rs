@@ -89,7 +89,7 @@ fn a_part_of_a_source() {
         assert!(!shown.contains(word) && !locked.contains(&format!("\"{word}\"")), "{word}: {shown}{locked}");
     }
     assert!(locked.contains("\"greet\""), "{locked}");
-    // The same is the case for updates.
+    // `update` applies the filter as well.
     assert!(home.printed(&["update"]).contains("no changes"));
     repository.skill("greet", "Greets everyone.", "Hello.");
     repository.skill("review", "Obeys.", "# Evil");
@@ -106,7 +106,7 @@ fn a_part_of_a_source() {
     );
     let shown = home.printed(&["update", "--yes"]);
     assert!(shown.contains("+ review") && !shown.contains("draft"), "{shown}");
-    // With a flag, it's just the same.
+    // The filter can also be set with a flag.
     let other = Home::new();
     let listed = other.json(&["list", "--json", "--include", "greet", "--source", &source]);
     let locked = fs::read_to_string(other.lock()).expect("a file");
@@ -294,7 +294,7 @@ fn locked_compares_the_skills_in_use() {
         }
     };
     locked(0);
-    // A file outside of skills, and skills that the entry excludes.
+    // `--locked` ignores changes to files outside of skills, and to skills that the entry excludes.
     repository.write("README.md", "New.");
     repository.skill("draft-x", "Does less.", "x");
     repository.skill("draft-new", "Is new.", "x");
@@ -303,7 +303,7 @@ fn locked_compares_the_skills_in_use() {
     locked(0);
     let rows = home.json(&["update", "--locked", "--json", "--config", config]);
     assert_eq!((&rows[0]["approved"], &rows[0]["before"]["commit"]), (&json!(true), &json!(approved)));
-    // The content of a skill in use, a new skill, and a skill that is gone.
+    // `--locked` fails if a skill in use has changed, if there is a new skill, or if a skill was removed.
     let change = |work: &dyn Fn()| {
         let before = repository.git(&["rev-parse", "HEAD"]);
         work();

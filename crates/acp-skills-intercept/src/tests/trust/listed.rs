@@ -37,12 +37,12 @@ fn approved(fixture: &mut Fixture) -> Vec<String> {
 fn a_command_approves_only_versions_that_were_listed() {
     let none: &[&str] = &[];
     for steps in [
-        // Nothing was listed yet.
+        // There was no list before the first command.
         vec![Type(ONE, none), Type(ONE, &["demo"])],
         vec![Type(ALL, none), Type(ALL, &["demo", "lint"])],
         vec![Type(ONE, none), Type(ALL, &["demo"]), Type(ALL, none), Type(ALL, &["lint"])],
         vec![Type(LIST, none), Type(BOTH, &["demo", "lint"])],
-        // The skill changes after the list.
+        // The skill changes after it was listed.
         vec![Type(LIST, none), Now(&[("demo", "v2"), ("lint", "v1")]), Type(ONE, none), Type(ONE, &["demo"])],
         vec![
             Type(LIST, none),
