@@ -123,8 +123,8 @@ impl Session {
         text
     }
 
-    /// Notes that text from the proxy was replayed. If this contains the catalog, the model knows the skills. `ours` should be
-    /// given without marks.
+    /// Remembers that text from the proxy was replayed. If this contains the catalog, the model knows the skills.
+    /// `ours` should be given without marks.
     fn was_briefed(&mut self, ours: &str, agent: &AgentFacts, policy: &Policy) {
         let in_prompt = placement::choose(policy.catalog_in, agent) == Placement::Prompt;
         if !in_prompt || self.briefing.guide().is_some() {

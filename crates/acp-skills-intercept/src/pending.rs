@@ -103,13 +103,14 @@ impl Pending {
         renewed
     }
 
-    /// Takes out the entry for this request of the client.
+    /// Removes and returns the entry for this request of the client.
     pub(crate) fn take_request(&mut self, id: &Id) -> Option<Entry> {
         self.take_first(|entry| entry.request.as_ref() == Some(id))
     }
 
-    /// Takes out all work for the current turn of a session: its prompts, those that are queued behind its setup request, and
-    /// the agent's requests for permission. `id` is the agent's id of the session, `session` our key if we know the session.
+    /// Removes and returns all work for the current turn of a session: its prompts, those that are queued behind its
+    /// setup request, and the agent's requests for permission. `id` is the agent's id of the session, `session` our key
+    /// if we know the session.
     pub(crate) fn take_turn(&mut self, session: Option<SessionKey>, id: &str) -> Vec<Entry> {
         self.take_all(|entry| match &entry.kind {
             Kind::Prompt(_) | Kind::Permission { .. } => session.is_some() && entry.session == session,
@@ -118,7 +119,8 @@ impl Pending {
         })
     }
 
-    /// Takes out all work that cannot continue after a session was closed: prompts, and the agent's requests for permission.
+    /// Removes and returns all work that cannot continue after a session was closed: prompts, and the agent's requests
+    /// for permission.
     ///
     /// Setup requests stay, because they open the session again. Questions stay, because the client answers them anyway,
     /// and the agent must not see these answers.

@@ -30,8 +30,9 @@ pub(crate) fn new() -> io::Result<Runtime> {
     drop(spare);
     probe_threads(SPARE_THREADS)?;
     let runtime = Builder::new_current_thread().enable_all().thread_keep_alive(FOREVER).build()?;
-    // Start the first threads for blocking work here, so that they can be used later. They wait for each other's start, because
-    // the runtime would reuse a thread that has no work. It queues the work for threads that the system refuses.
+    // Start the first threads for blocking work here, so that they can be used later. None of them may finish before
+    // all have started, because the runtime would otherwise reuse one instead of starting another. If the system
+    // refuses a thread, the runtime queues its work.
     let gate = Arc::new(RwLock::new(()));
     let closed = gate.write();
     for _ in 0..BLOCKING_THREADS {

@@ -154,7 +154,7 @@ fn is_invisible(c: char) -> bool {
         GeneralCategory::Control | GeneralCategory::LineSeparator | GeneralCategory::ParagraphSeparator => {
             true
         }
-        // Except for the visible signs around numbers in Arabic, Syriac and Kaithi.
+        // Format characters are invisible, except for the signs around numbers in Arabic, Syriac and Kaithi.
         GeneralCategory::Format => !matches!(
             c,
             '\u{600}'
@@ -167,7 +167,7 @@ fn is_invisible(c: char) -> bool {
                     | '\u{110BD}'
                     | '\u{110CD}'
         ),
-        // Invisible letters and marks, and code points that are reserved for them.
+        // These are invisible letters and marks, and code points that are reserved for such characters.
         _ => matches!(c,
             '\u{34F}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}' | '\u{2065}' | '\u{3164}'
             | '\u{FFA0}' | '\u{FFF0}'..='\u{FFF8}' | '\u{E0000}'..='\u{E0FFF}'),

@@ -189,7 +189,7 @@ impl Updater {
     /// # Errors
     /// Returns the errors of [`LockFile::change`].
     pub fn forget(&self, lock: &Path, source: &str) -> Result<bool, LockError> {
-        // The user may name the source again later.
+        // Forget that the source was approved by naming it, so that naming it again approves it again.
         let was_named = NamedSources::beside(lock).remove(source);
         let was_named =
             was_named.map_err(|source| LockError::Unwritable { path: lock.to_owned(), source })?;

@@ -106,7 +106,7 @@ impl Pending {
         self.take_first(|entry| entry.ticket == ticket && entry.is_fetching())?.into_prompt()
     }
 
-    /// Takes out the first prompt of a session, unless its text is still being fetched.
+    /// Removes and returns the first prompt of a session, unless its text is still being fetched.
     pub(crate) fn take_ready_prompt(&mut self, session: SessionKey) -> Option<HeldPrompt> {
         let is_prompt =
             |entry: &Entry| entry.session == Some(session) && matches!(entry.kind, Kind::Prompt(_));

@@ -9,13 +9,13 @@ use skills_core::set::Unapproved;
 pub(crate) struct Listed(HashMap<(Option<PathBuf>, String), String>);
 
 impl Listed {
-    /// Notes that the user was shown a list of all skills, which contains these.
+    /// Remembers that the user was shown a list of all skills, which contains these.
     pub(crate) fn replace(&mut self, skills: &[Unapproved]) {
         self.0.clear();
         self.add(skills);
     }
 
-    /// Notes that the user was shown these skills, too.
+    /// Remembers that the user was shown these skills, too.
     pub(crate) fn add(&mut self, skills: &[Unapproved]) {
         self.0.extend(skills.iter().map(|entry| (place(entry), entry.digest.clone())));
     }

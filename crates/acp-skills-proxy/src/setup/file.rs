@@ -249,7 +249,7 @@ mod tests {
         assert!(staged.path().starts_with(state.path()));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         let left = staged.into_temp_path().keep().unwrap();
-        // A process may still need a file that is new.
+        // A new file may belong to a process that is still running, so it is not removed.
         file.replace(Some(b"one"), state.path()).unwrap();
         assert!(left.exists());
         for place in [state.path(), dir.path()] {

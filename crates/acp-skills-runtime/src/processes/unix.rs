@@ -120,8 +120,8 @@ impl HelperProcess {
     /// knows of.
     fn dismiss(&mut self) {
         if let Some(mut pipe) = self.pipe.take() {
-            // This fails if the leader was killed together with the agent, which is fine. If the helper is a
-            // watchdog, it ignores this line.
+            // This fails if the leader was killed together with the agent, which is fine. The line has no effect if the
+            // helper process is a watchdog.
             let _ = pipe.write_all(watchdog::DISMISSAL.as_bytes());
         }
     }

@@ -61,7 +61,7 @@ fn within<T: Send + 'static>(
     let (done, result) = sync_channel(1);
     // A blocking read can't be cancelled, so after a timeout, the thread stays until the program exits.
     thread::Builder::new().name("patient".to_owned()).spawn(move || {
-        // This fails after a timeout.
+        // This fails if the caller has stopped waiting because of a timeout.
         let _ = done.send(work());
     })?;
     if let Ok(result) = result.recv_timeout(SILENCE.min(timeout)) {

@@ -188,8 +188,9 @@ impl Program {
         if name.starts_with("--") {
             return name == "--" || self.has(name);
         }
-        // To make, `SHELL=…`, `SHELL:=…` and `X!=…` set variables. To editors, `+!…` is a command. And since the shell replaces
-        // wildcards by file names, these may look like options.
+        // For `make`, words such as `SHELL=…`, `SHELL:=…` and `X!=…` set variables, and for editors, `+!…` is a
+        // command. A wildcard is not safe either, since the shell replaces it with file names, which may look like
+        // options.
         !word.contains('=') && !word.starts_with(['+', '*', '?', '['])
     }
 

@@ -148,7 +148,7 @@ async fn put_aside_when_idle(shared: Weak<Shared>) {
             shared.put_aside().await;
         }
         shared.is_timed.store(false, Ordering::SeqCst);
-        // A request that ended just now did not start a task, because there was still this one.
+        // A request that has just ended did not start a task, because this task was still running.
         let is_new = requests_since(&shared, before) && !shared.is_open();
         if !is_new || shared.is_timed.swap(true, Ordering::SeqCst) {
             return;

@@ -12,7 +12,7 @@ pub(crate) const ESSENTIAL_VARIABLES: &[&str] =
 /// Starts the command in the existing group `joined`, or as the leader of a new group.
 pub(super) fn group(command: &mut CommandWrap, joined: Option<u32>) {
     match joined {
-        // The wrapper still signals the group with the child's own number, which exists if the program creates it later.
+        // The wrapper also signals a group that has the id of the child. The program may create such a group later.
         Some(group) => command.wrap(ProcessGroup::attach_to(group)),
         None => command.wrap(ProcessGroup::leader()),
     };
