@@ -162,7 +162,8 @@ fn few_descriptors() {
     );
 }
 
-/// The agent uses up all descriptors with connections. The conversation goes on, and calls that fail say why.
+/// The agent uses up all descriptors with connections. The conversation continues, and a call that fails returns the
+/// reason.
 fn descriptors_that_run_out() {
     if !has(&["prlimit"]) {
         return;

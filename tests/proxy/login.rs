@@ -1,4 +1,4 @@
-//! A client that lets its user log in by running our command again on a terminal, with extra arguments for the agent.
+//! A client that runs our command on a terminal to let the user log in, with additional arguments for the agent.
 
 use std::{
     fs::{File, OpenOptions},

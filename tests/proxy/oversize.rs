@@ -1,5 +1,5 @@
-//! Messages that exceed `--max-message`: they are not forwarded, whoever waits for an answer gets an error, and the conversation goes
-//! on.
+//! Messages that exceed `--max-message`: they are not forwarded, the side that waits for an answer gets an error, and
+//! the conversation continues.
 
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ fn requests_and_responses_that_are_too_long() {
     assert_eq!((&error["error"]["code"], &error["error"]["message"]), (&json!(-32600), &json!(ERROR)));
     fixture.editor.notify("_long", json!({ "text": quoted() }));
     assert_eq!(fixture.received(), Vec::<Value>::new());
-    // The agent's response is replaced, so that the editor doesn't wait for ever.
+    // The agent's response is replaced, so that the editor doesn't wait forever.
     let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "hello" }] });
     let id = fixture.editor.request("session/prompt", prompt);
     let request = fixture.agent_receives();
@@ -62,7 +62,7 @@ fn requests_and_responses_that_are_too_long() {
     fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": read["id"], "result": { "content": quoted() } }));
     let error = fixture.agent_receives();
     assert_eq!((&error["id"], &error["error"]["message"]), (&json!("b"), &json!(ERROR)));
-    // The conversation goes on.
+    // The conversation continues.
     assert_eq!(fixture.prompt("s", "hello").last().expect("a block")["text"], "hello");
     let log = fixture.finish().log;
     assert!(warnings(&log, "the client") >= 1 && warnings(&log, "the agent") >= 1, "{log:?}");

@@ -187,7 +187,7 @@ fn an_update_shows_what_differs() {
     assert_eq!(rows[0]["findings"]["greet"][0]["code"], "fetch-and-run");
     assert_eq!((&rows[0]["approved"], rows[0]["changes"].as_array().map(Vec::len)), (&json!(false), Some(3)));
     assert_eq!(home.json(&["list", "--json"])["skills"].as_array().map(Vec::len), Some(2));
-    // Nobody has seen what is in this file, so it takes more than a plain `--yes`.
+    // The user can't have seen what is in this file, so `--yes` alone is not enough.
     let errors = home.fails(&["update", "--yes"], 1);
     assert!(
         errors.contains("review: blob.bin (cannot be shown: ") && errors.contains("--unseen"),

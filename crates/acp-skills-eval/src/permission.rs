@@ -108,7 +108,7 @@ impl CallPaths {
         paths
     }
 
-    /// Describes the first place that is not below `directory`.
+    /// Returns the first path that is not below `directory`, or `None` if there is none.
     fn outside(&self, directory: &Path) -> Option<String> {
         let files = self.files.iter().map(Some);
         files.chain(self.bases.iter().map(Option::as_ref)).find_map(|place| match place {

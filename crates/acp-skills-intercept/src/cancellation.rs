@@ -1,5 +1,5 @@
-//! The ends of pending work other than its answer: the client cancels a turn or a request, the agent cancels a request, a
-//! session is closed, or one of the two sides is gone.
+//! Ends pending work without an answer: if the client cancels a turn or a request, if the agent cancels a request, if a
+//! session is closed, or if the client or the agent disconnects.
 
 use acp_skills_wire::{Id, Message, REQUEST_CANCELLED, build};
 use serde_json::json;
@@ -93,7 +93,8 @@ impl Interceptor {
         }
     }
 
-    /// Stops waiting for anything, because the client is gone: the agent gets everything that the user wrote.
+    /// Stops waiting for anything, because the client has disconnected. The agent still gets everything that the user
+    /// wrote.
     pub(crate) fn client_gone(&mut self, actions: &mut Actions) {
         actions.to_agent.append(&mut self.pending.take_setups());
         self.pending.stop_fetching();
@@ -106,8 +107,8 @@ impl Interceptor {
         }
     }
 
-    /// Drops all pending work, because the agent is gone. Returns lines for the client: text that was held back, and an
-    /// error for each request without an answer. `why` is a clause such as `the agent exited with code 3`.
+    /// Drops all pending work, because the agent has ended. Returns lines for the client: text that was held back, and
+    /// an error for each request without an answer. `why` is a clause such as `the agent exited with code 3`.
     pub fn agent_gone(&mut self, why: &str) -> Vec<Vec<u8>> {
         self.pending.clear();
         let mut lines = self.reader.flush_all();

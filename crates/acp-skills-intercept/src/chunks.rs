@@ -100,7 +100,7 @@ impl Interceptor {
         actions.to_client.extend(unknown.flat_map(|(_, (_, mut stream))| stream.flush()));
     }
 
-    /// Flushes the chunks that have to go on before `message`.
+    /// Flushes the chunks that have to be forwarded before `message`.
     pub(crate) fn flush_chunks(&mut self, message: &Message<'_>, actions: &mut Actions) {
         if !self.reader.has_held() {
             return;

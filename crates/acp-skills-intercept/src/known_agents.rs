@@ -1,5 +1,5 @@
-//! The agents that are known by name, one row each: how to start the agent, what was seen of it behind the proxy, and where it
-//! differs from the protocol or from other agents.
+//! The agents that are known by name, one row each: how to start the agent, how it behaved in tests with the proxy, and
+//! where it differs from the protocol or from other agents.
 //!
 //! To add an agent, add a row to `table` and record a conversation with it (`tests/recordings`). A quirk that no agent had
 //! before is one more field of [`Quirks`], whose value in [`Quirks::NONE`] means that the agent follows the protocol.
@@ -109,11 +109,12 @@ pub(crate) struct Quirks {
     /// True if the agent shows a model only the beginning of a prompt, for a title or for other reasons. The user's words then
     /// come before the catalog.
     ///
-    /// Hermes sends the first 500 characters to have a title made, and Droid sends some to choose its next step. With the
-    /// catalog in front, they would send only catalog. A text block behind the user's words reaches the model, in its place,
-    /// with each of the 27 agents that were tried, and all titles then begin with the user's words. A block of the type
-    /// `resource` is not an alternative: three agents drop it, one refuses the prompt, and four use it as the title. Agents that
-    /// send the whole prompt get the catalog in front, so that the last words are the user's.
+    /// Hermes sends the first 500 characters to have a title made, and Droid sends some to choose its next step. With
+    /// the catalog in front, they would only send a part of the catalog. We tried a text block after the user's words
+    /// with 27 agents: with each of them, the block reaches the model in this position, and the title begins with the
+    /// user's words. A block of the type `resource` is not an alternative: three agents drop it, one refuses the
+    /// prompt, and four use it as the title. Agents that send the whole prompt get the catalog in front, so that the
+    /// last words are the user's.
     pub(crate) words_first: bool,
     /// True if the agent reads an addition to its system prompt from `_meta.systemPrompt` of session requests.
     pub(crate) takes_system_prompt_in_meta: bool,

@@ -71,7 +71,7 @@ pub(crate) fn session(session: &Session) -> String {
     text
 }
 
-/// Returns those of the unapproved skills that a list shows.
+/// Returns the unapproved skills that a list shows.
 pub(crate) fn first_unapproved(skills: &[Unapproved]) -> &[Unapproved] {
     &skills[..skills.len().min(MAX_SHOWN)]
 }

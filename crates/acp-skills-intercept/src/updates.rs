@@ -1,4 +1,4 @@
-//! The agent's updates that the interceptor reads. All others are forwarded without a look.
+//! The agent's updates that the interceptor reads. All other updates are forwarded without reading them.
 //!
 //! The kinds are in one table, which the classifier uses too, so that it lets no update pass that is handled here.
 

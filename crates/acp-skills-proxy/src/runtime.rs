@@ -16,8 +16,8 @@ const SPARE_THREADS: usize = 2;
 /// The number of threads for blocking work that are started early. A side that doesn't read can block one of them, and the proxy
 /// must still be able to read skills then, even if the system refuses further threads.
 const BLOCKING_THREADS: usize = 3;
-/// The time for which a thread for blocking work stays alive. Tokio queues work if there is such a thread, and panics if there is
-/// none and none can be started.
+/// The time for which a thread for blocking work stays alive. If such a thread is alive, Tokio queues work for it.
+/// Without one, Tokio panics if the system refuses to start a thread.
 const FOREVER: Duration = Duration::from_hours(24 * 365);
 
 /// Creates a single-threaded runtime.

@@ -67,7 +67,7 @@ pub struct OfferedSkill {
     /// The local directory with the files, for review before approval. `None` for a web site.
     #[serde(skip)]
     pub dir: Option<PathBuf>,
-    /// The place of the files on a web site.
+    /// The location of the files on a web site.
     #[serde(skip)]
     remote: Option<Remote>,
 }

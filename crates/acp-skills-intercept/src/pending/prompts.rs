@@ -117,8 +117,8 @@ impl Pending {
         Some(self.entries.remove(index).into_prompt()?.1)
     }
 
-    /// Stops waiting for texts, because the client is gone: prompts go on without their texts, and `/skills` commands are
-    /// dropped.
+    /// Stops waiting for texts, because the client has disconnected. Prompts are sent without their texts, and
+    /// `/skills` commands are dropped.
     pub(crate) fn stop_fetching(&mut self) {
         self.entries.retain_mut(|entry| {
             let Kind::Prompt(prompt) = &mut entry.kind else { return true };

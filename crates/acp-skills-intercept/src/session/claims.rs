@@ -1,8 +1,8 @@
 //! [`TrustedClaims`]: whether the agent can be trusted when it claims that a call is a call of the skill tools.
 //!
-//! The skills server sees each call that arrives. A request for permission is granted because of such a claim only if the call
-//! of the grant before has arrived, so at most one grant has no call. If a turn ends without the call, the agent has called
-//! another tool, and its claims are not trusted any more.
+//! The skills server sees each call that arrives. A request for permission is granted because of such a claim only if
+//! the call that was granted before has arrived, so at most one granted call is missing. If a turn ends without the
+//! call, the agent has called another tool, and its claims are not trusted any more.
 
 use acp_skills_wire::Node;
 use serde_json::{Map, Value};
@@ -40,9 +40,9 @@ impl Claim {
 pub(crate) enum Verdict {
     /// The claim is trusted.
     Trusted,
-    /// The call of the grant before has not arrived yet. If there is a timer, it has to be started.
+    /// The call that was granted before has not arrived yet. If there is a timer, it has to be started.
     Waits(Option<Timer>),
-    /// The call of the grant before is missing, so the user has to be asked.
+    /// The call that was granted before is missing, so the user has to be asked.
     Missing,
     /// The agent's claims are not trusted.
     Broken {
@@ -51,10 +51,10 @@ pub(crate) enum Verdict {
     },
 }
 
-/// The record of one session's agent.
+/// The claims of the agent in one session, and the calls that it was granted.
 #[derive(Debug, Default)]
 pub(crate) struct TrustedClaims {
-    /// The grant whose call has not arrived.
+    /// The granted call that has not arrived yet.
     open: Option<(Claim, Wait)>,
     last_timer: u64,
     is_broken: bool,

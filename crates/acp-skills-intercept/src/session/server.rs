@@ -128,7 +128,7 @@ impl SessionServer {
     }
 
     /// Remembers that the request has an entry of this name. `had_tools` is true if the agent has listed the tools at
-    /// the same address before: an agent that still has the session need not connect again.
+    /// the same address before. In this case, the agent may still be connected, so prompts don't wait for a connection.
     pub(crate) fn offer(&mut self, name: String, transport: Transport, had_tools: bool) {
         self.name = Some(name);
         // If we use the ACP connection, there is nothing to connect to.

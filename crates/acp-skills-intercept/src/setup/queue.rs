@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Interceptor {
-    /// Queues a message of the client if its session is being set up. Returns false if the message can go on.
+    /// Queues a message of the client if its session is being set up. Returns false if the message can be forwarded.
     pub(crate) fn queue_behind_setup(&mut self, message: &Message<'_>) -> bool {
         if message.kind() == Kind::Response || !self.pending.has_setups() {
             return false;

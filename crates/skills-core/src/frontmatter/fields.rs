@@ -41,7 +41,7 @@ pub(super) fn read(
 struct Reader<'r, 'a> {
     entries: &'r Entries<'a>,
     source: &'r str,
-    /// The index of each field's entry.
+    /// For each field, the index of its entry in `entries`, or `None` if the field is missing.
     slots: [Option<usize>; Field::COUNT],
     findings: &'r mut Findings,
 }

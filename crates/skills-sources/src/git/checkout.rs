@@ -78,7 +78,7 @@ fn is_pointer(content: &[u8]) -> bool {
         && content.windows(4).any(|bytes| bytes == b"oid ")
 }
 
-/// Reads the line break after a file.
+/// Reads the line break that git writes after each file.
 fn read_end(output: &mut impl Read) -> io::Result<()> {
     let mut end = [0];
     output.read_exact(&mut end)?;

@@ -4,7 +4,7 @@
 //! is granted only if it is known to be harmless. A list of harmful options would never be complete, and many of these can be
 //! shortened (`--upload-p`) or combined (`-nO`).
 
-/// A program whose subcommands or options can run other programs, with those of its arguments that can't.
+/// A program that can run other programs, with the subcommands that do so and the options that don't.
 struct Program {
     names: &'static [&'static str],
     /// True if the pattern has to name a subcommand or a target.
@@ -17,8 +17,8 @@ struct Program {
     letters: &'static str,
 }
 
-/// Programs that skills commonly declare with subcommands or options. For all others in [`ALWAYS_ASKED`], a list would cost more
-/// than a question.
+/// Programs that skills commonly declare with subcommands or options. The user is always asked about the
+/// programs in [`ALWAYS_ASKED`], because lists for all of these would not be worth the effort.
 const PROGRAMS: &[Program] = &[
     Program {
         names: &["git"],
@@ -106,13 +106,13 @@ const ALWAYS_ASKED: &str = ". ack ag ansible at awk bat batch bsdtar builtin bun
                             ssh-agent sshpass stdbuf strace su sudo svn systemd-run tar taskset tcpdump time timeout tmux \
                             toybox unbuffer unshare uv valgrind vi view vim watch watchexec wget wsl xargs xvfb-run zip";
 
-/// The words that a pattern with a `*` should contain to allow a command.
+/// The words of a command that a pattern with a `*` has to contain to allow it.
 enum Rule {
     /// Always ask the user, even if the pattern matches.
     AlwaysAsk,
-    /// The script or the package.
+    /// The pattern has to contain the script or the package that the program runs.
     Runner,
-    /// All that is not known to be harmless.
+    /// The pattern has to contain all words that are not known to be harmless.
     Program(&'static Program),
 }
 

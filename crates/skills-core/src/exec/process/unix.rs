@@ -5,7 +5,8 @@ use std::{fs::File, os::unix::process::ExitStatusExt, process::ExitStatus};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup, ProcessSession};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// The variables that programs need to start. All others are removed for [`Environment::Clean`](super::super::Environment).
+/// The variables that programs need to start. All other variables are removed for
+/// [`Environment::Clean`](super::super::Environment).
 pub(crate) const ESSENTIAL_VARIABLES: &[&str] =
     &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"];
 
