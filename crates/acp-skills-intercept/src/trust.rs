@@ -91,7 +91,8 @@ pub(crate) enum TrustError {
     NothingPending,
     /// The words are the name of a skill, and each word is the name of another one.
     #[error(
-        "{words} names one skill, but also several. Use {command} for the single skill, or trust the others one at a time."
+        "{words} is the name of a single skill, but also a list of several names. Use {command} for the single skill, or \
+         trust the others one at a time."
     )]
     Ambiguous {
         /// The words in the command, as Markdown.
