@@ -262,7 +262,8 @@ impl Process {
     }
 }
 
-/// Waits until the agent ends or is stopped, and ends all of its processes. Returns a description of its end.
+/// Waits until the agent ends or is stopped, and ends all of its processes. Returns a description of how it
+/// ended.
 async fn supervise(mut agent: Agent, stopped: oneshot::Receiver<()>) -> String {
     let by_itself = tokio::select! {
         status = agent.wait() => Some(status),

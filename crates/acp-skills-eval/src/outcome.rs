@@ -128,7 +128,7 @@ pub struct Outcome {
     pub agent_info: Option<String>,
     /// The agent's model, if it sends it.
     pub model: Option<String>,
-    /// The end of the agent's standard error output. Empty if the agent did not fail.
+    /// The last part of the agent's standard error output. Empty if the agent did not fail.
     pub stderr: String,
 }
 

@@ -158,8 +158,8 @@ impl Interceptor {
         actions: &mut Actions,
     ) {
         let cwd = self.sessions.get(key).and_then(|session| {
-            // A form lists its skills when the user answers it, but not before, because the user may be typing a command about
-            // an earlier version.
+            // The skills in a form only count as listed when the user answers the form. Before that, the user may still
+            // be typing a command about an earlier list.
             if trusted {
                 session.listed.remove(&skills);
             } else {

@@ -15,7 +15,7 @@ use skills_sources::disk::state::{self, StateDir};
 
 use crate::worker::{Batch, Submitter, Worker};
 
-/// The maximum number of sessions that wait to be written.
+/// The maximum number of sessions in the queue for writing.
 const MAX_WAITING: usize = 4096;
 const VERSION: u32 = 1;
 

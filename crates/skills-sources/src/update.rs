@@ -284,7 +284,8 @@ fn notes(found: &SkillSet, root: &Path) -> Vec<String> {
     skipped.chain(shadowed).collect()
 }
 
-/// Returns the sources that were approved by naming them together with the lock file at `lock`, even if their approval is gone.
+/// Returns the sources that were approved by naming them, from the record for the lock file at `lock`. This includes
+/// sources whose approval was lost.
 pub fn named_sources(lock: &Path) -> Vec<String> {
     NamedSources::beside(lock).all()
 }

@@ -134,8 +134,8 @@ impl Line {
     }
 }
 
-/// Returns the lines from the end, up to the first one that is not an update of slash commands, which the proxy may send at any
-/// time.
+/// Returns the lines from the last one backwards, and stops after the first line that is not an update of slash
+/// commands. The proxy may send these updates at any time.
 fn last_lines(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut end = lines.len();
     std::iter::from_fn(move || {

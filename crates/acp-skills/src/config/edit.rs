@@ -122,7 +122,7 @@ fn quoted(text: &str) -> String {
 enum Place {
     /// A list with an item per line: the start and end of each item, including comments at its end, and the end of the list.
     Block { items: Vec<(usize, usize)>, end: usize, indent: usize },
-    /// A list in brackets on one line: the position after the opening bracket, and that of the closing bracket.
+    /// A list in brackets on one line: the position after the opening bracket, and the position of the closing bracket.
     Flow { open: usize, close: usize },
 }
 

@@ -21,8 +21,9 @@ pub(super) const MAX_FILE_BYTES: u64 = skills_core::files::HARD_CAP_BYTES;
 /// The maximum size of a Git LFS pointer, in bytes.
 const MAX_POINTER_BYTES: u64 = 1024;
 
-/// Reads the output of `git cat-file --batch` for the `wanted` files, in their order, and writes the files, which may have
-/// `max_bytes` together. Git LFS pointers are not written, because they are not the files that the author meant. Returns their paths.
+/// Reads the output of `git cat-file --batch` for the `wanted` files, in their order, and writes the files. Fails if
+/// they have more than `max_bytes` in total. Git LFS pointers are not written, because they are not the files that the
+/// author meant. Returns their paths.
 pub(super) fn write(
     output: &mut dyn Read,
     wanted: &[Wanted],

@@ -84,8 +84,8 @@ pub(super) struct Git<'a> {
 }
 
 impl<'a> Git<'a> {
-    /// Creates a runner for the repository in `directory`, which may use no other `transport`. [`Limits::total`] is for all commands
-    /// together.
+    /// Creates a runner for the repository in `directory`, which may only use this `transport`. [`Limits::total`] is
+    /// for all commands together.
     ///
     /// # Errors
     /// Returns [`GitError::NoGit`] if `git` is not in `PATH`.
