@@ -67,7 +67,8 @@ impl Interceptor {
         Pass::Consumed
     }
 
-    /// Hands the client the request that the agent cancels, in case it is still pending here: the cancellation follows.
+    /// Handles a cancellation by the agent. If the cancelled request is still pending here, it is sent to the client
+    /// first.
     pub(crate) fn agent_cancels(&mut self, message: &Message<'_>, actions: &mut Actions) {
         let Some(id) = message.param(&["requestId"]).and_then(Id::of) else { return };
         while let Some(request) = self.pending.take_agent_request(&id) {

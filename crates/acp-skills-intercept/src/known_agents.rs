@@ -26,7 +26,8 @@ use self::reports::CallReports;
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Agent {
-    /// The identifier, such as `claude-acp`. It is the one of the ACP registry if [`registry`](Self::registry) is true.
+    /// The identifier, such as `claude-acp`. It is the same as in the ACP registry if [`registry`](Self::registry) is
+    /// true.
     pub id: &'static str,
     /// Other names that users type for the agent.
     pub aliases: &'static [&'static str],
@@ -73,7 +74,8 @@ pub struct Seen {
     pub version: Option<&'static str>,
     /// The version in `agentInfo`, without its last part, if it differs from `version`.
     pub says: Option<&'static str>,
-    /// True if the agent opens no session without an account. Only its start and its error responses were seen then.
+    /// True if the agent opens no session without an account. In this case, only its start and its error responses were
+    /// tested.
     pub login: bool,
     /// The transport of the skills server: `HTTP` or `stdio`.
     pub server: Option<&'static str>,
@@ -97,9 +99,10 @@ pub enum Means {
 #[expect(clippy::struct_excessive_bools, reason = "all fields are independent quirks")]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Quirks {
-    /// True if the agent was seen to give the tools of a session's MCP servers to its model.
+    /// True if tests have shown that the agent gives the tools of a session's MCP servers to its model.
     ///
-    /// Some agents list the tools and don't pass them on. Of all other agents we know only once the model calls a tool.
+    /// Some agents list the tools, but don't pass them on to the model. For agents without this flag, we only know that
+    /// the model has the tools after it has called one.
     pub(crate) gives_tools: bool,
     /// True if the model sees a tool of an MCP server only after it has searched for it.
     pub(crate) hides_tools: bool,

@@ -231,7 +231,7 @@ pub(crate) fn title(text: &str, words: Option<&str>) -> Option<String> {
 }
 
 /// Removes the injected text from any other string. Returns `None` if the string contains none of it. If the agent truncated the
-/// string, the result ends where the injected text begins, provided that the rest can't be the user's.
+/// string, the result ends where the injected text begins, provided that the rest can't be text of the user.
 pub(crate) fn string(text: &str) -> Option<String> {
     let mut scanner = Scanner::default();
     let decided = scanner.scan(text);

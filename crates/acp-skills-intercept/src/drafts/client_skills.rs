@@ -1,7 +1,7 @@
 //! [`ClientSkills`]: the skills that a client provides for a session, in the `agentSkills` field of its request.
 //!
-//! An invalid skill fails the request: the error names the skill, and the agent does not get the request. Members without a
-//! meaning here are warnings.
+//! An invalid skill fails the request: the error names the skill, and the agent does not get the request. Members that
+//! the proxy doesn't use cause a warning.
 
 use std::{collections::HashSet, fmt::Write};
 

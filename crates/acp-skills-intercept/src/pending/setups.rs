@@ -26,7 +26,7 @@ pub(crate) struct HeldSetup {
     pub(crate) transport: Option<Transport>,
     /// The number of refreshes of all skills before the host was asked.
     pub(crate) refreshes: u64,
-    /// The skills that the client provides for the session. `None` leaves those of a copied session as they are.
+    /// The skills that the client provides for the session. If this is `None`, a copied session keeps its skills.
     pub(crate) client_skills: Option<SkillSet>,
     /// The agent's id of the session for which later messages are queued. `None` for `session/new`.
     pub(crate) about: Option<String>,

@@ -113,7 +113,7 @@ impl Briefing {
         self.has_paths
     }
 
-    /// Notes whether a text for the model has the paths of the skills.
+    /// Remembers whether a text for the model has the paths of the skills.
     pub(crate) fn note_paths(&mut self, text: &str) {
         self.has_paths = text.contains("SKILL.md");
     }

@@ -1,4 +1,4 @@
-//! Messages of the client about a session that is being set up: they are queued until the setup request has gone to the
+//! Messages of the client about a session that is being set up: they are queued until the setup request was sent to the
 //! agent.
 
 use std::mem;
@@ -29,7 +29,7 @@ impl Interceptor {
         true
     }
 
-    /// Handles messages of the client that were queued, as if they came now.
+    /// Handles messages of the client that were queued, as if they had just arrived.
     pub(crate) fn resume(&mut self, lines: Vec<Vec<u8>>, actions: &mut Actions) {
         for line in lines {
             let pass = self.from_client(&line, actions);

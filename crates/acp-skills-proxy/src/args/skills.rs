@@ -93,7 +93,8 @@ impl SkillArgs {
         self.config.path_to_read().is_some() || lists.contains(&false)
     }
 
-    /// Converts the flags to words of a command line. Paths are absolute, so that it works in any directory.
+    /// Converts the flags to words of a command line. Paths are absolute, so that the command line works in any
+    /// directory.
     ///
     /// # Errors
     /// Returns an error if the working directory is not available.

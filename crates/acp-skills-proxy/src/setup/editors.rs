@@ -39,7 +39,7 @@ pub(crate) struct Editor {
 pub(crate) enum Way {
     /// In a settings file that we can edit.
     Settings(Settings),
-    /// In a program that the user writes, so we print a text to paste.
+    /// In code that the user writes, such as an `init.lua`, so we print a text to paste.
     Paste(&'static [Snippet]),
 }
 

@@ -16,7 +16,7 @@ use tempfile::{Builder, NamedTempFile};
 
 /// The prefix of the names of staged files.
 const STAGED: &str = ".acp-skills-proxy-";
-/// The time in which a staged file is certainly put in its place.
+/// The age of a staged file after which it counts as left over. A running process moves its file long before.
 const IN_USE: Duration = Duration::from_mins(1);
 
 /// The maximum size of a settings file, in bytes.

@@ -1,4 +1,4 @@
-//! Programs that can run other programs: which patterns with a `*` grant a command of theirs.
+//! Programs that can run other programs, and which patterns with a `*` allow their commands.
 //!
 //! A skill that declares `Bash(git log:*)` asks for `git log`, not for the program that `git log --ext-diff` starts. So an option
 //! is granted only if it is known to be harmless. A list of harmful options would never be complete, and many of these can be
@@ -90,12 +90,13 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// Interpreters and package runners. If the pattern names the script or the package, the other arguments belong to that.
+/// Interpreters and package runners. If the pattern names the script or the package, the other arguments belong to the
+/// script or the package.
 const RUNNERS: &str = "bash bunx csh dash fish ksh lua mksh node nodejs npx perl php pypy python ruby sh tclsh tcsh ts-node \
                        tsx uvx zsh";
 
-/// Programs that run their arguments, a text in a language that can start programs, or a program that an option names. A pattern
-/// with a `*` grants no command of theirs.
+/// Programs that run their arguments as a command, run code from their arguments, or start a program that an option
+/// names. A pattern with a `*` never allows a command of these programs.
 const ALWAYS_ASKED: &str = ". ack ag ansible at awk bat batch bsdtar builtin bun bundle busybox bwrap caffeinate cc chroot chrt \
                             clang cmake cmd command coproc crontab dbus-run-session deno direnv doas docker dotnet ed emacs \
                             emacsclient entr env eval ex exec expect fakeroot fd fdfind firejail flock g++ gawk gcc gcov gdb \
