@@ -60,7 +60,7 @@ pub struct Agent {
 enum Recognition {
     /// `agentInfo.name` contains this text, which is in lower case.
     NamePart(&'static str),
-    /// `agentCapabilities._meta` has this member. It decides only if no row matches the name.
+    /// `agentCapabilities._meta` has this member. It is only used if no row matches the name.
     Meta(&'static str),
 }
 

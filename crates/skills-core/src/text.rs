@@ -273,7 +273,7 @@ mod tests {
                 r"a\u{ad}b\u{34f}c\u{3164}\u{115f}",
             ),
             ("a\u{e0041}\u{e007f}", r"a\u{e0041}\u{e007f}", r"a\u{e0041}\u{e007f}"),
-            // Joiners are part of these words and pictographs …
+            // Joiners are part of these words and pictographs.
             ("می\u{200c}خواهم", "می\u{200c}خواهم", "می\u{200c}خواهم"),
             ("क्\u{200d}ष", "क्\u{200d}ष", "क्\u{200d}ष"),
             ("അവന്\u{200d} വന്നു", "അവന്\u{200d} വന്നു", "അവന്\u{200d} വന്നു"),
@@ -287,7 +287,7 @@ mod tests {
                 "❤\u{fe0f} 1\u{fe0f}\u{20e3} 葛\u{e0100}",
                 "❤\u{fe0f} 1\u{fe0f}\u{20e3} 葛\u{e0100}",
             ),
-            // … but not of these.
+            // Joiners are not part of these texts.
             ("re\u{200d}view\u{200c}", r"re\u{200d}view\u{200c}", r"re\u{200d}view\u{200c}"),
             ("می\u{200c}", r"می\u{200c}", r"می\u{200c}"),
             ("می\u{200c}\u{200c}خ", r"می\u{200c}\u{200c}خ", r"می\u{200c}\u{200c}خ"),
