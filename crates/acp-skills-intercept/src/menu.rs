@@ -27,7 +27,7 @@ pub(crate) const AGENT_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The command that the proxy itself answers.
 pub(crate) const SKILLS: &str = "skills";
-/// The prefix of a skill's name if the name alone is another command.
+/// The prefix that is added to the name of a skill if another command has the same name.
 pub(crate) const PREFIX: &str = "skill:";
 
 /// The maximum number of skill commands at the start of the list. More entries would hide the agent's commands.
