@@ -95,9 +95,7 @@ fn a_typed_command_says_that_it_waits_for_an_editor() {
         let lines: Vec<_> = stderr.lines().take(3).collect();
         assert!(lines[0].starts_with("note: waiting for an editor"), "{stderr}");
         assert!(
-            lines[1].ends_with(&format!(
-                "acp-skills-proxy try --skill {skill} -- sh -c 'read word; exit 7'"
-            )),
+            lines[1].ends_with(&format!("acp-skills-proxy try --skill {skill} -- sh -c 'read word; exit 7'")),
             "{stderr}"
         );
         assert!(lines[2].ends_with("acp-skills-proxy setup"), "{stderr}");

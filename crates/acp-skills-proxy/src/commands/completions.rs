@@ -112,7 +112,11 @@ fn completed(all: &Command) -> Command {
 }
 
 fn editor_names() -> PossibleValuesParser {
-    editors::ALL.iter().map(|editor| PossibleValue::new(editor.id).help(editor.name)).collect::<Vec<_>>().into()
+    editors::ALL
+        .iter()
+        .map(|editor| PossibleValue::new(editor.id).help(editor.name))
+        .collect::<Vec<_>>()
+        .into()
 }
 
 fn agent_names() -> PossibleValuesParser {
