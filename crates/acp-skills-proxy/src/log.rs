@@ -49,7 +49,7 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
     match &config.log_file {
         Some(path) => {
             let failed =
-                |error| UsageError::failed(format_args!("cannot write log to {}", shown_path(path)), error);
+                |error| UsageError::at("cannot write log", path, error);
             let file = private::append(path).map_err(failed)?;
             let was_exposed = private::tighten(&file).map_err(failed)?;
             let file = LogFile { lines: LogLines(file), path: path.clone(), has_failed: false };
