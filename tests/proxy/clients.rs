@@ -126,8 +126,8 @@ fn a_command_is_found_in_the_prompt_of_every_client() {
     let skills = demo();
     let proxy =
         || Proxy::new().skill(&skills.dir("demo")).flag("--mcp-wait", "0").flag("--catalog-in", "off");
-    // These are the number of prompts that load the skill, that are answered by the proxy, and that are passed to the agent as
-    // they are.
+    // The three numbers count the prompts that load the skill, the prompts that the proxy answers, and the prompts that
+    // are passed to the agent as they are.
     for (client, expected) in
         [("acp-el", [5, 0, 4]), ("acpx", [5, 1, 3]), ("codecompanion", [2, 0, 5]), ("toad", [1, 0, 3])]
     {
@@ -269,7 +269,7 @@ fn a_call_of_claude_has_a_title() {
                 if let Some(value) = shown.get(key) {
                     kept.clone_from(value);
                 }
-                // Now undo this change, to make sure that the rest of the call is the same.
+                // Restore the original value, so that we can check below that the rest of the call has not changed.
                 match before.get(key) {
                     Some(value) => shown[key] = value.clone(),
                     None => {

@@ -105,7 +105,7 @@ struct Verdict {
     evidence: String,
 }
 
-/// A verdict that counts.
+/// A verdict with evidence. Verdicts without evidence are ignored.
 #[derive(Debug, Clone)]
 struct Judgement {
     passed: bool,

@@ -44,12 +44,12 @@ impl AgentReader {
         !self.chunks.is_empty()
     }
 
-    /// Takes out the chunks of a session that are held back.
+    /// Removes and returns the chunks of a session that are held back.
     pub(crate) fn flush(&mut self, session: &str) -> Vec<Vec<u8>> {
         self.chunks.remove(session).map(|(_, mut stream)| stream.flush()).unwrap_or_default()
     }
 
-    /// Takes out all chunks that are held back.
+    /// Removes and returns all chunks that are held back.
     pub(crate) fn flush_all(&mut self) -> Vec<Vec<u8>> {
         self.chunks.drain().flat_map(|(_, (_, mut stream))| stream.flush()).collect()
     }
@@ -110,7 +110,7 @@ impl Interceptor {
         actions.to_client.extend(unknown.flat_map(|(_, (_, mut stream))| stream.flush()));
     }
 
-    /// Flushes the chunks that have to go on before `message`.
+    /// Flushes the chunks that have to be forwarded before `message`.
     pub(crate) fn flush_chunks(&mut self, message: &Message<'_>, actions: &mut Actions) {
         if !self.reader.has_held() {
             return;
@@ -124,7 +124,7 @@ impl Interceptor {
                 {
                     None
                 }
-                // This ends a turn or a replay.
+                // This response ends a turn, or the replay of a session that is opened again.
                 Some(OpenRequest {
                     purpose:
                         Purpose::Prompt(key)
@@ -134,7 +134,7 @@ impl Interceptor {
                     let key = *key;
                     self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()))
                 }
-                // This ends a turn, but we don't know the session, so we flush everything.
+                // This response ends a turn, but we don't know the session, so we flush everything.
                 Some(open) if open.method == "session/prompt" => {
                     return actions.to_client.append(&mut self.reader.flush_all());
                 }

@@ -13,7 +13,7 @@ use crate::{Interceptor, commands::agents, outputs::Pass, strip::Stream};
 struct Restored {
     /// The blocks, each as JSON.
     blocks: Vec<Vec<u8>>,
-    /// The concatenated texts for the client.
+    /// The concatenated texts of the blocks, without the injected text.
     clean: String,
     /// Injected texts.
     ours: Vec<String>,
@@ -45,7 +45,8 @@ impl Restored {
         restored
     }
 
-    /// Adds everything that was held back, because no further text belongs to it.
+    /// Adds everything that was held back. This is called where no further text can follow: at the end, or before a
+    /// block that is not text.
     fn end_of_text(&mut self, stream: &mut Stream, command: &mut String) {
         self.push_lines(stream.flush(), command);
         if !command.is_empty() {

@@ -28,7 +28,7 @@
 //! | `briefing/` | the text about skills that the model gets |
 //! | `prompt` | prompts: the text that is added, holding and sending them |
 //! | `tools` | waiting for the agent to list the skill tools |
-//! | `cancellation` | cancelled turns and requests, closed sessions, a client or an agent that is gone |
+//! | `cancellation` | cancelled turns and requests, closed sessions, clients and agents that disconnect |
 //! | `commands/` | prompts with commands for the proxy, and commands of the agent with our prefix (`agents`) |
 //! | `expansion` | the form of a command for the agent |
 //! | `overview` | answers to `/skills` |
@@ -160,7 +160,7 @@ pub struct Interceptor {
     sessions: Sessions,
     /// The client's requests that have no answer yet.
     requests: HashMap<Id, OpenRequest>,
-    /// Work that is held back until something else has happened.
+    /// All work that is held back until an answer or a call has arrived.
     pending: Pending,
     /// The state of reading the agent's lines.
     reader: AgentReader,

@@ -75,12 +75,12 @@ pub(crate) fn session(session: &Session, names: CommandNames) -> String {
     text
 }
 
-/// Returns those of the unapproved skills that a list shows.
+/// Returns the unapproved skills that a list shows.
 pub(crate) fn first_unapproved(skills: &[Unapproved]) -> &[Unapproved] {
     &skills[..skills.len().min(MAX_SHOWN)]
 }
 
-/// Lists skills that the user wants to approve and has not been shown in this version.
+/// Lists the skills that the user wants to approve, but whose current version was not shown to the user yet.
 pub(crate) fn list_before_trust(session: &Session, skills: &[Unapproved]) -> String {
     let these = if skills.len() == 1 { "this skill" } else { "these skills" };
     let mut text =
@@ -89,7 +89,8 @@ pub(crate) fn list_before_trust(session: &Session, skills: &[Unapproved]) -> Str
     text
 }
 
-/// Returns the line about an unapproved skill. If the line before was about another version, says so.
+/// Returns the line about an unapproved skill. It says so if the user was shown or has trusted another version
+/// before.
 fn unapproved(entry: &Unapproved, session: &Session) -> String {
     let changed = if session.listed.has_other_version(entry) {
         " (changed since last listed)"
@@ -322,7 +323,8 @@ pub(crate) fn switched(
     text
 }
 
-/// Answers `/skills trust`. `unlisted` is the number of skills that still wait and were not listed as they are now.
+/// Answers `/skills trust`. `unlisted` is the number of skills that still wait for approval, and whose current version
+/// was not listed.
 pub(crate) fn trust_outcome(outcome: &TrustOutcome, unlisted: usize) -> String {
     let mut text = String::new();
     if !outcome.done.is_empty() {

@@ -30,7 +30,7 @@ impl Interceptor {
         remember(session, actions);
     }
 
-    /// Notes that a skill was activated.
+    /// Records that a skill was activated.
     pub(crate) fn activated(
         &mut self,
         key: SessionKey,
@@ -55,7 +55,7 @@ impl Interceptor {
     }
 }
 
-/// Notes that the proxy has added a skill to a prompt, if the activation succeeded.
+/// Records that the proxy has added a skill to a prompt, if the activation succeeded.
 pub(crate) fn put_in_front(session: &mut Session, kind: &EventKind, actions: &mut Actions) {
     let is_ok = kind.end().is_some_and(|end| end.outcome == Outcome::Ok);
     if let Some(skill) = kind.skill().filter(|_| is_ok).and_then(SkillName::new)

@@ -19,7 +19,7 @@ use crate::{
     session::Session,
 };
 
-/// The flag that applies a command to the directory.
+/// The flag of a command that should also apply to new sessions of the same directory.
 const HERE: &str = "--here";
 
 /// The maximum number of skills that an error names.

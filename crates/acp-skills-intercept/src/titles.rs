@@ -65,7 +65,7 @@ fn polluted_title<'a>(
     Some((title, text))
 }
 
-/// Replaces the title by a clean one, or removes it if none is left. Returns true if there is a title.
+/// Replaces the title by the clean title, or removes it if nothing is left of it. Returns true if there is a title.
 fn clean_title(
     edit: &mut Edit,
     object: Node<'_>,

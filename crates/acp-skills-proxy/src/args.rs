@@ -131,8 +131,9 @@ impl SessionArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Agent")]
 pub(crate) struct AgentArgs {
-    /// Start an agent by its identifier in the ACP registry, such as `claude-acp`, or by a short name, such as `claude`. Its program is
-    /// used if it is in PATH, otherwise its package with npx or uvx. `acp-skills-proxy setup --agents` lists all agents.
+    /// Start an agent by its identifier in the ACP registry, such as `claude-acp`, or by a short name, such as
+    /// `claude`. The agent's program is used if it is in PATH. Otherwise, its package is run with npx or uvx.
+    /// `acp-skills-proxy setup --agents` lists all agents.
     #[arg(long = "agent", value_name = "ID", conflicts_with = "command")]
     pub id: Option<String>,
     /// The agent's program and arguments, run without a shell. Without an agent, the proxy runs under an ACP conductor, and `try`
@@ -195,8 +196,8 @@ flags! {
         /// [default: 2, or 0.3 if the agent has failed to connect before].
         #[arg(long, value_name = "SECONDS", value_parser = seconds())]
         mcp_wait: Option<Duration>,
-        /// Let the model activate skills (`model`), or add the matching skills before each prompt (`prompt`, for agents without
-        /// tools), or do that only if the model does not get the tools (`hybrid`) [default: model].
+        /// Let the model activate skills (`model`), or add the matching skills before each prompt (`prompt`, for agents
+        /// without tools), or add them only if the model has no tools to activate skills (`hybrid`) [default: model].
         #[arg(long, value_name = "WHO")]
         activation: Option<Activation>,
         /// Give the model a search tool: only if the catalog is too small for all skills (`auto`), `on` or `off`
@@ -294,10 +295,10 @@ flags! {
         /// `acp-skills-proxy report` summarizes the file.
         #[arg(long, value_name = "FILE", value_parser = path())]
         events: Option<PathBuf>,
-        /// Keep state between runs in a directory: active skills of sessions, for when a session is loaded or resumed; skills
-        /// that are turned off in a directory (`/skills off NAME --here`); project skills that you trust (without this flag,
-        /// these are in the platform's state directory); and agents that never connect to the tools, so that prompts don't
-        /// wait for them again.
+        /// Keep state between runs in a directory: the active skills of each session, which are restored if the session
+        /// is loaded or resumed; skills that are turned off in a directory (`/skills off NAME --here`); project skills
+        /// that you trust (without this flag, these are in the platform's state directory); and agents that never
+        /// connect to the tools, so that prompts don't wait for these agents in later runs.
         #[arg(long, value_name = "DIR", value_parser = path())]
         state: Option<PathBuf>,
     }

@@ -112,14 +112,15 @@ pub struct Config {
     /// The transport between the agent and our MCP server (`--mcp`). The default is `auto`: a transport that the agent
     /// advertises. With `off`, the model reads the skills with the agent's own tools.
     pub mcp: Option<McpMode>,
-    /// The time that the first prompt of a session waits until the agent has our tools, counted from the session's opening
-    /// (`--mcp-wait`). In the file, it is in seconds. The default is 2 seconds, or 0.3 seconds if the agent has not connected by
-    /// then.
+    /// The time that the first prompt of a session waits until the agent has our tools, counted from the session's
+    /// opening (`--mcp-wait`). In the file, it is in seconds. The default is 2 seconds, or 0.3 seconds if the agent has
+    /// failed to connect before.
     #[serde(deserialize_with = "seconds")]
     #[schemars(with = "Option<f64>")]
     pub mcp_wait: Option<Duration>,
-    /// The shutdown grace period: the time that the agent has to end by itself after the editor has closed the connection
-    /// (`--exit-wait`). In the file, it is in seconds. The default is 3 seconds, or the known time of the agent.
+    /// The shutdown grace period: the time that the agent has to end by itself after the editor has closed the
+    /// connection (`--exit-wait`). In the file, it is in seconds. The default is 3 seconds, or a value for the agent if
+    /// one is known.
     #[serde(deserialize_with = "seconds")]
     #[schemars(with = "Option<f64>")]
     pub exit_wait: Option<Duration>,

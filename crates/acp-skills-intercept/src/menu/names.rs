@@ -16,9 +16,9 @@ use crate::{
 
 /// The command that the proxy itself answers.
 pub(crate) const SKILLS: &str = "skills";
-/// The prefix of a skill's name if the name alone is another command.
+/// The prefix that is added to the name of a skill if another command has the same name.
 pub(crate) const PREFIX: &str = "skill:";
-/// The prefix of an agent's command if the name alone is a skill.
+/// The prefix that is added to a command of the agent if a skill gets its name.
 pub(crate) const AGENT_PREFIX: &str = "agent:";
 
 /// The names of the commands in one session.

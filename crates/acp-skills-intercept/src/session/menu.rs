@@ -25,12 +25,12 @@ impl Menu {
         self.sent
     }
 
-    /// Notes that the session is set up again, so that the client needs a list again.
+    /// Remembers that the session is set up again, so that the client needs a list again.
     pub(crate) fn is_due_again(&mut self) {
         self.sent = false;
     }
 
-    /// Notes that a list with skill commands is sent to the client.
+    /// Remembers that a list with skill commands is sent to the client.
     pub(crate) fn sent(&mut self) {
         self.sent = true;
     }

@@ -1,4 +1,5 @@
-//! Texts to paste into settings that are programs, such as those of Neovim and Emacs, or into a command line.
+//! Texts to paste into a command line, or into settings that are written in a programming language, as in Neovim and
+//! Emacs.
 
 use acp_skills::agents::Agent;
 

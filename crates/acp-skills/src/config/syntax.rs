@@ -14,7 +14,7 @@ const MIN_SIMILARITY: f64 = 0.75;
 pub struct SyntaxError {
     /// The file.
     pub file: PathBuf,
-    /// The place of the error.
+    /// The position of the error.
     pub place: Place,
     /// The problem.
     pub message: String,
@@ -22,7 +22,7 @@ pub struct SyntaxError {
     pub help: Option<String>,
 }
 
-/// A line and a column, both starting at 1. `None` if the place is not known.
+/// A line and a column, both starting at 1. `None` if the position is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place(pub Option<(u64, u64)>);
 

@@ -41,7 +41,7 @@ fn a_command_is_expanded() {
         <skill_content name="review">Do it with [src/main.rs].</skill_content>"#]]
     .assert_eq(unmarked(ours["text"].as_str().unwrap()));
     assert_eq!(theirs, &text("src/main.rs"));
-    // But this only happens once.
+    // The second time, only the instructions and the arguments are sent.
     let prompt = expanded(&mut fixture, 3, &json!([text("/review x")]));
     assert_eq!(prompt.as_array().unwrap().len(), 2);
     let served = fixture.host.served.clone().unwrap();
