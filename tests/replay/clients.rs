@@ -1,7 +1,8 @@
 //! Replays `recordings/clients`, in which each file is named after its client.
 //!
 //! CodeCompanion sends a text block for each shared file, and an empty prompt for an empty message. toad and acpx send the user's
-//! text with the files after or before it. Emacs splits the user's text where it mentions a file.
+//! text with the files after or before it. Emacs splits the user's text where it mentions a file. avante repeats the user's
+//! earlier messages, the newest first (this file was written by hand, see the note in it).
 
 use acp_skills_intercept::{CatalogIn, McpMode};
 use expect_test::expect;
@@ -17,7 +18,7 @@ use super::{
 #[test]
 fn clients_and_agents_receive_the_same_bytes() {
     let recordings = recordings("clients");
-    assert_eq!(recordings.len(), 4);
+    assert_eq!(recordings.len(), 5);
     for recording in &recordings {
         for mcp in [McpMode::Auto, McpMode::Stdio, McpMode::Off] {
             for catalog_in in [CatalogIn::Auto, CatalogIn::Prompt, CatalogIn::Off] {
@@ -32,7 +33,8 @@ fn without_skills_command(recording: &Recording) -> Recording {
     let mut asked = None;
     let is_kept = move |(_, line): &&(Side, String)| {
         let message: Value = serde_json::from_str(line).unwrap();
-        if message["params"]["prompt"][0]["text"] == "/skills" {
+        let first = &message["params"]["prompt"][0]["text"];
+        if first == "/skills" || first == "<previous_user_message>/skills</previous_user_message>" {
             asked = Some(message["id"].clone());
             return false;
         }
