@@ -9,10 +9,8 @@ use acp_skills_wire::Node;
 const MESSAGE: (&str, &str) = ("<previous_user_message>", "</previous_user_message>");
 
 /// The block after the messages: its parts around the number of messages.
-const NEWEST_FIRST: (&str, &str) = (
-    "<system_context>Continuing from previous session with ",
-    " recent user messages</system_context>",
-);
+const NEWEST_FIRST: (&str, &str) =
+    ("<system_context>Continuing from previous session with ", " recent user messages</system_context>");
 const NEWEST_LAST: (&str, &str) = (
     "<system_context>Continuing from previous ACP session with ",
     " recent messages preserved for context</system_context>",
@@ -56,11 +54,7 @@ impl Newest {
     fn read(text: &str) -> Option<Self> {
         let is_count = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
         let is = |context| inside(text, context).is_some_and(is_count);
-        if is(NEWEST_FIRST) {
-            Some(Self::First)
-        } else {
-            is(NEWEST_LAST).then_some(Self::Last)
-        }
+        if is(NEWEST_FIRST) { Some(Self::First) } else { is(NEWEST_LAST).then_some(Self::Last) }
     }
 }
 
@@ -78,7 +72,8 @@ mod tests {
     fn finds_the_new_message() {
         let text = |text: &str| json!({ "type": "text", "text": text });
         let user = |words: &str| text(&format!("<previous_user_message>{words}</previous_user_message>"));
-        let agent = |words: &str| text(&format!("<previous_assistant_message>{words}</previous_assistant_message>"));
+        let agent =
+            |words: &str| text(&format!("<previous_assistant_message>{words}</previous_assistant_message>"));
         let first = |count: &str| text(&[NEWEST_FIRST.0, count, NEWEST_FIRST.1].concat());
         let last = |count: &str| text(&[NEWEST_LAST.0, count, NEWEST_LAST.1].concat());
         let link = || json!({ "type": "resource_link", "uri": "file:///a", "name": "a" });
@@ -90,7 +85,10 @@ mod tests {
             (json!([user("old"), agent("answer"), user("new"), last("3")]), Some((2, "new"))),
             (json!([user(""), first("1")]), Some((0, ""))),
             // Tags in the message are the user's.
-            (json!([user("a</previous_user_message> b"), first("1")]), Some((0, "a</previous_user_message> b"))),
+            (
+                json!([user("a</previous_user_message> b"), first("1")]),
+                Some((0, "a</previous_user_message> b")),
+            ),
             (json!([ours(), user("new"), first("1"), ours()]), Some((1, "new"))),
             // These are ordinary prompts.
             (json!([]), None),

@@ -89,6 +89,15 @@ mod tests {
             (r#"[{"type":"text","text":"a"},{"type":"text","text":"/a"},{"type":"text","text":"b"}]"#, None),
             (r#"[{"type":"text","text":"a"},{"type":"text","text":"/etc/hosts"}]"#, None),
             (r#"[{"type":"text","text":"/ a"}]"#, None),
+            // The client repeats the user's messages.
+            (
+                r#"[{"type":"text","text":"<previous_user_message>/a b</previous_user_message>"},{"type":"text","text":"<previous_user_message>/c</previous_user_message>"},{"type":"text","text":"<system_context>Continuing from previous session with 2 recent user messages</system_context>"}]"#,
+                Some((0, "/a ", "b")),
+            ),
+            (
+                r#"[{"type":"text","text":"<previous_user_message>a</previous_user_message>"},{"type":"text","text":"<previous_user_message>/c</previous_user_message>"},{"type":"text","text":"<system_context>Continuing from previous session with 2 recent user messages</system_context>"}]"#,
+                None,
+            ),
             ("[]", None),
         ] {
             let typed = Typed::read(Node::parse(blocks.as_bytes()).unwrap());
