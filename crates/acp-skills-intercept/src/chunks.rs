@@ -9,6 +9,7 @@ use acp_skills_wire::{Classifier, Kind, Message, Node};
 
 use crate::{
     Interceptor,
+    commands::agents,
     mark_scanner::MarkScanner,
     outputs::{Actions, Pass},
     requests::{OpenRequest, Purpose, Setup, SetupKind},
@@ -79,7 +80,16 @@ impl Interceptor {
         if kind == ChunkKind::User {
             self.replayed(&session, &passed.ours, &passed.clean);
         }
-        let Some(mut lines) = passed.lines else { return Pass::Untouched };
+        let users = self.sessions.find(&session).filter(|_| kind == ChunkKind::User);
+        let with_prefix = |line: &[u8]| agents::chunk_with_prefix(users.as_deref()?, line);
+        let Some(mut lines) = passed.lines else {
+            return with_prefix(message.line).map_or(Pass::Untouched, Pass::Edited);
+        };
+        for line in &mut lines {
+            if let Some(typed) = with_prefix(line) {
+                *line = typed;
+            }
+        }
         // If there is no session id, we can't match this chunk to the next one, so we flush it now.
         if message.session_id().is_none() {
             lines.append(&mut self.reader.flush(&session));

@@ -6,7 +6,7 @@
 
 use acp_skills_wire::{Edit, Message, Node};
 
-use crate::{Interceptor, outputs::Pass, strip::Stream};
+use crate::{Interceptor, commands::agents, outputs::Pass, strip::Stream};
 
 /// A message without the injected text.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -100,9 +100,17 @@ impl Interceptor {
     /// Removes the injected text from a user's message that the agent repeats.
     pub(crate) fn user_message(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
         let Some(content) = update.get("content").filter(Node::is_array) else { return Pass::Untouched };
-        let restored = Restored::read(content);
+        let mut restored = Restored::read(content);
         if let Some(id) = message.session_id() {
             self.replayed(&id, &restored.ours, &restored.clean);
+            let session = self.sessions.find(&id);
+            for block in &mut restored.blocks {
+                if let Some(typed) =
+                    session.as_deref().and_then(|session| agents::block_with_prefix(session, block))
+                {
+                    *block = typed;
+                }
+            }
         }
         if content.elements().map(|block| block.raw()).eq(restored.blocks.iter()) {
             return Pass::Untouched;

@@ -29,14 +29,14 @@
 //! | `prompt` | prompts: the text that is added, holding and sending them |
 //! | `tools` | waiting for the agent to list the skill tools |
 //! | `cancellation` | cancelled turns and requests, closed sessions, clients and agents that disconnect |
-//! | `commands` | prompts with commands for the proxy |
+//! | `commands/` | prompts with commands for the proxy, and commands of the agent with our prefix (`agents`) |
 //! | `expansion` | the form of a command for the agent |
 //! | `overview` | answers to `/skills` |
 //! | `switches` | `/skills on` and `/skills off` |
 //! | `trust` | approval of a project's skills |
 //! | `toggles` | skills as configuration options in the client |
 //! | `drafts/` | drafts of the protocol: lists of skills, and skills that the client provides (`client_skills`) |
-//! | `menu/` | our commands in the client's menu |
+//! | `menu/` | our commands in the client's menu, and who gets a name that is a skill and a command of the agent (`names`) |
 //! | `updates` | the kinds of updates that are read |
 //! | `chunks` | messages that come in chunks, without our text |
 //! | `strip`, `echo` | removing our text from text that the agent repeats |
@@ -131,7 +131,7 @@ pub use self::{
     marks::{Mark, begins_with_ours},
     menu::spelling::spelled,
     outputs::{Actions, Effect, Level, Pass, Task},
-    policy::{Activation, Approve, CatalogIn, McpMode, Policy, Titles, ToolPolicy},
+    policy::{Activation, Approve, CatalogIn, CommandNames, McpMode, Policy, Titles, ToolPolicy},
     queries::{
         Endpoint, Fetched, HostError, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Resolved,
         SavedSwitches, Transport, TrustOutcome, Wanted,

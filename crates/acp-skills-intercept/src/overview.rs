@@ -14,7 +14,11 @@ use skills_core::{
 
 use crate::{
     active_skills::ActivatedBy,
-    menu::{self, spelling},
+    menu::{
+        names::{AGENT_PREFIX, Names, PREFIX},
+        spelling,
+    },
+    policy::CommandNames,
     queries::{HostError, TrustOutcome},
     session::Session,
 };
@@ -30,10 +34,10 @@ const MAX_DECISIONS: usize = 10;
 const MAX_PROBLEMS: usize = 20;
 
 /// Answers `/skills`: the skills of a session, their problems, and decisions about permissions.
-pub(crate) fn session(session: &Session) -> String {
+pub(crate) fn session(session: &Session, names: CommandNames) -> String {
     let mut text = headline(session);
     let all = session.switches.all();
-    list_skills(&mut text, session);
+    list_skills(&mut text, session, &Names::of(session, names));
     section(
         &mut text,
         "Off",
@@ -111,14 +115,13 @@ fn headline(session: &Session) -> String {
 }
 
 /// Lists the enabled skills, with their commands.
-fn list_skills(text: &mut String, session: &Session) {
+fn list_skills(text: &mut String, session: &Session, names: &Names<'_>) {
     let skills = &session.skills;
-    let agent_commands = menu::agent_commands(session);
     let words = spelling::spelled(skills);
     for skill in skills.iter().take(MAX_SHOWN) {
         let word = words.iter().find(|(_, other)| other.name == skill.name).map(|(word, _)| word.as_str());
         let name = match word {
-            Some(word) if menu::is_taken(&agent_commands, word) => format!("/{}{word}", menu::PREFIX),
+            Some(word) if names.skill_of(word).is_none() => format!("/{PREFIX}{word}"),
             Some(word) => format!("/{word}"),
             None => skill.name.to_string(),
         };
@@ -135,6 +138,10 @@ fn list_skills(text: &mut String, session: &Session) {
         if word.is_none() {
             notes.push("only by the model");
         }
+        let theirs = word.filter(|word| names.skill_of(word).is_some() && names.are_agents(word));
+        let theirs = theirs
+            .map(|word| format!("the agent's own is {}", markdown_code(&format!("/{AGENT_PREFIX}{word}"))));
+        notes.extend(theirs.as_deref());
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
         let _ = writeln!(text, "- {}{notes}: {}", markdown_code(&name), described(skill));
     }

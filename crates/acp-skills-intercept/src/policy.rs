@@ -73,6 +73,9 @@ pub struct Policy {
     pub catalog: CatalogOptions,
     /// The party that activates skills. The default is the model.
     pub activation: Activation,
+    /// The party that gets a slash command if a skill and a command of the agent have the same name. The default is
+    /// [`CommandNames::Auto`].
+    pub commands: CommandNames,
     /// True if `$NAME` invokes a skill as `/NAME` does. The default is false.
     pub dollar: bool,
     /// The calls of the skill tools that are allowed without asking the user. The default is [`Approve::Own`].
@@ -97,6 +100,7 @@ impl Default for Policy {
             catalog_in: CatalogIn::Auto,
             catalog: CatalogOptions::default(),
             activation: Activation::Model,
+            commands: CommandNames::Auto,
             dollar: false,
             approve: Approve::Own,
             tool_policy: ToolPolicy::Permissive,
@@ -105,6 +109,22 @@ impl Default for Policy {
             drafts: false,
         }
     }
+}
+
+/// The party that gets a slash command if a skill and a command of the agent have the same name. The other one is available with
+/// a prefix: `/skill:NAME` or `/agent:NAME`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum CommandNames {
+    /// The skill if it was named explicitly, for example with `--skill`, otherwise the agent.
+    #[default]
+    Auto,
+    /// The skill.
+    Skills,
+    /// The agent.
+    Agent,
 }
 
 /// The calls of the proxy's own tools that are allowed without asking the user.

@@ -12,7 +12,7 @@ use thiserror::Error;
 use crate::{
     Interceptor,
     keys::{SessionKey, Ticket},
-    menu::{self, spelling},
+    menu::{names::PREFIX, spelling},
     outputs::Actions,
     overview,
     queries::{HostError, Query, SavedSwitches},
@@ -72,7 +72,7 @@ impl Switch {
 /// Returns the skill that `word` names: by its name, or by its word in the menu.
 fn find(session: &Session, word: &str) -> Option<SkillName> {
     let word = word.trim_start_matches('/');
-    let word = word.strip_prefix(menu::PREFIX).unwrap_or(word);
+    let word = word.strip_prefix(PREFIX).unwrap_or(word);
     let all = session.switches.all();
     if let Some(skill) = all.get(word) {
         return Some(skill.name.clone());

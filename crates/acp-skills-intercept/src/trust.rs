@@ -19,7 +19,7 @@ use thiserror::Error;
 use crate::{
     Interceptor,
     keys::{SessionKey, Ticket},
-    menu::{self, spelling},
+    menu::{names::PREFIX, spelling},
     outputs::{Actions, Pass},
     overview,
     pending::{Kind, Question},
@@ -54,7 +54,7 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
     }
     let of = |word: &str| -> Vec<Unapproved> {
         let word = word.trim_start_matches('/');
-        let key = SkillName::key_of(word.strip_prefix(menu::PREFIX).unwrap_or(word));
+        let key = SkillName::key_of(word.strip_prefix(PREFIX).unwrap_or(word));
         unapproved.iter().filter(|entry| entry.skill.name.key() == key).cloned().collect()
     };
     let quoted = unquoted(words);

@@ -20,7 +20,7 @@ use clap::{
 use acp_skills::{
     agents::{self, AgentError},
     config::{CatalogLocation, Config, LogLevel, SandboxKind, SearchTool, Words, expand_home},
-    intercept::{Activation, Approve, CatalogIn, McpMode, Titles, ToolPolicy},
+    intercept::{Activation, Approve, CatalogIn, CommandNames, McpMode, Titles, ToolPolicy},
     skills_core::{
         catalog::{Detail, Format},
         exec::{Environment, ScriptCwd},
@@ -241,6 +241,11 @@ flags! {
     /// Slash commands and permissions.
     #[command(next_help_heading = "Commands and permissions")]
     struct UserArgs {
+        /// Decide who gets `/NAME` if a skill and a command of the agent have the same name: the skill if you named it with --skill,
+        /// otherwise the agent (`auto`), always the skill (`skills`), or always the agent (`agent`). The other one is
+        /// `/skill:NAME` or `/agent:NAME` [default: auto].
+        #[arg(long, value_name = "WHOSE")]
+        commands: Option<CommandNames>,
         /// Use the skill NAME if a prompt starts with `$NAME`, in addition to `/NAME` and `/skill:NAME`.
         #[arg(long)]
         dollar: bool,

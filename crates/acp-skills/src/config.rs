@@ -22,7 +22,7 @@ use std::{
     time::Duration,
 };
 
-use acp_skills_intercept::{Activation, Approve, CatalogIn, McpMode, Titles, ToolPolicy};
+use acp_skills_intercept::{Activation, Approve, CatalogIn, CommandNames, McpMode, Titles, ToolPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use skills_core::{
@@ -148,6 +148,9 @@ pub struct Config {
     pub sandbox: Option<SandboxKind>,
     /// Let scripts in the sandbox use the network (`--sandbox-net`). The default is false.
     pub sandbox_net: bool,
+    /// The party that gets a slash command if a skill and a command of the agent have the same name (`--commands`). The other one
+    /// is `/skill:NAME` or `/agent:NAME`. The default is `auto`: skills in `skills` get it, and other skills don't.
+    pub commands: Option<CommandNames>,
     /// Let `$NAME` at the start of a prompt invoke a skill, in addition to `/NAME` and `/skill:NAME` (`--dollar`). The default is
     /// false.
     pub dollar: bool,

@@ -102,6 +102,7 @@ impl Settings {
         let in_session = scripts.as_ref().filter(|scripts| scripts.cwd == ScriptCwd::Session);
         let sandbox = in_session.and_then(|scripts| scripts.sandbox.clone());
         let toolbox = make_toolbox(policy.catalog.clone(), search, scripts);
+        policy.commands = config.commands.unwrap_or(policy.commands);
         policy.dollar = config.dollar;
         policy.approve = config.approve.unwrap_or(policy.approve);
         policy.tool_policy = config.tool_policy.unwrap_or(policy.tool_policy);
