@@ -57,7 +57,7 @@
 //! | `agent_facts`, `client_facts`, `version` | facts about the two sides, and the differences between versions of the protocol |
 //! | `known_agents/` | agents that are known by name, with their quirks |
 //! | `marks` | the marks around our text |
-//! | `typed`, `words` | the text of a prompt |
+//! | `typed`, `words`, `recap` | the text of a prompt |
 //! | `calls` | calls of the skill tools |
 //! | `tool_paths` | the paths in the input of a tool call |
 //! | `requests` | the client's requests without an answer |
@@ -95,6 +95,7 @@ mod placement;
 mod policy;
 mod prompt;
 mod queries;
+mod recap;
 mod record;
 mod reload;
 mod repeats;

@@ -62,7 +62,7 @@ impl Snippet {
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::CodeCompanion => "CodeCompanion, in your init.lua:",
-            Self::Avante => "avante, in your init.lua:",
+            Self::Avante => "avante, in your init.lua (for slash commands, install nvim-cmp as well):",
             Self::AgentShell => "agent-shell, in your init.el:",
             Self::Toad => "Toad, on a command line:",
         }
