@@ -1,4 +1,4 @@
-//! What users see in real clients, tested with messages of these clients and agents from `tests/recordings`.
+//! The screens of real clients, tested with messages of these clients and agents from `tests/recordings`.
 
 use std::{fs, path::Path};
 
