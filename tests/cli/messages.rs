@@ -199,10 +199,7 @@ fn invalid_configuration_files() {
         "#]],
     );
     let output = fixture.output(&["list", "--config", "nowhere.yaml"]);
-    assert!(
-        output.starts_with("error: ") && output.ends_with(": nowhere.yaml\nexit 2\n"),
-        "{output}"
-    );
+    assert!(output.starts_with("error: ") && output.ends_with(": nowhere.yaml\nexit 2\n"), "{output}");
 }
 
 #[test]

@@ -110,7 +110,11 @@ fn files_that_cannot_be_written() {
     fixture.write("file", "");
     for (arguments, what, end) in [
         (&["list", "skills", "--log-file", "file/log"][..], "cannot write log: ", ": file/log\n"),
-        (&["try", "--skills", "skills", "--events", "file/events"], "cannot write events: ", ": file/events\n"),
+        (
+            &["try", "--skills", "skills", "--events", "file/events"],
+            "cannot write events: ",
+            ": file/events\n",
+        ),
         (
             &["--skills", "skills", "--events", "file/events", "--", "agent"],
             "cannot write events: ",

@@ -87,6 +87,7 @@ fn findings(error: &LoadError) -> String {
         line => (format!("line {line}: {}", finding.message), &finding.help),
     });
     let lines = std::iter::once((format!("{message}: {path}{place}"), &first.help)).chain(rest);
-    let lines = lines.flat_map(|(line, help)| [Some(line), help.as_ref().map(|help| format!("  help: {help}"))]);
+    let lines =
+        lines.flat_map(|(line, help)| [Some(line), help.as_ref().map(|help| format!("  help: {help}"))]);
     lines.flatten().collect::<Vec<_>>().join("\n")
 }
