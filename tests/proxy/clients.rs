@@ -1,4 +1,4 @@
-//! What users see in real clients, tested with messages of these clients and agents from `tests/recordings`.
+//! The screens of real clients, tested with messages of these clients and agents from `tests/recordings`.
 
 use std::{fs, path::Path};
 
@@ -70,7 +70,7 @@ fn a_failed_start_is_reported_to_every_client() {
         assert_eq!(answer["error"]["code"], NOT_STARTED, "{client}");
         let message = answer["error"]["message"].as_str().expect("text");
         assert!(
-            message.contains("directory does not exist") && message.contains("nowhere"),
+            message.contains("no such skill directory: ") && message.contains("nowhere"),
             "{client}: {message}"
         );
     }
@@ -82,7 +82,7 @@ fn a_failed_start_is_logged() {
     let config = skills.write("skills.yaml", "skill: x\n");
     let log = skills.path().join("log");
     let cases: [(Proxy, i32, &str); 5] = [
-        (Proxy::new().skill(&skills.dir("nowhere")), 2, "directory does not exist"),
+        (Proxy::new().skill(&skills.dir("nowhere")), 2, "no such skill directory"),
         (Proxy::new().flag("--config", &config), 2, "skills.yaml"),
         (Proxy::new().arg("--no-such-flag"), 2, "--no-such-flag"),
         (Proxy::new().flag("--events", skills.path()), 2, "cannot write events"),

@@ -1,4 +1,4 @@
-//! How the proxy exits, and that no process is left afterwards.
+//! The exit of the proxy. No process may be left afterwards.
 //!
 //! Each test reads stderr to its end, and every process that the agent starts holds it, so an orphan fails the test.
 

@@ -23,8 +23,11 @@ pub(crate) struct Counts {
     pub(crate) turn: u64,
 }
 
-/// Counts the instructions. `None` if valgrind is not installed.
+/// Counts the instructions. Returns `None` if the plan counts none, or if valgrind is not installed.
 pub(crate) fn count(peer: &Peer, plan: &Plan) -> anyhow::Result<Option<Counts>> {
+    if plan.counted == 0 {
+        return Ok(None);
+    }
     let Some(valgrind) = find("valgrind") else {
         eprintln!("valgrind is not installed; skipping the count of instructions");
         return Ok(None);
