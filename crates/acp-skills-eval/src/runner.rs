@@ -1,11 +1,23 @@
-//! Runs an evaluation with several runs at a time.
+//! Runs an evaluation with several runs at a time, and repeats runs in which the agent fails.
 
-use std::collections::HashSet;
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
 
 use futures::StreamExt;
-use tokio::sync::watch;
+use tokio::{
+    sync::{mpsc::UnboundedSender, watch},
+    time::timeout,
+};
 
-use super::{Evaluation, EvaluationError, Outcome, Report, RunId, Workspace, run};
+use super::{Case, Evaluation, EvaluationError, Failure, Outcome, Report, RunId, Status, Workspace, run};
+
+/// The number of times in a row that an agent has to fail in the same way before it sends any message, so that the evaluation is
+/// stopped.
+const MAX_SAME_FAILURES: u32 = 5;
+/// The maximum pause before a run is repeated.
+const MAX_DELAY: Duration = Duration::from_mins(1);
 
 /// The progress of an evaluation.
 #[derive(Debug)]
@@ -20,15 +32,23 @@ pub enum Progress<'a> {
     },
     /// A run has started.
     Started(&'a RunId),
+    /// The agent has failed in a run, and the run will be repeated after a pause.
+    Retrying {
+        /// The failed attempt.
+        outcome: &'a Outcome,
+        /// The pause.
+        delay: Duration,
+    },
     /// A run has finished.
     Finished(&'a Outcome),
 }
 
 impl Evaluation {
-    /// Makes the runs that have no outcome yet, and calls `progress` for each of them. If `stop` resolves, all agents are ended,
-    /// and the outcomes so far are kept.
+    /// Makes the runs that have no outcome yet, or in which the agent failed, and calls `progress` for each of them. If `stop`
+    /// resolves, all agents are ended, and the outcomes so far are kept.
     ///
-    /// A failure of an agent is part of the outcome of its run, not an error.
+    /// A failure of an agent is part of the outcome of its run, not an error. If an agent fails in the same way five times in a
+    /// row before it sends any message, the evaluation ends early, and [`Report::stopped`] has the reason.
     ///
     /// # Errors
     /// - [`EvaluationError::NoCases`] if the skill has no cases.
@@ -45,34 +65,37 @@ impl Evaluation {
     ) -> Result<Report, EvaluationError> {
         let plan = self.plan()?;
         let mut outcomes = workspace.outcomes(&plan.runs)?;
+        outcomes.retain(|outcome| outcome.status != Status::Error);
         let done: HashSet<_> = outcomes.iter().map(|outcome| outcome.run.clone()).collect();
         let left: Vec<_> = plan.runs.into_iter().filter(|run| !done.contains(run)).collect();
         progress(&Progress::Planned { left: left.len(), done: outcomes.len() });
         let (stopper, stopped) = watch::channel(false);
-        let (started, mut starts) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut events) = tokio::sync::mpsc::unbounded_channel();
+        let attempts = Attempts { evaluation: self, workspace, stop: stopped, events: sender };
+        let attempts = &attempts;
         let mut running = std::pin::pin!(
-            futures::stream::iter(left)
-                .map(|id| {
-                    let stopped = stopped.clone();
-                    let started = started.clone();
-                    async move {
-                        if *stopped.borrow() {
-                            return Ok(None);
-                        }
-                        // This should never fail, because the receiver lives longer than this stream.
-                        let _ = started.send(id.clone());
-                        run::run(self, workspace, id, &stopped).await
-                    }
-                })
-                .buffer_unordered(self.options.jobs.max(1))
+            futures::stream::iter(left).map(|id| attempts.run(id)).buffer_unordered(self.options.jobs.max(1))
         );
         let mut stop = std::pin::pin!(stop);
+        let mut streaks = Streaks::default();
+        let mut reason = None;
         loop {
             tokio::select! {
                 biased;
-                Some(id) = starts.recv() => progress(&Progress::Started(&id)),
+                Some(event) = events.recv() => match event {
+                    Event::Started(id) => progress(&Progress::Started(&id)),
+                    Event::Attempted { outcome, delay } => {
+                        if let Some(delay) = delay {
+                            progress(&Progress::Retrying { outcome: &outcome, delay });
+                        }
+                        if reason.is_none() && let Some(problem) = streaks.add(&outcome) {
+                            reason = Some(problem);
+                            stopper.send_replace(true);
+                        }
+                    }
+                },
                 // Tell the runs to stop, so that they end their agents.
-                () = &mut stop, if !*stopped.borrow() => {
+                () = &mut stop, if !*stopper.borrow() => {
                     stopper.send_replace(true);
                 }
                 outcome = running.next() => match outcome {
@@ -92,8 +115,116 @@ impl Evaluation {
             }
         }
         outcomes.sort_by(|a, b| a.run.cmp(&b.run));
-        let report = Report::new(self, outcomes);
+        let mut report = Report::new(self, outcomes);
+        report.stopped = reason;
         workspace.write_report(self, &report)?;
         Ok(report)
+    }
+}
+
+/// An event of a run.
+enum Event {
+    Started(RunId),
+    /// An attempt has ended. If the run will be repeated, `delay` is the pause before it.
+    Attempted {
+        outcome: Box<Outcome>,
+        delay: Option<Duration>,
+    },
+}
+
+/// Makes runs, and repeats them if the agent fails.
+struct Attempts<'a> {
+    evaluation: &'a Evaluation,
+    workspace: &'a Workspace,
+    stop: watch::Receiver<bool>,
+    events: UnboundedSender<Event>,
+}
+
+impl Attempts<'_> {
+    /// Makes a run until the agent does not fail in it, or there are no retries left. Returns `None` if the evaluation was
+    /// stopped before the first attempt ended.
+    async fn run(&self, id: RunId) -> Result<Option<Outcome>, EvaluationError> {
+        let mut stop = self.stop.clone();
+        if *stop.borrow() {
+            return Ok(None);
+        }
+        self.send(Event::Started(id.clone()));
+        let mut last = None;
+        for attempt in 1.. {
+            let outcome = run::run(self.evaluation, self.workspace, id.clone(), attempt, &stop).await?;
+            // If the attempt was interrupted, the run has no outcome and is repeated by `--resume`.
+            let Some(outcome) = outcome else { break };
+            let delay = self.delay(&outcome);
+            self.send(Event::Attempted { outcome: Box::new(outcome.clone()), delay });
+            last = Some(outcome);
+            let Some(delay) = delay else { break };
+            // The timeout passes unless the evaluation is stopped during the pause.
+            if timeout(delay, stop.wait_for(|stop| *stop)).await.is_ok() {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    /// Returns the pause before the run is repeated, or `None` if it is not.
+    fn delay(&self, outcome: &Outcome) -> Option<Duration> {
+        let options = &self.evaluation.options;
+        let failure = outcome.end.failure()?;
+        let made = outcome.attempts;
+        // A program that doesn't start is missing or not executable, so it won't start the next time either.
+        if failure == Failure::NotStarted || made > options.retries {
+            return None;
+        }
+        Some(options.retry_delay.saturating_mul(1 << (made - 1).min(16)).min(MAX_DELAY))
+    }
+
+    fn send(&self, event: Event) {
+        // This should never fail, because the receiver lives longer than the runs.
+        let _ = self.events.send(event);
+    }
+}
+
+/// The failures of each agent in a row.
+#[derive(Default)]
+struct Streaks {
+    by_agent: BTreeMap<String, Streak>,
+}
+
+/// Equal failures of an agent in a row.
+struct Streak {
+    problem: String,
+    count: u32,
+    /// The case of the first failure.
+    case: Case,
+    /// True if the prompt may be the cause: all failures are from the same case, after the prompt was sent.
+    may_be_prompt: bool,
+}
+
+impl Streaks {
+    /// Counts an attempt. Returns the reason to stop if the agent has failed too often.
+    fn add(&mut self, outcome: &Outcome) -> Option<String> {
+        let RunId { agent, case, .. } = &outcome.run;
+        let is_start = match outcome.end.failure() {
+            None | Some(Failure::Refusal | Failure::EndedEarly) => false,
+            Some(_) => outcome.metrics.total_steps == 0,
+        };
+        let Some(problem) = outcome.problem().filter(|_| is_start) else {
+            self.by_agent.remove(agent);
+            return None;
+        };
+        if self.by_agent.get(agent).is_some_and(|streak| streak.problem != problem) {
+            self.by_agent.remove(agent);
+        }
+        let streak = self.by_agent.entry(agent.clone()).or_insert_with(|| Streak {
+            problem,
+            count: 0,
+            case: case.clone(),
+            may_be_prompt: true,
+        });
+        streak.count += 1;
+        streak.may_be_prompt &= outcome.prompted && streak.case == *case;
+        let Streak { problem, count, may_be_prompt, .. } = streak;
+        (*count >= MAX_SAME_FAILURES && !*may_be_prompt)
+            .then(|| format!("agent `{agent}` failed {count} times in a row: {problem}"))
     }
 }

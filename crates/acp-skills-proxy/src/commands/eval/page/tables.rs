@@ -2,9 +2,9 @@
 
 use askama::Template;
 
-use acp_skills_eval::{AgentReport, Configuration, ConfigurationSummary, Rates, Report, Spread};
+use acp_skills_eval::{AgentReport, Benchmark, Configuration, ConfigurationSummary, Rates, Report, Spread};
 
-use super::{dash, percent, shown};
+use super::{super::summary, dash, percent, shown};
 
 /// The maximum number of results of queries that are shown without a click.
 const MAX_OPEN: usize = 60;
@@ -37,7 +37,8 @@ struct Query<'a> {
 
 /// The result of a query on an agent.
 struct QueryResult {
-    is_pass: bool,
+    /// True if the query passed. `None` if there are no runs in which the agent did not fail.
+    is_pass: Option<bool>,
     /// The number of runs that loaded the skill, of the number of runs: `2/3`.
     figure: String,
     /// The x coordinates in the picture: the start and the end of the interval, and the rate. `None` if there are no
@@ -92,7 +93,7 @@ impl<'a> Triggers<'a> {
 fn result(result: &acp_skills_eval::QueryResult) -> QueryResult {
     let picture = result.trigger_rate.zip(result.interval);
     QueryResult {
-        is_pass: result.pass,
+        is_pass: (result.runs > 0).then_some(result.pass),
         figure: format!("{}/{}", result.triggers, result.runs),
         picture: picture.map(|(rate, [low, high])| [place(low), place(high), place(rate)]),
     }
@@ -121,6 +122,8 @@ pub(super) struct Tasks<'a> {
     /// The configuration that the skill is compared with, in words.
     without: &'static str,
     rows: Vec<Row<'a>>,
+    /// The effect of the skill on each agent, in words.
+    headlines: Vec<(&'a str, String)>,
 }
 
 /// A task on an agent.
@@ -151,8 +154,14 @@ impl<'a> Tasks<'a> {
                 row("all", agent, &all.with_skill, &all.without_skill)
             }));
         }
+        let headline = |benchmark: &Benchmark| summary::headline(Some(&benchmark.run_summary.delta));
+        let headlines = agents.iter().map(|(agent, benchmark)| (*agent, headline(benchmark))).collect();
         let is_older = compared == Configuration::OldSkill;
-        Some(Self { without: if is_older { "with the older version" } else { "without the skill" }, rows })
+        Some(Self {
+            without: if is_older { "with the older version" } else { "without the skill" },
+            rows,
+            headlines,
+        })
     }
 }
 
