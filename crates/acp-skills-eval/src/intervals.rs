@@ -129,6 +129,7 @@ fn student(freedom: usize) -> f64 {
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "the figures are rounded")]
 mod tests {
     use super::*;
 
