@@ -32,7 +32,9 @@ pub fn clustered(cases: &[(u64, u64)]) -> Option<[f64; 2]> {
     let rate = cases.iter().map(|(right, _)| *right).sum::<u64>() as f64 / runs;
     let squares: f64 = cases.iter().map(|(right, runs)| (*right as f64 - rate * *runs as f64).powi(2)).sum();
     let variance = count / (count - 1.0) * squares / (runs * runs);
-    let effective = if variance > 0.0 { rate * (1.0 - rate) / variance } else { count };
+    let of_one_run = rate * (1.0 - rate);
+    // If all runs agree, there is no spread to compare, so assume that each query has only one result.
+    let effective = if of_one_run > 0.0 { of_one_run / variance } else { count };
     let effective = effective.clamp(count.min(runs), runs);
     // With one run for each case, the spread between cases is known from the rate. Otherwise, it is an estimate.
     let factor = if runs > count { student(2 * (cases.len() - 1)) } else { Z };
@@ -124,7 +126,11 @@ fn student(freedom: usize) -> f64 {
     match STUDENT.get(freedom.saturating_sub(1)) {
         Some(quantile) => *quantile,
         // The first terms of the Cornish-Fisher expansion, which is exact to three decimal places here.
-        None => Z + (Z.powi(3) + Z) / (4.0 * freedom as f64),
+        None => {
+            let n = freedom as f64;
+            let first = (Z.powi(3) + Z) / (4.0 * n);
+            first + Z + (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / (96.0 * n * n)
+        }
     }
 }
 
