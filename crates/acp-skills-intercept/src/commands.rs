@@ -9,7 +9,7 @@ use acp_skills_wire::{Id, Message};
 use skills_core::{Skill, SkillName, SkillSet};
 
 use crate::{
-    Interceptor,
+    Interceptor, active,
     active_skills::ActivatedBy,
     keys::SessionKey,
     menu::{self, spelling},
@@ -54,7 +54,9 @@ impl Command {
             // Another proxy in the chain also handles `/skills`, but it doesn't know our skills. So we only take the command if
             // it names one of them.
             let is_ours = typed.word == menu::SKILLS
-                && (Switch::is_ours(session, &typed.rest) || trust::is_ours(session, &typed.rest));
+                && (Switch::is_ours(session, &typed.rest)
+                    || trust::is_ours(session, &typed.rest)
+                    || active::is_ours(session, &typed.rest));
             return is_ours.then_some(Self::Skills(typed.rest));
         }
         if typed.word == menu::SKILLS { Some(Self::Skills(typed.rest)) } else { invoke(&typed.word) }
@@ -126,6 +128,13 @@ impl Interceptor {
         }
         if what == trust::TRUST {
             return self.trust_command(key, prompt, id, rest.trim(), actions);
+        }
+        if words.trim() == active::ACTIVE {
+            return self.list_active(key, prompt, id, actions);
+        }
+        if let Some(text) = self.drop_active(key, words, actions) {
+            self.reply(key, prompt, id, &text, actions);
+            return false;
         }
         let Some(session) = self.sessions.get(key) else { return false };
         let text = match Switch::read(session, words) {

@@ -48,7 +48,11 @@ fn entries(session: &Session, version: Version) -> Vec<Value> {
     let mut entries = Vec::new();
     if !theirs.has(SKILLS) {
         let what = "List the skills of this session, look for new ones, search them, or turn them on and off";
-        entries.push(version.command(SKILLS, what, Some("[reload | search WORDS | on NAME | off NAME]")));
+        entries.push(version.command(
+            SKILLS,
+            what,
+            Some("[reload | search WORDS | on NAME | off NAME | active | drop NAME]"),
+        ));
     }
     for (word, skill) in spelling::spelled(&session.skills).into_iter().take(MAX_LISTED) {
         let name = if is_taken(&theirs, &word) { format!("{PREFIX}{word}") } else { word };

@@ -13,6 +13,7 @@ use skills_core::{
 };
 
 use crate::{
+    active::RESTORED,
     active_skills::ActivatedBy,
     menu::{self, spelling},
     queries::{HostError, TrustOutcome},
@@ -20,7 +21,7 @@ use crate::{
 };
 
 /// The help for `/skills`.
-pub(crate) const USAGE: &str = "`/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too).";
+pub(crate) const USAGE: &str = "`/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too), `/skills active` lists the active ones, `/skills drop NAME` stops restoring one after a compaction.";
 
 /// The maximum number of skills in a section.
 const MAX_SHOWN: usize = 100;
@@ -127,6 +128,9 @@ fn list_skills(text: &mut String, session: &Session) {
             Some(ActivatedBy::Model) => notes.push("active, by the model"),
             Some(ActivatedBy::Prompt) => notes.push("active, because it matches a prompt"),
             None => {}
+        }
+        if session.compaction.was_restored(&skill.name) {
+            notes.push(RESTORED);
         }
         if skill.properties.disable_model_invocation {
             notes.push("only by command");

@@ -73,6 +73,9 @@ pub struct Policy {
     pub catalog: CatalogOptions,
     /// The party that activates skills. The default is the model.
     pub activation: Activation,
+    /// The maximum number of tokens for the instructions of skills that are repeated after a compaction. A skill gets at most a fifth
+    /// of it. The default is 25,000.
+    pub restore_budget: usize,
     /// True if `$NAME` invokes a skill as `/NAME` does. The default is false.
     pub dollar: bool,
     /// The calls of the skill tools that are allowed without asking the user. The default is [`Approve::Own`].
@@ -97,6 +100,7 @@ impl Default for Policy {
             catalog_in: CatalogIn::Auto,
             catalog: CatalogOptions::default(),
             activation: Activation::Model,
+            restore_budget: 25_000,
             dollar: false,
             approve: Approve::Own,
             tool_policy: ToolPolicy::Permissive,

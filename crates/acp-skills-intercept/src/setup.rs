@@ -234,6 +234,7 @@ impl Interceptor {
             return Pass::Untouched;
         }
         actions.effects.push(session.serve());
+        session.compaction.reopened();
         session.menu.is_due_again();
         let mut edit = Edit::new();
         let had_tools = session.server.withdraw();
