@@ -23,6 +23,10 @@ pub(crate) const ACTIVE: &str = "active";
 /// The command that ends the activation of a skill.
 const DROP: &str = "drop";
 
+/// The help for these commands.
+pub(crate) const USAGE: &str =
+    "`/skills active` lists the active skills, `/skills drop NAME` stops restoring one after a compaction.";
+
 /// The maximum number of skills in a list.
 const MAX_LISTED: usize = 100;
 

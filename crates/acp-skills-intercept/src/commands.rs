@@ -147,7 +147,7 @@ impl Interceptor {
                     text
                 }
                 "search" if !rest.trim().is_empty() => overview::search(session, rest.trim()),
-                _ => overview::USAGE.to_owned(),
+                _ => format!("{} {}", overview::USAGE, active::USAGE),
             },
         };
         self.reply(key, prompt, id, &text, actions);

@@ -20,8 +20,8 @@ use crate::{
     session::Session,
 };
 
-/// The help for `/skills`.
-pub(crate) const USAGE: &str = "`/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too), `/skills active` lists the active ones, `/skills drop NAME` stops restoring one after a compaction.";
+/// The end of the answer to `/skills`.
+pub(crate) const USAGE: &str = "`/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too).";
 
 /// The maximum number of skills in a section.
 const MAX_SHOWN: usize = 100;

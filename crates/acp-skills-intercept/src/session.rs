@@ -76,7 +76,7 @@ pub(crate) struct Session {
     pub(crate) briefing: Briefing,
     /// The active skills.
     pub(crate) activations: Activations,
-    /// What the model has lost in a compaction.
+    /// The texts that the model has lost in a compaction.
     pub(crate) compaction: Compaction,
     /// The agent's work.
     pub(crate) turns: Turns,

@@ -21,7 +21,7 @@ pub(crate) enum UsageChange {
     Fell,
     /// The usage is back, so the last fall was no compaction.
     Recovered,
-    /// Nothing of interest.
+    /// No change of interest.
     Nothing,
 }
 

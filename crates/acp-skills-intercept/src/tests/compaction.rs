@@ -183,7 +183,9 @@ fn skills_that_do_not_fit_are_named() {
         let mut fixture =
             Fixture::with_skills(policy, skills(&["review", "pdf"])).initialized("x", &capabilities);
         fixture.new_session(1, "s");
-        fixture.handle(Input::ToolsListed(KEY));
+        if tools {
+            fixture.handle(Input::ToolsListed(KEY));
+        }
         fixture.prompt(2, "s", &["hello"]);
         fixture.handle(Input::Activated(KEY, name("review")));
         fixture.handle(Input::Activated(KEY, name("pdf")));
@@ -275,7 +277,7 @@ fn a_skill_that_matches_the_prompt_is_sent_once() {
     assert_eq!((unmarked(texts[2]), texts[3]), ("BEST", "please review"));
 }
 
-/// What was added is removed from everything that the agent sends back.
+/// The restored text is removed from everything that the agent sends back.
 #[test]
 fn the_client_does_not_see_what_was_restored() {
     let mut fixture = session("x", &json!({ "loadSession": true }), &["review"]);
