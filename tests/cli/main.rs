@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `check`, `list`, `report` | the command of that name |
+//! | `check_files` | `check` with files that are long, strange, or outside of the skill |
 //! | `security` | `check --security` |
 //! | `agents` | the manual's table of agents |
 //! | `approval` | the questions of `add` and `update` on a terminal |
@@ -10,6 +11,7 @@
 //! | `completions` | completion in bash |
 //! | `permission` | the answers of `try` and `doctor` to permission requests |
 //! | `messages` | messages about missing agents, skills and files |
+//! | `paths` | paths on the command line |
 //! | `mistakes` | hints for wrong command lines |
 //! | `fixture` | a home directory with skills for `messages` and `mistakes` |
 //! | `progress` | progress on a terminal while a command takes long |
@@ -23,6 +25,7 @@ mod agents;
 #[cfg(unix)]
 mod approval;
 mod check;
+mod check_files;
 #[cfg(unix)]
 mod completions;
 mod documented_commands;
@@ -30,6 +33,7 @@ mod fixture;
 mod list;
 mod messages;
 mod mistakes;
+mod paths;
 #[cfg(unix)]
 mod permission;
 #[cfg(unix)]

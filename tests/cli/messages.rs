@@ -2,12 +2,10 @@
 
 use std::{
     fs,
-    path::Path,
     process::{Command, Stdio},
 };
 
 use expect_test::expect;
-use serde_json::Value;
 
 use crate::fixture::Fixture;
 
@@ -38,11 +36,11 @@ fn a_hint_explains_why_an_agent_does_not_start() {
     let fixture = Fixture::new();
     let output = fixture.output(&["--skills", "skills", "--", "no-such-agent-here"]);
     assert!(
-        output.contains("cannot start agent `no-such-agent-here`") && output.ends_with("exit 127\n"),
+        output.starts_with("error: agent not found: no-such-agent-here\n") && output.ends_with("exit 127\n"),
         "{output}"
     );
     let path = std::env::var("PATH").unwrap().replace('\\', "/");
-    assert!(output.contains(&format!("program not found in PATH: {path}")), "{output}");
+    assert!(output.contains(&format!("PATH is {path}\n")), "{output}");
     let output = fixture.output(&["--skills", "skills", "--", "npx -y some-agent"]);
     assert!(output.contains("use separate arguments instead: `-- npx -y some-agent`"), "{output}");
     assert!(output.contains(r#""npx", "-y", "some-agent""#), "{output}");
@@ -54,7 +52,7 @@ fn a_hint_explains_why_an_agent_does_not_start() {
         assert!(output.contains("`chmod +x ./agent.sh`") && output.ends_with("exit 126\n"), "{output}");
     }
     let output = fixture.output(&["doctor", "--skills", "skills", "--", "no-such-agent-here"]);
-    assert!(output.contains("hint: program not found in PATH") && output.ends_with("exit 1\n"), "{output}");
+    assert!(output.contains("hint: program is not in PATH") && output.ends_with("exit 1\n"), "{output}");
 }
 
 #[test]
@@ -112,8 +110,7 @@ fn missing_and_invalid_skills() {
     fixture.check(
         &["--skill", "skills", "--", "agent"],
         expect![[r#"
-            error: cannot load skill from …/skills
-              …/skills: error[no-skill-md]: directory has no SKILL.md
+            error: directory has no SKILL.md: …/skills
                 help: use a directory that contains a SKILL.md, or scan the directory to load several skills
             hint: the directory contains 2 skills; use `--skills …/skills`, or `roots` in a configuration file, to use all of them
             exit 2
@@ -122,10 +119,9 @@ fn missing_and_invalid_skills() {
     fixture.check(
         &["--skill", "skills/pdf/nothing.md", "--", "agent"],
         expect![[r#"
-        error: cannot load skill from …/skills/pdf/nothing.md
-          …/skills/pdf/nothing.md: error[no-such-directory]: directory does not exist
-        exit 2
-    "#]],
+            error: no such skill directory: …/skills/pdf/nothing.md
+            exit 2
+        "#]],
     );
     fixture.write("broken/x/SKILL.md", "---\nname: x\n---\nBody\n");
     fixture.check(
@@ -182,109 +178,28 @@ fn the_proxy_warns_if_no_skills_are_named() {
 }
 
 #[test]
-fn home_directories_in_paths_are_expanded() {
-    let fixture = Fixture::new();
-    let found = |arguments: &[&str]| {
-        let output = fixture.run(arguments);
-        let report: Value = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|_| panic!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr)));
-        report["skills"][0]["name"].as_str().map(str::to_owned)
-    };
-    fixture.write("home/c.yaml", "skills: [~/skills/greet]\nstate: ~/state\n");
-    for arguments in [
-        &["list", "--json", "--skill", "~/skills/greet"][..],
-        &["list", "--json", "--skills", "$HOME/skills"],
-        &["list", "--json", "${HOME}/skills"],
-        &["list", "--json", "--config", "~/c.yaml"],
-    ] {
-        assert_eq!(found(arguments).as_deref(), Some("greet"), "{arguments:?}");
-    }
-    let output = fixture.output(&["check", "~/skills"]);
-    assert!(output.starts_with("1 skill checked"), "{output}");
-    let output = fixture.output(&["--skills", "skills", "--", "~/bin/agent", "~/x"]);
-    assert!(output.contains("cannot start agent `…/home/bin/agent`"), "{output}");
-    let output = fixture.output(&["list", "skills", "--log-file", "~/nowhere/log"]);
-    assert!(
-        output.contains("cannot write log to …/home/nowhere/log: ") && output.ends_with("exit 2\n"),
-        "{output}"
-    );
-}
-
-#[test]
-fn several_paths_are_listed() {
-    let fixture = Fixture::new();
-    fixture.check(
-        &["list", "skills/pdf/SKILL.md", "skills/docx", "~/skills"],
-        expect![[r#"
-            NAME   SCOPE    CATALOG  BODY  FILES  WHERE              DESCRIPTION
-            pdf    scanned       21     2      0  skills/pdf         Reads pdf.
-            docx   scanned       22     2      0  skills/docx        Reads docx.
-            greet  scanned       21     2      0  home/skills/greet  Greets.
-
-            3 skills, about 73 tokens in the catalog.
-            With instructions and 2 tools, the model reads about 282 tokens before it activates a skill.
-            exit 0
-        "#]],
-    );
-}
-
-/// Public repositories have skills in hidden directories. The directories of version control and package managers are skipped.
-#[test]
-fn skills_in_hidden_directories_are_found() {
-    let fixture = Fixture::new();
-    for dir in [".curated", ".claude/skills", ".agents/skills", ".git", "node_modules", ".venv"] {
-        let name = dir.trim_start_matches('.').replace(['/', '_'], "-");
-        fixture.write(
-            &format!("repository/{dir}/{name}/SKILL.md"),
-            &format!("---\nname: {name}\ndescription: Is in a hidden directory.\n---\nBody\n"),
-        );
-    }
-    fixture.check(&["list", "--skills", "repository"], expect![[r#"
-        NAME           SCOPE    CATALOG  BODY  FILES  WHERE                                    DESCRIPTION
-        agents-skills  scanned       27     2      0  repository/.agents/skills/agents-skills  Is in a hidden directory.
-        claude-skills  scanned       27     2      0  repository/.claude/skills/claude-skills  Is in a hidden directory.
-        curated        scanned       26     2      0  repository/.curated/curated              Is in a hidden directory.
-
-        3 skills, about 90 tokens in the catalog.
-        With instructions and 2 tools, the model reads about 304 tokens before it activates a skill.
-        exit 0
-    "#]]);
-    // `check` should find the same skills.
-    fixture.check(
-        &["check", "repository"],
-        expect![[r#"
-        3 skills checked: 0 errors, 0 warnings
-        exit 0
-    "#]],
-    );
-}
-
-#[test]
 fn invalid_configuration_files() {
     let fixture = Fixture::new();
     fixture.write("c.yaml", "catlog_in: prompt\n");
     fixture.check(
         &["--config", "c.yaml", "--", "agent"],
         expect![[r#"
-        error: c.yaml:1:1: unknown key `catlog_in`
-        hint: did you mean `catalog_in`?
-        exit 2
-    "#]],
+            error: unknown key `catlog_in`: c.yaml:1:1
+            hint: did you mean `catalog_in`?
+            exit 2
+        "#]],
     );
     fixture.write("c.yaml", "agent: a\n  mcp: b\n");
     fixture.check(
         &["list", "--config", "c.yaml"],
         expect![[r#"
-            error: c.yaml:2:6: invalid YAML: mapping values are not allowed in this context
+            error: invalid YAML: mapping values are not allowed in this context: c.yaml:2:6
             hint: check the indentation of this line and the previous line, and use quotes for text with `: `, ` #`, `[` or `{`
             exit 2
         "#]],
     );
     let output = fixture.output(&["list", "--config", "nowhere.yaml"]);
-    assert!(
-        output.starts_with("error: cannot read nowhere.yaml: ") && output.ends_with("exit 2\n"),
-        "{output}"
-    );
+    assert!(output.starts_with("error: ") && output.ends_with(": nowhere.yaml\nexit 2\n"), "{output}");
 }
 
 #[test]
@@ -314,27 +229,6 @@ fn a_misspelled_field() {
         exit 1
     "#]],
     );
-}
-
-#[test]
-fn files_that_cannot_be_written() {
-    let fixture = Fixture::new();
-    fixture.write("file", "");
-    for (arguments, what) in [
-        (&["list", "skills", "--log-file", "file/log"][..], "cannot write log to file/log: "),
-        (&["try", "--skills", "skills", "--events", "file/events"], "cannot write events to file/events: "),
-        (
-            &["--skills", "skills", "--events", "file/events", "--", "agent"],
-            "cannot write events to file/events: ",
-        ),
-        (&["man", "file/pages"], "cannot write to file/pages: "),
-    ] {
-        let output = fixture.output(arguments);
-        assert!(
-            output.starts_with(&format!("error: {what}")) && output.ends_with("exit 2\n"),
-            "{arguments:?}: {output}"
-        );
-    }
 }
 
 #[test]
@@ -413,20 +307,4 @@ fn completions_and_man_pages_for_packages() {
     let version = fixture.output(&["--version"]);
     let start = concat!("acp-skills-proxy ", env!("CARGO_PKG_VERSION"));
     assert!(version.starts_with(start) && version.lines().count() == 2, "{version}");
-}
-
-#[test]
-fn the_current_directory_can_be_listed() {
-    let fixture = Fixture::new();
-    let list = |dir: &Path| {
-        let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
-            .args(["list", "."])
-            .current_dir(dir)
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    assert!(list(&fixture.dir.join("skills")).contains("\npdf "));
-    assert!(list(&fixture.dir.join("skills/pdf")).contains("\npdf "));
 }

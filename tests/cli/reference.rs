@@ -93,7 +93,8 @@ fn values(schema: &Value, definitions: &Map<String, Value>) -> String {
         let mut all: Vec<_> = schemas.map(|schema| values(schema, definitions)).collect();
         all.retain(|text| text != "null");
         all.dedup();
-        // If all of these are constants, it's a list of names from a single type. Otherwise, we have more than one type.
+        // If all of these are constants, they are the names of a single type. Otherwise, the value can have several
+        // types.
         all.join(if all.iter().all(|text| text.starts_with('`')) { ", " } else { " or " })
     };
     if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/definitions/")) {

@@ -68,13 +68,13 @@ fn a_lock_that_another_process_holds() {
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
     assert!(line.starts_with(" WARN waiting for process 4194304, which holds "), "{line}");
-    // Nothing releases the lock, so the command gives up and names the remedy.
+    // The lock is never released, so the command gives up and prints a hint.
     let mut rest = String::new();
     said.read_to_string(&mut rest).unwrap();
     assert!(!command.wait().unwrap().success());
     assert!(rest.contains("process 4194304 has held ") && rest.contains(" for 15 seconds"), "{rest}");
     assert!(rest.contains("hint: wait until that process has ended, or end it"), "{rest}");
-    // If the other process goes on, so does the command.
+    // If the other process releases the lock, the command continues.
     let mut command = home.start(&remove);
     let mut said = BufReader::new(command.stderr.take().unwrap());
     said.read_line(&mut line).unwrap();
@@ -102,11 +102,11 @@ fn a_configuration_that_nobody_writes() {
     assert!(line.starts_with(" WARN waiting for a process that writes to "), "{line}");
     fs::write(&fifo, "skills: []\n").unwrap();
     assert!(command.wait().unwrap().success());
-    // Nobody writes this time.
+    // This time, no process writes to the FIFO.
     let output = home.start(&arguments).wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("fifo: no process has written the file to its end in 30 seconds"), "{said}");
+    assert!(said.contains("no process has written the file to its end in 30 seconds: fifo"), "{said}");
 }
 
 #[test]

@@ -286,7 +286,7 @@ fn an_agent_that_does_not_read_is_throttled() {
     let lines: Vec<String> = (0..1000).map(|id| line(id).to_string()).collect();
     thread::spawn(move || {
         for number in 0..REQUESTS {
-            // This will fail at the end of the test.
+            // This fails at the end of the test, when the other end of the pipe is closed.
             if writeln!(agent, "{}", lines[number % lines.len()]).is_err() {
                 return;
             }

@@ -1,4 +1,4 @@
-//! What users see in real clients, tested with messages of these clients and agents from `tests/recordings`.
+//! The screens of real clients, tested with messages of these clients and agents from `tests/recordings`.
 
 use std::{fs, path::Path};
 
@@ -18,12 +18,12 @@ crate::trials!(
     an_agent_that_exits_is_logged,
     a_command_is_found_in_the_prompt_of_every_client,
     a_call_of_gemini_is_announced,
-    a_call_of_claude_has_a_title,
+    a_call_of_claude_has_a_title_and_one_line_as_the_result,
     the_overview_is_readable,
     stderr_has_only_what_needs_action,
 );
 
-const CLIENTS: [&str; 4] = ["acp-el", "acpx", "codecompanion", "toad"];
+const CLIENTS: [&str; 5] = ["acp-el", "acpx", "avante", "codecompanion", "toad"];
 
 /// Returns the messages of a recording: the sender (`client` or `agent`), the line, and the parsed message.
 fn recorded(path: &str) -> Vec<(String, String, Value)> {
@@ -70,7 +70,7 @@ fn a_failed_start_is_reported_to_every_client() {
         assert_eq!(answer["error"]["code"], NOT_STARTED, "{client}");
         let message = answer["error"]["message"].as_str().expect("text");
         assert!(
-            message.contains("directory does not exist") && message.contains("nowhere"),
+            message.contains("no such skill directory: ") && message.contains("nowhere"),
             "{client}: {message}"
         );
     }
@@ -82,7 +82,7 @@ fn a_failed_start_is_logged() {
     let config = skills.write("skills.yaml", "skill: x\n");
     let log = skills.path().join("log");
     let cases: [(Proxy, i32, &str); 5] = [
-        (Proxy::new().skill(&skills.dir("nowhere")), 2, "directory does not exist"),
+        (Proxy::new().skill(&skills.dir("nowhere")), 2, "no such skill directory"),
         (Proxy::new().flag("--config", &config), 2, "skills.yaml"),
         (Proxy::new().arg("--no-such-flag"), 2, "--no-such-flag"),
         (Proxy::new().flag("--events", skills.path()), 2, "cannot write events"),
@@ -126,11 +126,15 @@ fn a_command_is_found_in_the_prompt_of_every_client() {
     let skills = demo();
     let proxy =
         || Proxy::new().skill(&skills.dir("demo")).flag("--mcp-wait", "0").flag("--catalog-in", "off");
-    // These are the number of prompts that load the skill, that are answered by the proxy, and that are passed to the agent as
-    // they are.
-    for (client, expected) in
-        [("acp-el", [5, 0, 4]), ("acpx", [5, 1, 3]), ("codecompanion", [2, 0, 5]), ("toad", [1, 0, 3])]
-    {
+    // The three numbers count the prompts that load the skill, the prompts that the proxy answers, and the prompts that
+    // are passed to the agent as they are.
+    for (client, expected) in [
+        ("acp-el", [5, 0, 4]),
+        ("acpx", [5, 1, 3]),
+        ("avante", [3, 1, 3]),
+        ("codecompanion", [2, 0, 5]),
+        ("toad", [1, 0, 3]),
+    ] {
         let mut seen = [0; 3];
         let mut fixture = None::<Fixture>;
         let messages = recorded(&format!("clients/{client}"));
@@ -159,7 +163,8 @@ fn a_command_is_found_in_the_prompt_of_every_client() {
                 continue;
             }
             let typed = message["params"]["prompt"].as_array().expect("blocks");
-            if texts_of(typed) == ["/skills"] {
+            let first = texts_of(typed).first().copied();
+            if first.is_some_and(|text| text == "/skills" || text.contains(">/skills<")) {
                 assert_eq!(fixture.editor.answer(&message["id"])["result"]["stopReason"], "end_turn");
                 assert_eq!(fixture.editor.unread().len(), 1);
                 seen[1] += 1;
@@ -239,14 +244,20 @@ fn a_call_of_gemini_is_announced() {
 }
 
 /// Checks the title and kind that a client shows after each message about a call, including the request for permission.
-fn a_call_of_claude_has_a_title() {
+fn a_call_of_claude_has_a_title_and_one_line_as_the_result() {
     let skills = demo();
     for (flags, expected) in [
         (
             &[][..],
-            [("Skill", "read"), ("Skill demo", "read"), ("Skill demo", "read"), ("Skill demo", "read")],
+            [
+                ("Skill", "read"),
+                ("Skill demo", "read"),
+                ("Skill demo", "read"),
+                ("Skill demo", "read"),
+                ("Skill demo", "read"),
+            ],
         ),
-        (&["--titles", "agent"], [("mcp__acp-skills__activate_skill", "other"); 4]),
+        (&["--titles", "agent"], [("mcp__acp-skills__activate_skill", "other"); 5]),
     ] {
         let mut proxy = Proxy::new().skill(&skills.dir("demo")).flag("--approve", "none");
         for flag in flags {
@@ -259,6 +270,7 @@ fn a_call_of_claude_has_a_title() {
         });
         let mut title = Value::Null;
         let mut kind = Value::Null;
+        let mut loaded = 0;
         for ((_, _, message), expected) in messages.zip(expected) {
             fixture.agent_sends(&in_session(message.clone()));
             let mut seen = fixture.editor.message();
@@ -269,7 +281,7 @@ fn a_call_of_claude_has_a_title() {
                 if let Some(value) = shown.get(key) {
                     kept.clone_from(value);
                 }
-                // Now undo this change, to make sure that the rest of the call is the same.
+                // Restore the original value, so that we can check below that the rest of the call has not changed.
                 match before.get(key) {
                     Some(value) => shown[key] = value.clone(),
                     None => {
@@ -278,8 +290,21 @@ fn a_call_of_claude_has_a_title() {
                 }
             }
             assert_eq!((title.as_str(), kind.as_str()), (Some(expected.0), Some(expected.1)), "{message}");
+            let result = [&before["rawOutput"][0]["text"], &before["content"][0]["content"]["text"]];
+            if flags.is_empty() && message["params"]["update"]["status"] == "completed" {
+                assert!(result.iter().all(|text| text.as_str().is_some_and(|text| text.contains("# Demo"))));
+                for text in
+                    ["/rawOutput/0/text", "/content/0/content/text"].map(|path| shown.pointer(path).cloned())
+                {
+                    assert_eq!(text, Some(json!("Loaded the instructions (6 words)")));
+                }
+                shown["rawOutput"] = before["rawOutput"].clone();
+                shown["content"] = before["content"].clone();
+                loaded += 1;
+            }
             assert_eq!(shown, before);
         }
+        assert_eq!(loaded, usize::from(flags.is_empty()));
         fixture.finish();
     }
 }

@@ -11,6 +11,8 @@ use crate::{
 crate::trials!(
     a_menu_if_the_agent_has_none,
     the_menu_includes_the_agents_commands,
+    a_named_skill_replaces_a_command_of_the_agent,
+    the_option_decides_who_gets_a_name,
     a_command_loads_a_skill_and_comes_back_as_typed,
     a_command_after_blocks_that_the_editor_adds,
     a_command_without_the_mcp_server,
@@ -49,8 +51,67 @@ fn the_menu_includes_the_agents_commands() {
         menu = fixture.editor.menu();
     }
     assert_eq!(names(&menu), ["skills", "review", "web"]);
-    assert_eq!(names(&fixture.editor.menu()), ["skills", "skill:review", "review"]);
+    assert_eq!(names(&fixture.editor.menu()), ["skills", "review", "agent:review"]);
     fixture.finish();
+}
+
+/// Opens a session with an agent that has a command `review`, and returns the menu with it: names and descriptions.
+fn menu_of_both(fixture: &mut Fixture) -> Vec<(String, String)> {
+    fixture.new_session("s");
+    let theirs = json!([{ "name": "review", "description": "Reviews a pull request" }]);
+    let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": theirs });
+    fixture.agent_sends(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": update } }));
+    loop {
+        let menu = fixture.editor.menu();
+        // If the machine is slow, there is a menu without the agent's command first.
+        if names(&menu).len() == 3 {
+            let list = menu["params"]["update"]["availableCommands"].as_array().expect("a list");
+            let text = |entry: &Value, key: &str| entry[key].as_str().expect("text").to_owned();
+            return list
+                .iter()
+                .skip(1)
+                .map(|entry| (text(entry, "name"), text(entry, "description")))
+                .collect();
+        }
+    }
+}
+
+fn a_named_skill_replaces_a_command_of_the_agent() {
+    let skills = Skills::review();
+    let mut fixture = Fixture::initialized(skills.proxy().flag("--mcp-wait", "0"), &json!({}));
+    let menu = menu_of_both(&mut fixture);
+    assert_eq!(menu[0].0, "review");
+    assert!(menu[0].1.starts_with("Skill: "), "{menu:?}");
+    assert_eq!(menu[1], ("agent:review".to_owned(), "Agent: Reviews a pull request".to_owned()));
+    let blocks = fixture.prompt("s", "/agent:review #12");
+    assert_eq!(texts(&blocks), ["/review #12"]);
+    let blocks = fixture.prompt("s", "/review src");
+    let [_, ours, "src"] = texts(&blocks)[..] else { panic!("{blocks:?}") };
+    assert!(ours.contains("Read references/checklist.md."), "{ours}");
+    fixture.finish();
+}
+
+fn the_option_decides_who_gets_a_name() {
+    let skills = Skills::review();
+    let scanned = |skills: &Skills| Proxy::new().flag("--skills", skills.path());
+    for (proxy, expected) in [
+        (skills.proxy().flag("--commands", "agent"), ["skill:review", "review"]),
+        (scanned(&skills), ["skill:review", "review"]),
+        (scanned(&skills).flag("--commands", "skills"), ["review", "agent:review"]),
+    ] {
+        let mut fixture = Fixture::initialized(proxy.flag("--mcp-wait", "0"), &json!({}));
+        let menu = menu_of_both(&mut fixture);
+        assert_eq!([menu[0].0.as_str(), menu[1].0.as_str()], expected);
+        // The agent always gets its own command as it is.
+        let (theirs, ours) = if expected[0] == "review" {
+            ("/agent:review x", "/review x")
+        } else {
+            ("/review x", "/skill:review x")
+        };
+        assert_eq!(texts(&fixture.prompt("s", theirs)), ["/review x"]);
+        assert_eq!(texts(&fixture.prompt("s", ours)).last(), Some(&"x"));
+        fixture.finish();
+    }
 }
 
 fn a_command_loads_a_skill_and_comes_back_as_typed() {

@@ -331,7 +331,7 @@ fn a_full_disk() {
     assert!(warnings.len() == 1 && warnings[0].contains("/dev/full"), "{:#?}", ended.log);
 }
 
-/// A pipe without a reader: the relay goes on, events that don't fit are counted, and the exit is not delayed for good.
+/// A pipe without a reader: the relay continues, events that don't fit are counted, and the proxy still exits.
 #[cfg(unix)]
 fn a_pipe_that_is_not_read() {
     use std::io::Read;

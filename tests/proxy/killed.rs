@@ -43,7 +43,7 @@ impl Target {
         self.client.write(calls.collect::<String>().as_bytes());
     }
 
-    /// Waits until all processes that the proxy has started are gone.
+    /// Waits until all processes that the proxy has started have ended.
     fn gone(self, round: u32, code: Option<i32>) {
         assert_eq!(self.fixture.editor.ended().code(), code, "round {round}: it was killed");
         drop(self.client);

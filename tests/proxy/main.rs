@@ -25,11 +25,14 @@ mod editor;
 mod events;
 #[cfg(target_os = "linux")]
 mod faults;
+#[cfg(target_os = "linux")]
+mod files_and_disks;
 mod fixture;
 mod flow;
 mod git;
 mod http_access;
 mod killed;
+mod lock_file;
 #[cfg(unix)]
 mod login;
 mod oversize;
@@ -53,6 +56,8 @@ mod switches;
 mod team;
 mod tools;
 mod trust;
+mod trust_question;
+mod update;
 mod version;
 mod waiting;
 #[cfg(windows)]
@@ -103,10 +108,13 @@ fn main() -> ExitCode {
     trials.extend(events::trials());
     #[cfg(target_os = "linux")]
     trials.extend(faults::trials());
+    #[cfg(target_os = "linux")]
+    trials.extend(files_and_disks::trials());
     trials.extend(flow::trials());
     trials.extend(git::trials());
     trials.extend(http_access::trials());
     trials.extend(killed::trials());
+    trials.extend(lock_file::trials());
     #[cfg(unix)]
     trials.extend(login::trials());
     trials.extend(oversize::trials());
@@ -127,6 +135,8 @@ fn main() -> ExitCode {
     trials.extend(team::trials());
     trials.extend(tools::trials());
     trials.extend(trust::trials());
+    trials.extend(trust_question::trials());
+    trials.extend(update::trials());
     trials.extend(version::trials());
     trials.extend(waiting::trials());
     #[cfg(windows)]

@@ -1,5 +1,5 @@
-//! Messages that exceed `--max-message`: they are not forwarded, whoever waits for an answer gets an error, and the conversation goes
-//! on.
+//! Messages that exceed `--max-message`: they are not forwarded, the side that waits for an answer gets an error, and
+//! the conversation continues.
 
 use serde_json::{Value, json};
 
@@ -46,14 +46,14 @@ fn requests_and_responses_that_are_too_long() {
     assert_eq!((&error["error"]["code"], &error["error"]["message"]), (&json!(-32600), &json!(ERROR)));
     fixture.editor.notify("_long", json!({ "text": quoted() }));
     assert_eq!(fixture.received(), Vec::<Value>::new());
-    // The agent's response is replaced, so that the editor doesn't wait for ever.
+    // The agent's response is replaced, so that the editor doesn't wait forever.
     let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "hello" }] });
     let id = fixture.editor.request("session/prompt", prompt);
     let request = fixture.agent_receives();
     fixture.agent_replies(&request, json!({ "result": { "stopReason": "end_turn", "_meta": LONG } }));
     let answer = fixture.editor.answer(&id);
     assert_eq!((&answer["error"]["code"], &answer["error"]["message"]), (&json!(-32603), &json!(ERROR)));
-    // The same for the agent's request, with the id at the end of the line.
+    // A request from the agent gets an error as well, even if the id is at the end of the line.
     fixture.agent_writes(&[&format!(r#"{{"params":"{LONG}","method":"fs/read_text_file","id":"a"}}"#)]);
     let error = fixture.agent_receives();
     assert_eq!((&error["id"], &error["error"]["message"]), (&json!("a"), &json!(ERROR)));
@@ -62,7 +62,7 @@ fn requests_and_responses_that_are_too_long() {
     fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": read["id"], "result": { "content": quoted() } }));
     let error = fixture.agent_receives();
     assert_eq!((&error["id"], &error["error"]["message"]), (&json!("b"), &json!(ERROR)));
-    // The conversation goes on.
+    // The conversation continues.
     assert_eq!(fixture.prompt("s", "hello").last().expect("a block")["text"], "hello");
     let log = fixture.finish().log;
     assert!(warnings(&log, "the client") >= 1 && warnings(&log, "the agent") >= 1, "{log:?}");
@@ -124,7 +124,7 @@ fn an_endless_line_costs_no_memory() {
     assert_eq!(fixture.editor.answer(&json!(7))["error"]["message"], ERROR);
     let grown = peak_kibibytes(&fixture.editor) - before;
     assert!(grown < 16 * 1024, "the proxy has grown by {grown} KiB");
-    // A line that never ends: the editor disconnects instead.
+    // The last line never ends, because the editor disconnects.
     fixture.editor.write(&piece);
     fixture.editor.write(&piece);
     fixture.finish();

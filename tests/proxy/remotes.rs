@@ -174,7 +174,7 @@ fn a_source_is_fetched_once() {
             });
         }
         let first = connections.recv_timeout(DEADLINE).expect("a request");
-        // The other processes have a moment to ask as well before the first one is answered.
+        // Wait a moment before answering the first process, so that the others have time to send a request as well.
         let second = connections.recv_timeout(Duration::from_secs(2)).ok();
         answer(&first);
         assert!(second.is_none(), "the index was requested twice");

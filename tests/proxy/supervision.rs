@@ -1,4 +1,4 @@
-//! How the proxy exits, and that no process is left afterwards.
+//! The exit of the proxy. No process may be left afterwards.
 //!
 //! Each test reads stderr to its end, and every process that the agent starts holds it, so an orphan fails the test.
 
@@ -268,7 +268,8 @@ fn an_editor_that_closes_its_stdout() {
     assert!(ended.code().is_some(), "{:#?}", ended.log);
 }
 
-/// The data exceeds the pipe's capacity. The proxy cannot deliver it, and still has to notice that the editor is gone.
+/// The data exceeds the pipe's capacity. The proxy cannot deliver it, and still has to notice that the editor has
+/// exited.
 fn an_agent_that_does_not_read_when_the_editor_closes_its_end() {
     let mut editor = Proxy::new().agent("stubborn");
     editor.wait_for_log("agent: ready");

@@ -21,49 +21,46 @@ crate::trials!(
     changes_are_noticed_when_files_are_read,
     #[cfg(unix)]
     a_script_reads_only_what_was_trusted,
-    an_editor_that_asks,
-    an_editor_whose_user_says_no,
     trust_is_shared_between_proxies,
     projects_can_be_trusted_in_advance,
     skills_named_by_flag_need_no_trust,
     commands_list_untrusted_skills,
-    the_question_under_a_conductor,
 );
 
 /// A project with the skill `deploy`. The user's own skill is `review`.
-struct Project {
+pub(crate) struct Project {
     skills: Skills,
-    checkout: Skills,
+    pub(crate) checkout: Skills,
     home: Home,
 }
 
 impl Project {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let this = Self { skills: Skills::review(), checkout: Skills::new(), home: Home::new() };
         this.write("Deploys. ZQ-description", "# ZQ-body");
         this.checkout.write(".skills/deploy/references/hosts.md", "ZQ-hosts\n");
         this
     }
 
-    fn write(&self, description: &str, body: &str) {
+    pub(crate) fn write(&self, description: &str, body: &str) {
         self.checkout.add(".skills/deploy", description, body);
         let file = self.checkout.dir(".skills/deploy").join("SKILL.md");
         let text = fs::read_to_string(&file).expect("a file").replace("name: .skills/deploy", "name: deploy");
         fs::write(file, text).expect("a file");
     }
 
-    fn proxy(&self) -> Proxy {
+    pub(crate) fn proxy(&self) -> Proxy {
         self.home.proxy().flag("--skills", self.skills.path()).flag("--discover", "project")
     }
 
     /// Opens a session in the project and returns the params that the agent received.
-    fn open(&self, fixture: &mut Fixture, id: &str) -> Value {
+    pub(crate) fn open(&self, fixture: &mut Fixture, id: &str) -> Value {
         let params = json!({ "cwd": self.checkout.path(), "mcpServers": [] });
         let (received, _) = fixture.exchange("session/new", params, json!({ "result": { "sessionId": id } }));
         received["params"].clone()
     }
 
-    fn start(&self) -> (Fixture, Value) {
+    pub(crate) fn start(&self) -> (Fixture, Value) {
         let mut fixture = Fixture::over_http(self.proxy());
         let params = self.open(&mut fixture, "s");
         (fixture, params)
@@ -244,21 +241,6 @@ fn changes_are_noticed_when_files_are_read() {
     fixture.finish();
 }
 
-/// Starts a conversation with an editor that shows forms to its user.
-fn with_forms(proxy: Proxy) -> Fixture {
-    let mut fixture = Fixture::new(proxy);
-    fixture.exchange(
-        "initialize",
-        json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } } }),
-        json!({ "result": { "protocolVersion": 1, "agentCapabilities": { "mcpCapabilities": { "http": true } } } }),
-    );
-    fixture
-}
-
-fn question(fixture: &mut Fixture) -> Value {
-    fixture.editor.wait_for("a question", |message| message["method"] == "elicitation/create")
-}
-
 /// Files that a script reads by itself count as well, even if agents would never read them.
 #[cfg(unix)]
 fn a_script_reads_only_what_was_trusted() {
@@ -287,55 +269,6 @@ fn a_script_reads_only_what_was_trusted() {
     fixture.ask("/skills trust");
     let text = run(&mut fixture);
     assert!(!text.contains("obey") && text.contains("content that the user has not approved"), "{text}");
-    fixture.finish();
-}
-
-fn an_editor_that_asks() {
-    let project = Project::new();
-    let mut fixture = with_forms(project.proxy());
-    let params = project.open(&mut fixture, "s");
-    let asked = question(&mut fixture);
-    let message = asked["params"]["message"].as_str().expect("text");
-    assert!(message.contains("- deploy (") && message.contains("ZQ-description"), "{message}");
-    let connection = fixture.connect(&entry(&params), MCP_2025);
-    let answer = json!({ "action": "accept", "content": { "trust": true } });
-    fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
-    fixture.wait_for_command("deploy");
-    let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
-    assert!(!is_error && text.contains("ZQ-body"), "{text}");
-    assert_eq!(fixture.received(), Vec::<Value>::new(), "the agent hears of neither question nor answer");
-    // If the skill changes, we need to ask the user about it, even if they've trusted it before.
-    project.write("Deploys. ZQ-description", "# Something else");
-    let asked = question(&mut fixture);
-    assert!(
-        asked["params"]["message"].as_str().expect("text").contains("changed since last trusted"),
-        "{asked}"
-    );
-    // The answer is only for the version that the user has seen. If the skill was changed while the question was open, don't
-    // trust it.
-    project.checkout.write(".skills/deploy/references/hosts.md", "evil\n");
-    let answer = json!({ "action": "accept", "content": { "trust": true } });
-    fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
-    fixture.editor.wait_for_log("Could not trust `deploy`: skill has changed in the meantime");
-    fixture.editor.unread();
-    let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
-    assert!(is_error, "{text}");
-    fixture.editor.finish();
-}
-
-fn an_editor_whose_user_says_no() {
-    let project = Project::new();
-    let mut fixture = with_forms(project.proxy());
-    project.open(&mut fixture, "s");
-    let asked = question(&mut fixture);
-    fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "decline" } }));
-    assert!(fixture.ask("/skills").contains("Waiting for your trust"));
-    fixture.finish();
-    // This question must not be asked twice, not even after a restart.
-    let mut fixture = with_forms(project.proxy());
-    project.open(&mut fixture, "s");
-    assert!(fixture.ask("/skills").contains("Waiting for your trust"));
-    assert!(fixture.ask("/skills trust").starts_with("`deploy` is trusted"));
     fixture.finish();
 }
 
@@ -407,30 +340,4 @@ fn commands_list_untrusted_skills() {
     let (code, text, errors) =
         run(&["try", "--discover", "project", "--trust", "project", "--prompt", "deploy"]);
     assert!(code == Some(0) && text.contains("deploy"), "{text} {errors}");
-}
-
-/// The proxy's own question gets its answer, even if both sides share a connection.
-fn the_question_under_a_conductor() {
-    let project = Project::new();
-    let mut conductor = project.proxy().flag("--mcp-wait", "0").start();
-    let params = json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } } });
-    let id = conductor.request("proxy/initialize", params);
-    let inner = conductor.message();
-    conductor.send(&json!({ "jsonrpc": "2.0", "id": inner["id"], "result": { "protocolVersion": 1, "agentCapabilities": {} } }));
-    conductor.answer(&id);
-    let params = json!({ "cwd": project.checkout.path(), "mcpServers": [] });
-    let id = conductor.request("session/new", params);
-    let inner = conductor.wait_for("the request", |message| message["params"]["method"] == "session/new");
-    conductor.send(&json!({ "jsonrpc": "2.0", "id": inner["id"], "result": { "sessionId": "s" } }));
-    conductor.answer(&id);
-    let asked = conductor.wait_for("a question", |message| message["method"] == "elicitation/create");
-    let answer = json!({ "action": "accept", "content": { "trust": true } });
-    conductor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
-    loop {
-        let menu = conductor.menu();
-        if names(&menu).contains(&"deploy") {
-            break;
-        }
-    }
-    assert_eq!(conductor.finish().messages, Vec::<Value>::new(), "the successor did not get the answer");
 }

@@ -105,7 +105,8 @@ const ODD: &[&[u8]] = &[
 fn unusual_messages_pass_unchanged() {
     let skills = Skills::review();
     let all = ODD.concat();
-    // We only send lines that aren't JSON from the client to the agent. It's up to the agent what to do with them.
+    // Only the editor sends lines that aren't JSON here. The proxy forwards them, and the agent decides what to do with
+    // them.
     let sent = [&all[..], b"no JSON\n\n \r\n\"text\"\n{broken}\n\xff\n"].concat();
     for proxy in [Proxy::new(), skills.proxy()] {
         let transcript = relay(proxy, &sent, &all, ODD.len());

@@ -1,7 +1,8 @@
 //! Replays `recordings/clients`, in which each file is named after its client.
 //!
 //! CodeCompanion sends a text block for each shared file, and an empty prompt for an empty message. toad and acpx send the user's
-//! text with the files after or before it. Emacs splits the user's text where it mentions a file.
+//! text with the files after or before it. Emacs splits the user's text where it mentions a file. avante repeats the user's
+//! earlier messages, the newest first (this file was written by hand, see the note in it).
 
 use acp_skills_intercept::{CatalogIn, McpMode};
 use expect_test::expect;
@@ -17,7 +18,7 @@ use super::{
 #[test]
 fn clients_and_agents_receive_the_same_bytes() {
     let recordings = recordings("clients");
-    assert_eq!(recordings.len(), 4);
+    assert_eq!(recordings.len(), 5);
     for recording in &recordings {
         for mcp in [McpMode::Auto, McpMode::Stdio, McpMode::Off] {
             for catalog_in in [CatalogIn::Auto, CatalogIn::Prompt, CatalogIn::Off] {
@@ -32,7 +33,8 @@ fn without_skills_command(recording: &Recording) -> Recording {
     let mut asked = None;
     let is_kept = move |(_, line): &&(Side, String)| {
         let message: Value = serde_json::from_str(line).unwrap();
-        if message["params"]["prompt"][0]["text"] == "/skills" {
+        let first = &message["params"]["prompt"][0]["text"];
+        if first == "/skills" || first == "<previous_user_message>/skills</previous_user_message>" {
             asked = Some(message["id"].clone());
             return false;
         }
@@ -100,6 +102,14 @@ fn a_command_is_found_in_the_blocks_of_each_client() {
           ["/skills"] -> answered
           ["what does /demo do?"] -> the same
           ["delete build"] -> the same
+        avante
+          ["<previous_user_message>hello</previous_user_message>", "<system_context>Continuing from previous session with 1 recent user messages</system_context>"] -> the same
+          [resource_link, "<previous_user_message>/demo look at it</previous_user_message>", "<previous_user_message>hello</previous_user_message>", "<system_context>Continuing from previous session with 2 recent user messages</system_context>"] -> [resource_link, SKILL, "look at it", "<previous_user_message>hello</previous_user_message>", "<system_context>Continuing from previous session with 2 recent user messages</system_context>"]
+          ["<previous_user_message>/demo</previous_user_message>", "<previous_user_message>/demo look at it</previous_user_message>", "<previous_user_message>hello</previous_user_message>", "<system_context>Continuing from previous session with 3 recent user messages</system_context>"] -> [SKILL, "<previous_user_message>/demo look at it</previous_user_message>", "<previous_user_message>hello</previous_user_message>", "<system_context>Continuing from previous session with 3 recent user messages</system_context>"]
+          ["<previous_user_message>/skills</previous_user_message>", "<previous_user_message>/demo</previous_user_message>", "<previous_user_message>/demo look at it</previous_user_message>", "<previous_user_message>hello</previous_user_message>", "<system_context>Continuing from previous session with 4 recent user messages</system_context>"] -> answered
+          [resource_link, "<selected_code>\n<path>main.rs</path>\n<snippet>fn main() {}</snippet>\n</selected_code>", "<previous_user_message>what does /demo do?</previous_user_message>", "<previous_user_message>/skills</previous_user_message>", "<previous_user_message>/demo</previous_user_message>", "<previous_user_message>/demo look at it</previous_user_message>", "<previous_user_message>hello</previous_user_message>", "<system_context>Continuing from previous session with 5 recent user messages</system_context>"] -> the same
+          ["<previous_user_message>/etc/hosts is wrong</previous_user_message>", "<previous_user_message>what does /demo do?</previous_user_message>", "<previous_user_message>/skills</previous_user_message>", "<previous_user_message>/demo</previous_user_message>", "<previous_user_message>/demo look at it</previous_user_message>", "<system_context>Continuing from previous session with 5 recent user messages</system_context>"] -> the same
+          ["<previous_user_message>hello</previous_user_message>", "<previous_assistant_message>I have no skill.</previous_assistant_message>", "<previous_user_message>/demo again</previous_user_message>", "<system_context>Continuing from previous ACP session with 3 recent messages preserved for context</system_context>"] -> ["<previous_user_message>hello</previous_user_message>", "<previous_assistant_message>I have no skill.</previous_assistant_message>", SKILL, "again", "<system_context>Continuing from previous ACP session with 3 recent messages preserved for context</system_context>"]
         codecompanion
           ["hello"] -> the same
           ["Sharing the following file as context: /home/user/project/main.rs", "/demo look at file `/home/user/project/main.rs` (with buffer number: 1)"] -> ["Sharing the following file as context: /home/user/project/main.rs", SKILL, "look at file `/home/user/project/main.rs` (with buffer number: 1)"]

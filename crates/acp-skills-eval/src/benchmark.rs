@@ -1,7 +1,7 @@
 //! [`Benchmark`]: the results of all tasks with and without the skill, as `benchmark.json`.
 //!
-//! The format is that of the standard and its skill-creator. If the two differ, the standard's is used; for example, `delta`
-//! holds numbers.
+//! The standard and its skill-creator both define this format. If they differ, we follow the standard; for example,
+//! `delta` holds numbers.
 //!
 //! Viewers expect two configurations. If an older version of the skill is the baseline, its results are written as
 //! `without_skill`, and `metadata.baseline` is `old_skill`.

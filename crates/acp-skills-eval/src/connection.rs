@@ -72,12 +72,12 @@ struct Process {
     stderr: Stderr,
 }
 
-/// The end of an agent.
+/// A description of an agent that has ended.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     /// A description such as `exited with code 1`. Empty for the built-in agent.
     pub(super) how: String,
-    /// The end of its standard error output.
+    /// The last part of its standard error output.
     pub(super) stderr: String,
 }
 
@@ -223,7 +223,7 @@ fn is_instructions(path: &str) -> bool {
     path.trim_start_matches("./").eq_ignore_ascii_case("SKILL.md")
 }
 
-/// Sends each line of the agent, and its end.
+/// Sends each line of the agent to the channel, and then the end of its output.
 fn read_lines(reader: Box<dyn Read + Send>, sender: &UnboundedSender<Received>) {
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
@@ -262,7 +262,8 @@ impl Process {
     }
 }
 
-/// Waits until the agent ends or is stopped, and ends all of its processes. Returns a description of its end.
+/// Waits until the agent ends or is stopped, and ends all of its processes. Returns a description of how it
+/// ended.
 async fn supervise(mut agent: Agent, stopped: oneshot::Receiver<()>) -> String {
     let by_itself = tokio::select! {
         status = agent.wait() => Some(status),
@@ -291,7 +292,7 @@ async fn shut_down(agent: &mut Agent) -> io::Result<ExitStatus> {
     agent.wait().await
 }
 
-/// Collects the end of a process's standard error output.
+/// Collects the last part of a process's standard error output.
 struct Stderr {
     /// Guards the kept bytes. It is held while a piece is added.
     kept: Arc<Mutex<VecDeque<u8>>>,

@@ -238,7 +238,7 @@ impl Client<'_> {
         }
     }
 
-    /// Notes that the model received the instructions of a skill. Returns an error if this ends the turn.
+    /// Records that the model received the instructions of a skill. Returns an error if this ends the turn.
     fn loaded(&mut self, skill: &str) -> Result<(), End> {
         if !self.conversation.loaded.iter().any(|known| known == skill) {
             self.conversation.loaded.push(skill.to_owned());

@@ -1,8 +1,8 @@
-//! [`End`]: the end of a run.
+//! [`End`]: the way in which a run ended.
 
 use serde::{Deserialize, Serialize};
 
-/// The end of a run.
+/// The way in which a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -21,7 +21,7 @@ pub enum End {
     },
     /// The timeout passed.
     TimedOut {
-        /// True if the agent had sent nothing until then.
+        /// True if the agent had not sent any message before the timeout.
         silent: bool,
     },
     /// The agent's process ended during the run.

@@ -26,7 +26,7 @@ impl Grade {
         Self { text, passed, evidence: evidence.into(), ungraded: false, skipped: false }
     }
 
-    /// Creates the grade of an assertion that can't hold.
+    /// Creates the grade of an assertion that doesn't hold, with the reason as evidence.
     pub(super) fn unmet(text: String, why: impl Into<String>) -> Self {
         Self::new(text, false, why)
     }

@@ -94,18 +94,18 @@ struct Verdicts {
     verdicts: Vec<Verdict>,
 }
 
-/// Whether one assertion holds.
+/// The verdict on one assertion.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Verdict {
     /// The number of the assertion.
     assertion: usize,
-    /// Whether it holds.
+    /// True if the assertion holds.
     passed: bool,
-    /// What shows it: a quotation from the answer or from a file, or what is missing. Never empty.
+    /// The evidence for the verdict: a quotation from the answer or from a file, or what is missing. Never empty.
     evidence: String,
 }
 
-/// A verdict that counts.
+/// A verdict with evidence. Verdicts without evidence are ignored.
 #[derive(Debug, Clone)]
 struct Judgement {
     passed: bool,

@@ -94,11 +94,11 @@ pub enum Status {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// The identity of a run.
+    /// The agent, the case, the configuration and the number of the run.
     pub run: RunId,
     /// The run's status.
     pub status: Status,
-    /// The end of the conversation.
+    /// The way in which the conversation ended.
     pub end: End,
     /// The names of the skills whose instructions the model received, in the order of their first load.
     pub loaded: Vec<String>,
@@ -128,7 +128,7 @@ pub struct Outcome {
     pub agent_info: Option<String>,
     /// The agent's model, if it sends it.
     pub model: Option<String>,
-    /// The end of the agent's standard error output. Empty if the agent did not fail.
+    /// The last part of the agent's standard error output. Empty if the agent did not fail.
     pub stderr: String,
 }
 

@@ -108,7 +108,7 @@ impl CallPaths {
         paths
     }
 
-    /// Describes the first place that is not below `directory`.
+    /// Returns the first path that is not below `directory`, or `None` if there is none.
     fn outside(&self, directory: &Path) -> Option<String> {
         let files = self.files.iter().map(Some);
         files.chain(self.bases.iter().map(Option::as_ref)).find_map(|place| match place {
@@ -191,7 +191,7 @@ mod tests {
             ),
             (json!({ "kind": "edit", "rawInput": { "changes": { "/etc/x": {} } } }), Allow::ALL, false),
             (json!({ "kind": "move", "rawInput": { "from": "a", "to": "/etc/x" } }), Allow::ALL, false),
-            // A working directory can forbid an edit, but it doesn't name a file.
+            // A working directory is not the edited file. So it can be a reason to refuse an edit, but not to allow it.
             (json!({ "kind": "edit", "rawInput": { "path": "x", "cwd": "/etc" } }), Allow::ALL, false),
             (
                 json!({ "kind": "edit", "rawInput": { "path": "x", "uri": "file:///etc/x" } }),

@@ -133,7 +133,8 @@ pub enum Part {
     Validation,
 }
 
-/// Splits texts of two classes. A `share` of each class, from 0 to 1, becomes [`Part::Train`].
+/// Splits the texts of two classes into two parts. The given `share` of each class, from 0 to 1, becomes
+/// [`Part::Train`].
 ///
 /// The selection depends on `seed` and on each text, but hardly on the other texts: a new query moves at most one other query
 /// to the other part.

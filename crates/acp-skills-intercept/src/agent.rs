@@ -117,7 +117,7 @@ impl Interceptor {
         Pass::Consumed
     }
 
-    /// Notes that the agent has answered a prompt.
+    /// Handles the agent's answer to a prompt.
     pub(crate) fn answered(
         &mut self,
         key: SessionKey,
@@ -144,7 +144,7 @@ impl Interceptor {
         }
     }
 
-    /// Notes a report of the agent's state: it works, waits for the user, or is idle.
+    /// Handles a report of the agent's state: it works, waits for the user, or is idle.
     pub(crate) fn state_update(&mut self, message: &Message<'_>, update: Node<'_>, actions: &mut Actions) {
         let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else { return };
         let background = update.get("background").filter(Node::is_array).map(|list| list.raw().to_vec());

@@ -18,7 +18,7 @@ use crate::{
 /// The kind of prompt that a text is added to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occasion {
-    /// Words for the model.
+    /// A prompt for the model, which is not a command.
     Ordinary,
     /// A command. It does not get the list of changed skills.
     Command,
@@ -123,8 +123,8 @@ impl Session {
         text
     }
 
-    /// Notes that text from the proxy was replayed. If this contains the catalog, the model knows the skills. `ours` should be
-    /// given without marks.
+    /// Remembers that text from the proxy was replayed. If this contains the catalog, the model knows the skills.
+    /// `ours` should be given without marks.
     fn was_briefed(&mut self, ours: &str, agent: &AgentFacts, policy: &Policy) {
         let in_prompt = placement::choose(policy.catalog_in, agent) == Placement::Prompt;
         if !in_prompt || self.briefing.guide().is_some() {
@@ -148,8 +148,8 @@ fn has_words(text: &str, start: &str) -> bool {
 }
 
 impl Interceptor {
-    /// Handles a replayed message of the user, or a part of one. `ours` has the texts that an earlier run added, without their
-    /// marks. `clean` is the rest, which the client sees.
+    /// Handles a replayed message of the user, or a part of one. `ours` contains the texts that an earlier run added,
+    /// without their marks. `clean` is the rest of the message, which the client sees.
     pub(crate) fn replayed(&mut self, id: &str, ours: &[String], clean: &str) {
         let Some(session) = self.sessions.find(id) else { return };
         for ours in ours {

@@ -1,5 +1,5 @@
-//! The ends of pending work other than its answer: the client cancels a turn or a request, the agent cancels a request, a
-//! session is closed, or one of the two sides is gone.
+//! Ends pending work without an answer: if the client cancels a turn or a request, if the agent cancels a request, if a
+//! session is closed, or if the client or the agent disconnects.
 
 use acp_skills_wire::{Id, Message, REQUEST_CANCELLED, build};
 use serde_json::json;
@@ -67,7 +67,8 @@ impl Interceptor {
         Pass::Consumed
     }
 
-    /// Hands the client the request that the agent cancels, in case it is still pending here: the cancellation follows.
+    /// Handles a cancellation by the agent. If the cancelled request is still pending here, it is sent to the client
+    /// first.
     pub(crate) fn agent_cancels(&mut self, message: &Message<'_>, actions: &mut Actions) {
         let Some(id) = message.param(&["requestId"]).and_then(Id::of) else { return };
         while let Some(request) = self.pending.take_agent_request(&id) {
@@ -93,7 +94,8 @@ impl Interceptor {
         }
     }
 
-    /// Stops waiting for anything, because the client is gone: the agent gets everything that the user wrote.
+    /// Stops waiting for anything, because the client has disconnected. The agent still gets everything that the user
+    /// wrote.
     pub(crate) fn client_gone(&mut self, actions: &mut Actions) {
         actions.to_agent.append(&mut self.pending.take_setups());
         self.pending.stop_fetching();
@@ -106,8 +108,8 @@ impl Interceptor {
         }
     }
 
-    /// Drops all pending work, because the agent is gone. Returns lines for the client: text that was held back, and an
-    /// error for each request without an answer. `why` is a clause such as `the agent exited with code 3`.
+    /// Drops all pending work, because the agent has ended. Returns lines for the client: text that was held back, and
+    /// an error for each request without an answer. `why` is a clause such as `the agent exited with code 3`.
     pub fn agent_gone(&mut self, why: &str) -> Vec<Vec<u8>> {
         self.pending.clear();
         let mut lines = self.reader.flush_all();

@@ -9,6 +9,7 @@ use acp_skills_wire::{Classifier, Kind, Message, Node};
 
 use crate::{
     Interceptor,
+    commands::agents,
     mark_scanner::MarkScanner,
     outputs::{Actions, Pass},
     requests::{OpenRequest, Purpose, Setup, SetupKind},
@@ -46,12 +47,12 @@ impl AgentReader {
         !self.chunks.is_empty()
     }
 
-    /// Takes out the chunks of a session that are held back.
+    /// Removes and returns the chunks of a session that are held back.
     pub(crate) fn flush(&mut self, session: &str) -> Vec<Vec<u8>> {
         self.chunks.remove(session).map(|(_, mut stream)| stream.flush()).unwrap_or_default()
     }
 
-    /// Takes out all chunks that are held back.
+    /// Removes and returns all chunks that are held back.
     pub(crate) fn flush_all(&mut self) -> Vec<Vec<u8>> {
         self.chunks.drain().flat_map(|(_, (_, mut stream))| stream.flush()).collect()
     }
@@ -82,7 +83,16 @@ impl Interceptor {
         if kind == ChunkKind::User {
             self.replayed(&session, &passed.ours, &passed.clean);
         }
-        let Some(mut lines) = passed.lines else { return Pass::Untouched };
+        let users = self.sessions.find(&session).filter(|_| kind == ChunkKind::User);
+        let with_prefix = |line: &[u8]| agents::chunk_with_prefix(users.as_deref()?, line);
+        let Some(mut lines) = passed.lines else {
+            return with_prefix(message.line).map_or(Pass::Untouched, Pass::Edited);
+        };
+        for line in &mut lines {
+            if let Some(typed) = with_prefix(line) {
+                *line = typed;
+            }
+        }
         // If there is no session id, we can't match this chunk to the next one, so we flush it now.
         if message.session_id().is_none() {
             lines.append(&mut self.reader.flush(&session));
@@ -103,7 +113,7 @@ impl Interceptor {
         actions.to_client.extend(unknown.flat_map(|(_, (_, mut stream))| stream.flush()));
     }
 
-    /// Flushes the chunks that have to go on before `message`.
+    /// Flushes the chunks that have to be forwarded before `message`.
     pub(crate) fn flush_chunks(&mut self, message: &Message<'_>, actions: &mut Actions) {
         if !self.reader.has_held() {
             return;
@@ -117,7 +127,7 @@ impl Interceptor {
                 {
                     None
                 }
-                // This ends a turn or a replay.
+                // This response ends a turn, or the replay of a session that is opened again.
                 Some(OpenRequest {
                     purpose:
                         Purpose::Prompt(key)
@@ -127,7 +137,7 @@ impl Interceptor {
                     let key = *key;
                     self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()))
                 }
-                // This ends a turn, but we don't know the session, so we flush everything.
+                // This response ends a turn, but we don't know the session, so we flush everything.
                 Some(open) if open.method == "session/prompt" => {
                     return actions.to_client.append(&mut self.reader.flush_all());
                 }

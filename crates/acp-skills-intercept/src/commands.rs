@@ -1,18 +1,19 @@
 //! Recognizes our slash commands, and handles them.
 //!
 //! `/NAME`, `/skill:NAME` and, if the user enabled it, `$NAME` invoke a skill. The skill's text is fetched, and `expansion`
-//! writes the prompt for the agent, which never sees the command. `/skills` is answered here, without the agent.
+//! writes the prompt for the agent, which never sees the command. `/skills` is answered here, without the agent. `/agent:NAME` is
+//! a command of the agent.
 
-use std::sync::Arc;
+pub(crate) mod agents;
 
 use acp_skills_wire::{Id, Message};
-use skills_core::{Skill, SkillName, SkillSet};
+use skills_core::SkillName;
 
 use crate::{
     Interceptor, active,
     active_skills::ActivatedBy,
     keys::SessionKey,
-    menu::{self, spelling},
+    menu::names::{Names, PREFIX, SKILLS},
     outputs::Actions,
     overview,
     policy::Policy,
@@ -31,45 +32,41 @@ pub(crate) enum Command {
     Skills(String),
     /// The invocation of a skill.
     Invoke(SkillName),
+    /// A command of the agent, and the line of the prompt without our prefix.
+    Agents(Vec<u8>),
 }
 
 impl Command {
-    /// Returns our command in a prompt. Returns `None` if there is no command, or if it is one of the agent's.
-    pub(crate) fn of(session: &Session, message: &Message<'_>, policy: &Policy) -> Option<Self> {
+    /// Returns our command in a prompt. Returns `None` if there is no command, or if it is one of the agent's without a prefix.
+    pub(crate) fn of(session: &mut Session, message: &Message<'_>, policy: &Policy) -> Option<Self> {
         let typed = Typed::read(message.param(&["prompt"])?)?;
-        let is_agents = || menu::agent_commands(session).has(&typed.word);
+        let names = Names::of(session, policy.commands);
         if !session.has_menu() {
             // We answer `/skills` even if there are no skills, because otherwise the model would have to guess.
-            let is_asked = typed.sigil == '/' && typed.word == menu::SKILLS && !is_agents();
+            let is_asked = typed.sigil == '/' && typed.word == SKILLS && !names.are_agents(SKILLS);
             return is_asked.then_some(Self::Skills(typed.rest));
         }
-        let invoke = |word: &str| find(&session.skills, word).map(|skill| Self::Invoke(skill.name.clone()));
+        let invoke = |word: &str| names.skill(word).map(|skill| Self::Invoke(skill.name.clone()));
         if typed.sigil == '$' {
             return if policy.dollar { invoke(&typed.word) } else { None };
         }
-        if let Some(found) = typed.word.strip_prefix(menu::PREFIX).and_then(invoke) {
+        if let Some(found) = typed.word.strip_prefix(PREFIX).and_then(invoke) {
             return Some(found);
         }
-        if is_agents() {
+        if let Some(command) = names.behind_prefix(&typed.word) {
+            return agents::without_prefix(session, message, &typed, command).map(Self::Agents);
+        }
+        if typed.word == SKILLS {
             // Another proxy in the chain also handles `/skills`, but it doesn't know our skills. So we only take the command if
             // it names one of them.
-            let is_ours = typed.word == menu::SKILLS
-                && (Switch::is_ours(session, &typed.rest)
-                    || trust::is_ours(session, &typed.rest)
-                    || active::is_ours(session, &typed.rest));
+            let is_ours = !names.are_agents(SKILLS)
+                || Switch::is_ours(session, &typed.rest)
+                || trust::is_ours(session, &typed.rest)
+                || active::is_ours(session, &typed.rest);
             return is_ours.then_some(Self::Skills(typed.rest));
         }
-        if typed.word == menu::SKILLS { Some(Self::Skills(typed.rest)) } else { invoke(&typed.word) }
+        names.skill_of(&typed.word).map(|skill| Self::Invoke(skill.name.clone()))
     }
-}
-
-/// Returns the skill that `word` invokes. Case is ignored.
-fn find<'s>(skills: &'s SkillSet, word: &str) -> Option<&'s Arc<Skill>> {
-    let key = SkillName::key_of(word);
-    spelling::spelled(skills)
-        .into_iter()
-        .find(|(word, _)| SkillName::key_of(word) == key)
-        .map(|(_, skill)| skill)
 }
 
 /// Returns the text to fetch for a prompt that invokes a skill.
@@ -142,7 +139,7 @@ impl Interceptor {
             Some(Err(error)) => error.to_string(),
             None => match what {
                 "" => {
-                    let text = overview::session(session);
+                    let text = overview::session(session, self.policy.commands);
                     session.listed.replace(overview::first_unapproved(session.switches.all().unapproved()));
                     text
                 }

@@ -23,8 +23,9 @@ use crate::{
     agent_facts::AgentFacts,
     events::CompactionSignal,
     keys::SessionKey,
-    menu,
+    menu::names::Names,
     outputs::{Actions, Level},
+    policy::Policy,
     requests::Purpose,
     session::{Session, UsageChange},
     typed::Typed,
@@ -94,12 +95,12 @@ pub(crate) fn may_be_message(raw: &[u8]) -> bool {
 }
 
 /// Returns true if a prompt is the user's own command for a compaction.
-fn is_command(session: &Session, message: &Message<'_>, agent: &AgentFacts) -> bool {
+fn is_command(session: &Session, message: &Message<'_>, agent: &AgentFacts, policy: &Policy) -> bool {
     let typed = message.param(&["prompt"]).and_then(Typed::read).filter(|typed| typed.sigil == '/');
     typed.is_some_and(|typed| {
         let word = typed.word.as_str();
         agent.quirks.compact_commands.contains(&word)
-            || (COMMANDS.contains(&word) && menu::agent_commands(session).has(word))
+            || (COMMANDS.contains(&word) && Names::of(session, policy.commands).are_agents(word))
     })
 }
 
@@ -203,7 +204,7 @@ impl Interceptor {
     /// Notes a prompt that the agent will receive as it is, if it is the user's own command for a compaction.
     pub(crate) fn note_command(&mut self, key: SessionKey, message: &Message<'_>, id: &Id) {
         if let Some(session) = self.sessions.get(key)
-            && is_command(session, message, &self.agent)
+            && is_command(session, message, &self.agent, &self.policy)
         {
             session.compaction.commanded(id.clone());
         }

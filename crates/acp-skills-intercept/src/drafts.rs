@@ -3,9 +3,9 @@
 //! which [a client provides skills for a session](https://github.com/agentclientprotocol/agent-client-protocol/pull/2163).
 //!
 //! Both are off by default. If the user turns them on, the response to `initialize` announces both, even if the agent
-//! supports neither. If the agent supports one of them itself, it keeps it: our skills are added to the agent's list, and the
-//! client's skills go to the agent. Programs that are built with the SDK can only send and read fields that the SDK knows, so
-//! each field can also be in `_meta`, and `_skills/list` is the same request as `skills/list`.
+//! supports neither. If the agent itself supports one of them, it still handles it: our skills are added to the agent's
+//! list, and the client's skills go to the agent. Programs that are built with the SDK can only send and read fields
+//! that the SDK knows, so each field can also be in `_meta`, and `_skills/list` is the same request as `skills/list`.
 
 mod client_skills;
 

@@ -6,14 +6,14 @@
 
 use acp_skills_wire::{Edit, Message, Node};
 
-use crate::{Interceptor, outputs::Pass, strip::Stream};
+use crate::{Interceptor, commands::agents, outputs::Pass, strip::Stream};
 
 /// A message without the injected text.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Restored {
     /// The blocks, each as JSON.
     blocks: Vec<Vec<u8>>,
-    /// The concatenated texts for the client.
+    /// The concatenated texts of the blocks, without the injected text.
     clean: String,
     /// Injected texts.
     ours: Vec<String>,
@@ -45,7 +45,8 @@ impl Restored {
         restored
     }
 
-    /// Adds everything that was held back, because no further text belongs to it.
+    /// Adds everything that was held back. This is called where no further text can follow: at the end, or before a
+    /// block that is not text.
     fn end_of_text(&mut self, stream: &mut Stream, command: &mut String) {
         self.push_lines(stream.flush(), command);
         if !command.is_empty() {
@@ -99,9 +100,17 @@ impl Interceptor {
     /// Removes the injected text from a user's message that the agent repeats.
     pub(crate) fn user_message(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
         let Some(content) = update.get("content").filter(Node::is_array) else { return Pass::Untouched };
-        let restored = Restored::read(content);
+        let mut restored = Restored::read(content);
         if let Some(id) = message.session_id() {
             self.replayed(&id, &restored.ours, &restored.clean);
+            let session = self.sessions.find(&id);
+            for block in &mut restored.blocks {
+                if let Some(typed) =
+                    session.as_deref().and_then(|session| agents::block_with_prefix(session, block))
+                {
+                    *block = typed;
+                }
+            }
         }
         if content.elements().map(|block| block.raw()).eq(restored.blocks.iter()) {
             return Pass::Untouched;

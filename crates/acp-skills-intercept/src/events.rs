@@ -97,7 +97,7 @@ pub enum EventKind {
     EventsDropped { count: u64 },
 }
 
-/// The end of an activity that took time.
+/// The result and the duration of an activity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     /// The outcome.

@@ -18,7 +18,7 @@ pub enum Input {
     SetUp {
         /// The session.
         session: SessionKey,
-        /// The ticket of the query.
+        /// The ticket that the query contains.
         ticket: Ticket,
         /// The answer.
         provisions: Provisions,
@@ -27,7 +27,7 @@ pub enum Input {
     Fetched {
         /// The session.
         session: SessionKey,
-        /// The ticket of the query.
+        /// The ticket that the query contains.
         ticket: Ticket,
         /// The text.
         fetched: Fetched,
@@ -36,32 +36,32 @@ pub enum Input {
     NotFetched {
         /// The session.
         session: SessionKey,
-        /// The ticket of the query.
+        /// The ticket that the query contains.
         ticket: Ticket,
         /// The reason.
         why: NotFetched,
     },
     /// The answer to [`Query::Resolve`](crate::Query::Resolve).
     Resolved {
-        /// The ticket of the query.
+        /// The ticket that the query contains.
         ticket: Ticket,
         /// The resolved path.
         resolved: Resolved,
     },
     /// The answer to [`Query::SaveSwitches`](crate::Query::SaveSwitches).
     SwitchesSaved {
-        /// The session whose user gave the command.
+        /// The session in which the user gave the command.
         session: SessionKey,
-        /// The ticket of the query.
+        /// The ticket that the query contains.
         ticket: Ticket,
         /// The result.
         saved: SavedSwitches,
     },
     /// The answer to [`Query::Trust`](crate::Query::Trust).
     TrustSaved {
-        /// The session whose user decided.
+        /// The session in which the user decided.
         session: SessionKey,
-        /// The ticket of the query.
+        /// The ticket that the query contains.
         ticket: Ticket,
         /// True if the user approved the skills, false if the user refused them.
         trusted: bool,

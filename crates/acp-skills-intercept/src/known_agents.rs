@@ -1,5 +1,5 @@
-//! The agents that are known by name, one row each: how to start the agent, what was seen of it behind the proxy, and where it
-//! differs from the protocol or from other agents.
+//! The agents that are known by name, one row each: how to start the agent, how it behaved in tests with the proxy, and
+//! where it differs from the protocol or from other agents.
 //!
 //! To add an agent, add a row to `table` and record a conversation with it (`tests/recordings`). A quirk that no agent had
 //! before is one more field of [`Quirks`], whose value in [`Quirks::NONE`] means that the agent follows the protocol.
@@ -26,7 +26,8 @@ use self::reports::CallReports;
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Agent {
-    /// The identifier, such as `claude-acp`. It is the one of the ACP registry if [`registry`](Self::registry) is true.
+    /// The identifier, such as `claude-acp`. It is the same as in the ACP registry if [`registry`](Self::registry) is
+    /// true.
     pub id: &'static str,
     /// Other names that users type for the agent.
     pub aliases: &'static [&'static str],
@@ -59,7 +60,7 @@ pub struct Agent {
 enum Recognition {
     /// `agentInfo.name` contains this text, which is in lower case.
     NamePart(&'static str),
-    /// `agentCapabilities._meta` has this member. It decides only if no row matches the name.
+    /// `agentCapabilities._meta` has this member. It is only used if no row matches the name.
     Meta(&'static str),
 }
 
@@ -73,7 +74,8 @@ pub struct Seen {
     pub version: Option<&'static str>,
     /// The version in `agentInfo`, without its last part, if it differs from `version`.
     pub says: Option<&'static str>,
-    /// True if the agent opens no session without an account. Only its start and its error responses were seen then.
+    /// True if the agent opens no session without an account. In this case, only its start and its error responses were
+    /// tested.
     pub login: bool,
     /// The transport of the skills server: `HTTP` or `stdio`.
     pub server: Option<&'static str>,
@@ -97,9 +99,10 @@ pub enum Means {
 #[expect(clippy::struct_excessive_bools, reason = "all fields are independent quirks")]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Quirks {
-    /// True if the agent was seen to give the tools of a session's MCP servers to its model.
+    /// True if tests have shown that the agent gives the tools of a session's MCP servers to its model.
     ///
-    /// Some agents list the tools and don't pass them on. Of all other agents we know only once the model calls a tool.
+    /// Some agents list the tools, but don't pass them on to the model. For agents without this flag, we only know that
+    /// the model has the tools after it has called one.
     pub(crate) gives_tools: bool,
     /// True if the model sees a tool of an MCP server only after it has searched for it.
     pub(crate) hides_tools: bool,
@@ -109,11 +112,12 @@ pub(crate) struct Quirks {
     /// True if the agent shows a model only the beginning of a prompt, for a title or for other reasons. The user's words then
     /// come before the catalog.
     ///
-    /// Hermes sends the first 500 characters to have a title made, and Droid sends some to choose its next step. With the
-    /// catalog in front, they would send only catalog. A text block behind the user's words reaches the model, in its place,
-    /// with each of the 27 agents that were tried, and all titles then begin with the user's words. A block of the type
-    /// `resource` is not an alternative: three agents drop it, one refuses the prompt, and four use it as the title. Agents that
-    /// send the whole prompt get the catalog in front, so that the last words are the user's.
+    /// Hermes sends the first 500 characters to have a title made, and Droid sends some to choose its next step. With
+    /// the catalog in front, they would only send a part of the catalog. We tried a text block after the user's words
+    /// with 27 agents: with each of them, the block reaches the model in this position, and the title begins with the
+    /// user's words. A block of the type `resource` is not an alternative: three agents drop it, one refuses the
+    /// prompt, and four use it as the title. Agents that send the whole prompt get the catalog in front, so that the
+    /// last words are the user's.
     pub(crate) words_first: bool,
     /// True if the agent reads an addition to its system prompt from `_meta.systemPrompt` of session requests.
     pub(crate) takes_system_prompt_in_meta: bool,

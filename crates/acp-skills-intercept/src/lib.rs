@@ -30,8 +30,8 @@
 //! | `briefing/` | the text about skills that the model gets |
 //! | `prompt` | prompts: the text that is added, holding and sending them |
 //! | `tools` | waiting for the agent to list the skill tools |
-//! | `cancellation` | cancelled turns and requests, closed sessions, a client or an agent that is gone |
-//! | `commands` | prompts with commands for the proxy |
+//! | `cancellation` | cancelled turns and requests, closed sessions, clients and agents that disconnect |
+//! | `commands/` | prompts with commands for the proxy, and commands of the agent with our prefix (`agents`) |
 //! | `expansion` | the form of a command for the agent |
 //! | `overview` | answers to `/skills` |
 //! | `switches` | `/skills on` and `/skills off` |
@@ -39,7 +39,7 @@
 //! | `trust` | approval of a project's skills |
 //! | `toggles` | skills as configuration options in the client |
 //! | `drafts/` | drafts of the protocol: lists of skills, and skills that the client provides (`client_skills`) |
-//! | `menu/` | our commands in the client's menu |
+//! | `menu/` | our commands in the client's menu, and who gets a name that is a skill and a command of the agent (`names`) |
 //! | `updates` | the kinds of updates that are read |
 //! | `chunks` | messages that come in chunks, without our text |
 //! | `strip`, `echo` | removing our text from text that the agent repeats |
@@ -49,7 +49,7 @@
 //! | `repeats` | our text in any other message of the agent |
 //! | `reload` | changed skills in open sessions |
 //! | `permission/` | requests for permission that can be answered without the user |
-//! | `call_titles` | titles of calls of the skill tools |
+//! | `call_titles`, `call_results` | titles and results of calls of the skill tools |
 //! | `record`, `events` | events for the record, and active skills that are saved |
 //!
 //! | file | holds |
@@ -61,7 +61,7 @@
 //! | `agent_facts`, `client_facts`, `version` | facts about the two sides, and the differences between versions of the protocol |
 //! | `known_agents/` | agents that are known by name, with their quirks |
 //! | `marks` | the marks around our text |
-//! | `typed`, `words` | the text of a prompt |
+//! | `typed`, `words`, `recap` | the text of a prompt |
 //! | `calls` | calls of the skill tools |
 //! | `tool_paths` | the paths in the input of a tool call |
 //! | `requests` | the client's requests without an answer |
@@ -73,6 +73,7 @@ mod active_skills;
 mod agent;
 mod agent_facts;
 mod briefing;
+mod call_results;
 mod call_titles;
 mod calls;
 mod cancellation;
@@ -101,6 +102,7 @@ mod placement;
 mod policy;
 mod prompt;
 mod queries;
+mod recap;
 mod record;
 mod reload;
 mod repeats;
@@ -139,7 +141,7 @@ pub use self::{
     marks::{Mark, begins_with_ours},
     menu::spelling::spelled,
     outputs::{Actions, Effect, Level, Pass, Task},
-    policy::{Activation, Approve, CatalogIn, McpMode, Policy, Titles, ToolPolicy},
+    policy::{Activation, Approve, CatalogIn, CommandNames, McpMode, Policy, Titles, ToolPolicy},
     queries::{
         Endpoint, Fetched, HostError, Instructions, Needs, NotFetched, Provisions, Query, Reason, Refreshed,
         Resolved, SavedSwitches, Transport, TrustOutcome, Wanted,
@@ -169,7 +171,7 @@ pub struct Interceptor {
     sessions: Sessions,
     /// The client's requests that have no answer yet.
     requests: HashMap<Id, OpenRequest>,
-    /// Work that is held back until something else has happened.
+    /// All work that is held back until an answer or a call has arrived.
     pending: Pending,
     /// The state of reading the agent's lines.
     reader: AgentReader,

@@ -139,7 +139,7 @@ fn may_become_id(digits: &str) -> bool {
     number.is_ok_and(|number| format!("{:08x}", check(number)).starts_with(rest))
 }
 
-/// Returns true if a truncated mark has at least one digit of the checksum, and that is right.
+/// Returns true if a truncated mark has at least one digit of the checksum, and all of these digits are right.
 pub(crate) fn is_verified(piece: &str) -> bool {
     piece.split_once(NAME).is_some_and(|(_, id)| id.len() > DIGITS / 2 && may_become_id(id))
 }

@@ -5,6 +5,7 @@
 //! the agent's commands, where users see them, and the rest after them. We keep the agent's last list and send it again if our
 //! commands change. If the agent sends no list within `AGENT_TIMEOUT` after the session was set up, we send one.
 
+pub(crate) mod names;
 mod reflections;
 pub(crate) mod spelling;
 
@@ -12,23 +13,20 @@ use std::time::Duration;
 
 use acp_skills_wire::{Edit, Message, Node, build};
 use serde_json::{Value, json};
-use skills_core::{SkillName, text::shown};
+use skills_core::text::shown;
 
+use self::names::{Names, SKILLS};
 use crate::{
     Interceptor,
     keys::SessionKey,
     outputs::{Actions, Pass, Task},
-    session::{Session, menu::AgentCommands},
+    policy::CommandNames,
+    session::Session,
     version::Version,
 };
 
 /// The time that the agent has to send its commands after the session was set up.
 pub(crate) const AGENT_TIMEOUT: Duration = Duration::from_millis(300);
-
-/// The command that the proxy itself answers.
-pub(crate) const SKILLS: &str = "skills";
-/// The prefix of a skill's name if the name alone is another command.
-pub(crate) const PREFIX: &str = "skill:";
 
 /// The maximum number of skill commands at the start of the list. More entries would hide the agent's commands.
 const MAX_FIRST: usize = 10;
@@ -37,16 +35,17 @@ const MAX_LISTED: usize = 500;
 /// The maximum number of lists to keep for sessions that are not set up yet.
 const MAX_EARLY: usize = 64;
 
-/// Returns true if `/word` is already another command.
-pub(crate) fn is_taken(theirs: &AgentCommands, word: &str) -> bool {
-    theirs.has(word) || SkillName::key_of(word) == SKILLS
+/// The form of our entries.
+#[derive(Clone, Copy)]
+struct Form {
+    version: Version,
+    names: CommandNames,
 }
 
 /// Returns our entries as JSON.
-fn entries(session: &Session, version: Version) -> Vec<Value> {
-    let theirs = agent_commands(session);
+fn entries(session: &Session, names: &Names<'_>, version: Version) -> Vec<Value> {
     let mut entries = Vec::new();
-    if !theirs.has(SKILLS) {
+    if !names.are_agents(SKILLS) {
         let what = "List the skills of this session, look for new ones, search them, or turn them on and off";
         entries.push(version.command(
             SKILLS,
@@ -55,24 +54,22 @@ fn entries(session: &Session, version: Version) -> Vec<Value> {
         ));
     }
     for (word, skill) in spelling::spelled(&session.skills).into_iter().take(MAX_LISTED) {
-        let name = if is_taken(&theirs, &word) { format!("{PREFIX}{word}") } else { word };
+        let (name, description) = names.entry(word, skill);
         let hint = skill.hint().map(|hint| shown(&hint).into_owned());
-        entries.push(version.command(&name, &spelling::description(skill), hint.as_deref()));
+        entries.push(version.command(&name, &description, hint.as_deref()));
     }
     entries
 }
 
-/// Returns the agent's own commands.
-pub(crate) fn agent_commands(session: &Session) -> AgentCommands {
-    AgentCommands::of(&session.menu, |entry| !reflections::is_reflection(entry, session))
-}
-
-/// Adds our entries to the agent's array `list`, and removes reflections of them.
-fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, version: Version) {
-    let ours: Vec<_> = entries(session, version).iter().map(ToString::to_string).collect();
+/// Adds our entries to the agent's array `list`, removes reflections of them, and renames commands of the agent if a skill gets
+/// their names.
+fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, form: Form) {
+    let names = Names::of(session, form.names);
+    let ours: Vec<_> = entries(session, &names, form.version).iter().map(ToString::to_string).collect();
     let (first, last) = ours.split_at(ours.len().min(MAX_FIRST));
     let is_ours = |entry: &Node<'_>| reflections::is_reflection(*entry, session);
     if !list.elements().any(|entry| is_ours(&entry)) {
+        list.elements().for_each(|entry| names.rename(edit, entry));
         for (ours, add) in [(first, Edit::unshift as fn(&mut Edit, Node<'_>, &str)), (last, Edit::push)] {
             if !ours.is_empty() {
                 add(edit, list, &ours.join(","));
@@ -80,27 +77,31 @@ fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, version: Version) {
         }
         return;
     }
-    let theirs = list.elements().filter(|entry| !is_ours(entry));
-    let theirs = theirs.map(|entry| String::from_utf8_lossy(entry.raw()).into_owned());
+    let theirs = list.elements().filter(|entry| !is_ours(entry)).filter_map(|entry| {
+        let entry = Node::parse(entry.raw())?;
+        let mut edit = Edit::new();
+        names.rename(&mut edit, entry);
+        Some(String::from_utf8_lossy(&edit.apply(entry.raw())).into_owned())
+    });
     let all = first.iter().cloned().chain(theirs).chain(last.iter().cloned()).collect::<Vec<_>>().join(",");
     edit.replace(list.span(), format!("[{all}]"));
 }
 
 /// Returns the latest list from the agent, with skill commands added.
-fn union(session: &Session, version: Version) -> Option<Vec<u8>> {
+fn union(session: &Session, form: Form) -> Option<Vec<u8>> {
     let theirs = session.menu.agent_commands();
     let mut edit = Edit::new();
-    merge(&mut edit, Node::parse(theirs)?, session, version);
+    merge(&mut edit, Node::parse(theirs)?, session, form);
     Some(edit.apply(theirs))
 }
 
 /// Adds our entries to the list in `object`, or adds the list if it is missing.
-fn add(edit: &mut Edit, object: Node<'_>, session: &Session, version: Version) {
+fn add(edit: &mut Edit, object: Node<'_>, session: &Session, form: Form) {
     let list = object.get("availableCommands");
     if let Some(list) = list.filter(Node::is_array) {
-        return merge(edit, list, session, version);
+        return merge(edit, list, session, form);
     }
-    let Some(all) = union(session, version) else { return };
+    let Some(all) = union(session, form) else { return };
     match list {
         Some(nothing) if nothing.is_null() => edit.replace(nothing.span(), all),
         None if object.is_object() => {
@@ -117,7 +118,7 @@ fn add(edit: &mut Edit, object: Node<'_>, session: &Session, version: Version) {
 }
 
 /// Builds an update from the latest list of the agent, with skill commands added.
-fn update(session: &Session, version: Version) -> Option<Vec<u8>> {
+fn update(session: &Session, form: Form) -> Option<Vec<u8>> {
     let id = session.id()?;
     let params = json!({
         "sessionId": id,
@@ -126,13 +127,18 @@ fn update(session: &Session, version: Version) -> Option<Vec<u8>> {
     let line = build::notification("session/update", &params);
     let place = Message::parse(&line)?.param(&["update", "availableCommands"])?;
     let mut edit = Edit::new();
-    edit.replace(place.span(), union(session, version)?);
+    edit.replace(place.span(), union(session, form)?);
     Some(edit.apply(&line))
 }
 
 impl Interceptor {
+    fn menu_form(&self) -> Form {
+        Form { version: self.agent.version, names: self.policy.commands }
+    }
+
     /// Adds our entries to an update of the agent's commands.
     pub(crate) fn commands_update(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
+        let form = self.menu_form();
         let Some(id) = message.session_id() else { return Pass::Untouched };
         let list = update.get("availableCommands").filter(Node::is_array);
         let raw = list.map(|list| list.raw().to_vec());
@@ -149,7 +155,7 @@ impl Interceptor {
             return Pass::Untouched;
         }
         let mut edit = Edit::new();
-        add(&mut edit, update, session, self.agent.version);
+        add(&mut edit, update, session, form);
         session.menu.sent();
         Pass::Edited(edit.apply(message.line))
     }
@@ -161,6 +167,7 @@ impl Interceptor {
         message: &Message<'_>,
         result: Node<'_>,
     ) -> Pass {
+        let form = self.menu_form();
         let Some(session) = self.sessions.get(key) else { return Pass::Untouched };
         let early = session.id().and_then(|id| self.memory.early_commands.remove(id));
         let list = result.get("availableCommands").filter(Node::is_array);
@@ -171,7 +178,7 @@ impl Interceptor {
         let mut edit = Edit::new();
         if is_due {
             session.menu.sent();
-            add(&mut edit, result, session, self.agent.version);
+            add(&mut edit, result, session, form);
         }
         if !self.is_setting_up() {
             self.memory.early_commands.clear();
@@ -181,6 +188,7 @@ impl Interceptor {
 
     /// Sends our menu, or starts the timer for it, when a session was set up.
     pub(crate) fn menu_after_response(&mut self, key: SessionKey, actions: &mut Actions) {
+        let form = self.menu_form();
         let Some(session) = self.sessions.get(key) else { return };
         let early = session.id().and_then(|id| self.memory.early_commands.remove(id));
         let has_sent = early.is_some();
@@ -190,7 +198,7 @@ impl Interceptor {
         if session.has_menu() && !session.menu.was_sent() {
             if has_sent {
                 session.menu.sent();
-                actions.after.extend(update(session, self.agent.version));
+                actions.after.extend(update(session, form));
             } else {
                 actions.tasks.push(Task::MenuTimer { session: key, time: AGENT_TIMEOUT });
             }
@@ -202,17 +210,19 @@ impl Interceptor {
 
     /// Sends the menu if the agent has not sent a list in time.
     pub(crate) fn menu_timer_ended(&mut self, key: SessionKey, actions: &mut Actions) {
+        let form = self.menu_form();
         let Some(session) = self.sessions.get(key) else { return };
         if session.has_menu() && !session.menu.was_sent() {
             session.menu.sent();
-            actions.to_client.extend(update(session, self.agent.version));
+            actions.to_client.extend(update(session, form));
         }
     }
 
     /// Sends the menu again, because our commands have changed.
     pub(crate) fn menu_changed(&mut self, key: SessionKey, actions: &mut Actions) {
+        let form = self.menu_form();
         let Some(session) = self.sessions.get(key) else { return };
-        if let Some(update) = update(session, self.agent.version) {
+        if let Some(update) = update(session, form) {
             session.menu.sent();
             actions.to_client.push(update);
         }

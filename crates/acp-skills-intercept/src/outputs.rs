@@ -25,9 +25,9 @@ pub enum Pass {
 /// Lines to send and work to do, in addition to the decision about the line itself.
 #[derive(Debug, Default)]
 pub struct Actions {
-    /// Lines for the client. They are sent before the line itself if that goes to the client too.
+    /// Lines for the client. They are sent before the line itself if it is sent to the client too.
     pub to_client: Vec<Vec<u8>>,
-    /// Lines for the agent. They are sent before the line itself if that goes to the agent too.
+    /// Lines for the agent. They are sent before the line itself if it is sent to the agent too.
     pub to_agent: Vec<Vec<u8>>,
     /// Lines that are sent after the line itself, in its direction.
     pub after: Vec<Vec<u8>>,

@@ -15,7 +15,11 @@ use skills_core::{
 use crate::{
     active::RESTORED,
     active_skills::ActivatedBy,
-    menu::{self, spelling},
+    menu::{
+        names::{AGENT_PREFIX, Names, PREFIX},
+        spelling,
+    },
+    policy::CommandNames,
     queries::{HostError, TrustOutcome},
     session::Session,
 };
@@ -31,10 +35,10 @@ const MAX_DECISIONS: usize = 10;
 const MAX_PROBLEMS: usize = 20;
 
 /// Answers `/skills`: the skills of a session, their problems, and decisions about permissions.
-pub(crate) fn session(session: &Session) -> String {
+pub(crate) fn session(session: &Session, names: CommandNames) -> String {
     let mut text = headline(session);
     let all = session.switches.all();
-    list_skills(&mut text, session);
+    list_skills(&mut text, session, &Names::of(session, names));
     section(
         &mut text,
         "Off",
@@ -72,12 +76,12 @@ pub(crate) fn session(session: &Session) -> String {
     text
 }
 
-/// Returns those of the unapproved skills that a list shows.
+/// Returns the unapproved skills that a list shows.
 pub(crate) fn first_unapproved(skills: &[Unapproved]) -> &[Unapproved] {
     &skills[..skills.len().min(MAX_SHOWN)]
 }
 
-/// Lists skills that the user wants to approve and has not been shown in this version.
+/// Lists the skills that the user wants to approve, but whose current version was not shown to the user yet.
 pub(crate) fn list_before_trust(session: &Session, skills: &[Unapproved]) -> String {
     let these = if skills.len() == 1 { "this skill" } else { "these skills" };
     let mut text =
@@ -86,7 +90,8 @@ pub(crate) fn list_before_trust(session: &Session, skills: &[Unapproved]) -> Str
     text
 }
 
-/// Returns the line about an unapproved skill. If the line before was about another version, says so.
+/// Returns the line about an unapproved skill. It says so if the user was shown or has trusted another version
+/// before.
 fn unapproved(entry: &Unapproved, session: &Session) -> String {
     let changed = if session.listed.has_other_version(entry) {
         " (changed since last listed)"
@@ -111,14 +116,13 @@ fn headline(session: &Session) -> String {
 }
 
 /// Lists the enabled skills, with their commands.
-fn list_skills(text: &mut String, session: &Session) {
+fn list_skills(text: &mut String, session: &Session, names: &Names<'_>) {
     let skills = &session.skills;
-    let agent_commands = menu::agent_commands(session);
     let words = spelling::spelled(skills);
     for skill in skills.iter().take(MAX_SHOWN) {
         let word = words.iter().find(|(_, other)| other.name == skill.name).map(|(word, _)| word.as_str());
         let name = match word {
-            Some(word) if menu::is_taken(&agent_commands, word) => format!("/{}{word}", menu::PREFIX),
+            Some(word) if names.skill_of(word).is_none() => format!("/{PREFIX}{word}"),
             Some(word) => format!("/{word}"),
             None => skill.name.to_string(),
         };
@@ -138,6 +142,10 @@ fn list_skills(text: &mut String, session: &Session) {
         if word.is_none() {
             notes.push("only by the model");
         }
+        let theirs = word.filter(|word| names.skill_of(word).is_some() && names.are_agents(word));
+        let theirs = theirs
+            .map(|word| format!("the agent's own is {}", markdown_code(&format!("/{AGENT_PREFIX}{word}"))));
+        notes.extend(theirs.as_deref());
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
         let _ = writeln!(text, "- {}{notes}: {}", markdown_code(&name), described(skill));
     }
@@ -319,7 +327,8 @@ pub(crate) fn switched(
     text
 }
 
-/// Answers `/skills trust`. `unlisted` is the number of skills that still wait and were not listed as they are now.
+/// Answers `/skills trust`. `unlisted` is the number of skills that still wait for approval, and whose current version
+/// was not listed.
 pub(crate) fn trust_outcome(outcome: &TrustOutcome, unlisted: usize) -> String {
     let mut text = String::new();
     if !outcome.done.is_empty() {

@@ -1,19 +1,19 @@
-//! [`Pending`]: the one table of everything that is held back until something else has happened.
+//! [`Pending`]: the one table of all work that is held back until an answer or a call has arrived.
 //!
 //! Each entry has a [`Ticket`], the session and the client's request that it belongs to, and its kind:
 //!
 //! | kind | is held until |
 //! |---|---|
 //! | [`Kind::Setup`] | the host has answered [`Query::SetUp`](crate::Query::SetUp) |
-//! | [`Kind::Message`] | the setup request that it was sent after has gone to the agent |
-//! | [`Kind::Prompt`] | the agent has the skill tools, the text for the prompt is there, and the prompts before it are sent |
+//! | [`Kind::Message`] | the setup request before it was sent to the agent |
+//! | [`Kind::Prompt`] | the agent has the skill tools, the text was fetched, and all earlier prompts were sent |
 //! | [`Kind::SkillList`] | the host has answered [`Query::Skills`](crate::Query::Skills) |
 //! | [`Kind::Permission`] | the host has answered [`Query::Resolve`](crate::Query::Resolve), or a call that was granted has arrived |
 //! | [`Kind::Question`] | the client has answered our request |
 //!
-//! An answer takes its entry out by its ticket. If the entry is gone, the work was cancelled, and the answer is ignored. The
-//! other ways out are [`Pending::take_request`], [`Pending::take_turn`], [`Pending::take_session`] and [`Pending::clear`];
-//! [`cancellation`](crate::cancellation) answers the requests that these functions return.
+//! An answer removes the entry with its ticket. If there is no such entry, the work was cancelled, and the answer is
+//! ignored. Entries are also removed by [`Pending::take_request`], [`Pending::take_turn`], [`Pending::take_session`]
+//! and [`Pending::clear`]; [`cancellation`](crate::cancellation) answers the requests that these functions return.
 
 mod prompts;
 mod requests;
@@ -58,7 +58,7 @@ pub(crate) enum Kind {
     Message(QueuedMessage),
     /// A prompt, or a `/skills` command.
     Prompt(HeldPrompt),
-    /// A list of skills for the client, of no session.
+    /// A list of skills for the client. It belongs to no session.
     SkillList {
         /// The agent's response, if the agent provides a list.
         agent_list: Option<Vec<u8>>,
@@ -94,7 +94,7 @@ impl Pending {
         self.entries.push(Entry { ticket, session, request, kind });
     }
 
-    /// Gives an entry a new ticket, so that an answer to its old ticket is ignored. The entry keeps its place.
+    /// Gives an entry a new ticket, so that an answer to its old ticket is ignored. The entry keeps its position.
     pub(crate) fn renew(&mut self, ticket: Ticket) -> Ticket {
         let renewed = self.new_ticket();
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.ticket == ticket) {
@@ -103,13 +103,14 @@ impl Pending {
         renewed
     }
 
-    /// Takes out the entry for this request of the client.
+    /// Removes and returns the entry for this request of the client.
     pub(crate) fn take_request(&mut self, id: &Id) -> Option<Entry> {
         self.take_first(|entry| entry.request.as_ref() == Some(id))
     }
 
-    /// Takes out all work for the current turn of a session: its prompts, those that are queued behind its setup request, and
-    /// the agent's requests for permission. `id` is the agent's id of the session, `session` our key if we know the session.
+    /// Removes and returns all work for the current turn of a session: its prompts, those that are queued behind its
+    /// setup request, and the agent's requests for permission. `id` is the agent's id of the session, `session` our key
+    /// if we know the session.
     pub(crate) fn take_turn(&mut self, session: Option<SessionKey>, id: &str) -> Vec<Entry> {
         self.take_all(|entry| match &entry.kind {
             Kind::Prompt(_) | Kind::Permission { .. } => session.is_some() && entry.session == session,
@@ -118,7 +119,8 @@ impl Pending {
         })
     }
 
-    /// Takes out all work that cannot continue after a session was closed: prompts, and the agent's requests for permission.
+    /// Removes and returns all work that cannot continue after a session was closed: prompts, and the agent's requests
+    /// for permission.
     ///
     /// Setup requests stay, because they open the session again. Questions stay, because the client answers them anyway,
     /// and the agent must not see these answers.
@@ -128,7 +130,7 @@ impl Pending {
         })
     }
 
-    /// Drops all entries, because the agent is gone.
+    /// Drops all entries, because the agent has ended.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
     }

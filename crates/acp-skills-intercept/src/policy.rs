@@ -76,6 +76,9 @@ pub struct Policy {
     /// The maximum number of tokens for the instructions of skills that are repeated after a compaction. A skill gets at most a fifth
     /// of it. The default is 25,000.
     pub restore_budget: usize,
+    /// The party that gets a slash command if a skill and a command of the agent have the same name. The default is
+    /// [`CommandNames::Auto`].
+    pub commands: CommandNames,
     /// True if `$NAME` invokes a skill as `/NAME` does. The default is false.
     pub dollar: bool,
     /// The calls of the skill tools that are allowed without asking the user. The default is [`Approve::Own`].
@@ -101,6 +104,7 @@ impl Default for Policy {
             catalog: CatalogOptions::default(),
             activation: Activation::Model,
             restore_budget: 25_000,
+            commands: CommandNames::Auto,
             dollar: false,
             approve: Approve::Own,
             tool_policy: ToolPolicy::Permissive,
@@ -109,6 +113,22 @@ impl Default for Policy {
             drafts: false,
         }
     }
+}
+
+/// The party that gets a slash command if a skill and a command of the agent have the same name. The other one is available with
+/// a prefix: `/skill:NAME` or `/agent:NAME`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum CommandNames {
+    /// The skill if it was named explicitly, for example with `--skill`, otherwise the agent.
+    #[default]
+    Auto,
+    /// The skill.
+    Skills,
+    /// The agent.
+    Agent,
 }
 
 /// The calls of the proxy's own tools that are allowed without asking the user.
@@ -145,9 +165,9 @@ pub enum ToolPolicy {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Titles {
-    /// The purpose of the call, such as `Skill: code-review`.
+    /// The purpose of the call, such as `Skill: code-review`, and one line instead of the loaded instructions.
     #[default]
     People,
-    /// The agent's own titles.
+    /// The agent's own titles, and whole results.
     Agent,
 }

@@ -1,7 +1,7 @@
 //! Prompts: the text that is added to them, the reasons to hold them, and the moment when they are sent.
 
 use acp_skills_wire::{Edit, Id, Message, Node};
-use skills_core::text::markdown_message;
+use skills_core::{SkillName, text::markdown_message};
 
 use crate::{
     Interceptor,
@@ -37,6 +37,11 @@ impl Interceptor {
         let Some(session) = session else { return Some((Purpose::Other, Pass::Untouched)) };
         let key = session.key();
         let invoked = match Command::of(session, message, &self.policy) {
+            Some(Command::Agents(line)) => {
+                let message = Message::parse(&line)?;
+                let (purpose, pass) = self.agents_prompt(&message, id, key, None, actions);
+                return Some((purpose, if pass == Pass::Untouched { Pass::Edited(line) } else { pass }));
+            }
             Some(Command::Skills(words)) => {
                 let waits = self.skills_command(key, message, id, &words, actions);
                 return waits.then_some((Purpose::Prompt(key), Pass::Consumed));
@@ -44,6 +49,19 @@ impl Interceptor {
             Some(Command::Invoke(skill)) => Some(skill),
             None => None,
         };
+        Some(self.agents_prompt(message, id, key, invoked, actions))
+    }
+
+    /// Sends a prompt to the agent, or holds it. `invoked` is the skill that the prompt invokes.
+    fn agents_prompt(
+        &mut self,
+        message: &Message<'_>,
+        id: &Id,
+        key: SessionKey,
+        invoked: Option<SkillName>,
+        actions: &mut Actions,
+    ) -> (Purpose, Pass) {
+        let Some(session) = self.sessions.get(key) else { return (Purpose::Other, Pass::Untouched) };
         actions.effects.push(Effect::TurnStarted { session: key, request: id.to_json().into_owned() });
         let wanted = match &invoked {
             Some(skill) => Some(commands::wanted(session, skill, message)),
@@ -62,7 +80,7 @@ impl Interceptor {
             None => PromptText::None,
         };
         let must_wait = self.must_wait_for_tools(key, actions);
-        let Some(session) = self.sessions.get(key) else { return Some((Purpose::Other, Pass::Untouched)) };
+        let Some(session) = self.sessions.get(key) else { return (Purpose::Other, Pass::Untouched) };
         let pass = if must_wait || text != PromptText::None || self.pending.has_prompts(key) {
             let kind = invoked.map_or(PromptKind::Ordinary, PromptKind::Invocation);
             let prompt = HeldPrompt { restores, ..HeldPrompt::new(message.line, kind, text) };
@@ -72,7 +90,7 @@ impl Interceptor {
             session.sent();
             write_prompt(session, message, None, restores, &self.agent, &self.policy, actions)
         };
-        Some((Purpose::Prompt(key), pass))
+        (Purpose::Prompt(key), pass)
     }
 
     /// Holds a `/skills` command until the answer to the query with this ticket.

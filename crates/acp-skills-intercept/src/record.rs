@@ -32,7 +32,7 @@ impl Interceptor {
         }
     }
 
-    /// Notes that a skill was activated.
+    /// Records that a skill was activated.
     pub(crate) fn activated(
         &mut self,
         key: SessionKey,
@@ -60,7 +60,7 @@ impl Interceptor {
     }
 }
 
-/// Notes that the proxy has added a skill to a prompt, if the activation succeeded.
+/// Records that the proxy has added a skill to a prompt, if the activation succeeded.
 pub(crate) fn put_in_front(session: &mut Session, kind: &EventKind, actions: &mut Actions) {
     if let Some(skill) = used_skill(kind) {
         activate(session, &skill, ActivatedBy::Prompt, actions);

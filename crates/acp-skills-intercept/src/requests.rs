@@ -44,7 +44,7 @@ pub(crate) enum Purpose {
 pub(crate) struct Setup {
     /// The session.
     pub(crate) session: SessionKey,
-    /// Tells a new session from one that is opened again.
+    /// Distinguishes new sessions from sessions that are opened again.
     pub(crate) kind: SetupKind,
     /// The request as the client sent it, for a retry without our changes. `None` if there is nothing to change.
     pub(crate) retry: Option<Vec<u8>>,

@@ -1,9 +1,10 @@
-//! Requests that set up a session: the skills server and the catalog are added to them, and if the agent refuses, there is a
-//! retry.
+//! Requests that set up a session. The skills server and the catalog are added to them. If the agent refuses a request,
+//! it is retried.
 //!
-//! The host provides the skills of the session, the address of its server and its saved state, which can take long. Until
-//! then the request is held, and later messages of the client about the same session are queued. All other messages go on, so
-//! requests for different sessions can overtake each other, but the messages of one session never do.
+//! The host provides the skills of the session, the address of its server and its saved state, which can take long.
+//! Until then the request is held, and later messages of the client about the same session are queued. All other
+//! messages are forwarded, so requests for different sessions can overtake each other, but the messages of one session
+//! never do.
 
 mod queue;
 mod refused;

@@ -18,7 +18,7 @@ const MAX_HELD_BYTES: usize = 4 * 1024 * 1024;
 /// The minimum length of a truncated mark at the end of a title, in bytes. A shorter one is taken for the user's text.
 const MIN_CUT_BYTES: usize = 5;
 
-/// Finds the injected texts in a text that grows.
+/// Finds the injected texts in a text to which chunks are added.
 #[derive(Debug, Default)]
 struct Scanner {
     state: State,
@@ -45,11 +45,11 @@ impl Default for State {
 #[derive(Debug)]
 struct Inside {
     mark: Mark,
-    /// The offset of the mark.
+    /// The offset of the opening mark.
     start: usize,
-    /// The offset of the text after the mark.
+    /// The offset of the text after the opening mark.
     words: usize,
-    /// There is no closing mark before this offset.
+    /// The offset up to which we have searched for the closing mark.
     searched: usize,
 }
 
@@ -200,7 +200,7 @@ fn without_separator(text: &str) -> &str {
     text.strip_prefix(' ').unwrap_or(text)
 }
 
-/// Removes the line breaks at the end of `text`.
+/// Removes the line breaks at the end of `text`. If `is_nested`, they are escaped as `\n`.
 fn before_separator(text: &str, is_nested: bool) -> &str {
     if is_nested { text.trim_end_matches("\\n") } else { text.trim_end_matches(['\r', '\n']) }
 }
@@ -231,7 +231,7 @@ pub(crate) fn title(text: &str, words: Option<&str>) -> Option<String> {
 }
 
 /// Removes the injected text from any other string. Returns `None` if the string contains none of it. If the agent truncated the
-/// string, the result ends where the injected text begins, provided that the rest can't be the user's.
+/// string, the result ends where the injected text begins, provided that the rest can't be text of the user.
 pub(crate) fn string(text: &str) -> Option<String> {
     let mut scanner = Scanner::default();
     let decided = scanner.scan(text);
@@ -245,12 +245,12 @@ pub(crate) fn string(text: &str) -> Option<String> {
     (!scanner.cuts.is_empty() || end < text.len()).then(|| scanner.clean(text, 0..end))
 }
 
-/// The result of a chunk.
+/// The result of adding a chunk to a [`Stream`].
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
     /// The lines to forward, in order; `None` if only this chunk is forwarded, unchanged.
     pub(crate) lines: Option<Vec<Vec<u8>>>,
-    /// The text in these lines.
+    /// The text in these lines, without injected text.
     pub(crate) clean: String,
     /// Injected texts that ended in this chunk.
     pub(crate) ours: Vec<String>,
@@ -263,9 +263,9 @@ pub(crate) struct Passed {
 pub(crate) struct Stream {
     /// Lines that are held back until their text is decided.
     held: Vec<Held>,
-    /// The concatenated texts of these lines.
+    /// The concatenated texts of the lines in `held`.
     text: String,
-    /// The size of these lines, in bytes.
+    /// The size of the lines in `held`, in bytes.
     bytes: usize,
     scanner: Scanner,
 }

@@ -12,14 +12,14 @@ use thiserror::Error;
 use crate::{
     Interceptor,
     keys::{SessionKey, Ticket},
-    menu::{self, spelling},
+    menu::{names::PREFIX, spelling},
     outputs::Actions,
     overview,
     queries::{HostError, Query, SavedSwitches},
     session::Session,
 };
 
-/// The flag that applies a command to the directory.
+/// The flag of a command that should also apply to new sessions of the same directory.
 const HERE: &str = "--here";
 
 /// The maximum number of skills that an error names.
@@ -73,7 +73,7 @@ impl Session {
     /// Returns the skill that `word` names: by its name, or by its word in the menu.
     pub(crate) fn find_name(&self, word: &str) -> Option<SkillName> {
         let word = word.trim_start_matches('/');
-        let word = word.strip_prefix(menu::PREFIX).unwrap_or(word);
+        let word = word.strip_prefix(PREFIX).unwrap_or(word);
         let all = self.switches.all();
         if let Some(skill) = all.get(word) {
             return Some(skill.name.clone());

@@ -101,7 +101,8 @@ impl Interceptor {
         self.policy.toggles && self.client.shows_booleans(self.agent.version)
     }
 
-    /// A response that sets a session up, or answers a change of an option of the agent's: with our options.
+    /// Adds the options for skills to a response of the agent: to a request that sets up a session, or that changes one
+    /// of the agent's own options.
     pub(crate) fn with_options(&mut self, key: SessionKey, message: &Message<'_>, pass: Pass) -> Pass {
         if !self.has_toggles() {
             return pass;

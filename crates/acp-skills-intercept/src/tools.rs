@@ -69,8 +69,8 @@ impl Interceptor {
         }
     }
 
-    /// Notes whether the agent connects to the skills server by itself. If it connects only when its model calls a tool, prompts
-    /// of later sessions are not held.
+    /// Remembers whether the agent connects to the skills server by itself. If it connects only when its model calls a
+    /// tool, prompts of later sessions are not held.
     fn learn_connects(&mut self, connects: bool, actions: &mut Actions) {
         if self.memory.agent_connects.replace(connects) == Some(connects)
             || self.policy.mcp_connect >= self.policy.mcp_wait

@@ -19,7 +19,7 @@ use thiserror::Error;
 use crate::{
     Interceptor,
     keys::{SessionKey, Ticket},
-    menu::{self, spelling},
+    menu::{names::PREFIX, spelling},
     outputs::{Actions, Pass},
     overview,
     pending::{Kind, Question},
@@ -54,7 +54,7 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
     }
     let of = |word: &str| -> Vec<Unapproved> {
         let word = word.trim_start_matches('/');
-        let key = SkillName::key_of(word.strip_prefix(menu::PREFIX).unwrap_or(word));
+        let key = SkillName::key_of(word.strip_prefix(PREFIX).unwrap_or(word));
         unapproved.iter().filter(|entry| entry.skill.name.key() == key).cloned().collect()
     };
     let quoted = unquoted(words);
@@ -91,7 +91,8 @@ pub(crate) enum TrustError {
     NothingPending,
     /// The words are the name of a skill, and each word is the name of another one.
     #[error(
-        "{words} names one skill, but also several. Use {command} for the single skill, or trust the others one at a time."
+        "{words} is the name of a single skill, but also a list of several names. Use {command} for the single skill, or \
+         trust the others one at a time."
     )]
     Ambiguous {
         /// The words in the command, as Markdown.
@@ -157,8 +158,8 @@ impl Interceptor {
         actions: &mut Actions,
     ) {
         let cwd = self.sessions.get(key).and_then(|session| {
-            // A form lists its skills when the user answers it, but not before, because the user may be typing a command about
-            // an earlier version.
+            // The skills in a form only count as listed when the user answers the form. Before that, the user may still
+            // be typing a command about an earlier list.
             if trusted {
                 session.listed.remove(&skills);
             } else {

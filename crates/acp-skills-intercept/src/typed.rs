@@ -2,6 +2,8 @@
 
 use acp_skills_wire::Node;
 
+use crate::recap::NewMessage;
+
 /// A command as the user typed it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Typed {
@@ -13,7 +15,7 @@ pub(crate) struct Typed {
     pub(crate) word: String,
     /// The command, including the white space around it.
     pub(crate) head: String,
-    /// The rest of the block, unchanged.
+    /// The rest of the user's text, unchanged.
     pub(crate) rest: String,
 }
 
@@ -21,6 +23,9 @@ impl Typed {
     /// Finds the command at the start of a prompt, or at the start of its last text. Clients put the typed text after the context
     /// that they add.
     pub(crate) fn read(blocks: Node<'_>) -> Option<Self> {
+        if let Some(message) = NewMessage::read(blocks) {
+            return Self::of(message.index, &message.text);
+        }
         let texts = || {
             let texts = blocks.elements().enumerate();
             texts.filter_map(|(at, block)| Some((at, block.text("text")?)))
@@ -84,6 +89,15 @@ mod tests {
             (r#"[{"type":"text","text":"a"},{"type":"text","text":"/a"},{"type":"text","text":"b"}]"#, None),
             (r#"[{"type":"text","text":"a"},{"type":"text","text":"/etc/hosts"}]"#, None),
             (r#"[{"type":"text","text":"/ a"}]"#, None),
+            // The client repeats the user's messages.
+            (
+                r#"[{"type":"text","text":"<previous_user_message>/a b</previous_user_message>"},{"type":"text","text":"<previous_user_message>/c</previous_user_message>"},{"type":"text","text":"<system_context>Continuing from previous session with 2 recent user messages</system_context>"}]"#,
+                Some((0, "/a ", "b")),
+            ),
+            (
+                r#"[{"type":"text","text":"<previous_user_message>a</previous_user_message>"},{"type":"text","text":"<previous_user_message>/c</previous_user_message>"},{"type":"text","text":"<system_context>Continuing from previous session with 2 recent user messages</system_context>"}]"#,
+                None,
+            ),
             ("[]", None),
         ] {
             let typed = Typed::read(Node::parse(blocks.as_bytes()).unwrap());

@@ -1,6 +1,6 @@
-//! The agent's updates that the interceptor reads. All others are forwarded without a look.
+//! The agent's updates that the interceptor reads. All other updates are forwarded without reading them.
 //!
-//! The kinds are in one table, which the classifier uses too, so that it lets no update pass that is handled here.
+//! The kinds are in one table, which the classifier uses too, so that it never skips an update that is handled here.
 
 use acp_skills_wire::Message;
 

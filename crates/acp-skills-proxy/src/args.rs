@@ -20,7 +20,7 @@ use clap::{
 use acp_skills::{
     agents::{self, AgentError},
     config::{CatalogLocation, Config, LogLevel, SandboxKind, SearchTool, Words, expand_home},
-    intercept::{Activation, Approve, CatalogIn, McpMode, Titles, ToolPolicy},
+    intercept::{Activation, Approve, CatalogIn, CommandNames, McpMode, Titles, ToolPolicy},
     skills_core::{
         catalog::{Detail, Format},
         exec::{Environment, ScriptCwd},
@@ -131,8 +131,9 @@ impl SessionArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Agent")]
 pub(crate) struct AgentArgs {
-    /// Start an agent by its identifier in the ACP registry, such as `claude-acp`, or by a short name, such as `claude`. Its program is
-    /// used if it is in PATH, otherwise its package with npx or uvx. `acp-skills-proxy setup --agents` lists all agents.
+    /// Start an agent by its identifier in the ACP registry, such as `claude-acp`, or by a short name, such as
+    /// `claude`. The agent's program is used if it is in PATH. Otherwise, its package is run with npx or uvx.
+    /// `acp-skills-proxy setup --agents` lists all agents.
     #[arg(long = "agent", value_name = "ID", conflicts_with = "command")]
     pub id: Option<String>,
     /// The agent's program and arguments, run without a shell. Without an agent, the proxy runs under an ACP conductor, and `try`
@@ -199,8 +200,8 @@ flags! {
         /// [default: 2, or 0.3 if the agent has failed to connect before].
         #[arg(long, value_name = "SECONDS", value_parser = seconds())]
         mcp_wait: Option<Duration>,
-        /// Let the model activate skills (`model`), or add the matching skills before each prompt (`prompt`, for agents without
-        /// tools), or do that only if the model does not get the tools (`hybrid`) [default: model].
+        /// Let the model activate skills (`model`), or add the matching skills before each prompt (`prompt`, for agents
+        /// without tools), or add them only if the model has no tools to activate skills (`hybrid`) [default: model].
         #[arg(long, value_name = "WHO")]
         activation: Option<Activation>,
         /// Give the model a search tool: only if the catalog is too small for all skills (`auto`), `on` or `off`
@@ -244,6 +245,11 @@ flags! {
     /// Slash commands and permissions.
     #[command(next_help_heading = "Commands and permissions")]
     struct UserArgs {
+        /// Decide who gets `/NAME` if a skill and a command of the agent have the same name: the skill if you named it with --skill,
+        /// otherwise the agent (`auto`), always the skill (`skills`), or always the agent (`agent`). The other one is
+        /// `/skill:NAME` or `/agent:NAME` [default: auto].
+        #[arg(long, value_name = "WHOSE")]
+        commands: Option<CommandNames>,
         /// Use the skill NAME if a prompt starts with `$NAME`, in addition to `/NAME` and `/skill:NAME`.
         #[arg(long)]
         dollar: bool,
@@ -263,8 +269,9 @@ flags! {
         /// agents don't ask for permission for every call [default: permissive].
         #[arg(long, value_name = "POLICY")]
         tool_policy: Option<ToolPolicy>,
-        /// The titles of our tools' calls in the editor: readable ones such as `Skill: code-review` (`people`), or the agent's
-        /// own (`agent`) [default: people].
+        /// The titles of our tools' calls in the editor: readable ones such as `Skill: code-review`, with one line instead of the
+        /// loaded instructions (`people`), or the agent's own, with whole results (`agent`). The model always gets everything
+        /// [default: people].
         #[arg(long, value_name = "WHOSE")]
         titles: Option<Titles>,
     }
@@ -293,10 +300,10 @@ flags! {
         /// `acp-skills-proxy report` summarizes the file.
         #[arg(long, value_name = "FILE", value_parser = path())]
         events: Option<PathBuf>,
-        /// Keep state between runs in a directory: active skills of sessions, for when a session is loaded or resumed; skills
-        /// that are turned off in a directory (`/skills off NAME --here`); project skills that you trust (without this flag,
-        /// these are in the platform's state directory); and agents that never connect to the tools, so that prompts don't
-        /// wait for them again.
+        /// Keep state between runs in a directory: the active skills of each session, which are restored if the session
+        /// is loaded or resumed; skills that are turned off in a directory (`/skills off NAME --here`); project skills
+        /// that you trust (without this flag, these are in the platform's state directory); and agents that never
+        /// connect to the tools, so that prompts don't wait for these agents in later runs.
         #[arg(long, value_name = "DIR", value_parser = path())]
         state: Option<PathBuf>,
     }

@@ -109,6 +109,21 @@ fn try_parse(words: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
+/// Returns the command line that tries the skills of this one in a terminal, with `agent`.
+pub(crate) fn to_try(agent: &[OsString]) -> String {
+    let own: Vec<_> = env::args_os().skip(1).collect();
+    let same = [&["acp-skills-proxy".into(), "try".into()], &own[..]].concat();
+    let words = if !own.is_empty() && try_parse(&same).is_ok() {
+        same
+    } else {
+        // A flag that `try` does not have is not worth an explanation here.
+        let words = ["acp-skills-proxy", "try", "--skill", "DIR"].map(OsString::from);
+        let end = if agent.is_empty() { Vec::new() } else { vec!["--".into()] };
+        [&words[..], &end, agent].concat()
+    };
+    mistakes::shell(&mistakes::texts(&words))
+}
+
 /// Parses the command line, or exits with an error. Returns the command line and additional arguments for the agent.
 ///
 /// Additional arguments come from clients that let the user log in to an agent: they run our command on a terminal and append

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     system::report_large_files();
     let (cli, login) = cli::parse();
     let result = match cli.command {
-        None => Ok(commands::proxy::run(cli.proxy, login)),
+        None => Ok(commands::proxy::run(cli.proxy, login, cli::to_try)),
         Some(Command::Try(args)) => commands::r#try::run(*args),
         Some(Command::Check(args)) => commands::check::run(args),
         Some(Command::List(args)) => commands::list::run(*args),

@@ -16,8 +16,8 @@ const SPARE_THREADS: usize = 2;
 /// The number of threads for blocking work that are started early. A side that doesn't read can block one of them, and the proxy
 /// must still be able to read skills then, even if the system refuses further threads.
 const BLOCKING_THREADS: usize = 3;
-/// The time for which a thread for blocking work stays alive. Tokio queues work if there is such a thread, and panics if there is
-/// none and none can be started.
+/// The time for which a thread for blocking work stays alive. If such a thread is alive, Tokio queues work for it.
+/// Without one, Tokio panics if the system refuses to start a thread.
 const FOREVER: Duration = Duration::from_hours(24 * 365);
 
 /// Creates a single-threaded runtime.
@@ -30,8 +30,9 @@ pub(crate) fn new() -> io::Result<Runtime> {
     drop(spare);
     probe_threads(SPARE_THREADS)?;
     let runtime = Builder::new_current_thread().enable_all().thread_keep_alive(FOREVER).build()?;
-    // Start the first threads for blocking work here, so that they can be used later. They wait for each other's start, because
-    // the runtime would reuse a thread that has no work. It queues the work for threads that the system refuses.
+    // Start the first threads for blocking work here, so that they can be used later. None of them may finish before
+    // all have started, because the runtime would otherwise reuse one instead of starting another. If the system
+    // refuses a thread, the runtime queues its work.
     let gate = Arc::new(RwLock::new(()));
     let closed = gate.write();
     for _ in 0..BLOCKING_THREADS {

@@ -12,7 +12,7 @@
 //! | `record` | the changes that were made, for `--undo` |
 //! | `undo` | reverts a change, even if the settings were edited since |
 //! | `program` | the command with which an editor starts the proxy and finds the agent |
-//! | `paste` | texts to paste for editors whose settings are a program |
+//! | `paste` | texts to paste for editors whose settings are written in code |
 
 pub(crate) mod document;
 pub(crate) mod edit;

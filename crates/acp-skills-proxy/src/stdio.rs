@@ -29,6 +29,11 @@ pub(crate) fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
+/// Returns true if stdin is a terminal, so that a person may have typed the command.
+pub(crate) fn is_typed() -> bool {
+    io::stdin().is_terminal()
+}
+
 /// Copies of stdin and stdout, with which a failed start is reported to the client. They stay valid if stdin and stdout are
 /// replaced.
 pub(crate) struct Spare {

@@ -15,7 +15,7 @@ use skills_sources::disk::state::{self, StateDir};
 
 use crate::worker::{Batch, Submitter, Worker};
 
-/// The maximum number of sessions that wait to be written.
+/// The maximum number of sessions in the queue for writing.
 const MAX_WAITING: usize = 4096;
 const VERSION: u32 = 1;
 
@@ -27,8 +27,8 @@ pub struct ActivationStore(Arc<Inner>);
 struct Inner {
     dir: StateDir,
     /// The skills that were saved in this run, which may not be on disk yet. The lock is held while a change is
-    /// submitted, so that changes are written in the order in which they were saved. The lock of the queue is taken
-    /// after it.
+    /// submitted, so that changes are written in the order in which they were saved. The lock of the queue may be
+    /// taken while this lock is held.
     saved: Mutex<HashMap<String, ActiveSkills>>,
     submitter: Submitter<(String, ActiveSkills)>,
     writer: Worker<(String, ActiveSkills)>,

@@ -46,7 +46,7 @@ pub trait SkillLibrary: Send + Sync {
         Decided { failed, ..Decided::default() }
     }
 
-    /// Notes that there is no session in `cwd` any more.
+    /// Tells the library that no session uses the directory `cwd` any more.
     fn leave(&self, cwd: &Path) {
         let _ = cwd;
     }

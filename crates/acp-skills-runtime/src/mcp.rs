@@ -13,8 +13,9 @@
 //! | `calls` | the events of calls, for the record |
 //! | `fetch` | texts of skills that the proxy itself adds to a prompt |
 //!
-//! The listener opens when the first session needs it. The path and the token of a session are random and don't change while
-//! the session lives. They show which session a call belongs to, and that it comes from the session's agent.
+//! The listener opens when the first session needs it. The path and the token of a session are random and don't change
+//! while the session is open. They identify the session of a call, and prove that the call comes from the agent of this
+//! session.
 
 mod acp;
 pub mod bridge;

@@ -61,8 +61,8 @@ impl Spans {
         self.sessions.lock().remove(&session);
     }
 
-    /// Returns the span for an event of a session: that of the current turn, or else that of the session. If the session has
-    /// none, returns a disabled span.
+    /// Returns the span for an event of a session: the span of the current turn, or the span of the session if there is
+    /// no turn. If the session has none, returns a disabled span.
     pub(crate) fn current(&self, session: SessionKey) -> Span {
         match self.sessions.lock().get(&session) {
             Some(SessionSpans { turn: Some(turn), .. }) => turn.clone(),

@@ -1,7 +1,10 @@
 //! Compares bytes on the hot path. The static program is linked with musl, whose `memcmp` compares one byte at a time. So we
-//! compare arrays of a fixed size, which the compiler turns into inline instructions.
+//! compare integers, which never becomes a call of the C library, in contrast to a comparison of long arrays.
 
+/// The length of a chunk of a long comparison in bytes.
 const CHUNK: usize = 64;
+/// The length of a `u128` in bytes.
+const WORD: usize = 16;
 
 /// Returns true if `bytes` begins with `prefix`.
 #[inline]
@@ -23,20 +26,29 @@ fn is_equal(a: &[u8], b: &[u8]) -> bool {
         CHUNK.. => {
             let chunks = a.as_chunks::<CHUNK>().0.iter().zip(b.as_chunks::<CHUNK>().0);
             // The last chunk can overlap the chunk before.
-            chunks.into_iter().all(|(a, b)| a == b) && a.last_chunk::<CHUNK>() == b.last_chunk::<CHUNK>()
+            chunks.into_iter().all(|(a, b)| is_chunk_equal(a, b))
+                && is_chunk_equal(&a[a.len() - CHUNK..], &b[b.len() - CHUNK..])
         }
-        32.. => are_ends_equal::<32>(a, b),
-        16.. => are_ends_equal::<16>(a, b),
-        8.. => are_ends_equal::<8>(a, b),
-        4.. => are_ends_equal::<4>(a, b),
+        32.. => is_chunk_equal(&a[..32], &b[..32]) && is_chunk_equal(&a[a.len() - 32..], &b[b.len() - 32..]),
+        WORD.. => are_ends_equal(a, b, u128::from_ne_bytes),
+        8.. => are_ends_equal(a, b, u64::from_ne_bytes),
+        4.. => are_ends_equal(a, b, u32::from_ne_bytes),
         _ => a.iter().eq(b),
     }
 }
 
+/// Compares two slices, which must have the same length, a multiple of [`WORD`].
+#[inline]
+fn is_chunk_equal(a: &[u8], b: &[u8]) -> bool {
+    let words = a.as_chunks::<WORD>().0.iter().zip(b.as_chunks::<WORD>().0);
+    words.fold(0, |difference, (a, b)| difference | (u128::from_ne_bytes(*a) ^ u128::from_ne_bytes(*b))) == 0
+}
+
 /// Compares the first and the last `N` bytes of two slices, which are all bytes if the slices have at most 2 × `N` bytes.
 #[inline]
-fn are_ends_equal<const N: usize>(a: &[u8], b: &[u8]) -> bool {
-    a.first_chunk::<N>() == b.first_chunk::<N>() && a.last_chunk::<N>() == b.last_chunk::<N>()
+fn are_ends_equal<const N: usize, T: PartialEq>(a: &[u8], b: &[u8], read: fn([u8; N]) -> T) -> bool {
+    let ends = |bytes: &[u8]| Some((read(*bytes.first_chunk()?), read(*bytes.last_chunk()?)));
+    ends(a) == ends(b)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod tests;
 
 use crate::{bytes::starts_with, json};
 
-/// The class of a line, by its front.
+/// The class of a line. It is determined by the front of the line, up to the kind of the update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// Not JSON-RPC: the line is not an object or array, or it breaks off at the first member.

@@ -10,7 +10,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 pub use acp_skills_intercept::{Agent, Means, Seen};
 
-/// The smallest similarity, from 0 to 1, of two names for one to be suggested in place of the other.
+/// The minimum similarity, from 0 to 1, of a name that is suggested in place of an unknown name.
 const MIN_SIMILARITY: f64 = 0.75;
 
 /// An agent could not be started by its name. The message says what is wrong, and [`hint`](Self::hint) how to resolve it.

@@ -3,7 +3,7 @@
 //! It offers the agent neither files nor terminals. Permission requests are refused unless a
 //! [handler](crate::one_shot::OneShot::on_permission) allows them.
 //!
-//! - [`Client`] blocks on pipes. [`OneShot::converse`](crate::one_shot::OneShot::converse) provides one.
+//! - [`Client`] blocks on pipes. [`OneShot::converse`](crate::one_shot::OneShot::converse) provides a connected client.
 //! - [`Codec`] has the same protocol without I/O, for programs that need deadlines or an async runtime.
 
 mod codec;

@@ -22,7 +22,7 @@ use std::{
     time::Duration,
 };
 
-use acp_skills_intercept::{Activation, Approve, CatalogIn, McpMode, Titles, ToolPolicy};
+use acp_skills_intercept::{Activation, Approve, CatalogIn, CommandNames, McpMode, Titles, ToolPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use skills_core::{
@@ -31,7 +31,7 @@ use skills_core::{
 };
 use skills_sources::disk::patient;
 
-pub use skills_sources::disk::{cache_dir, config_file, expand_home, state_dir};
+pub use skills_sources::disk::{cache_dir, config_file, expand_home, reason, shorten_home, state_dir};
 
 pub use self::{
     choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Trusted, Validation},
@@ -115,14 +115,15 @@ pub struct Config {
     /// The transport between the agent and our MCP server (`--mcp`). The default is `auto`: a transport that the agent
     /// advertises. With `off`, the model reads the skills with the agent's own tools.
     pub mcp: Option<McpMode>,
-    /// The time that the first prompt of a session waits until the agent has our tools, counted from the session's opening
-    /// (`--mcp-wait`). In the file, it is in seconds. The default is 2 seconds, or 0.3 seconds if the agent has not connected by
-    /// then.
+    /// The time that the first prompt of a session waits until the agent has our tools, counted from the session's
+    /// opening (`--mcp-wait`). In the file, it is in seconds. The default is 2 seconds, or 0.3 seconds if the agent has
+    /// failed to connect before.
     #[serde(deserialize_with = "seconds")]
     #[schemars(with = "Option<f64>")]
     pub mcp_wait: Option<Duration>,
-    /// The shutdown grace period: the time that the agent has to end by itself after the editor has closed the connection
-    /// (`--exit-wait`). In the file, it is in seconds. The default is 3 seconds, or the known time of the agent.
+    /// The shutdown grace period: the time that the agent has to end by itself after the editor has closed the
+    /// connection (`--exit-wait`). In the file, it is in seconds. The default is 3 seconds, or a value for the agent if
+    /// one is known.
     #[serde(deserialize_with = "seconds")]
     #[schemars(with = "Option<f64>")]
     pub exit_wait: Option<Duration>,
@@ -150,6 +151,9 @@ pub struct Config {
     pub sandbox: Option<SandboxKind>,
     /// Let scripts in the sandbox use the network (`--sandbox-net`). The default is false.
     pub sandbox_net: bool,
+    /// The party that gets a slash command if a skill and a command of the agent have the same name (`--commands`). The other one
+    /// is `/skill:NAME` or `/agent:NAME`. The default is `auto`: skills in `skills` get it, and other skills don't.
+    pub commands: Option<CommandNames>,
     /// Let `$NAME` at the start of a prompt invoke a skill, in addition to `/NAME` and `/skill:NAME` (`--dollar`). The default is
     /// false.
     pub dollar: bool,
@@ -159,7 +163,8 @@ pub struct Config {
     /// The effect of the `allowed-tools` of active skills (`--tool-policy`). The default is `permissive`: calls of other tools are
     /// logged.
     pub tool_policy: Option<ToolPolicy>,
-    /// The titles of calls of our own tools in the editor (`--titles`). The default is `people`, such as `Skill: code-review`.
+    /// The titles of calls of our own tools in the editor (`--titles`). The default is `people`, such as `Skill: code-review`, with
+    /// one line instead of the loaded instructions. With `agent`, titles and results are those of the agent.
     pub titles: Option<Titles>,
     /// Show up to 30 skills as switches among the session's options, in editors that support it (`--toggles`). The default is
     /// false.

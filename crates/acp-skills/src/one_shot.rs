@@ -299,7 +299,7 @@ impl Default for OneShot {
     }
 }
 
-/// The end of a conversation: its value, or its panic.
+/// The result of a conversation: its value, or the panic that ended it.
 type End<T> = oneshot::Receiver<thread::Result<T>>;
 
 /// Starts a conversation on a thread of its own.

@@ -67,7 +67,7 @@ pub enum FetchError {
     },
     /// The host is this machine, but the URL doesn't name it in a plain form: `localhost`, `127.0.0.1` or `[::1]`.
     #[error(
-        "cannot fetch {}: the host of {} is this machine, which the URL does not say",
+        "cannot fetch {}: the host of {} is this machine, but only `localhost`, `127.0.0.1` and `[::1]` are allowed for this",
         shown(url),
         shown(host)
     )]
@@ -193,7 +193,7 @@ pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<O
             Err(error) => Err(transport(error)),
         };
     }
-    Err(FetchError::Redirect { url: url.to_owned(), to: "too many other URLs".to_owned() })
+    Err(FetchError::Redirect { url: url.to_owned(), to: "more than 5 URLs in a row".to_owned() })
 }
 
 /// Fetches `url` and compares the content with its expected checksum.

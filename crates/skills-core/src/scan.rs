@@ -129,8 +129,8 @@ pub fn scan_text(path: &str, text: &str, rules: &Rules) -> Report {
 
 /// Scans one file. Returns its content if it is text.
 ///
-/// The first bytes decide how much is reported, but never if a file is read: a shell runs the lines after the magic number of
-/// a picture, too.
+/// Every file is read, because a shell also runs the lines after the magic number of a picture. The first bytes of a
+/// file only decide how much is reported.
 fn scan_file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Option<String> {
     scan_name(path, findings);
     let head = match files.head(path, SNIFF_BYTES) {

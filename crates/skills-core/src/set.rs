@@ -200,17 +200,17 @@ impl SkillSet {
         self.0.by_key.get(SkillName::key_of(name).as_str()).map(|&index| &self.0.skills[index])
     }
 
-    /// Returns all skills in order.
+    /// Returns all skills, in the order in which they were added.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Skill>> + Clone {
         self.0.skills.iter().map(|entry| &entry.skill)
     }
 
-    /// Returns all skills with their diagnostics, in order.
+    /// Returns all skills with their diagnostics, in the order in which they were added.
     pub fn entries(&self) -> &[Entry] {
         &self.0.skills
     }
 
-    /// Returns the skills that the model sees ([`Skill::is_listed`]), in order.
+    /// Returns the skills that the model sees ([`Skill::is_listed`]), in the same order as [`iter`](Self::iter).
     pub fn listed(&self) -> impl Iterator<Item = &Arc<Skill>> + Clone {
         self.iter().filter(|skill| skill.is_listed())
     }
@@ -232,7 +232,8 @@ impl SkillSet {
         self.0.skills.is_empty()
     }
 
-    /// Returns the tools that belong to no skill ([`SkillSetBuilder::add_tool`]), in order.
+    /// Returns the tools that belong to no skill ([`SkillSetBuilder::add_tool`]), in the order in which they were
+    /// added.
     pub fn tools(&self) -> &[SkillTool] {
         &self.0.tools
     }

@@ -154,7 +154,7 @@ fn is_invisible(c: char) -> bool {
         GeneralCategory::Control | GeneralCategory::LineSeparator | GeneralCategory::ParagraphSeparator => {
             true
         }
-        // Except for the visible signs around numbers in Arabic, Syriac and Kaithi.
+        // Format characters are invisible, except for the signs around numbers in Arabic, Syriac and Kaithi.
         GeneralCategory::Format => !matches!(
             c,
             '\u{600}'
@@ -167,7 +167,7 @@ fn is_invisible(c: char) -> bool {
                     | '\u{110BD}'
                     | '\u{110CD}'
         ),
-        // Invisible letters and marks, and code points that are reserved for them.
+        // These are invisible letters and marks, and code points that are reserved for such characters.
         _ => matches!(c,
             '\u{34F}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}' | '\u{2065}' | '\u{3164}'
             | '\u{FFA0}' | '\u{FFF0}'..='\u{FFF8}' | '\u{E0000}'..='\u{E0FFF}'),
@@ -273,7 +273,7 @@ mod tests {
                 r"a\u{ad}b\u{34f}c\u{3164}\u{115f}",
             ),
             ("a\u{e0041}\u{e007f}", r"a\u{e0041}\u{e007f}", r"a\u{e0041}\u{e007f}"),
-            // Joiners are part of these words and pictographs …
+            // Joiners are part of these words and pictographs.
             ("می\u{200c}خواهم", "می\u{200c}خواهم", "می\u{200c}خواهم"),
             ("क्\u{200d}ष", "क्\u{200d}ष", "क्\u{200d}ष"),
             ("അവന്\u{200d} വന്നു", "അവന്\u{200d} വന്നു", "അവന്\u{200d} വന്നു"),
@@ -287,7 +287,7 @@ mod tests {
                 "❤\u{fe0f} 1\u{fe0f}\u{20e3} 葛\u{e0100}",
                 "❤\u{fe0f} 1\u{fe0f}\u{20e3} 葛\u{e0100}",
             ),
-            // … but not of these.
+            // Joiners are not part of these texts.
             ("re\u{200d}view\u{200c}", r"re\u{200d}view\u{200c}", r"re\u{200d}view\u{200c}"),
             ("می\u{200c}", r"می\u{200c}", r"می\u{200c}"),
             ("می\u{200c}\u{200c}خ", r"می\u{200c}\u{200c}خ", r"می\u{200c}\u{200c}خ"),

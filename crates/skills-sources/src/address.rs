@@ -270,8 +270,8 @@ fn is_scp_like(authority: &str, rest: &str) -> bool {
 /// Parses `USER@HOST:PATH[#REF:PATH]`.
 fn scp_like(authority: &str, rest: &str) -> Parsed<GitPlace> {
     let place = repository("ssh", &format!("{authority}/{}", rest.trim_start_matches('/')), Transport::Ssh)?;
-    // A path without a `/` at its beginning is relative to the home directory of the user. Only hosting services, which use the name
-    // `git`, make no difference.
+    // A path without a `/` at its beginning is relative to the home directory of the user. Hosting services, whose user
+    // is called `git`, don't have home directories, so both forms have the same meaning there.
     let path = rest.split('#').next().unwrap_or_default();
     if authority.starts_with("git@") || path.starts_with('/') {
         return Ok(place);

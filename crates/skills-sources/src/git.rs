@@ -187,7 +187,7 @@ fn is_unknown(said: &str) -> bool {
     ["couldn't find remote ref", "not our ref", "no such remote ref"].iter().any(|words| said.contains(words))
 }
 
-/// Returns those of the `wanted` objects that the server has left out because of the filter.
+/// Returns the `wanted` objects that the server has left out because of the filter.
 fn missing(git: &Git<'_>, commit: &str, wanted: &HashSet<&str>) -> Result<HashSet<String>, GitError> {
     git.talk(
         &["rev-list", "--objects", "--missing=print", "--no-object-names", "-1", commit],

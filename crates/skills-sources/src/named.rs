@@ -1,7 +1,8 @@
 //! [`NamedSources`]: the sources that the user approved by naming them.
 //!
 //! Naming a source approves its first version once. If the approval is lost later, for example because a broken lock file was
-//! removed, the current version must not be approved silently. So this record is not in the lock file, but beside it.
+//! removed, the current version must not be approved silently. Therefore, this record is
+//! not a part of the lock file, but a directory next to it.
 
 use std::{
     fs, io,
@@ -10,14 +11,14 @@ use std::{
 
 use crate::disk::{StateDir, state};
 
-/// The name of the directory beside the lock file. It has one file per source.
+/// The name of the directory, which is next to the lock file. It contains one file per source.
 const DIRECTORY: &str = "named-sources";
 
-/// The record beside a lock file.
+/// The record of named sources for a lock file.
 pub(super) struct NamedSources(StateDir);
 
 impl NamedSources {
-    /// Returns the record beside the lock file at `lock`. Nothing is read or written yet.
+    /// Returns the record for the lock file at `lock`. Nothing is read or written yet.
     pub(super) fn beside(lock: &Path) -> Self {
         Self(StateDir::later(lock.with_file_name(DIRECTORY)))
     }

@@ -67,7 +67,7 @@ pub struct OfferedSkill {
     /// The local directory with the files, for review before approval. `None` for a web site.
     #[serde(skip)]
     pub dir: Option<PathBuf>,
-    /// The place of the files on a web site.
+    /// The location of the files on a web site.
     #[serde(skip)]
     remote: Option<Remote>,
 }
@@ -189,7 +189,7 @@ impl Updater {
     /// # Errors
     /// Returns the errors of [`LockFile::change`].
     pub fn forget(&self, lock: &Path, source: &str) -> Result<bool, LockError> {
-        // The user may name the source again later.
+        // Forget that the source was approved by naming it, so that naming it again approves it again.
         let was_named = NamedSources::beside(lock).remove(source);
         let was_named =
             was_named.map_err(|source| LockError::Unwritable { path: lock.to_owned(), source })?;
@@ -284,7 +284,8 @@ fn notes(found: &SkillSet, root: &Path) -> Vec<String> {
     skipped.chain(shadowed).collect()
 }
 
-/// Returns the sources that were approved by naming them together with the lock file at `lock`, even if their approval is gone.
+/// Returns the sources that were approved by naming them, from the record for the lock file at `lock`. This includes
+/// sources whose approval was lost.
 pub fn named_sources(lock: &Path) -> Vec<String> {
     NamedSources::beside(lock).all()
 }

@@ -53,17 +53,16 @@ fn unknown_names() {
     machine.check(
         &["setup", "zed", "--agent", "claude", "--skills", "nowhere", "--print"],
         expect![[r#"
-        error: cannot search for skills in nowhere: directory does not exist
-        exit 2
-    "#]],
+            error: no such directory of skills: nowhere
+            exit 2
+        "#]],
     );
     machine.check(
         &["setup", "zed", "--agent", "claude", "--skill", "nowhere", "--yes"],
         expect![[r#"
-        error: cannot load skill from …/nowhere
-          …/nowhere: error[no-such-directory]: directory does not exist
-        exit 2
-    "#]],
+            error: no such skill directory: …/nowhere
+            exit 2
+        "#]],
     );
     machine.check(
         &["setup", "--agent", "claude"],
@@ -218,10 +217,9 @@ fn agents_by_identifier() {
     machine.check(
         &["--skills", "home/.agents", "--", "claude-agent-acp"],
         expect![[r#"
-            error: cannot start agent `claude-agent-acp`: No such file or directory (os error 2)
-            hint: program not found in PATH: …/bin
-                  use `--agent claude-acp` instead of `-- claude-agent-acp` to run its package with npx
-                  (editors may use a different PATH than your terminal; an absolute path always works)
+            error: agent not found: claude-agent-acp
+            hint: program is not in PATH; use `--agent claude-acp` instead of `-- claude-agent-acp` to run its package with npx; editors may use a different PATH than your terminal, but an absolute path always works
+                  PATH is …/bin
             exit 127
         "#]],
     );

@@ -27,7 +27,7 @@ fn texts_to_paste() {
           },
         })
 
-        avante, in your init.lua:
+        avante, in your init.lua (for slash commands, install nvim-cmp as well):
 
         require("avante").setup({
           provider = "claude-code",

@@ -68,7 +68,7 @@ pub(super) fn flood() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The maximum lifetime of such a process, so that a failed test doesn't leave it behind for good.
+/// The maximum lifetime of such a process, so that it ends even if a test fails.
 pub(super) const LIFE: Duration = Duration::from_secs(100);
 
 /// Ignores the end of its stdin. On Windows there is no other way to ask a process to end.

@@ -80,8 +80,8 @@ fn whereabouts() {
     print(&format!("{}\n{}\n{ours}\n", dir.display(), env::var("SKILL_NAME").expect("the variable is set")));
 }
 
-/// Starts two processes that don't end. Each holds a connection to the test, which sees from its end that the process is
-/// gone.
+/// Starts two processes that don't end. Each holds a connection to the test, which is closed when the process
+/// ends.
 fn hold(address: &str) {
     let this = env::current_exe().expect("this program has a path");
     let child = Command::new(this).env(SCRIPT, format!("{PREFIX}{CHILD}")).arg(address).spawn();

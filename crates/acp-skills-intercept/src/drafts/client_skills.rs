@@ -1,7 +1,7 @@
 //! [`ClientSkills`]: the skills that a client provides for a session, in the `agentSkills` field of its request.
 //!
-//! An invalid skill fails the request: the error names the skill, and the agent does not get the request. Members without a
-//! meaning here are warnings.
+//! An invalid skill fails the request: the error names the skill, and the agent does not get the request. Members that
+//! the proxy doesn't use cause a warning.
 
 use std::{collections::HashSet, fmt::Write};
 
@@ -11,13 +11,13 @@ use thiserror::Error;
 
 use super::META;
 
-/// The field of the request.
+/// The field with the skills in a setup request.
 pub(super) const AGENT_SKILLS: &str = "agentSkills";
 /// The maximum number of skills that a client can provide for a session.
 pub(super) const MAX_SKILLS: usize = 100;
-/// The maximum length of the `content` of a skill, in bytes. It is that of a `SKILL.md`.
+/// The maximum length of the `content` of a skill, in bytes. The same limit applies to a `SKILL.md`.
 const MAX_CONTENT_BYTES: usize = frontmatter::MAX_FILE_BYTES;
-/// The maximum length of a name, in characters. It is that of the specification.
+/// The maximum length of a name, in characters, as in the specification.
 const MAX_NAME_CHARS: usize = skills_core::name::MAX_NAME_CHARS;
 /// The maximum length of a description that is taken from the text of a skill, in characters.
 const MAX_SUMMARY_CHARS: usize = 200;
@@ -51,7 +51,7 @@ pub(super) enum ClientSkillsError {
     /// One of the skills is invalid.
     #[error("skill {number}{name}: {error}")]
     Invalid {
-        /// The place of the skill, from 1.
+        /// The position of the skill in the list, starting at 1.
         number: usize,
         /// The name of the skill in backticks after a comma. Empty if the skill has none.
         name: String,

@@ -60,7 +60,7 @@ const NONE: CallReports = CallReports {
 };
 
 /// Agentao uses the name of the tool as the title. The kind `other` means that the tool is not one of its own. The title does not
-/// keep the server's name apart from the tool's name, so in a request the description has to name the server, too.
+/// separate the server's name from the tool's name, so in a request the description has to name the server, too.
 pub(super) static AGENTAO: CallReports = CallReports {
     only_first: true,
     updates: &[Kind("other"), Title("mcp_{server_}_{tool}")],
@@ -99,7 +99,7 @@ pub(super) static FAST_AGENT: CallReports =
     CallReports { updates: &[Title("{server}/{tool}")], requests: &[Title("{server}/{tool}")], ..NONE };
 
 /// Gemini names no tool. It begins the id of a call with the name of the function that the model called, by which it also finds
-/// the tool. That name does not keep the server's name apart from the tool's name, so the title has to match, too.
+/// the tool. That name does not separate the server's name from the tool's name, so the title has to match, too.
 pub(super) static GEMINI: CallReports = CallReports {
     updates: &[IdStart("mcp_{server}_{tool}__"), Title("{tool} ({server} MCP Server)")],
     requests: &[IdStart("mcp_{server}_{tool}__"), Title("{tool} ({server} MCP Server)")],

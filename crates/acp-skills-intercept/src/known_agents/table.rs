@@ -8,10 +8,10 @@ use super::{
     Seen, reports,
 };
 
-/// For agents that exit two to five seconds after the client has gone.
+/// The grace period for agents that exit two to five seconds after the client has disconnected.
 const SLOW_EXIT: Duration = Duration::from_secs(6);
 
-/// For agents that never exit on their own, or only in some of the runs.
+/// The grace period for agents that never exit on their own, or that did so only in some of the test runs.
 const NO_EXIT: Duration = Duration::from_millis(500);
 
 /// All known agents.

@@ -109,7 +109,7 @@ impl Pending {
         self.take_first(|entry| entry.ticket == ticket && entry.is_fetching())?.into_prompt()
     }
 
-    /// Takes out the first prompt of a session, unless its text is still being fetched.
+    /// Removes and returns the first prompt of a session, unless its text is still being fetched.
     pub(crate) fn take_ready_prompt(&mut self, session: SessionKey) -> Option<HeldPrompt> {
         let is_prompt =
             |entry: &Entry| entry.session == Some(session) && matches!(entry.kind, Kind::Prompt(_));
@@ -120,8 +120,8 @@ impl Pending {
         Some(self.entries.remove(index).into_prompt()?.1)
     }
 
-    /// Stops waiting for texts, because the client is gone: prompts go on without their texts, and `/skills` commands are
-    /// dropped.
+    /// Stops waiting for texts, because the client has disconnected. Prompts are sent without their texts, and
+    /// `/skills` commands are dropped.
     pub(crate) fn stop_fetching(&mut self) {
         self.entries.retain_mut(|entry| {
             let Kind::Prompt(prompt) = &mut entry.kind else { return true };

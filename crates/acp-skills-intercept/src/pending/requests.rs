@@ -16,7 +16,8 @@ pub(crate) struct Question {
 }
 
 impl Pending {
-    /// Takes out the list with this ticket: the id of the client's request, and the agent's own list if it has one.
+    /// Removes and returns the list with this ticket: the id of the client's request, and the agent's own list if it
+    /// has one.
     pub(crate) fn take_list(&mut self, ticket: Ticket) -> Option<(Id, Option<Vec<u8>>)> {
         let is_list = |entry: &Entry| entry.ticket == ticket && matches!(entry.kind, Kind::SkillList { .. });
         match self.take_first(is_list)? {
@@ -25,19 +26,19 @@ impl Pending {
         }
     }
 
-    /// Takes out the agent's request for permission with this ticket.
+    /// Removes and returns the agent's request for permission with this ticket.
     pub(crate) fn take_permission(&mut self, ticket: Ticket) -> Option<Vec<u8>> {
         self.take_permission_if(|entry| entry.ticket == ticket)
     }
 
-    /// Takes out the agent's request for permission that the agent sent with this id.
+    /// Removes and returns the agent's request for permission that the agent sent with this id.
     pub(crate) fn take_agent_request(&mut self, request: &Id) -> Option<Vec<u8>> {
         self.take_permission_if(
             |entry| matches!(&entry.kind, Kind::Permission { id, .. } if id.as_ref() == Some(request)),
         )
     }
 
-    /// Takes out the agent's requests for permission that wait for the call of an earlier request.
+    /// Removes and returns the agent's requests for permission that wait for the call of an earlier request.
     pub(crate) fn take_next_calls(&mut self, session: SessionKey) -> Vec<Vec<u8>> {
         let is_next = |entry: &Entry| {
             entry.session == Some(session)
@@ -67,7 +68,7 @@ impl Pending {
         }
     }
 
-    /// Takes out the question that was asked with this id, and returns its session and its skills.
+    /// Removes the question that was asked with this id, and returns its session and its skills.
     pub(crate) fn take_question(&mut self, id: &str) -> Option<(SessionKey, Vec<Unapproved>)> {
         let is_question =
             |entry: &Entry| matches!(&entry.kind, Kind::Question(question) if question.id == id);

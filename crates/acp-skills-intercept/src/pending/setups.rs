@@ -26,7 +26,7 @@ pub(crate) struct HeldSetup {
     pub(crate) transport: Option<Transport>,
     /// The number of refreshes of all skills before the host was asked.
     pub(crate) refreshes: u64,
-    /// The skills that the client provides for the session. `None` leaves those of a copied session as they are.
+    /// The skills that the client provides for the session. If this is `None`, a copied session keeps its skills.
     pub(crate) client_skills: Option<SkillSet>,
     /// The agent's id of the session for which later messages are queued. `None` for `session/new`.
     pub(crate) about: Option<String>,
@@ -63,7 +63,7 @@ impl Pending {
         self.entries.iter().any(|entry| matches!(entry.kind, Kind::Setup(_)))
     }
 
-    /// Takes out the setup request with this ticket, and returns it with the id of the request.
+    /// Removes the setup request with this ticket, and returns it with the id of the request.
     pub(crate) fn take_setup(&mut self, ticket: Ticket) -> Option<(Id, HeldSetup)> {
         let entry =
             self.take_first(|entry| entry.ticket == ticket && matches!(entry.kind, Kind::Setup(_)))?;
@@ -91,7 +91,7 @@ impl Pending {
         true
     }
 
-    /// Takes out the messages that are queued behind a setup request, in order.
+    /// Removes and returns the messages that are queued after a setup request, in the order of their arrival.
     pub(crate) fn take_queue(&mut self, setup: Ticket) -> Vec<Vec<u8>> {
         let queued =
             self.take_all(|entry| matches!(&entry.kind, Kind::Message(message) if message.behind == setup));
@@ -102,7 +102,7 @@ impl Pending {
         queued.into_iter().filter_map(line).collect()
     }
 
-    /// Takes out all setup requests, each followed by the messages queued behind it.
+    /// Removes and returns all setup requests, each followed by the messages that are queued after it.
     pub(crate) fn take_setups(&mut self) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         for entry in self.take_all(|entry| matches!(entry.kind, Kind::Setup(_))) {

@@ -66,7 +66,7 @@ pub(super) fn decide(
 }
 
 impl Interceptor {
-    /// Notes that a call arrived at the skills server, and decides about the requests that waited for it.
+    /// Handles a call that arrived at the skills server, and decides about the requests that waited for it.
     pub(crate) fn call_arrived(
         &mut self,
         key: SessionKey,

@@ -13,8 +13,8 @@ impl Activations {
         Self(active)
     }
 
-    /// Notes that a skill was activated. Returns true if that changes the list. An activation by the user replaces one by the
-    /// model or the proxy.
+    /// Remembers that a skill was activated. Returns true if that changes the list. An activation by the user replaces
+    /// one by the model or the proxy.
     pub(crate) fn add(&mut self, name: &SkillName, by: ActivatedBy) -> bool {
         let Some(moved) = self.used(name) else {
             self.0.push((name.clone(), by));

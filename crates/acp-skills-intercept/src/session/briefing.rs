@@ -46,7 +46,7 @@ impl Briefing {
         *self = Self::default();
     }
 
-    /// Notes that a prompt was accepted but the turn is not over.
+    /// Remembers that a prompt was accepted but the turn is not over.
     pub(crate) fn accepted(&mut self, prompt: &Id) {
         if let Some(unconfirmed) =
             self.unconfirmed.as_mut().filter(|unconfirmed| unconfirmed.prompt == *prompt)
@@ -55,12 +55,12 @@ impl Briefing {
         }
     }
 
-    /// Notes that the turn of this prompt is over. `forgotten` is true if the agent may have dropped the prompt.
+    /// Remembers that the turn of this prompt is over. `forgotten` is true if the agent may have dropped the prompt.
     pub(crate) fn turn_over(&mut self, prompt: &Id, forgotten: bool) {
         self.confirm(forgotten, |unconfirmed| unconfirmed.prompt == *prompt);
     }
 
-    /// Notes that the turns of all accepted prompts are over.
+    /// Remembers that the turns of all accepted prompts are over.
     pub(crate) fn turns_over(&mut self, forgotten: bool) {
         self.confirm(forgotten, |unconfirmed| unconfirmed.accepted);
     }
@@ -90,7 +90,7 @@ impl Briefing {
         self.system_prompt.as_ref()
     }
 
-    /// Notes that this text is in the system prompt. A new text lists `skills`.
+    /// Remembers that this text is in the system prompt. A new text lists `skills`.
     pub(crate) fn sent_in_system_prompt(&mut self, text: Arc<str>, guide: Guide, skills: &SkillSet) {
         if self.system_prompt.replace(text).is_none() {
             self.known = Some(skills.clone());
@@ -104,7 +104,7 @@ impl Briefing {
         (self.guide, self.known) = self.in_system_prompt.clone().unzip();
     }
 
-    /// Notes the prompt that has the last text. Until its turn is over, the agent may drop the prompt.
+    /// Remembers the prompt that has the last text. Until its turn is over, the agent may drop the prompt.
     pub(crate) fn sent_with(&mut self, before: &Self, prompt: Option<Id>) {
         let guide = before.guide;
         let known = before.known.clone();
@@ -121,12 +121,12 @@ impl Briefing {
         self.has_paths
     }
 
-    /// Notes whether a text for the model has the paths of the skills.
+    /// Remembers whether a text for the model has the paths of the skills.
     pub(crate) fn note_paths(&mut self, text: &str) {
         self.has_paths = text.contains("SKILL.md");
     }
 
-    /// Notes that the model knows these skills.
+    /// Remembers that the model knows these skills.
     pub(crate) fn set_known(&mut self, guide: Guide, skills: &SkillSet) {
         self.guide = Some(guide);
         self.known = Some(skills.clone());

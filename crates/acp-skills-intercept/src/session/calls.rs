@@ -1,4 +1,4 @@
-//! [`Calls`]: the tool calls of one session that the client knows, and those of them that are calls of the skill tools.
+//! [`Calls`]: the tool calls of one session that the client knows, and which of them are calls of the skill tools.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -32,18 +32,18 @@ pub(crate) struct Ours {
 }
 
 impl Calls {
-    /// Notes that a call is announced to the client. Returns true if it was announced before.
+    /// Remembers that a call is announced to the client. Returns true if it was announced before.
     pub(crate) fn announced(&mut self, id: &str) -> bool {
         std::mem::replace(&mut self.known(id).is_announced, true)
     }
 
-    /// Notes the name of the tool in the announcement, if the agent sends one.
+    /// Remembers the name of the tool in the announcement, if the agent sends one.
     pub(crate) fn named(&mut self, id: &str, name: Option<String>) {
         self.known(id).name = name;
     }
 
-    /// Notes that the call is not a call of the skill tools. The id may have been that of our call before, because some agents
-    /// use ids again in each turn.
+    /// Remembers that the call is not a call of the skill tools. One of our calls may have had the same id before,
+    /// because some agents reuse ids in each turn.
     pub(crate) fn set_theirs(&mut self, id: &str) {
         self.known(id).ours = None;
     }
@@ -58,7 +58,7 @@ impl Calls {
         self.known.get(id)?.ours.as_ref()
     }
 
-    /// Notes that the call is a call of the skill tools.
+    /// Remembers that the call is a call of the skill tools.
     pub(crate) fn set_ours(&mut self, id: &str, ours: Ours) {
         self.known(id).ours = Some(ours);
     }

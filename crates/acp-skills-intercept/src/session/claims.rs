@@ -1,8 +1,8 @@
 //! [`TrustedClaims`]: whether the agent can be trusted when it claims that a call is a call of the skill tools.
 //!
-//! The skills server sees each call that arrives. A request for permission is granted because of such a claim only if the call
-//! of the grant before has arrived, so at most one grant has no call. If a turn ends without the call, the agent has called
-//! another tool, and its claims are not trusted any more.
+//! The skills server sees each call that arrives. A request for permission is granted because of such a claim only if
+//! the call that was granted before has arrived, so at most one granted call is missing. If a turn ends without the
+//! call, the agent has called another tool, and its claims are not trusted any more.
 
 use acp_skills_wire::Node;
 use serde_json::{Map, Value};
@@ -40,9 +40,9 @@ impl Claim {
 pub(crate) enum Verdict {
     /// The claim is trusted.
     Trusted,
-    /// The call of the grant before has not arrived yet. If there is a timer, it has to be started.
+    /// The call that was granted before has not arrived yet. If there is a timer, it has to be started.
     Waits(Option<Timer>),
-    /// The call of the grant before is missing, so the user has to be asked.
+    /// The call that was granted before is missing, so the user has to be asked.
     Missing,
     /// The agent's claims are not trusted.
     Broken {
@@ -51,10 +51,10 @@ pub(crate) enum Verdict {
     },
 }
 
-/// The record of one session's agent.
+/// The claims of the agent in one session, and the calls that it was granted.
 #[derive(Debug, Default)]
 pub(crate) struct TrustedClaims {
-    /// The grant whose call has not arrived.
+    /// The granted call that has not arrived yet.
     open: Option<(Claim, Wait)>,
     last_timer: u64,
     is_broken: bool,
@@ -99,33 +99,34 @@ impl TrustedClaims {
         self.is_broken
     }
 
-    /// Notes that a call was granted because of this claim.
+    /// Remembers that a call was granted because of this claim.
     pub(crate) fn granted(&mut self, claim: Claim) {
         self.open = Some((claim, Wait::Idle));
     }
 
-    /// Notes that a call arrived at the skills server. Returns true if it is the call that was granted. Other calls don't
-    /// count, because otherwise they could hide one that is missing.
+    /// Remembers that a call arrived at the skills server. Returns true if it is the call that was granted. Other calls
+    /// don't count, because otherwise they could hide one that is missing.
     pub(crate) fn arrived(&mut self, tool: &str, arguments: &Map<String, Value>) -> bool {
         self.open.take_if(|(claim, _)| claim.is(tool, arguments)).is_some()
     }
 
-    /// Notes the end of a timer.
+    /// Remembers that a timer has ended.
     pub(crate) fn timer_ended(&mut self, timer: Timer) {
         if let Some((_, wait)) = self.open.as_mut().filter(|(_, wait)| *wait == Wait::Timed(timer)) {
             *wait = Wait::Overdue;
         }
     }
 
-    /// Notes the end of a turn. A call that was granted in the turn must have arrived before the next claim is trusted.
+    /// Remembers that a turn has ended. A call that was granted in the turn must have arrived before the next claim is
+    /// trusted.
     pub(crate) fn turn_over(&mut self) {
         if let Some((_, wait)) = &mut self.open {
             *wait = Wait::Due;
         }
     }
 
-    /// Notes that the user has cancelled the turn, so that no call is expected. The agent's own report that a turn was
-    /// cancelled does not count.
+    /// Remembers that the user has cancelled the turn, so that no call is expected. The agent's own report that a turn
+    /// was cancelled does not count.
     pub(crate) fn cancelled(&mut self) {
         self.open = None;
     }
@@ -187,7 +188,7 @@ mod tests {
     #[test]
     fn claims_are_trusted_one_by_one() {
         check(&[Ask("a", OK), Arrives("a", true), Ask("a", OK), Arrives("a", true), TurnEnds, Ask("b", OK)]);
-        // The call can be late, even after the turn.
+        // The call can arrive late, even after the end of the turn.
         check(&[Ask("a", OK), TurnEnds, Arrives("a", true), Ask("b", OK)]);
         // The second call waits for the first one, until the timer ends.
         check(&[
@@ -206,7 +207,7 @@ mod tests {
             Arrives("a", true),
             Ask("c", OK),
         ]);
-        // The timer of an earlier call changes nothing.
+        // If the timer of an earlier call ends, this has no effect.
         check(&[
             Ask("a", OK),
             Ask("b", waits(1)),
@@ -221,12 +222,12 @@ mod tests {
     #[test]
     fn other_calls_do_not_count() {
         let other = Arrives("b", false);
-        // Nobody asked permission for them, or another call was granted.
+        // The agent did not ask for permission for these calls, or a different call was granted.
         check(&[other, other, Ask("a", OK), other, Ask("a", waits(1)), TurnEnds, Ask("a", NEWS)]);
         let mut claims = TrustedClaims::default();
         claims.granted(Claim::new("search_skills", None));
         assert!(!claims.arrived("activate_skill", &Map::new()));
-        // Some agents don't report the input, or report numbers only.
+        // Some agents don't report the input, or report an input that only contains numbers.
         assert!(claims.arrived("search_skills", &Map::from_iter([("query".to_owned(), "x".into())])));
     }
 
@@ -243,7 +244,7 @@ mod tests {
         check(&[Ask("a", OK), Ask("b", waits(1)), TimerEnds(1), TurnEnds, Ask("b", NEWS)]);
         // If the user cancels, no call is expected.
         check(&[Ask("a", OK), Cancelled, Ask("b", OK), TurnEnds, Ask("c", NEWS)]);
-        // The call of that turn cannot stand for a later one.
+        // A call of the cancelled turn does not count as the call of a later turn.
         check(&[
             Ask("a", OK),
             Cancelled,

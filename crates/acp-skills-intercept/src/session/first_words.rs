@@ -31,7 +31,7 @@ impl FirstWords {
         words.chars().take(TITLE_CHARS).collect()
     }
 
-    /// Notes that a part of a message was replayed. `clean` is the part without our text.
+    /// Remembers that a part of a message was replayed. `clean` is the part without our text.
     pub(crate) fn replayed(&mut self, has_our_text: bool, clean: &str) {
         if has_our_text {
             self.follow = self.words.is_none();

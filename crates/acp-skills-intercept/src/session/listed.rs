@@ -9,13 +9,13 @@ use skills_core::set::Unapproved;
 pub(crate) struct Listed(HashMap<(Option<PathBuf>, String), String>);
 
 impl Listed {
-    /// Notes that the user was shown a list of all skills, which contains these.
+    /// Remembers that the user was shown a list of all skills, which contains these.
     pub(crate) fn replace(&mut self, skills: &[Unapproved]) {
         self.0.clear();
         self.add(skills);
     }
 
-    /// Notes that the user was shown these skills, too.
+    /// Remembers that the user was also shown these skills.
     pub(crate) fn add(&mut self, skills: &[Unapproved]) {
         self.0.extend(skills.iter().map(|entry| (place(entry), entry.digest.clone())));
     }
@@ -27,18 +27,18 @@ impl Listed {
         }
     }
 
-    /// Returns true if the user was shown this version of the skill last.
+    /// Returns true if the version of the skill that the user saw last is this one.
     pub(crate) fn has(&self, entry: &Unapproved) -> bool {
         self.0.get(&place(entry)).is_some_and(|shown| *shown == entry.digest)
     }
 
-    /// Returns true if the user was shown another version of the skill last.
+    /// Returns true if the version of the skill that the user saw last is a different one.
     pub(crate) fn has_other_version(&self, entry: &Unapproved) -> bool {
         self.0.get(&place(entry)).is_some_and(|shown| *shown != entry.digest)
     }
 }
 
-/// Returns the directory and the name of a skill.
+/// Returns the key for a skill: its directory and its name.
 fn place(entry: &Unapproved) -> (Option<PathBuf>, String) {
     (entry.skill.dir().map(ToOwned::to_owned), entry.skill.name.key())
 }

@@ -5,6 +5,9 @@ use std::collections::HashSet;
 use acp_skills_wire::Node;
 use skills_core::name::SkillName;
 
+/// The maximum number of commands that are remembered to add their prefix again.
+const MAX_WITHOUT_PREFIX: usize = 500;
+
 /// The menu of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Menu {
@@ -12,6 +15,8 @@ pub(crate) struct Menu {
     agent_commands: Option<Vec<u8>>,
     /// True if a list with skill commands was sent to the client since the last setup of this session.
     sent: bool,
+    /// The agent's commands that the user has typed with a prefix, and the agent has received without it.
+    without_prefix: HashSet<String>,
 }
 
 impl Menu {
@@ -20,14 +25,26 @@ impl Menu {
         self.sent
     }
 
-    /// Notes that the session is set up again, so that the client needs a list again.
+    /// Remembers that the session is set up again, so that the client needs a list again.
     pub(crate) fn is_due_again(&mut self) {
         self.sent = false;
     }
 
-    /// Notes that a list with skill commands is sent to the client.
+    /// Remembers that a list with skill commands is sent to the client.
     pub(crate) fn sent(&mut self) {
         self.sent = true;
+    }
+
+    /// Notes that the agent gets this command without the prefix that the user typed.
+    pub(crate) fn sent_without_prefix(&mut self, command: &str) {
+        if self.without_prefix.len() < MAX_WITHOUT_PREFIX {
+            self.without_prefix.insert(SkillName::key_of(command));
+        }
+    }
+
+    /// Returns true if the agent has received this command without the prefix that the user typed.
+    pub(crate) fn was_sent_without_prefix(&self, command: &str) -> bool {
+        !self.without_prefix.is_empty() && self.without_prefix.contains(&SkillName::key_of(command))
     }
 
     /// Stores the agent's list of commands, or `None` if the agent sent no list.

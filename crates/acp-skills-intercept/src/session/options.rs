@@ -18,7 +18,7 @@ impl Options {
         self.theirs = Some(list.to_vec());
     }
 
-    /// Notes that the switches for skills were sent to the client.
+    /// Remembers that the switches for skills were sent to the client.
     pub(crate) fn shown(&mut self) {
         self.were_shown = true;
     }

@@ -31,7 +31,7 @@ impl SessionServer {
         self.endpoint.as_ref().filter(|(opened, _)| *opened == transport).map(|(_, endpoint)| endpoint)
     }
 
-    /// Notes the address of the server.
+    /// Remembers the address of the server.
     pub(crate) fn opened(&mut self, transport: Transport, endpoint: Endpoint) {
         self.endpoint = Some((transport, endpoint));
     }
@@ -84,31 +84,31 @@ impl SessionServer {
         Timer(self.last_timer)
     }
 
-    /// Notes that a prompt has to be held.
+    /// Remembers that a prompt has to be held.
     pub(crate) fn prompt_held(&mut self) -> ToolsEffect {
         let timer = self.new_timer();
         self.apply(ToolsEvent::PromptHeld { timer })
     }
 
-    /// Notes that the agent has opened the session.
+    /// Remembers that the agent has opened the session.
     pub(crate) fn session_opened(&mut self) -> ToolsEffect {
         let timer = self.new_timer();
         self.apply(ToolsEvent::Opened { timer })
     }
 
-    /// Notes that the agent has connected.
+    /// Remembers that the agent has connected.
     pub(crate) fn connected(&mut self) -> ToolsEffect {
         self.is_connected = true;
         self.apply(ToolsEvent::Connected)
     }
 
-    /// Notes that a timer has ended. `has_rest` is true if an agent that has connected gets more time.
+    /// Remembers that a timer has ended. `has_rest` is true if an agent that has connected gets more time.
     pub(crate) fn timer_ended(&mut self, timer: Timer, has_rest: bool) -> ToolsEffect {
         let next = (has_rest && self.is_connected).then(|| self.new_timer());
         self.apply(ToolsEvent::TimerEnded { timer, next })
     }
 
-    /// Notes that the agent has the list of tools.
+    /// Remembers that the agent has the list of tools.
     pub(crate) fn listed(&mut self) {
         self.is_connected = true;
         self.apply(ToolsEvent::Listed);
@@ -119,16 +119,16 @@ impl SessionServer {
         self.apply(ToolsEvent::GivenUp)
     }
 
-    /// Notes that the request that sets up the session has no entry for the skills server. Returns true if the agent had the
-    /// tools until now.
+    /// Remembers that the request that sets up the session has no entry for the skills server. Returns true if the
+    /// agent had the tools until now.
     pub(crate) fn withdraw(&mut self) -> bool {
         let had_tools = self.tools == ToolsState::Listed;
         self.apply(ToolsEvent::Withdrawn);
         had_tools
     }
 
-    /// Notes that the request has an entry of this name. `had_tools` is true if the agent has listed the tools at the same
-    /// address before: an agent that still has the session need not connect again.
+    /// Remembers that the request has an entry of this name. `had_tools` is true if the agent has listed the tools at
+    /// the same address before. In this case, the agent may still be connected, so prompts don't wait for a connection.
     pub(crate) fn offer(&mut self, name: String, transport: Transport, had_tools: bool) {
         self.name = Some(name);
         // If we use the ACP connection, there is nothing to connect to.
@@ -140,7 +140,7 @@ impl SessionServer {
         self.name = None;
     }
 
-    /// Notes that the server is closed. Only its name is used again.
+    /// Remembers that the server is closed. Only its name is reused.
     pub(crate) fn closed(&mut self) {
         *self = Self { name: self.name.take(), last_timer: self.last_timer, ..Self::default() };
     }

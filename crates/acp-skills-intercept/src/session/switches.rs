@@ -97,7 +97,7 @@ impl Switches {
         }
     }
 
-    /// Notes that a skill is enabled or disabled in new sessions of the same directory.
+    /// Remembers that a skill is enabled or disabled in new sessions of the same directory.
     pub(crate) fn remember(&mut self, name: &SkillName, on: bool) {
         if on {
             self.remembered.remove(&name.key());

@@ -26,7 +26,7 @@ pub(crate) enum ToolsState {
     Listed,
 }
 
-/// Something that changes a [`ToolsState`].
+/// An event that changes a [`ToolsState`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolsEvent {
     /// The request that sets up the session is written without an entry for the skills server.
@@ -72,7 +72,7 @@ pub(crate) enum ToolsEffect {
     StartListTimer(Timer),
     /// The agent has connected by itself. Agents that connect only to call a tool do so later.
     ConnectedInTime,
-    /// The agent did not list the tools in time: held prompts go on without the tools.
+    /// The agent did not list the tools in time: held prompts are sent without the tools.
     TimedOut,
 }
 

@@ -12,12 +12,12 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// Returns true if the agent works, as far as is known.
+    /// Returns true if the agent has a prompt that it has not answered, or reports that it is busy.
     pub(crate) fn agent_works(&self) -> bool {
         self.in_flight > 0 || self.is_busy
     }
 
-    /// Returns true if the agent reports that it works.
+    /// Returns true if the last report of the agent says that it is busy.
     pub(crate) fn is_busy(&self) -> bool {
         self.is_busy
     }
@@ -27,22 +27,22 @@ impl Turns {
         self.background.as_deref()
     }
 
-    /// Notes that a prompt goes to the agent.
+    /// Remembers that a prompt goes to the agent.
     pub(crate) fn sent(&mut self) {
         self.in_flight += 1;
     }
 
-    /// Notes that the agent has answered a prompt.
+    /// Remembers that the agent has answered a prompt.
     pub(crate) fn answered(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Notes that the agent has accepted a prompt. The agent reports the end of the turn later.
+    /// Remembers that the agent has accepted a prompt. The agent reports the end of the turn later.
     pub(crate) fn accepted(&mut self) {
         self.is_busy = true;
     }
 
-    /// Notes a report of the agent's state.
+    /// Remembers the state that the agent has reported.
     pub(crate) fn state(&mut self, is_busy: bool, background: Option<Vec<u8>>) {
         self.is_busy = is_busy;
         self.background = background;

@@ -1,4 +1,4 @@
-//! Messages of the client about a session that is being set up: they are queued until the setup request has gone to the
+//! Messages of the client about a session that is being set up: they are queued until the setup request was sent to the
 //! agent.
 
 use std::mem;
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Interceptor {
-    /// Queues a message of the client if its session is being set up. Returns false if the message can go on.
+    /// Queues a message of the client if its session is being set up. Returns false if the message can be forwarded.
     pub(crate) fn queue_behind_setup(&mut self, message: &Message<'_>) -> bool {
         if message.kind() == Kind::Response || !self.pending.has_setups() {
             return false;
@@ -29,7 +29,7 @@ impl Interceptor {
         true
     }
 
-    /// Handles messages of the client that were queued, as if they came now.
+    /// Handles messages of the client that were queued, as if they had just arrived.
     pub(crate) fn resume(&mut self, lines: Vec<Vec<u8>>, actions: &mut Actions) {
         for line in lines {
             let pass = self.from_client(&line, actions);

@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Interceptor {
-    /// Handles an error for a setup request. The agent may have refused the skills server, so the request is sent once more: with
-    /// another name for the server if the error is about the name, otherwise without the skills server.
+    /// Handles an error for a setup request. The agent may have refused the skills server, so the request is retried:
+    /// with another name for the server if the error is about the name, otherwise without the skills server.
     pub(crate) fn refused(
         &mut self,
         id: Id,

@@ -2,10 +2,11 @@
 
 mod expansion;
 mod menu;
+mod names;
 mod overview;
 
 use serde_json::{Value, json};
-use skills_core::Properties;
+use skills_core::{Properties, Scope};
 
 use super::*;
 
@@ -18,15 +19,23 @@ fn skill(name: &str, change: impl FnOnce(&mut Properties)) -> Skill {
     builder.properties(properties).build().unwrap()
 }
 
+/// Returns skills that were found by scanning.
 fn set() -> SkillSet {
-    [
+    with_scope(Scope::Scanned)
+}
+
+fn with_scope(scope: Scope) -> SkillSet {
+    let skills = [
         skill("review", |properties| properties.argument_hint = Some("[file]".into())),
         skill("Plan B", |_| {}),
         skill("secret", |properties| properties.disable_model_invocation = true),
         skill("background", |properties| properties.user_invocable = false),
-    ]
-    .into_iter()
-    .collect()
+    ];
+    let scoped = skills.into_iter().map(|mut skill| {
+        skill.scope = scope;
+        skill
+    });
+    scoped.collect()
 }
 
 fn fixture() -> Fixture {

@@ -151,7 +151,7 @@ fn servers_get_names_of_their_own_if_the_agent_needs_that() {
     fixture.respond(2, &json!({ "sessionId": "b" }));
     assert!(fixture.host.closed.is_empty());
     assert_eq!(texts(fixture.prompt(3, "b", &["x"]).agent()).len(), 2);
-    // From here on, new sessions use such a name right away, and keep it.
+    // From here on, new sessions use a name with a number right away, and keep this name.
     assert_eq!(name(&fixture.request(4, "session/new", &params)), "acp-skills-3");
     let load = |session: &str| json!({ "cwd": "/p", "mcpServers": [], "sessionId": session });
     assert_eq!(name(&fixture.request(5, "session/load", &load("a"))), "acp-skills");

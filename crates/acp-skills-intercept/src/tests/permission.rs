@@ -52,7 +52,7 @@ fn ask(fixture: &mut Fixture, call: &Value, meta: Option<Value>) -> Out {
 fn outcome(out: &Out) -> &str {
     match (&out.to_client[..], &out.to_agent[..]) {
         ([_], []) => "asked",
-        // The call might be announced to the client first.
+        // If the proxy grants the request, it might announce the call to the client.
         (told, [answer])
             if told.iter().all(|line| line["params"]["update"]["sessionUpdate"] == "tool_call") =>
         {

@@ -1,4 +1,4 @@
-//! The places of the server entry and of the catalog.
+//! Where the server entry and the catalog are added.
 
 use serde_json::{Value, json};
 

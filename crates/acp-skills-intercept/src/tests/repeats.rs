@@ -283,7 +283,7 @@ fn other_updates_in_the_middle_of_our_text() {
             fixture.agent(&chunk("agent_message_chunk", back)).client(),
             &chunk("agent_message_chunk", "Fix it")
         );
-        // An incomplete mark should be released before the update.
+        // Text that could be the start of a mark is held back, and should be sent before the update.
         assert!(fixture.agent(&chunk("agent_message_chunk", "a <")).is_nothing());
         assert_eq!(
             fixture

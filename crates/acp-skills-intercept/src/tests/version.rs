@@ -236,7 +236,7 @@ fn a_replay_shows_the_known_catalog() {
     fixture.update("s", &state("idle", None));
     fixture.respond(1, &json!({}));
     assert_eq!(texts(fixture.prompt(2, "s", &["again"]).agent()), ["again"]);
-    // The replay also provides the words for the title.
+    // We know the user's words from the replay, so we can restore a title that was cut off within our text.
     let title =
         json!({ "sessionUpdate": "session_info_update", "title": told[0]["text"].as_str().unwrap()[..30] });
     assert_eq!(updates(&fixture.update("s", &title))[0]["title"], "hello");

@@ -97,12 +97,12 @@ fn prompts_do_not_wait_for_an_agent_that_never_connects() {
     fixture.timer_ends(KEY);
     open(&mut fixture, 2, "b");
     assert_eq!(fixture.prompt(3, "b", &["hello"]).to_agent.len(), 1);
-    // A connection for a tool call is not enough.
+    // The agent connects after the timeout, as if to call a tool, so later prompts still don't wait.
     fixture.timer_ends(SessionKey(2));
     fixture.handle(Input::Connected(SessionKey(2)));
     open(&mut fixture, 4, "c");
     assert_eq!(fixture.prompt(5, "c", &["hello"]).to_agent.len(), 1);
-    // A connection because of a prompt is not enough either.
+    // The agent connects after it has received a prompt, so later prompts still don't wait.
     fixture.handle(Input::Connected(SessionKey(3)));
     open(&mut fixture, 6, "d");
     assert_eq!(fixture.prompt(7, "d", &["hello"]).to_agent.len(), 1);

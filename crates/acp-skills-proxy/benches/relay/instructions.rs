@@ -13,18 +13,21 @@ use crate::{
     peers::{Peer, find},
 };
 
-/// The number of instructions for a message of each kind.
+/// The number of instructions that it takes to forward a message of each kind.
 pub(crate) struct Counts {
-    /// An update of each size of the plan.
+    /// The instructions for an update, for each size in the plan.
     pub(crate) updates: Vec<u64>,
-    /// An update if many sessions are open and updates rotate through them.
+    /// The instructions for an update if many sessions are open and receive updates in turn.
     pub(crate) crowded: u64,
-    /// A prompt and its answer.
+    /// The instructions for a prompt and its answer.
     pub(crate) turn: u64,
 }
 
-/// Counts the instructions. `None` if valgrind is not installed.
+/// Counts the instructions. Returns `None` if the plan counts none, or if valgrind is not installed.
 pub(crate) fn count(peer: &Peer, plan: &Plan) -> anyhow::Result<Option<Counts>> {
+    if plan.counted == 0 {
+        return Ok(None);
+    }
     let Some(valgrind) = find("valgrind") else {
         eprintln!("valgrind is not installed; skipping the count of instructions");
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The client's end of a run.
+//! The client that measures a peer in one run.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ pub(crate) struct Sample {
     pub(crate) memory_kib: u64,
     /// The part of the resident memory that no other process shares, in KiB.
     pub(crate) own_kib: u64,
-    /// Updates per second, for each size of the plan.
+    /// The number of updates per second, for each size in the plan.
     pub(crate) rates: Vec<f64>,
     pub(crate) round_trips: Vec<Duration>,
 }
@@ -134,8 +134,8 @@ impl Line {
     }
 }
 
-/// Returns the lines from the end, up to the first one that is not an update of slash commands, which the proxy may send at any
-/// time.
+/// Returns the lines from the last one backwards, and stops after the first line that is not an update of slash
+/// commands. The proxy may send these updates at any time.
 fn last_lines(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut end = lines.len();
     std::iter::from_fn(move || {

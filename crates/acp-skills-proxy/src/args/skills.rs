@@ -27,9 +27,10 @@ pub(crate) struct SkillArgs {
     /// Fetch only sources that are in skills.lock.
     #[arg(long)]
     pub locked: bool,
-    /// Search for skills in standard directories: `user` (~/.agents/skills, ~/.claude/skills, $XDG_CONFIG_HOME/agents/skills) and
-    /// `project` (.skills, .agents/skills, .claude/skills, from the session's directory up to the root of the repository). Skills
-    /// of a project are used only after you trust them: the editor asks if it can, otherwise type `/skills trust`.
+    /// Search for skills in standard directories: `user` (~/.agents/skills, ~/.claude/skills,
+    /// $XDG_CONFIG_HOME/agents/skills) and `project` (.skills, .agents/skills, .claude/skills, from the session's
+    /// directory up to the root of the repository). Skills of a project are used only after you trust them: the editor
+    /// asks you if it supports such questions; otherwise, type `/skills trust`.
     #[arg(long, value_name = "WHERE", value_delimiter = ',')]
     pub discover: Vec<Discover>,
     /// Use the skills of a `project` without asking. Only use this if you trust everyone who can write to the project.
@@ -63,8 +64,8 @@ pub(crate) struct SkillArgs {
 /// The flags that select a configuration file.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ConfigArgs {
-    /// Read a configuration file, which can contain all flags, and skills. Flags take precedence [default: skills.yaml in
-    /// $XDG_CONFIG_HOME/acp-skills-proxy or the platform's configuration directory, if it exists].
+    /// Read a configuration file, which can set all flags and define skills. Flags take precedence [default:
+    /// skills.yaml in $XDG_CONFIG_HOME/acp-skills-proxy or the platform's configuration directory, if it exists].
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub config: Option<PathBuf>,
     /// Do not read a configuration file.
@@ -92,7 +93,8 @@ impl SkillArgs {
         self.config.path_to_read().is_some() || lists.contains(&false)
     }
 
-    /// Converts the flags to words of a command line. Paths are absolute, so that it works in any directory.
+    /// Converts the flags to words of a command line. Paths are absolute, so that the command line works in any
+    /// directory.
     ///
     /// # Errors
     /// Returns an error if the working directory is not available.

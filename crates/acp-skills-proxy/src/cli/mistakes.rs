@@ -173,7 +173,7 @@ fn context(error: &clap::Error) -> Option<&ContextValue> {
     error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand))
 }
 
-fn texts(words: &[OsString]) -> Vec<String> {
+pub(super) fn texts(words: &[OsString]) -> Vec<String> {
     words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
@@ -197,7 +197,7 @@ fn similar(word: &str) -> Option<String> {
 }
 
 /// Formats words as a command line for a shell.
-fn shell(words: &[impl AsRef<str>]) -> String {
+pub(super) fn shell(words: &[impl AsRef<str>]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~".contains(c);
     let quoted = |word: &str| match word {
         word if !word.is_empty() && word.chars().all(plain) => word.to_owned(),

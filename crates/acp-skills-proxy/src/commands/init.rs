@@ -17,7 +17,8 @@ use tempfile::Builder;
 
 use crate::error::UsageError;
 
-/// The time in which a hidden directory certainly gets its name.
+/// The age of a hidden directory after which it counts as left over. A running process renames its directory long
+/// before.
 const IN_USE: Duration = Duration::from_mins(1);
 
 /// The flags of `init`.

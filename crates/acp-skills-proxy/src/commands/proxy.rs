@@ -1,4 +1,7 @@
-//! Runs the proxy itself, if the command line has no command: in front of an agent, or under a conductor.
+//! Runs the proxy itself, if the command line has no command: in front of an agent, or under a conductor. `typed` has the messages for
+//! a person who types the command in a terminal.
+
+mod typed;
 
 use std::{ffi::OsString, io, path::Path, process::ExitCode};
 
@@ -6,7 +9,7 @@ use super::{record, skills};
 use crate::{
     args::ProxyArgs,
     error::{self, UsageError},
-    log, refusal, runtime, stdio,
+    log, output, refusal, runtime, stdio,
 };
 use acp_skills::{
     activity,
@@ -25,12 +28,15 @@ use acp_skills_runtime::{
     switch_store::SwitchStore,
 };
 
+/// Returns the command line that tries the same skills in a terminal, with an agent.
+pub(crate) type ToTry = fn(&[OsString]) -> String;
+
 /// Runs the agent behind the proxy and returns the agent's exit code. Without an agent, runs as a proxy under a conductor. On a
 /// terminal, runs only the agent, with the additional arguments `login`.
 ///
 /// If the start fails, the error is written to stderr and to the file of `--log-file`, and is sent to the client as the response to its
 /// first request.
-pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> ExitCode {
+pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>, to_try: ToTry) -> ExitCode {
     // We need to do this before stdin and stdout are taken below.
     let client = stdio::spare();
     let mut messages = Config::default();
@@ -38,7 +44,7 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> ExitCode {
     let started = args.config().and_then(|config| {
         messages.log = config.log;
         messages.log_file.clone_from(&config.log_file);
-        start(config, login)
+        start(config, login, to_try)
     });
     let error = match started {
         Ok(code) => return code,
@@ -59,7 +65,7 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> ExitCode {
 #[error("{0}")]
 struct AlreadyAnswered(#[source] UsageError);
 
-fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
+fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<ExitCode> {
     log::start(&config)?;
     let events = config.events.clone();
     let state = config.state.clone();
@@ -68,10 +74,13 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let mut settings = Settings::resolve(config)?;
     // If no agent is given, we should be running under a conductor, which would use pipes. But if this is a terminal,
     // the user just forgot the agent.
-    if settings.agent.is_empty() && stdio::is_terminal() {
-        return Err(no_agent().into());
+    if settings.agent.is_empty() && stdio::is_typed() {
+        return Err(typed::no_agent(&to_try(&[])).into());
     }
-    // If there is an agent and we're on a terminal, we were started by a client to let the user log in to the agent.
+    if stdio::is_typed() && login.is_empty() && !typed::is_login(&settings.agent) {
+        output::note(&typed::note(&to_try(&settings.agent)));
+    }
+    // If there is an agent and we're on a terminal, we may have been started by a client to let the user log in to the agent.
     if stdio::is_terminal() {
         settings.agent.extend(login);
         std::process::exit(agent::run_in_terminal(&settings.agent)?);
@@ -144,7 +153,7 @@ fn no_agent() -> UsageError {
 
 fn cannot_store(dir: Option<&Path>, error: io::Error) -> UsageError {
     let dir = dir.unwrap_or(Path::new("."));
-    UsageError::failed(format_args!("cannot store state in {}", dir.display()), error)
+    UsageError::at("cannot store state", dir, error)
 }
 
 /// Opens the event file and the store for active skills.

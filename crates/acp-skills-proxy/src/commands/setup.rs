@@ -274,7 +274,8 @@ fn paste(editor: &Editor, snippets: &[Snippet], args: &SetupArgs) -> anyhow::Res
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns true if the snippet is for the plug-in with this name. All other names of an editor stand for all plug-ins.
+/// Returns true if the snippet is for the plug-in with this name. All other names of the editor select the snippets of
+/// all its plug-ins.
 fn is_wanted(snippet: Snippet, name: &str) -> bool {
     match name.to_lowercase().as_str() {
         "codecompanion" => snippet == Snippet::CodeCompanion,

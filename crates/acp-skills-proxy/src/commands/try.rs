@@ -161,7 +161,7 @@ impl Show {
             Err(error) => Err(error),
         };
         if let Some(ends) = lock(&self.output_end).take() {
-            // If the turn is already over, nothing is waiting for this.
+            // This fails if the turn is already over.
             let _ = ends.send(end);
         }
     }

@@ -66,7 +66,7 @@ fn width_of(text: &str) -> f64 {
     float(text.width() as u64) * COLUMN
 }
 
-#[expect(clippy::cast_precision_loss, reason = "lengths on a screen")]
+#[expect(clippy::cast_precision_loss, reason = "lengths in a chart are small")]
 fn float(count: u64) -> f64 {
     count as f64
 }

@@ -37,9 +37,9 @@ pub(crate) struct Editor {
 /// The way in which agents are added to an editor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Way {
-    /// In a settings file that we can edit.
+    /// Agents are in a settings file that we can edit.
     Settings(Settings),
-    /// In a program that the user writes, so we print a text to paste.
+    /// Agents are in code that the user writes, such as an `init.lua`, so we print a text to paste.
     Paste(&'static [Snippet]),
 }
 

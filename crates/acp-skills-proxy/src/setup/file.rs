@@ -16,7 +16,7 @@ use tempfile::{Builder, NamedTempFile};
 
 /// The prefix of the names of staged files.
 const STAGED: &str = ".acp-skills-proxy-";
-/// The time in which a staged file is certainly put in its place.
+/// The age of a staged file after which it counts as left over. A running process moves its file long before.
 const IN_USE: Duration = Duration::from_mins(1);
 
 /// The maximum size of a settings file, in bytes.
@@ -249,7 +249,7 @@ mod tests {
         assert!(staged.path().starts_with(state.path()));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         let left = staged.into_temp_path().keep().unwrap();
-        // A process may still need a file that is new.
+        // A new file may belong to a process that is still running, so it is not removed.
         file.replace(Some(b"one"), state.path()).unwrap();
         assert!(left.exists());
         for place in [state.path(), dir.path()] {

@@ -1,4 +1,5 @@
-//! Texts to paste into settings that are programs, such as those of Neovim and Emacs, or into a command line.
+//! Texts to paste into a command line, or into settings that are written in a programming language, as in Neovim and
+//! Emacs.
 
 use acp_skills::agents::Agent;
 
@@ -61,7 +62,7 @@ impl Snippet {
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::CodeCompanion => "CodeCompanion, in your init.lua:",
-            Self::Avante => "avante, in your init.lua:",
+            Self::Avante => "avante, in your init.lua (for slash commands, install nvim-cmp as well):",
             Self::AgentShell => "agent-shell, in your init.el:",
             Self::Toad => "Toad, on a command line:",
         }

@@ -1,8 +1,9 @@
 //! Waits until the other end of a pipe or socket is closed, even if it still holds bytes that we have not read.
 //!
 //! On Linux, `poll` reports the hangup without waking up for each message. On macOS it cannot: `poll` registers nothing
-//! unless it is asked for an event ([`poll_nocancel`]), and then it returns for the first message. There we use kqueue, which
-//! reports messages and the end, the latter as `EV_EOF` ([`filt_pipe_draincommon`], `filt_soread_common`). The BSDs do the same.
+//! unless it is asked for an event ([`poll_nocancel`]), and then it returns for the first message. Therefore, we use
+//! kqueue on macOS and the BSDs. It reports both messages and the end, but sets `EV_EOF` only for the end
+//! ([`filt_pipe_draincommon`], `filt_soread_common`).
 //!
 //! [`poll_nocancel`]: https://github.com/apple-oss-distributions/xnu/blob/main/bsd/kern/sys_generic.c
 //! [`filt_pipe_draincommon`]: https://github.com/apple-oss-distributions/xnu/blob/main/bsd/kern/sys_pipe.c

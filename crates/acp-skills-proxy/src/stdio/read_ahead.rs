@@ -245,7 +245,7 @@ mod tests {
         struct Endless(std::sync::mpsc::Sender<()>);
         impl Read for Endless {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                // This fails at the end of the test.
+                // This fails after the test has dropped the receiver.
                 self.0.send(()).map_err(io::Error::other)?;
                 Ok(buffer.len())
             }

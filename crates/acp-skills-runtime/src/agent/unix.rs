@@ -95,7 +95,7 @@ pub fn signals() -> io::Result<Receiver<Signal>> {
     Ok(receiver)
 }
 
-/// Returns the exit code of the proxy: that of the agent, or 128 + the number of the signal that killed it.
+/// Returns the exit code for the proxy: the agent's exit code, or 128 + the number of the signal that killed the agent.
 pub fn code(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(125)
 }

@@ -82,7 +82,7 @@ pub fn signals() -> io::Result<Receiver<Signal>> {
     Ok(receiver)
 }
 
-/// Returns the exit code of the proxy: that of the agent, which can be any 32-bit number.
+/// Returns the exit code for the proxy: the agent's exit code, which can be any 32-bit number, or 125 if it is unknown.
 pub fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or(125)
 }

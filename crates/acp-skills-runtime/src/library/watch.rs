@@ -1,4 +1,4 @@
-//! Notices that skills on disk have changed, and has them loaded again.
+//! Notices that skills on disk have changed, and reloads them.
 //!
 //! | file | owns |
 //! |---|---|

@@ -120,8 +120,8 @@ impl HelperProcess {
     /// knows of.
     fn dismiss(&mut self) {
         if let Some(mut pipe) = self.pipe.take() {
-            // This fails if the leader was killed together with the agent, which is fine. If the helper is a
-            // watchdog, it ignores this line.
+            // This fails if the leader was killed together with the agent, which is fine. The line has no effect if the
+            // helper process is a watchdog.
             let _ = pipe.write_all(watchdog::DISMISSAL.as_bytes());
         }
     }
@@ -202,7 +202,7 @@ impl Processes {
         self.ensure_watchdog();
     }
 
-    /// Removes an agent when the agent and all children are gone. From now on, the ids can be reused.
+    /// Removes an agent after the agent and all of its children have ended. From now on, the ids can be reused.
     pub(crate) fn agent_ended(&self, group: Option<u32>, id: Option<u32>) {
         group.into_iter().chain(id).for_each(|id| self.remove(id));
         // If we could not start the watchdog, the leader is still running at this point.

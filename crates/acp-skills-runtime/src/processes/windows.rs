@@ -58,7 +58,7 @@ impl Processes {
         }
     }
 
-    /// Removes an agent when the agent and all children are gone.
+    /// Removes an agent after the agent and all of its children have ended.
     pub(crate) fn agent_ended(&self, _group: Option<u32>, id: Option<u32>) {
         if let Some(id) = id {
             self.remove(id);

@@ -17,7 +17,8 @@ use tokio::sync::Notify;
 
 use super::side::{Side, is_disconnect};
 
-/// The maximum size of storage that is used again, in bytes. Larger buffers, which only very long lines need, are freed.
+/// The maximum size of a buffer that is reused, in bytes. Larger buffers, which are only needed for very long lines,
+/// are freed.
 const MAX_SPARE_BYTES: usize = 256 * 1024;
 
 /// The size of the queue, in bytes, from which a thread that inserts lines has to write them itself (back-pressure).
@@ -121,7 +122,7 @@ impl Lane {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Returns storage of at least `capacity` bytes. Storage that was written is used again.
+    /// Returns a buffer of at least `capacity` bytes. A buffer whose content was written is reused.
     pub(super) fn storage(&self, capacity: usize) -> Vec<u8> {
         match self.queue.lock().spare.take() {
             Some(spare) if spare.len() >= capacity => spare,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::ClientError;
 use crate::permission::{PermissionDecision, PermissionOption, PermissionRequest};
 
-/// Builds the messages of a client, and reads those of an agent.
+/// Builds the messages that a client sends, and decodes the messages of an agent.
 ///
 /// Messages stay JSON values instead of the types of the ACP SDK, because agents send fields that the schema doesn't have,
 /// and a typed parse would drop them.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Discover {
-    /// The user's own directories.
+    /// The user's own directories, such as `~/.agents/skills`.
     User,
     /// The project of the session.
     Project,

@@ -118,11 +118,11 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The place of the list. All numbers are offsets into the text.
+/// The position of the list in the file. All numbers are offsets into the text.
 enum Place {
     /// A list with an item per line: the start and end of each item, including comments at its end, and the end of the list.
     Block { items: Vec<(usize, usize)>, end: usize, indent: usize },
-    /// A list in brackets on one line: the position after the opening bracket, and that of the closing bracket.
+    /// A list in brackets on one line: the position after the opening bracket, and the position of the closing bracket.
     Flow { open: usize, close: usize },
 }
 

@@ -24,14 +24,14 @@ use super::{
     Validation, scripts,
 };
 
-/// The parts of a proxy that a configuration describes.
+/// A resolved configuration, from which a proxy can be built.
 #[non_exhaustive]
 pub struct Settings {
     /// The command of the agent: the program and its arguments. Empty if the configuration doesn't name an agent.
     pub agent: Vec<OsString>,
     /// The proxy's policy.
     pub policy: Policy,
-    /// The places of the skills. Call [`SkillSources::load`] to read them.
+    /// The locations of the skills. Call [`SkillSources::load`] to read them.
     pub skills: SkillSources,
     /// The function that creates the tools for a set of skills.
     pub toolbox: MakeToolbox,
@@ -45,7 +45,7 @@ pub struct Settings {
     pub processes: Processes,
 }
 
-/// The places of the skills of a configuration.
+/// The locations of all skills that a configuration names.
 pub struct SkillSources {
     named: Vec<SkillEntry>,
     roots: Vec<PathBuf>,
@@ -64,7 +64,7 @@ pub struct SkillSources {
     processes: Processes,
 }
 
-/// The places of the skills of an entry of `projects`.
+/// The locations of the skills that an entry of `projects` names.
 struct ProjectSources {
     paths: GlobSet,
     named: Vec<SkillEntry>,
@@ -103,6 +103,7 @@ impl Settings {
         let in_session = scripts.as_ref().filter(|scripts| scripts.cwd == ScriptCwd::Session);
         let sandbox = in_session.and_then(|scripts| scripts.sandbox.clone());
         let toolbox = make_toolbox(policy.catalog.clone(), search, scripts);
+        policy.commands = config.commands.unwrap_or(policy.commands);
         policy.dollar = config.dollar;
         policy.approve = config.approve.unwrap_or(policy.approve);
         policy.tool_policy = config.tool_policy.unwrap_or(policy.tool_policy);
@@ -143,7 +144,7 @@ fn catalog_options(config: &Config) -> CatalogOptions {
 }
 
 impl SkillSources {
-    /// Resolves the places of skills in a configuration.
+    /// Resolves the locations of skills in a configuration.
     ///
     /// # Errors
     /// Returns [`ConfigError::Value`] if a glob is invalid, and [`ConfigError::Source`] if an address has an unknown format.

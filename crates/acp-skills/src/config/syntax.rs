@@ -3,18 +3,19 @@
 use std::{fmt, path::PathBuf};
 
 use serde_yaml::Error;
+use skills_sources::disk::shorten_home;
 
 /// The minimum similarity of a suggested key, from 0 to 1.
 const MIN_SIMILARITY: f64 = 0.75;
 
-/// An error in the text of a configuration file, such as ``skills.yaml:2:1: unknown key `catlog_in` ``.
+/// An error in the text of a configuration file, such as ``unknown key `catlog_in`: skills.yaml:2:1``.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{place}{message}", file.display())]
+#[error("{message}: {}{place}", shorten_home(file))]
 #[non_exhaustive]
 pub struct SyntaxError {
     /// The file.
     pub file: PathBuf,
-    /// The place of the error.
+    /// The position of the error.
     pub place: Place,
     /// The problem.
     pub message: String,
@@ -22,15 +23,15 @@ pub struct SyntaxError {
     pub help: Option<String>,
 }
 
-/// A line and a column, both starting at 1. `None` if the place is not known.
+/// A line and a column, both starting at 1. `None` if the position is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place(pub Option<(u64, u64)>);
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some((line, column)) => write!(f, "{line}:{column}: "),
-            None => write!(f, " "),
+            Some((line, column)) => write!(f, ":{line}:{column}"),
+            None => Ok(()),
         }
     }
 }

@@ -83,8 +83,8 @@ impl DiscoveryCache {
     }
 }
 
-/// Merges a visit with the previous one. If the skill did not change, the previous skill is reused. If it is broken now, the
-/// previous version is kept.
+/// Merges a visit of a directory with the previous visit. If the skill did not change, the previous skill is reused. If
+/// it is broken now, the previous version is kept.
 pub(super) fn settle(visit: Visit, before: Option<&Arc<Visit>>) -> Arc<Visit> {
     let Some(Visit::Skill { skill: old, diagnostics: old_findings, .. }) = before.map(|before| &**before)
     else {

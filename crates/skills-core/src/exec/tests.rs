@@ -124,7 +124,7 @@ async fn a_program_can_write_output_during_the_grace_period() {
     assert!(error.contains("timed out") && error.contains("bye"), "{error}");
 }
 
-/// A FIFO that a program and its descendants hold open. Reading it ends when all of them are gone.
+/// A FIFO that a program and its descendants hold open. A read from it ends when all of them have ended.
 struct Leftover {
     dir: tempfile::TempDir,
 }

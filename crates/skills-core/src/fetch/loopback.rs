@@ -150,7 +150,7 @@ mod tests {
             ("https://0.0.0.0:1/", "https://0.0.0.0:1/", false),
             ("https://[::ffff:127.0.0.1]:1/", "https://[::ffff:127.0.0.1]:1/", false),
             ("https://8.8.8.8:1/", "https://8.8.8.8:1/", true),
-            // A proxy may be on this machine.
+            // An HTTP proxy is allowed to run on this machine.
             ("https://8.8.8.8:1/", "http://127.1:3128/", true),
         ] {
             assert_eq!(resolve(requested, resolved).is_ok(), expected, "{requested}");

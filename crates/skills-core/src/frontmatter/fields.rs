@@ -41,7 +41,7 @@ pub(super) fn read(
 struct Reader<'r, 'a> {
     entries: &'r Entries<'a>,
     source: &'r str,
-    /// The index of each field's entry.
+    /// For each field, the index of its entry in `entries`, or `None` if the field is missing.
     slots: [Option<usize>; Field::COUNT],
     findings: &'r mut Findings,
 }
@@ -168,7 +168,7 @@ impl<'r, 'a> Reader<'r, 'a> {
                 .help("add `description:` to describe the skill and when to use it");
             let finding = match self.entry(Field::Description) {
                 Some((key, _)) => self.findings.at(key.start, finding),
-                // The line of the opening fence.
+                // This is the line of the opening fence.
                 None => finding.at(self.findings.lines_before, 0),
             };
             self.findings.fatal(finding);

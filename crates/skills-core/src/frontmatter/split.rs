@@ -21,11 +21,11 @@ pub(super) struct Split<'a> {
     pub leading_blank: bool,
     /// True if the opening fence is indented.
     pub indented_open: bool,
-    /// The end of the frontmatter.
+    /// The way in which the frontmatter ends.
     pub end: End,
 }
 
-/// The end of the frontmatter.
+/// The way in which the frontmatter ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// A line `---`.

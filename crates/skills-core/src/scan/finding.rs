@@ -80,7 +80,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// The number of scanned files.
     pub files: usize,
-    /// The number of bytes that were read from those of them that are text.
+    /// The number of bytes that were read from text files.
     pub bytes: u64,
 }
 

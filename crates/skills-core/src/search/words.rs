@@ -135,7 +135,7 @@ pub(super) enum Similarity {
 #[derive(Debug, Default)]
 pub(super) struct Names {
     by_word: BTreeMap<Box<str>, Vec<u32>>,
-    /// The words after sorting. We also store the letters of each word, to quickly rule out typos.
+    /// The words, sorted, with their skills. The letters of a word quickly show if it can be a typo of another word.
     words: Vec<(Letters, Box<str>, Vec<u32>)>,
     whole: HashMap<String, Vec<u32>>,
 }

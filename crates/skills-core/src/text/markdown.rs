@@ -20,7 +20,8 @@ pub fn markdown(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
     let mut before = None;
     let mut rest = text.chars().peekable();
-    // True if there were only spaces so far, and if there were only digits, which could be the number of a list item.
+    // The first is true if there were only spaces so far. The second is true if there were only digits, which could be
+    // the number of a list item.
     let mut is_start = true;
     let mut is_number = true;
     while let Some(c) = rest.next() {

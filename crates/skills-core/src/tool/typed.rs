@@ -159,7 +159,7 @@ mod tests {
         for (input, expected) in [
             (Some(json!({ "lines": [{ "text": "a" }], "limit": 2 })), Ok(json!([["a"], 2]))),
             (Some(json!({ "limit": null, "more": 1 })), Ok(json!([[], null]))),
-            // No input for an object with optional fields, and an object as JSON text.
+            // If all fields are optional, the input may be missing. An object may also be passed as JSON text.
             (None, Ok(json!([[], null]))),
             (Some(json!("{\"limit\":3}")), Ok(json!([[], 3]))),
             (

@@ -21,7 +21,7 @@ pub(super) fn from_browser(text: &str, rest: &str) -> Option<Parsed<Place>> {
         "bitbucket.org" => of_bitbucket(path)?,
         "codeberg.org" | "gitea.com" => of_gitea(host, path)?,
         _ if is_azure(host) || path.contains("/_git/") => of_azure(host, path, rest),
-        // These services also run on hosts of their users.
+        // Users can also run GitLab, Gitea and Forgejo on their own hosts.
         _ if path.contains("/-/") => of_gitlab(host, path)?,
         _ if GITEA_VIEWS.iter().any(|view| path.contains(view)) => of_gitea(host, path)?,
         _ if page.strip_suffix(".git").is_some() && !text.contains('?') => {

@@ -15,7 +15,7 @@ use super::private;
 
 /// The interval between attempts while another process holds the lock.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The time after which a process that waits says so.
+/// The time after which a process that waits for the lock logs a warning.
 const SILENCE: Duration = Duration::from_secs(1);
 /// The timeout for a lock that is held while a file is changed, which takes milliseconds. A process that holds it for this time is
 /// stopped, or its disk doesn't respond.

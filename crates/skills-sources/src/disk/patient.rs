@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-/// The time after which we say what we wait for.
+/// The time after which we log a warning that says what we are waiting for.
 const SILENCE: Duration = Duration::from_secs(1);
 /// The timeout for a file that is not a regular file.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -34,7 +34,8 @@ pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     })
 }
 
-/// Opens a file for reading that ends some time. If it is a FIFO, waits for a process that writes to it, as [`read`] does.
+/// Opens a file for reading, unless it is a device, which may never end. If it is a FIFO, waits for a process that
+/// writes to it, as [`read`] does.
 ///
 /// # Errors
 /// Returns the system's error if the file can't be opened, [`InvalidInput`](io::ErrorKind::InvalidInput) if it is a device, and
@@ -61,7 +62,7 @@ fn within<T: Send + 'static>(
     let (done, result) = sync_channel(1);
     // A blocking read can't be cancelled, so after a timeout, the thread stays until the program exits.
     thread::Builder::new().name("patient".to_owned()).spawn(move || {
-        // This fails after a timeout.
+        // This fails if the caller has stopped waiting because of a timeout.
         let _ = done.send(work());
     })?;
     if let Ok(result) = result.recv_timeout(SILENCE.min(timeout)) {

@@ -21,8 +21,9 @@ pub(super) const MAX_FILE_BYTES: u64 = skills_core::files::HARD_CAP_BYTES;
 /// The maximum size of a Git LFS pointer, in bytes.
 const MAX_POINTER_BYTES: u64 = 1024;
 
-/// Reads the output of `git cat-file --batch` for the `wanted` files, in their order, and writes the files, which may have
-/// `max_bytes` together. Git LFS pointers are not written, because they are not the files that the author meant. Returns their paths.
+/// Reads the output of `git cat-file --batch` for the `wanted` files, in their order, and writes the files. Fails if
+/// they have more than `max_bytes` in total. Git LFS pointers are not written, because they are not the files that the
+/// author meant. Returns their paths.
 pub(super) fn write(
     output: &mut dyn Read,
     wanted: &[Wanted],
@@ -78,7 +79,7 @@ fn is_pointer(content: &[u8]) -> bool {
         && content.windows(4).any(|bytes| bytes == b"oid ")
 }
 
-/// Reads the line break after a file.
+/// Reads the line break that git writes after each file.
 fn read_end(output: &mut impl Read) -> io::Result<()> {
     let mut end = [0];
     output.read_exact(&mut end)?;

@@ -62,7 +62,7 @@ const SETTINGS: [&str; 12] = [
     "fetch.writeCommitGraph=false",
     // There is nothing to negotiate, because the repository is new.
     "fetch.negotiationAlgorithm=noop",
-    // Keep what was received as one file, and large files out of git's memory.
+    // Store everything that is received in a single pack file, and don't load large files into memory.
     "fetch.unpackLimit=1",
     "core.bigFileThreshold=16m",
     "transfer.bundleURI=false",
@@ -84,8 +84,8 @@ pub(super) struct Git<'a> {
 }
 
 impl<'a> Git<'a> {
-    /// Creates a runner for the repository in `directory`, which may use no other `transport`. [`Limits::total`] is for all commands
-    /// together.
+    /// Creates a runner for the repository in `directory`, which may only use this `transport`. [`Limits::total`] is
+    /// for all commands together.
     ///
     /// # Errors
     /// Returns [`GitError::NoGit`] if `git` is not in `PATH`.
@@ -208,7 +208,7 @@ impl<'a> Git<'a> {
                 return Err(GitError::TooLong(self.limits.total));
             }
             if let Ok(status) = tokio::time::timeout(watch::INTERVAL.min(left), group.exited()).await {
-                // A fast host can send too much between two looks.
+                // Check once more, because a fast host can exceed the limit between two checks.
                 return watch.look().map(|()| status);
             }
             watch.look()?;
@@ -233,9 +233,10 @@ impl<'a> Git<'a> {
             .env("GCM_INTERACTIVE", "never")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_ATTR_NOSYSTEM", "1")
-            // Otherwise, a command that reads objects would fetch missing ones, one by one.
+            // Without this, a command that reads objects would fetch each missing object in a separate request.
             .env("GIT_NO_LAZY_FETCH", "1")
-            // The watch reads this trace. It has no contents and no passwords, and it is removed with the repository.
+            // `Watch` reads this trace. It doesn't contain file contents or passwords, and is removed with the
+            // repository.
             .env("GIT_TRACE_CURL", watch::trace(self.directory))
             .env("GIT_TRACE_PACKET", watch::trace(self.directory))
             .env("GIT_TRACE_CURL_NO_DATA", "1")

@@ -185,7 +185,7 @@ fn last_lines(said: &str) -> String {
                     | "remote:"
             )
     };
-    // A carriage return overwrites a line of progress.
+    // Git overwrites a line of progress after a carriage return, so only keep the text after the last one.
     let lines = said.lines().map(|line| line.trim().rsplit('\r').next().unwrap_or_default().trim());
     let mut lines: Vec<_> = lines.filter(|line| !is_noise(line)).collect();
     lines.dedup();

@@ -16,7 +16,8 @@ use super::{
     watch::mebibytes,
 };
 
-/// The number of bytes of an entry to keep: more than the longest safe path, and the mode and the object before it.
+/// The maximum number of bytes that we keep of an entry. This is enough for the mode, the object and the longest safe
+/// path.
 const KEPT_BYTES: u64 = 2048;
 /// The maximum number of files in a skill.
 pub(super) const MAX_SKILL_FILES: usize = 5_000;

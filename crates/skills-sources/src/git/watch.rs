@@ -1,8 +1,8 @@
 //! [`Watch`]: gives up on a host that sends nothing, too slowly, or too much.
 //!
-//! Git has no such limits of its own for all transports, so this looks at the files that git writes: the received packs and objects,
-//! and a trace of the connection. The trace shows if the host has answered, and it also grows if a host sends messages instead of
-//! objects.
+//! Git itself doesn't have such limits for all transports, so we check the files that git writes: the received packs
+//! and objects, and a trace of the connection. The trace shows if the host has answered, and it also grows if a host
+//! sends messages instead of objects.
 
 use std::{
     fs::{self, File},
@@ -16,7 +16,7 @@ use super::{Limits, error::GitError};
 /// The number of bytes that a host must send within [`Limits::stall`].
 const MIN_BYTES: u64 = 64 * 1024;
 
-/// The interval between two looks at the files.
+/// The interval between two checks of the files.
 pub(super) const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The line that git's trace has for each header of an HTTP response.
@@ -55,7 +55,7 @@ impl<'a> Watch<'a> {
         Self { unanswered: over_http.then_some(trace), progress, ..Self::local(directory, limits) }
     }
 
-    /// Looks at the files.
+    /// Checks the files against the limits.
     ///
     /// # Errors
     /// Returns [`GitError::TooMuch`], [`GitError::NoAnswer`] or [`GitError::Stalled`] if a limit was reached.

@@ -72,7 +72,7 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
 }
 
 /// Returns true if a source that is not in the lock file has to wait for its approval: either it was not named explicitly, or it
-/// was named before and its approval is gone.
+/// was named before and its approval was lost.
 pub(super) fn waits(spec: &Spec, store: &Store) -> bool {
     let key = spec.address.as_str();
     if !spec.is_named {
@@ -131,7 +131,7 @@ fn warn_of_risks(address: &Address, held_back: &[HeldBack]) {
     }
 }
 
-/// Fetches the current version of a source. Returns the pin that approves those of its skills that pass the filters.
+/// Fetches the current version of a source. Returns the pin that approves the skills that pass the filters.
 fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<Pinned, SourceError> {
     let address = &spec.address;
     let wanted = Wanted { filters: &spec.filters, max_skills: options.max_skills };

@@ -45,7 +45,7 @@ impl LockFile {
             // If this fails, we just can't serve any skills while the lock file is broken.
             let _ = self.write(&copy);
         } else if age(&copy).is_none_or(|age| age > PRECISION) {
-            // The time of the copy is the time of the last use.
+            // Update the modification time of the copy, which is used as the time of its last use.
             let _ =
                 File::options().write(true).open(&copy).and_then(|copy| copy.set_modified(SystemTime::now()));
         }
@@ -97,7 +97,7 @@ pub(crate) fn references(cache: &Path) -> HashSet<String> {
             let _ = fs::remove_file(&file);
             continue;
         }
-        // Always include the copy, even if the original is different, because we may serve the copy while the original is
+        // Include the references of both the original and the copy, because we may serve the copy while the original is
         // broken.
         for path in origin.iter().chain([&copy]) {
             let lock = LockFile::read(path).unwrap_or_default();

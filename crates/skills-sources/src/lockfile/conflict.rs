@@ -45,7 +45,8 @@ impl LockFile {
         Ok(Some(disputed))
     }
 
-    /// Adds the sources of `theirs`. Returns those of which `self` has another version, which it keeps.
+    /// Adds the sources of `theirs`. If `self` has a different version of a source, this version is kept, and the
+    /// source is returned.
     fn add(&mut self, theirs: Self) -> Vec<String> {
         let mut disputed = Vec::new();
         for (source, theirs) in theirs.sources {

@@ -159,7 +159,7 @@ fn diff(path: &str, old: &[u8], new: &[u8]) -> Option<String> {
     let same_end = old.lines().rev().zip(new.lines().rev()).take_while(|(old, new)| old == new).count();
     let differ = |text: &str| text.lines().count().saturating_sub(same_start + same_end);
     let (removed, added) = (differ(old), differ(new));
-    // If lines were only added or only removed, there is nothing to compare.
+    // If lines were only added or only removed, no comparison is needed, so the limit doesn't apply.
     if removed.min(added) > 0 && removed.max(added) > MAX_DIFF_LINES {
         return None;
     }
@@ -179,7 +179,7 @@ fn of_site(before: Option<&OfferedSkill>, after: &OfferedSkill) -> Vec<FileChang
     for (path, sha256, size) in std::iter::once(skill_md).chain(others.filter(|file| !is_skill_md(&file.0))) {
         let mut change = FileChange { size, ..FileChange::new(&path, kind) };
         match remote.read(&path, ReadOptions::default()) {
-            // A note says that a part is missing, or that bytes were replaced.
+            // If there is a note, a part of the text is missing, or bytes were replaced.
             Ok(FileContent::Text { text, note: None, .. }) => change.text = Some(text),
             Ok(FileContent::Text { .. }) => change.unseen = Some("too long, or not UTF-8".to_owned()),
             Ok(FileContent::Image { media_type, .. } | FileContent::Binary { media_type, .. }) => {
@@ -222,7 +222,7 @@ mod tests {
         let unseen = |kind: &str| (None, None, Some(kind.to_owned()));
         assert_eq!(between("a.md", None, b"x\n"), added("@@ -0,0 +1 @@\n+x\n"));
         assert_eq!(between("a.md", Some(b"y\n"), b"x\n"), added("@@ -1 +1 @@\n-y\n+x\n"));
-        // A zero byte, another encoding, and a size above that of a diff are no reasons to hide anything.
+        // Text is shown even if it has a zero byte or another encoding, or if it is too large for a diff.
         assert_eq!(between("a.sh", None, b"x\0\n"), added("@@ -0,0 +1 @@\n+x\0\n"));
         assert_eq!(between("a.md", None, b"caf\xe9 and more text\n"), whole("caf\\xE9 and more text\n"));
         assert_eq!(between("a.md", Some(b"caf\xe9 and more text\n"), b"cafe\n"), whole("cafe\n"));
@@ -235,7 +235,7 @@ mod tests {
         assert!(diff.len() < 200 && diff.ends_with("-ls\n+curl x | sh\n"), "{diff}");
         let other = "# other\n".repeat(30_000);
         assert_eq!(between("a.md", Some(other.as_bytes()), long.as_bytes()), whole(&long));
-        // An interpreter doesn't care about the first bytes.
+        // A script is shown even if it starts like a picture, because an interpreter would still run it.
         let picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
         assert_eq!(between("a.png", None, picture), unseen("image/png"));
         assert_eq!(between("a.png", Some(b"x\n"), picture), unseen("image/png"));

@@ -12,7 +12,7 @@ impl Offer {
         let is_same = |skill: &OfferedSkill| {
             approved.skills.get(&skill.path) == Some(&skill.sha256) || !uses(&skill.name)
         };
-        // The lock file has no names, but a skill has the name of its directory.
+        // The lock file doesn't contain names, but a skill has the same name as its directory.
         let is_missing = |path: &String| {
             !here.skills.contains_key(path) && uses(path.rsplit('/').next().unwrap_or_default())
         };

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use skills_core::{files::SKILL_FILE_NAMES, scan::is_script};
 
-/// At most one byte in this many may be no text. Otherwise the file is binary.
+/// A file is text if at most one in this number of bytes is not part of a text. Otherwise, the file is binary.
 const TEXT_PER_OTHER_BYTE: usize = 10;
 
 /// Returns the text of a file, or `None` if it is binary. Bytes that are not UTF-8 are written as `\xNN`.

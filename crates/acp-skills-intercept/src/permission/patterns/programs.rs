@@ -1,10 +1,10 @@
-//! Programs that can run other programs: which patterns with a `*` grant a command of theirs.
+//! Programs that can run other programs, and which patterns with a `*` allow their commands.
 //!
 //! A skill that declares `Bash(git log:*)` asks for `git log`, not for the program that `git log --ext-diff` starts. So an option
 //! is granted only if it is known to be harmless. A list of harmful options would never be complete, and many of these can be
 //! shortened (`--upload-p`) or combined (`-nO`).
 
-/// A program whose subcommands or options can run other programs, with those of its arguments that can't.
+/// A program that can run other programs, with the subcommands that do so and the options that don't.
 struct Program {
     names: &'static [&'static str],
     /// True if the pattern has to name a subcommand or a target.
@@ -17,8 +17,8 @@ struct Program {
     letters: &'static str,
 }
 
-/// Programs that skills commonly declare with subcommands or options. For all others in [`ALWAYS_ASKED`], a list would cost more
-/// than a question.
+/// Programs that skills commonly declare with subcommands or options. The user is always asked about the
+/// programs in [`ALWAYS_ASKED`], because lists for all of these would not be worth the effort.
 const PROGRAMS: &[Program] = &[
     Program {
         names: &["git"],
@@ -90,12 +90,13 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// Interpreters and package runners. If the pattern names the script or the package, the other arguments belong to that.
+/// Interpreters and package runners. If the pattern names the script or the package, the other arguments belong to the
+/// script or the package.
 const RUNNERS: &str = "bash bunx csh dash fish ksh lua mksh node nodejs npx perl php pypy python ruby sh tclsh tcsh ts-node \
                        tsx uvx zsh";
 
-/// Programs that run their arguments, a text in a language that can start programs, or a program that an option names. A pattern
-/// with a `*` grants no command of theirs.
+/// Programs that run their arguments as a command, run code from their arguments, or start a program that an option
+/// names. A pattern with a `*` never allows a command of these programs.
 const ALWAYS_ASKED: &str = ". ack ag ansible at awk bat batch bsdtar builtin bun bundle busybox bwrap caffeinate cc chroot chrt \
                             clang cmake cmd command coproc crontab dbus-run-session deno direnv doas docker dotnet ed emacs \
                             emacsclient entr env eval ex exec expect fakeroot fd fdfind firejail flock g++ gawk gcc gcov gdb \
@@ -106,13 +107,13 @@ const ALWAYS_ASKED: &str = ". ack ag ansible at awk bat batch bsdtar builtin bun
                             ssh-agent sshpass stdbuf strace su sudo svn systemd-run tar taskset tcpdump time timeout tmux \
                             toybox unbuffer unshare uv valgrind vi view vim watch watchexec wget wsl xargs xvfb-run zip";
 
-/// The words that a pattern with a `*` should contain to allow a command.
+/// The words of a command that a pattern with a `*` has to contain to allow it.
 enum Rule {
     /// Always ask the user, even if the pattern matches.
     AlwaysAsk,
-    /// The script or the package.
+    /// The pattern has to contain the script or the package that the program runs.
     Runner,
-    /// All that is not known to be harmless.
+    /// The pattern has to contain all words that are not known to be harmless.
     Program(&'static Program),
 }
 
@@ -188,8 +189,9 @@ impl Program {
         if name.starts_with("--") {
             return name == "--" || self.has(name);
         }
-        // To make, `SHELL=…`, `SHELL:=…` and `X!=…` set variables. To editors, `+!…` is a command. And since the shell replaces
-        // wildcards by file names, these may look like options.
+        // For `make`, words such as `SHELL=…`, `SHELL:=…` and `X!=…` set variables, and for editors, `+!…` is a
+        // command. A wildcard is not safe either, since the shell replaces it with file names, which may look like
+        // options.
         !word.contains('=') && !word.starts_with(['+', '*', '?', '['])
     }
 

@@ -41,7 +41,7 @@ fn a_command_is_expanded() {
         <skill_content name="review">Do it with [src/main.rs].</skill_content>"#]]
     .assert_eq(unmarked(ours["text"].as_str().unwrap()));
     assert_eq!(theirs, &text("src/main.rs"));
-    // But this only happens once.
+    // The second time, only the instructions and the arguments are sent.
     let prompt = expanded(&mut fixture, 3, &json!([text("/review x")]));
     assert_eq!(prompt.as_array().unwrap().len(), 2);
     let served = fixture.host.served.clone().unwrap();
@@ -174,6 +174,49 @@ fn titles_of_arguments_get_their_command() {
         let out = fixture.respond(3, &json!({ "sessions": [{ "sessionId": "s", "title": title }] }));
         assert_eq!(out.client()["result"]["sessions"][0]["title"], expected);
     }
+}
+
+/// avante repeats earlier messages. Only the new one counts for commands, for titles, and for skills that match a prompt.
+#[test]
+fn repeated_messages_are_not_the_prompt() {
+    let message = |words: &str| format!("<previous_user_message>{words}</previous_user_message>");
+    let count =
+        "<system_context>Continuing from previous session with 2 recent user messages</system_context>";
+    let prompt = |new: &str, old: &str| {
+        let [new, old] = [new, old].map(message);
+        json!([text(&new), text(&old), text(count)])
+    };
+    let policy = Policy { activation: Activation::Prompt, ..policy() };
+    let mut fixture = Fixture::with_skills(policy, set()).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    let params = json!({ "sessionId": "s", "prompt": prompt("Check the diff", "/review src") });
+    let out = fixture.request(2, "session/prompt", &params);
+    assert_eq!(out.wanted(), &Wanted::BestFor("Check the diff".to_owned()));
+    let ticket = out.ticket();
+    let fetched = Fetched { text: None, activations: Vec::new(), skills: Vec::new() };
+    let out = fixture.handle(Input::Fetched { session: KEY, ticket, fetched });
+    let sent = texts(out.agent());
+    assert_eq!(sent[1..], [message("Check the diff"), message("/review src"), count.to_owned()]);
+    // The title only contains injected text, so use what the user typed instead.
+    let title = json!({ "sessionUpdate": "session_info_update", "title": fixture.mark().open() });
+    assert_eq!(fixture.update("s", &title).client()["params"]["update"]["title"], "Check the diff");
+    // A command is found behind a mention of a file, and the tags around it are not part of its arguments.
+    let link = json!({ "type": "resource_link", "uri": "file:///a", "name": "a" });
+    let mut blocks = prompt("/review src <a>", "hello");
+    blocks.as_array_mut().unwrap().insert(0, link.clone());
+    let got = expanded(&mut fixture, 3, &blocks);
+    let [first, ours, arguments, old, last] = &got.as_array().unwrap()[..] else { panic!("{got}") };
+    assert!(unmarked(ours["text"].as_str().unwrap()).contains("Do it with [src <a>]."), "{ours}");
+    assert_eq!(
+        [first, arguments, old, last],
+        [&link, &text("src <a>"), &text(&message("hello")), &text(count)]
+    );
+    let out =
+        fixture.request(4, "session/prompt", &json!({ "sessionId": "s", "prompt": prompt("/skills", "x") }));
+    assert!(
+        out.to_agent.is_empty() && out.to_client[0].to_string().contains("skills in this session"),
+        "{out:?}"
+    );
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn an_unannounced_call_is_announced() {
         update["kind"] = json!(kind);
         let params = json!({ "sessionId": "s", "update": update });
         assert_eq!(out.client(), &json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }));
-        // This only happens once.
+        // The call is only announced once.
         arrives(&mut fixture, "activate_skill", &json!({ "name": "git" }));
         assert_eq!(ask(&mut fixture, &call, None).to_client.len(), 0);
         // Any updates after this are for the same call.

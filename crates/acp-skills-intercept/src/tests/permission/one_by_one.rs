@@ -67,7 +67,7 @@ fn requests_without_a_call_are_not_granted() {
     let out = timer_ends(&mut fixture, &Out { tasks: timers, ..Out::default() });
     assert_eq!(Decided::read(&out), Decided::of([], 1..17));
     assert_eq!(Decided::read(&fixture.agent(&reads(200))), Decided::of([], [200]));
-    // If the call is late, requests are granted again. After the end of the turn, it is too late.
+    // If the call arrives late, but in the same turn, further requests are granted. After the turn, it is too late.
     arrives(&mut fixture, "read_skill_file", &input(0));
     assert_eq!(Decided::read(&fixture.agent(&reads(201))), Decided::of([201], []));
     fixture.respond(1000, &json!({ "stopReason": "end_turn" }));
@@ -84,7 +84,7 @@ fn a_request_waits_for_the_call_before() {
     let waiting = fixture.agent(&reads(1));
     assert_eq!(Decided::read(&waiting), Decided::default());
     assert!(fixture.agent(&reads(2)).is_silence());
-    // Only the call that was granted counts: the tool and its input are the same.
+    // The request waits until the granted call arrives, which is a call of the same tool with the same input.
     for (tool, arguments) in [
         ("read_skill_file", input(1)),
         ("read_skill_file", json!({ "skill": "git" })),
@@ -98,7 +98,7 @@ fn a_request_waits_for_the_call_before() {
     arguments["limit"] = json!(10);
     let next = arrives(&mut fixture, "read_skill_file", &arguments);
     assert_eq!(Decided::read(&next), Decided::of([1], []));
-    // The timer of the first call is of no importance any more, but that of the second one is.
+    // The timer of the first call has no effect any more, but the timer of the second call does.
     assert!(timer_ends(&mut fixture, &waiting).is_nothing());
     assert_eq!(Decided::read(&timer_ends(&mut fixture, &next)), Decided::of([], [2]));
     // A request can be cancelled while it waits.
@@ -111,7 +111,7 @@ fn a_request_waits_for_the_call_before() {
     assert!(arrives(&mut fixture, "read_skill_file", &input(3)).is_nothing());
 }
 
-/// Requests that are not granted anyway don't wait, and calls of other tools neither.
+/// Requests that would not be granted don't wait, and neither do requests for other tools.
 #[test]
 fn other_requests_do_not_wait() {
     let mut fixture = fixture(CLAUDE, policy());

@@ -66,7 +66,8 @@ fn calls_of_our_tools_are_recognized() {
         (CLAUDE, claude("something_else"), None, "asked"),
         (CLAUDE, only_meta, None, "proceed_once"),
         (CLAUDE, only_name, None, "proceed_once"),
-        // A call cannot be ours if it changes or runs something, or if it has any extra members. Its name doesn't matter.
+        // A call that changes or runs something, or that has extra members, is not one of ours, no matter what its name
+        // is.
         (CLAUDE, with("kind", json!("execute")), None, "asked"),
         (CLAUDE, with("kind", json!("delete")), None, "asked"),
         (CLAUDE, with("kind", json!("read")), None, "proceed_once"),

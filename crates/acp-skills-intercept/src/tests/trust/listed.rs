@@ -37,12 +37,12 @@ fn approved(fixture: &mut Fixture) -> Vec<String> {
 fn a_command_approves_only_versions_that_were_listed() {
     let none: &[&str] = &[];
     for steps in [
-        // Nothing was listed yet.
+        // There was no list before the first command.
         vec![Type(ONE, none), Type(ONE, &["demo"])],
         vec![Type(ALL, none), Type(ALL, &["demo", "lint"])],
         vec![Type(ONE, none), Type(ALL, &["demo"]), Type(ALL, none), Type(ALL, &["lint"])],
         vec![Type(LIST, none), Type(BOTH, &["demo", "lint"])],
-        // The skill changes after the list.
+        // The skill changes after it was listed.
         vec![Type(LIST, none), Now(&[("demo", "v2"), ("lint", "v1")]), Type(ONE, none), Type(ONE, &["demo"])],
         vec![
             Type(LIST, none),
@@ -57,7 +57,7 @@ fn a_command_approves_only_versions_that_were_listed() {
             Type(ALL, none),
             Type(ALL, &["demo"]),
         ],
-        // It changes again after it was listed again, also to a version that was listed before.
+        // The skill changes after each list, and in the end it has the version that was listed first.
         vec![
             Type(LIST, none),
             Now(&[("demo", "v2")]),
@@ -68,9 +68,9 @@ fn a_command_approves_only_versions_that_were_listed() {
             Type(ONE, none),
             Type(ONE, &["demo"]),
         ],
-        // It changes back before it was listed again.
+        // The skill changes, and then changes back to the version that was listed.
         vec![Type(LIST, none), Now(&[("demo", "v2")]), Now(&[("demo", "v1")]), Type(ONE, &["demo"])],
-        // The name of a skill consists of the names of two others.
+        // If the name of a skill consists of the names of two others, it has to be quoted.
         vec![
             Type(LIST, none),
             Now(&[("demo", "v1"), ("lint", "v1"), ("demo lint", "v1")]),
@@ -79,7 +79,7 @@ fn a_command_approves_only_versions_that_were_listed() {
             Type("/skills trust \"demo lint\"", &["demo lint"]),
             Type(BOTH, &["demo", "lint"]),
         ],
-        // A list only counts in its own session, and a search does not list.
+        // A list in another session does not count, and neither does a search.
         vec![Type("/skills search demo", none), Type(ONE, none)],
     ] {
         let mut fixture = fixture(&[], &json!({}));

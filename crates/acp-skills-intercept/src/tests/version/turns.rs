@@ -9,7 +9,7 @@ fn a_state_update_ends_the_turn() {
     {
         let mut fixture = session(fixture());
         assert_eq!(texts(fixture.prompt(2, "s", &["hello"]).agent()).len(), 2);
-        // This state is from earlier work.
+        // This state belongs to work from before the prompt, so it doesn't end the turn.
         fixture.update("s", &state("idle", Some("cancelled")));
         assert_eq!(
             fixture.respond(2, &json!({ "messageId": "m" })).client()["result"],
@@ -123,7 +123,8 @@ fn our_own_answers_look_like_a_turn() {
     assert_ne!(&skills(&mut fixture, 3).to_client[1]["result"]["messageId"], id);
     let mut other = session(self::fixture());
     assert_ne!(&skills(&mut other, 2).to_client[1]["result"]["messageId"], id);
-    // While the agent is running, only the agent reports the state. After that, we do, and repeat its background work.
+    // While the agent is running, it reports the state itself. After that, we report the state, and repeat the agent's
+    // background work.
     fixture.update("s", &state("running", None));
     assert_eq!(said(&skills(&mut fixture, 4)), ["user_message", "response", "agent_message"]);
     let mut idle = state("idle", None);

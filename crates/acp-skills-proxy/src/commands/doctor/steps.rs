@@ -115,7 +115,7 @@ impl Steps {
             Trace::Activity(Activity::Listed { revision, .. }) => {
                 let revision = revision.as_deref().unwrap_or("revision unknown");
                 self.step("tools", true, format!("agent fetched tools (MCP {revision})"));
-                // If the conversation is already over, nothing is waiting for this.
+                // This fails if the conversation is already over.
                 let _ = self.listed.lock().unwrap_or_else(PoisonError::into_inner).send(());
             }
             Trace::Activity(Activity::Called(call)) => {

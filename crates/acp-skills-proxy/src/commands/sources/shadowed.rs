@@ -35,7 +35,8 @@ pub(super) fn shadowed(target: &Target, updater: &Updater, offer: &Offer) -> Vec
     shadowed.collect()
 }
 
-/// Returns the skills of the configuration that don't come from sources: their places, by the key of their name.
+/// Returns the skills of the configuration that don't come from sources: the key of each name, and a description of
+/// where the skill is.
 fn of_directories(target: &Target) -> anyhow::Result<HashMap<String, String>> {
     if !target.path.exists() {
         return Ok(HashMap::new());

@@ -61,8 +61,8 @@ pub(super) fn changes(changes: &[SkillChange], findings: &FindingsBySkill, new_n
     text
 }
 
-/// Returns a line for each file that cannot be shown, or that can change later. It names the reason, the size and the place of
-/// the file.
+/// Returns a line for each file that cannot be shown, or that can change later. The line contains the reason, the size
+/// and the local path of the file.
 pub(super) fn unseen(changes: &[SkillChange]) -> Vec<String> {
     let mut lines = Vec::new();
     for change in changes {
@@ -140,7 +140,7 @@ fn files(text: &mut String, change: &SkillChange) {
 }
 
 /// Adds lines from the source. They are indented, so that they can't imitate our own output. Characters that a terminal shows as
-/// a line break count as one.
+/// a line break are treated as line breaks.
 fn lines(text: &mut String, indent: &str, lines: &str) {
     for line in shown_lines(lines).lines() {
         let _ = writeln!(text, "{indent}{line}");

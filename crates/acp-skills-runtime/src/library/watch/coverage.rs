@@ -258,7 +258,7 @@ mod tests {
             (CREATE, "root/deep/new", "root/deep", "root/deep/new"),
             (WRITE, "root/notes.txt", "", ""),
             (CREATE, "root/SKILL.md", "root", ""),
-            // Changes to a root that doesn't exist yet.
+            // Here, something changes in the place of a root that doesn't exist yet.
             (CREATE, "later", "", "later"),
             (CREATE, "elsewhere", "", ""),
             (WRITE, "later", "", ""),

@@ -96,7 +96,7 @@ impl Debounce {
         self.state().coverage = coverage;
     }
 
-    /// Notes that there are new directories to watch.
+    /// Records that there are new directories to watch.
     pub(in crate::library) fn recheck(&self) {
         self.state().recheck = true;
         self.changed.notify_one();

@@ -41,7 +41,7 @@ struct Shared {
     store: Arc<Store>,
     /// The number of requests whose response is not complete yet.
     open: AtomicUsize,
-    /// The number of all requests.
+    /// The number of requests so far.
     requests: AtomicU64,
     /// True while a task waits for the endpoint to become idle.
     is_timed: AtomicBool,
@@ -86,7 +86,7 @@ impl Sessions {
         Open(Arc::clone(&self.0))
     }
 
-    /// Returns the number of sessions that run.
+    /// Returns the number of running sessions.
     #[cfg(test)]
     pub(super) async fn running(&self) -> usize {
         self.0.manager.sessions.read().await.len()
@@ -116,7 +116,7 @@ impl Shared {
         self.open.load(Ordering::SeqCst) > 0
     }
 
-    /// Ends the sessions that can be started again.
+    /// Puts all sessions aside that can be started again, unless a response is open.
     async fn put_aside(&self) {
         let _closed = self.gate.write().await;
         if self.is_open() {
@@ -148,7 +148,7 @@ async fn put_aside_when_idle(shared: Weak<Shared>) {
             shared.put_aside().await;
         }
         shared.is_timed.store(false, Ordering::SeqCst);
-        // A request that ended just now did not start a task, because there was still this one.
+        // A request that has just ended did not start a task, because this task was still running.
         let is_new = requests_since(&shared, before) && !shared.is_open();
         if !is_new || shared.is_timed.swap(true, Ordering::SeqCst) {
             return;
@@ -160,7 +160,7 @@ fn requests_since(shared: &Shared, before: Option<u64>) -> bool {
     Some(shared.requests.load(Ordering::SeqCst)) != before
 }
 
-/// Creates the manager of the sessions that run.
+/// Creates the manager of the running sessions.
 fn manager() -> LocalSessionManager {
     let mut sessions = LocalSessionManager::default();
     // Never send an event with no data: Gemini tries to parse the data as JSON, fails, and then disconnects.

@@ -168,7 +168,7 @@ async fn disconnected_clients_are_removed() {
         let _ = send(&service, "DELETE", Some(&session), "").await;
         serve(&handler, &["greet", "review"]).await;
         serve(&handler, &["review"]).await;
-        // There should be the first client, and maybe one that is being disconnected.
+        // The count includes the first client, and maybe another one that is just being disconnected.
         assert!(handler.listeners.count() <= 2, "{}", handler.listeners.count());
     }
 }
@@ -294,14 +294,14 @@ async fn idle_sessions_are_put_aside_and_start_again() {
     assert_eq!((service.sessions.running().await, handler.listeners.count()), (2, 2));
     tokio::time::sleep(sessions::IDLE / 2).await;
     call(&service, &first, "tools/list").await;
-    // The first request of the timer's second period puts them off, and then nothing comes.
+    // A request during the first period makes the timer run for another one, in which there are no requests.
     tokio::time::sleep(sessions::IDLE * 3).await;
     assert_eq!((service.sessions.running().await, handler.listeners.count()), (0, 0));
     for session in [&first, &second, &first] {
         assert!(call(&service, session, "tools/list").await.1.contains("activate_skill"));
     }
     assert_eq!((service.sessions.running().await, handler.listeners.count()), (2, 2));
-    // A session that the client has ended is gone, also while it is put aside.
+    // The client can end a session that is put aside. Requests for this session should then fail.
     tokio::time::sleep(sessions::IDLE * 3).await;
     assert_eq!(service.sessions.running().await, 0);
     let (status, ..) = send(&service, "DELETE", Some(&second), "").await;

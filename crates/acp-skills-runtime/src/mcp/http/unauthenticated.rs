@@ -86,7 +86,7 @@ impl State {
 }
 
 impl Admission {
-    /// Notes that the connection has sent the token of a session.
+    /// Records that the connection has sent the token of a session.
     pub(super) fn authenticated(&self) {
         if self.leave() {
             self.waiting.authenticated.notify_one();

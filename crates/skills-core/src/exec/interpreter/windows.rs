@@ -163,7 +163,8 @@ fn is_impostor(name: &str, path: &str, machine: &dyn Machine) -> bool {
     }
 }
 
-/// Lists the directories in which Git may be installed. The one of `git` on the search path comes first.
+/// Lists the directories in which Git may be installed. The installation that `git` on the search path belongs to comes
+/// first.
 fn git_directories(machine: &dyn Machine) -> Vec<String> {
     // `git.exe` is in `cmd`, `bin` or `mingw64\bin` of the installation.
     let programs = machine.programs("git");

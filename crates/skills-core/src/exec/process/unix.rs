@@ -5,14 +5,15 @@ use std::{fs::File, os::unix::process::ExitStatusExt, process::ExitStatus};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup, ProcessSession};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// The variables that programs need to start. All others are removed for [`Environment::Clean`](super::super::Environment).
+/// The variables that programs need to start. All other variables are removed for
+/// [`Environment::Clean`](super::super::Environment).
 pub(crate) const ESSENTIAL_VARIABLES: &[&str] =
     &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"];
 
 /// Starts the command in the existing group `joined`, or as the leader of a new group.
 pub(super) fn group(command: &mut CommandWrap, joined: Option<u32>) {
     match joined {
-        // The wrapper still signals the group with the child's own number, which exists if the program creates it later.
+        // The wrapper also signals a group that has the id of the child. The program may create such a group later.
         Some(group) => command.wrap(ProcessGroup::attach_to(group)),
         None => command.wrap(ProcessGroup::leader()),
     };

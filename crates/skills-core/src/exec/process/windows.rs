@@ -5,7 +5,8 @@ use std::process::ExitStatus;
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, JobObject, KillOnDrop};
 
-/// The variables that programs need to start. All others are removed for [`Environment::Clean`](super::super::Environment).
+/// The variables that programs need to start. All other variables are removed for
+/// [`Environment::Clean`](super::super::Environment).
 pub(crate) const ESSENTIAL_VARIABLES: &[&str] = &[
     "PATH",
     "PATHEXT",

@@ -140,9 +140,10 @@ impl Bwrap {
             args.extend(["--setenv".into(), name, value]);
         }
         args.extend(["--setenv", "TMPDIR", "/tmp", "--die-with-parent", "--"].map(Into::into));
-        // We don't use `--new-session`. With it, process 1 of the sandbox would leave our process group, and would only end
-        // some moments after its parent. If bubblewrap were killed in between, our signals could not reach the script. The
-        // terminal is not available in either session. `setsid` protects bubblewrap from scripts that signal their own group.
+        // We don't use `--new-session`. With it, process 1 of the sandbox would leave our process group, and would only
+        // end some moments after its parent. If bubblewrap were killed in between, our signals could not reach the
+        // script. With or without this option, the terminal is not available to the script. `setsid` protects
+        // bubblewrap from scripts that signal their own group.
         if let Some(setsid) = &self.setsid {
             args.extend([setsid.into(), "--".into()]);
         }

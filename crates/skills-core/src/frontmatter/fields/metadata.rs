@@ -13,7 +13,8 @@ use crate::{
 };
 
 impl<'r, 'a> Reader<'r, 'a> {
-    /// Sets the metadata, and the properties that it contains unless they have a field of their own.
+    /// Sets the metadata. Entries such as `metadata.priority` also set the property, unless the frontmatter has a field
+    /// for it.
     pub(super) fn metadata(&mut self, properties: &mut Properties) {
         let Some((key, node)) = self.entry(Field::Metadata) else {
             return;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Returns the schema of an object with these properties. `required` contains the names of those that are required.
+/// Returns the schema of an object with these properties. `required` contains the names of the required properties.
 pub(super) fn object(properties: &Value, required: &[&str]) -> Map<String, Value> {
     let mut schema = Map::new();
     schema.insert("type".into(), "object".into());

@@ -50,7 +50,7 @@ struct Run<'a> {
     outcome: &'a Outcome,
     id: String,
     class: &'static str,
-    /// The configuration, the number, the duration and so on, for the run's line.
+    /// The text in the line of the run: its configuration, its number, its duration and other details.
     details: String,
     /// Problems, loaded skills, permissions and files outside of the run's directory.
     facts: Vec<String>,

@@ -15,7 +15,7 @@ const MAX_OPEN: usize = 60;
 pub(super) struct Triggers<'a> {
     /// The rate from which a query passes, in percent.
     threshold: String,
-    /// The place of the threshold in the pictures.
+    /// The x coordinate of the threshold in the pictures.
     bound: String,
     /// The rates of each agent, by its name and the part of the queries.
     rates: Vec<(String, [String; 9])>,
@@ -40,11 +40,12 @@ struct QueryResult {
     is_pass: bool,
     /// The number of runs that loaded the skill, of the number of runs: `2/3`.
     figure: String,
-    /// The places of the interval's ends and of the rate in the picture. `None` if there are no runs.
+    /// The x coordinates in the picture: the start and the end of the interval, and the rate. `None` if there are no
+    /// runs.
     picture: Option<[String; 3]>,
 }
 
-/// Returns the place of a rate in a picture: a line from 0 to 1.
+/// Returns the x coordinate of a rate in a picture, which is a line from 0 to 1.
 fn place(rate: f64) -> String {
     format!("{:.1}", 5.0 + rate * 140.0)
 }

@@ -1,0 +1,52 @@
+//! The agent's commands with our prefix.
+//!
+//! If a skill gets the name of a command of the agent, the user types `/agent:NAME` for the command. The agent receives `/NAME`.
+//! When the agent repeats it live or in a title, the prefix is added again. A later run doesn't know what the user typed, so
+//! there the history shows what the agent received.
+
+use acp_skills_wire::{Edit, Message, Node};
+
+use crate::{menu::names::AGENT_PREFIX, session::Session, typed::Typed};
+
+/// Returns the line of a prompt without the prefix of the agent's command, and remembers the command.
+pub(super) fn without_prefix(
+    session: &mut Session,
+    message: &Message<'_>,
+    typed: &Typed,
+    command: &str,
+) -> Option<Vec<u8>> {
+    let node = message.param(&["prompt"])?.elements().nth(typed.index)?.get("text")?;
+    let text = node.as_text()?;
+    let prefix = text.find(AGENT_PREFIX)?;
+    let text = format!("{}{}", &text[..prefix], &text[prefix + AGENT_PREFIX.len()..]);
+    session.menu.sent_without_prefix(command);
+    let mut edit = Edit::new();
+    edit.set(node, &text.into());
+    Some(edit.apply(message.line))
+}
+
+/// Returns a text that the agent repeats with the prefix that the user typed, or `None` if there was no prefix.
+pub(crate) fn with_prefix(session: &Session, text: &str) -> Option<String> {
+    let start = text.len() - text.trim_start().len();
+    let (head, command) = text.split_at_checked(start + 1).filter(|(head, _)| head.ends_with('/'))?;
+    let word = command.split(char::is_whitespace).next()?;
+    session.menu.was_sent_without_prefix(word).then(|| format!("{head}{AGENT_PREFIX}{command}"))
+}
+
+/// Returns `line`, a chunk of a user's message, with the prefix that the user typed.
+pub(crate) fn chunk_with_prefix(session: &Session, line: &[u8]) -> Option<Vec<u8>> {
+    let node = Message::parse(line)?.param(&["update", "content", "text"])?;
+    let text = with_prefix(session, &node.as_text()?)?;
+    let mut edit = Edit::new();
+    edit.set(node, &text.into());
+    Some(edit.apply(line))
+}
+
+/// Returns `block`, a part of a user's message, with the prefix that the user typed.
+pub(crate) fn block_with_prefix(session: &Session, block: &[u8]) -> Option<Vec<u8>> {
+    let node = Node::parse(block)?.get("text")?;
+    let text = with_prefix(session, &node.as_text()?)?;
+    let mut edit = Edit::new();
+    edit.set(node, &text.into());
+    Some(edit.apply(block))
+}

@@ -1,0 +1,111 @@
+//! Finds the user's message in a prompt that also repeats earlier messages.
+//!
+//! avante sends each prompt with the last messages of the user, although the agent has them. Each message is a block of its own
+//! in `<previous_user_message>`, even the new one, and the block after them says how many there are. The new message is the first one,
+//! or the last one if avante sends the answers of the agent, too.
+
+use acp_skills_wire::Node;
+
+const MESSAGE: (&str, &str) = ("<previous_user_message>", "</previous_user_message>");
+
+/// The block after the messages: its parts around the number of messages.
+const NEWEST_FIRST: (&str, &str) =
+    ("<system_context>Continuing from previous session with ", " recent user messages</system_context>");
+const NEWEST_LAST: (&str, &str) = (
+    "<system_context>Continuing from previous ACP session with ",
+    " recent messages preserved for context</system_context>",
+);
+
+/// The user's message in a prompt that also repeats earlier messages.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NewMessage {
+    /// The index of its block.
+    pub(crate) index: usize,
+    /// The text without the tags around it.
+    pub(crate) text: String,
+}
+
+impl NewMessage {
+    /// Reads the blocks of a prompt. Returns `None` for a prompt that does not repeat messages.
+    pub(crate) fn read(blocks: Node<'_>) -> Option<Self> {
+        let mut texts =
+            blocks.elements().enumerate().filter_map(|(index, block)| Some((index, block.text("text")?)));
+        let mut messages = Vec::new();
+        // Other blocks may follow, because another proxy in the chain may add its text.
+        let newest = texts.find_map(|(index, text)| {
+            messages.extend(inside(&text, MESSAGE).map(|text| Self { index, text: text.to_owned() }));
+            Newest::read(&text)
+        })?;
+        match newest {
+            Newest::First => messages.into_iter().next(),
+            Newest::Last => messages.pop(),
+        }
+    }
+}
+
+/// The place of the new message.
+enum Newest {
+    First,
+    Last,
+}
+
+impl Newest {
+    /// Reads the block after the messages.
+    fn read(text: &str) -> Option<Self> {
+        let is_count = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+        let is = |context| inside(text, context).is_some_and(is_count);
+        if is(NEWEST_FIRST) { Some(Self::First) } else { is(NEWEST_LAST).then_some(Self::Last) }
+    }
+}
+
+fn inside<'a>(text: &'a str, (start, end): (&str, &str)) -> Option<&'a str> {
+    text.strip_prefix(start)?.strip_suffix(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn finds_the_new_message() {
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        let user = |words: &str| text(&format!("<previous_user_message>{words}</previous_user_message>"));
+        let agent =
+            |words: &str| text(&format!("<previous_assistant_message>{words}</previous_assistant_message>"));
+        let first = |count: &str| text(&[NEWEST_FIRST.0, count, NEWEST_FIRST.1].concat());
+        let last = |count: &str| text(&[NEWEST_LAST.0, count, NEWEST_LAST.1].concat());
+        let link = || json!({ "type": "resource_link", "uri": "file:///a", "name": "a" });
+        let code = || text("<selected_code>\n<path>a</path>\n<snippet>/x</snippet>\n</selected_code>");
+        let ours = || text(&crate::marks::Mark::new(1).wrap("skills"));
+        for (blocks, expected) in [
+            (json!([user("new"), first("1")]), Some((0, "new"))),
+            (json!([link(), code(), user("new"), user("old"), first("2")]), Some((2, "new"))),
+            (json!([user("old"), agent("answer"), user("new"), last("3")]), Some((2, "new"))),
+            (json!([user(""), first("1")]), Some((0, ""))),
+            // Tags in the message are the user's.
+            (
+                json!([user("a</previous_user_message> b"), first("1")]),
+                Some((0, "a</previous_user_message> b")),
+            ),
+            (json!([ours(), user("new"), first("1"), ours()]), Some((1, "new"))),
+            // These are ordinary prompts.
+            (json!([]), None),
+            (json!([link()]), None),
+            (json!([text("new")]), None),
+            (json!([first("1")]), None),
+            (json!([user("new")]), None),
+            (json!([user("new"), first("")]), None),
+            (json!([user("new"), first("x")]), None),
+            (json!([first("1"), user("new")]), None),
+            (json!([user("new"), text(&format!("{} and more", NEWEST_FIRST.0))]), None),
+            (json!([text("What does <previous_user_message> mean?"), first("1")]), None),
+        ] {
+            let line = Value::to_string(&blocks);
+            let found = NewMessage::read(Node::parse(line.as_bytes()).unwrap());
+            let found = found.as_ref().map(|message| (message.index, message.text.as_str()));
+            assert_eq!(found, expected, "{blocks}");
+        }
+    }
+}
