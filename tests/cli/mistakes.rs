@@ -280,16 +280,15 @@ fn paths_of_the_wrong_kind() {
     fixture.check(
         &["list", "--skill", "file"],
         expect![[r#"
-        error: cannot load skill from …/file
-          …/file: error[not-a-directory]: not a directory
-        hint: `--skill` takes the directory of a skill, with a file named SKILL.md
-        exit 2
-    "#]],
+            error: not a directory: …/file
+            hint: `--skill` takes the directory of a skill, with a file named SKILL.md
+            exit 2
+        "#]],
     );
     fixture.check(
         &["list", "--skills", "file"],
         expect![[r#"
-            error: cannot search for skills in file: directory does not exist
+            error: no such directory of skills: file
             hint: the path is a file; `--skills` takes a directory to search, and `--skill` takes the directory of a skill
             exit 2
         "#]],
@@ -297,7 +296,7 @@ fn paths_of_the_wrong_kind() {
     fixture.check(
         &["list", "--skills", "$WORK/skills"],
         expect![[r#"
-            error: cannot search for skills in $WORK/skills: directory does not exist
+            error: no such directory of skills: $WORK/skills
             hint: only `~` and `$HOME` are expanded here; replace `$WORK` with its value
             exit 2
         "#]],
@@ -305,8 +304,7 @@ fn paths_of_the_wrong_kind() {
     fixture.check(
         &["list", "--skill", "~somebody/skills"],
         expect![[r#"
-            error: cannot load skill from …/~somebody/skills
-              …/~somebody/skills: error[no-such-directory]: directory does not exist
+            error: no such skill directory: …/~somebody/skills
             hint: only `~` and `$HOME` are expanded here; replace `~somebody` with its value
             exit 2
         "#]],

@@ -132,8 +132,7 @@ fn doctor_succeeds_with_the_built_in_agent() {
 fn doctor_fails_with_a_broken_agent() {
     // To get a program that isn't an agent but can be run on any machine, we can run our `list` command.
     let other = [env!("CARGO_BIN_EXE_acp-skills-proxy"), "list", "--json"];
-    for (agent, message) in [(&["no-such-agent-anywhere"][..], "cannot start agent"), (&other, "initialize")]
-    {
+    for (agent, message) in [(&["no-such-agent-anywhere"][..], "agent not found"), (&other, "initialize")] {
         let (code, report) = doctor(&[&["--"], agent].concat());
         assert_eq!((code, &report["works"]), (Some(1), &Value::from(false)), "{report}");
         assert!(step(&report, "failed")["detail"].as_str().unwrap().contains(message), "{report}");

@@ -106,7 +106,7 @@ fn a_configuration_that_nobody_writes() {
     let output = home.start(&arguments).wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("fifo: no process has written the file to its end in 30 seconds"), "{said}");
+    assert!(said.contains("no process has written the file to its end in 30 seconds: fifo"), "{said}");
 }
 
 #[test]

@@ -166,6 +166,6 @@ fn a_killed_editor_leaves_no_process(emacs: &Emacs) {
 fn a_failed_start_is_shown(emacs: &Emacs) {
     let fixture = Fixture::new();
     let terminal = emacs.start(&fixture, &fixture.broken_proxy());
-    terminal.shows("directory does not exist");
+    terminal.shows("no such skill directory");
     terminal.compare("emacs-fails");
 }

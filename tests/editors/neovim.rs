@@ -169,6 +169,5 @@ fn a_failed_start_is_shown(neovim: &Neovim) {
     let fixture = Fixture::new();
     let terminal = neovim.chat(&fixture, &fixture.broken_proxy());
     send(&terminal, "hello");
-    terminal.shows("cannot load skill from");
-    terminal.shows("directory does not exist");
+    terminal.shows("no such skill directory: ~/skills/no-such-skill");
 }

@@ -198,7 +198,7 @@ fn a_missing_agent_fails_the_runs() {
     command.arg("eval").arg(fixture.path("demo")).arg("--workspace").arg(fixture.path("results"));
     let run = Run::of(command.args(["--runs", "1", "--", "no-such-agent-anywhere"]));
     assert_eq!(run.code, Some(1));
-    assert!(run.stderr.contains("cannot start agent `no-such-agent-anywhere`"), "{}", run.stderr);
+    assert!(run.stderr.contains("agent not found: no-such-agent-anywhere"), "{}", run.stderr);
 }
 
 fn a_separate_grader() {

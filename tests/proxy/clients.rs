@@ -18,7 +18,7 @@ crate::trials!(
     an_agent_that_exits_is_logged,
     a_command_is_found_in_the_prompt_of_every_client,
     a_call_of_gemini_is_announced,
-    a_call_of_claude_has_a_title,
+    a_call_of_claude_has_a_title_and_one_line_as_the_result,
     the_overview_is_readable,
     stderr_has_only_what_needs_action,
 );
@@ -70,7 +70,7 @@ fn a_failed_start_is_reported_to_every_client() {
         assert_eq!(answer["error"]["code"], NOT_STARTED, "{client}");
         let message = answer["error"]["message"].as_str().expect("text");
         assert!(
-            message.contains("directory does not exist") && message.contains("nowhere"),
+            message.contains("no such skill directory: ") && message.contains("nowhere"),
             "{client}: {message}"
         );
     }
@@ -82,7 +82,7 @@ fn a_failed_start_is_logged() {
     let config = skills.write("skills.yaml", "skill: x\n");
     let log = skills.path().join("log");
     let cases: [(Proxy, i32, &str); 5] = [
-        (Proxy::new().skill(&skills.dir("nowhere")), 2, "directory does not exist"),
+        (Proxy::new().skill(&skills.dir("nowhere")), 2, "no such skill directory"),
         (Proxy::new().flag("--config", &config), 2, "skills.yaml"),
         (Proxy::new().arg("--no-such-flag"), 2, "--no-such-flag"),
         (Proxy::new().flag("--events", skills.path()), 2, "cannot write events"),
@@ -244,14 +244,20 @@ fn a_call_of_gemini_is_announced() {
 }
 
 /// Checks the title and kind that a client shows after each message about a call, including the request for permission.
-fn a_call_of_claude_has_a_title() {
+fn a_call_of_claude_has_a_title_and_one_line_as_the_result() {
     let skills = demo();
     for (flags, expected) in [
         (
             &[][..],
-            [("Skill", "read"), ("Skill demo", "read"), ("Skill demo", "read"), ("Skill demo", "read")],
+            [
+                ("Skill", "read"),
+                ("Skill demo", "read"),
+                ("Skill demo", "read"),
+                ("Skill demo", "read"),
+                ("Skill demo", "read"),
+            ],
         ),
-        (&["--titles", "agent"], [("mcp__acp-skills__activate_skill", "other"); 4]),
+        (&["--titles", "agent"], [("mcp__acp-skills__activate_skill", "other"); 5]),
     ] {
         let mut proxy = Proxy::new().skill(&skills.dir("demo")).flag("--approve", "none");
         for flag in flags {
@@ -264,6 +270,7 @@ fn a_call_of_claude_has_a_title() {
         });
         let mut title = Value::Null;
         let mut kind = Value::Null;
+        let mut loaded = 0;
         for ((_, _, message), expected) in messages.zip(expected) {
             fixture.agent_sends(&in_session(message.clone()));
             let mut seen = fixture.editor.message();
@@ -283,8 +290,21 @@ fn a_call_of_claude_has_a_title() {
                 }
             }
             assert_eq!((title.as_str(), kind.as_str()), (Some(expected.0), Some(expected.1)), "{message}");
+            let result = [&before["rawOutput"][0]["text"], &before["content"][0]["content"]["text"]];
+            if flags.is_empty() && message["params"]["update"]["status"] == "completed" {
+                assert!(result.iter().all(|text| text.as_str().is_some_and(|text| text.contains("# Demo"))));
+                for text in
+                    ["/rawOutput/0/text", "/content/0/content/text"].map(|path| shown.pointer(path).cloned())
+                {
+                    assert_eq!(text, Some(json!("Loaded the instructions (6 words)")));
+                }
+                shown["rawOutput"] = before["rawOutput"].clone();
+                shown["content"] = before["content"].clone();
+                loaded += 1;
+            }
             assert_eq!(shown, before);
         }
+        assert_eq!(loaded, usize::from(flags.is_empty()));
         fixture.finish();
     }
 }

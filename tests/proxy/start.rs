@@ -18,6 +18,7 @@ crate::trials!(
     an_agent_that_exits_before_it_answers,
     a_broken_skill,
     a_skill_that_does_not_exist,
+    reasons_come_before_paths,
     a_broken_configuration,
     an_agent_from_the_configuration,
     arguments_reach_the_agent_verbatim,
@@ -48,7 +49,7 @@ fn assert_says(ended: &Ended, words: &[&str]) {
 
 fn an_agent_that_is_not_installed() {
     let ended = refused(Proxy::new().arg("--").arg("no-such-agent-anywhere").start(), 127);
-    assert_says(&ended, &["error: ", "`no-such-agent-anywhere`", "hint: "]);
+    assert_says(&ended, &["error: ", "agent not found: no-such-agent-anywhere", "hint: "]);
 }
 
 fn an_agent_that_is_not_executable() {
@@ -104,7 +105,7 @@ fn with_agent(proxy: Proxy) -> Editor {
     proxy.agent("no-part-has-this-name")
 }
 
-/// The error names the file, the line, the rule and the remedy, and the agent does not start.
+/// The error names the reason, the file, the line and the remedy, and the agent does not start.
 fn a_broken_skill() {
     let skills = Skills::new();
     for (name, front, flag, place, words) in [
@@ -113,11 +114,11 @@ fn a_broken_skill() {
             "name: empty\ndescription: ''\n",
             "--strict",
             ":3:",
-            &["error[description-missing]", "help: "] as &[_],
+            &["error: skill has no description: ", "help: "] as &[_],
         ),
-        ("none", "name: none\n", "--strict", ":1: ", &["error[description-missing]", "help: "]),
-        ("none", "name: none\n", "--log=off", ":1: ", &["error[description-missing]", "help: "]),
-        ("other", "name: another\ndescription: Other.\n", "--strict", ":2:", &["error[name-", "help: "]),
+        ("none", "name: none\n", "--strict", ":1", &["error: skill has no description: ", "help: "]),
+        ("none", "name: none\n", "--log=off", ":1", &["error: skill has no description: ", "help: "]),
+        ("other", "name: another\ndescription: Other.\n", "--strict", ":2:", &["error: name ", "help: "]),
     ] {
         let file = skills.write(&format!("{name}/SKILL.md"), &format!("---\n{front}---\nBody.\n"));
         let ended = refused(with_agent(Proxy::new().skill(&skills.dir(name)).arg(flag)), 2);
@@ -128,6 +129,50 @@ fn a_broken_skill() {
             "the agent was started: {:?}",
             ended.log
         );
+    }
+}
+
+/// Editors show errors in narrow places, so the reason comes first, and the path once and last.
+fn reasons_come_before_paths() {
+    if cfg!(windows) {
+        // `~` stands for the home directory on Unix only, and the texts of the system differ.
+        return;
+    }
+    let skills = Skills::review();
+    skills.write("bad/SKILL.md", "---\nname: bad\n---\nBody.\n");
+    skills.write("keys.yaml", "skils: []\n");
+    skills.write("program", "");
+    let own = format!("{}/", skills.path().display());
+    for (arguments, code, expected) in [
+        (&["--skill", "~/code-review", "--", "cat"][..], 2, "no such skill directory: ~/code-review"),
+        (&["--skill", "~/bad", "--", "cat"], 2, "skill has no description: ~/bad/SKILL.md:1"),
+        (&["--skills", "~/none", "--", "cat"], 2, "no such directory of skills: ~/none"),
+        (&["--config", "~/none.yaml"], 2, "no such file or directory: ~/none.yaml"),
+        (&["--config", "~/keys.yaml"], 2, "unknown key `skils`: ~/keys.yaml:1:1"),
+        (
+            &["--skill", "~/review", "--events", "~/program/x", "--", "cat"],
+            2,
+            "cannot write events: not a directory: ~/program/x",
+        ),
+        (
+            &["--skill", "~/review", "--log-file", "~/program/x", "--", "cat"],
+            2,
+            "cannot write log: not a directory: ~/program/x",
+        ),
+        (&["--skill", "~/review", "--", "~/none"], 127, "agent not found: ~/none"),
+        (&["--skill", "~/review", "--", "~/program"], 126, "agent is not executable: ~/program"),
+        (&["--skill", "~/review", "--", ""], 127, "agent command is empty"),
+    ] {
+        let proxy = arguments.iter().fold(Proxy::new(), Proxy::arg);
+        let mut editor = proxy.env("HOME", skills.path()).start();
+        let id = editor.request("initialize", json!({ "protocolVersion": 1 }));
+        let ended = editor.ended();
+        let message = ended.answer(&id)["error"]["message"].as_str().expect("text").to_owned();
+        assert_eq!(ended.code(), Some(code), "{arguments:?}: {message}");
+        let first = message.lines().next().expect("a line");
+        assert_eq!(first, expected, "{arguments:?}: {message}");
+        // A hint may have the path in a command to copy, but not in full.
+        assert!(!message.contains(&own), "{arguments:?}: {message}");
     }
 }
 

@@ -95,7 +95,7 @@ fn an_argument_that_a_shim_cannot_take() {
     let ended = editor.finish();
     assert_eq!(ended.code(), Some(125), "{:?}", ended.log);
     let said = ended.log.join("\n");
-    assert!(said.contains("cannot start agent `agent`") && said.contains("batch file"), "{said}");
+    assert!(said.contains("cannot start agent: ") && said.contains("batch file"), "{said}");
 }
 
 fn a_conversation_through_a_shim() {

@@ -1,7 +1,8 @@
 //! Sets readable titles for calls to skill tools: `Skill: code-review` instead of `mcp__acp-skills__activate_skill`.
 //!
 //! The title and kind are only changed if this is certainly a call to a skill tool. This applies to announcements, updates and
-//! permission requests. All other members are forwarded without changes.
+//! permission requests. The result of an activation is shortened (see `call_results`). All other members are forwarded without
+//! changes.
 
 use acp_skills_wire::{Edit, Message, Node};
 use skills_core::{
@@ -12,7 +13,7 @@ use skills_core::{
 use crate::{
     Interceptor,
     agent_facts::AgentFacts,
-    calls,
+    call_results, calls,
     client_facts::ClientFacts,
     outputs::Pass,
     policy::{Policy, Titles},
@@ -120,7 +121,7 @@ pub(crate) fn note(call: Node<'_>, tool: &'static str, session: &mut Session, pe
     learn(call, tool, session, peers);
 }
 
-/// Sets the title and the kind of `call`, a call of `tool`, for the client.
+/// Sets the title and the kind of `call`, a call of `tool`, for the client, and shortens its result.
 pub(crate) fn dress(
     edit: &mut Edit,
     call: Node<'_>,
@@ -135,6 +136,9 @@ pub(crate) fn dress(
     };
     set(edit, call, "title", &title, shape == Shape::Whole || is_news);
     set(edit, call, "kind", kind(tool), shape == Shape::Whole);
+    if tool == ACTIVATE_SKILL {
+        call_results::shorten(edit, call);
+    }
     session.calls.set_ours(&id, Ours { tool, title, is_shown: true });
 }
 

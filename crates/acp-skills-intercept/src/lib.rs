@@ -45,7 +45,7 @@
 //! | `repeats` | our text in any other message of the agent |
 //! | `reload` | changed skills in open sessions |
 //! | `permission/` | requests for permission that can be answered without the user |
-//! | `call_titles` | titles of calls of the skill tools |
+//! | `call_titles`, `call_results` | titles and results of calls of the skill tools |
 //! | `record`, `events` | events for the record, and active skills that are saved |
 //!
 //! | file | holds |
@@ -68,6 +68,7 @@ mod active_skills;
 mod agent;
 mod agent_facts;
 mod briefing;
+mod call_results;
 mod call_titles;
 mod calls;
 mod cancellation;

@@ -161,9 +161,9 @@ pub enum ToolPolicy {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Titles {
-    /// The purpose of the call, such as `Skill: code-review`.
+    /// The purpose of the call, such as `Skill: code-review`, and one line instead of the loaded instructions.
     #[default]
     People,
-    /// The agent's own titles.
+    /// The agent's own titles, and whole results.
     Agent,
 }

@@ -265,8 +265,9 @@ flags! {
         /// agents don't ask for permission for every call [default: permissive].
         #[arg(long, value_name = "POLICY")]
         tool_policy: Option<ToolPolicy>,
-        /// The titles of our tools' calls in the editor: readable ones such as `Skill: code-review` (`people`), or the agent's
-        /// own (`agent`) [default: people].
+        /// The titles of our tools' calls in the editor: readable ones such as `Skill: code-review`, with one line instead of the
+        /// loaded instructions (`people`), or the agent's own, with whole results (`agent`). The model always gets everything
+        /// [default: people].
         #[arg(long, value_name = "WHOSE")]
         titles: Option<Titles>,
     }

@@ -6,14 +6,14 @@ use std::{env, error::Error, fmt::Display, io, path::Path, process::ExitCode};
 
 use acp_skills::{
     agents::AgentError,
-    config::ConfigError,
+    config::{ConfigError, reason, shorten_home},
     one_shot::{ClientError, OneShotError, StartError},
 };
 use acp_skills_runtime::relay::standalone::StandaloneError;
 use skills_core::{
     discovery::{Discovery, LoadError, Root},
     files::SKILL_FILE_NAMES,
-    text::{shown, shown_path},
+    text::shown,
 };
 
 use crate::{output, system, words::count};
@@ -51,6 +51,12 @@ impl UsageError {
         Self { message: format!("{what}: {error}"), ..Self::of(error) }
     }
 
+    /// Creates an error from the failed operation, such as `cannot write events`, its cause, and the path.
+    pub(crate) fn at(what: impl Display, path: &Path, error: impl Error + Send + Sync + 'static) -> Self {
+        let message = format!("{what}: {}: {}", reason(&error), shorten_home(path));
+        Self { message, ..Self::of(error) }
+    }
+
     /// Returns the message and the hint in one line.
     #[cfg(test)]
     pub(crate) fn to_string_with_hint(&self) -> String {
@@ -76,9 +82,13 @@ pub(crate) fn message(error: &anyhow::Error) -> String {
         // The causes are already included in this message.
         return config.to_string();
     }
+    if let Some(start) = start_error(error) {
+        // This message contains its cause as well.
+        return start.to_string();
+    }
     error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
         "" => cause,
-        earlier if earlier.contains(&cause) => text,
+        earlier if earlier.contains(&cause) || earlier.contains(&reason(&cause)) => text,
         _ => format!("{text}: {cause}"),
     })
 }
@@ -174,7 +184,7 @@ fn no_skill(path: &Path) -> Option<String> {
     if path.is_file() {
         let dir = path.parent().filter(|dir| has_skill(dir));
         return Some(match dir {
-            Some(dir) => format!("`--skill` takes the directory of a skill: `--skill {}`", shown_path(dir)),
+            Some(dir) => format!("`--skill` takes the directory of a skill: `--skill {}`", shorten_home(dir)),
             None => "`--skill` takes the directory of a skill, with a file named SKILL.md".to_owned(),
         });
     }
@@ -184,7 +194,7 @@ fn no_skill(path: &Path) -> Option<String> {
     }
     // A directory with an invalid SKILL.md is still meant to be a skill, so we don't look for skills below it.
     let below = if has_skill(path) { return None } else { Discovery::new([Root::scanned(path)]).find() };
-    let shown = shown_path(path);
+    let shown = shorten_home(path);
     match below.len() {
         0 => None,
         found => Some(format!(

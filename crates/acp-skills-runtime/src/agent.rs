@@ -18,6 +18,7 @@ use std::{
 };
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
+use skills_sources::disk::{reason, shorten_home};
 
 use crate::processes::Processes;
 
@@ -49,9 +50,9 @@ pub struct Agent {
     registered: Option<Processes>,
 }
 
-/// The agent could not be started.
+/// The agent could not be started. The message contains the reason, and ends with the program.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot start agent `{}`", program.to_string_lossy())]
+#[error("{}", self.text())]
 pub struct StartError {
     /// The program of the agent's command.
     pub program: OsString,
@@ -60,6 +61,16 @@ pub struct StartError {
 }
 
 impl StartError {
+    fn text(&self) -> String {
+        let program = shorten_home(Path::new(&self.program));
+        match self.source.kind() {
+            _ if self.program.is_empty() => "agent command is empty".to_owned(),
+            io::ErrorKind::NotFound => format!("agent not found: {program}"),
+            io::ErrorKind::PermissionDenied => format!("agent is not executable: {program}"),
+            _ => format!("cannot start agent: {}: {program}", reason(&self.source)),
+        }
+    }
+
     /// Returns the exit code for this error, which is the same as for GNU `env`: 127 if the program was not found,
     /// 126 if it is not executable, and 125 otherwise.
     pub fn exit_code(&self) -> u8 {

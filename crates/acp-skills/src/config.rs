@@ -31,7 +31,7 @@ use skills_core::{
 };
 use skills_sources::disk::patient;
 
-pub use skills_sources::disk::{cache_dir, config_file, expand_home, state_dir};
+pub use skills_sources::disk::{cache_dir, config_file, expand_home, reason, shorten_home, state_dir};
 
 pub use self::{
     choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Trusted, Validation},
@@ -160,7 +160,8 @@ pub struct Config {
     /// The effect of the `allowed-tools` of active skills (`--tool-policy`). The default is `permissive`: calls of other tools are
     /// logged.
     pub tool_policy: Option<ToolPolicy>,
-    /// The titles of calls of our own tools in the editor (`--titles`). The default is `people`, such as `Skill: code-review`.
+    /// The titles of calls of our own tools in the editor (`--titles`). The default is `people`, such as `Skill: code-review`, with
+    /// one line instead of the loaded instructions. With `agent`, titles and results are those of the agent.
     pub titles: Option<Titles>,
     /// Show up to 30 skills as switches among the session's options, in editors that support it (`--toggles`). The default is
     /// false.

@@ -25,7 +25,7 @@ use std::{
 };
 
 pub use self::{
-    home::expand_home,
+    home::{expand_home, reason, shorten_home},
     locations::{cache_dir, config_file, state_dir},
     lock::FileLock,
     replace::replace,

@@ -20,7 +20,7 @@ use skills_core::remote::Sha256;
 
 pub(super) use self::cache::{lock_path, references};
 use crate::{
-    disk::{self, FileLock},
+    disk::{self, FileLock, reason, shorten_home},
     reason::Reason,
 };
 
@@ -80,7 +80,7 @@ pub struct PinnedWeb {
 #[non_exhaustive]
 pub enum LockError {
     /// The file can't be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read lock file: {}: {}", reason(source), shorten_home(path))]
     Unreadable {
         /// The path of the file.
         path: PathBuf,
@@ -88,7 +88,7 @@ pub enum LockError {
         source: io::Error,
     },
     /// The content is invalid.
-    #[error("{}: {what}", path.display())]
+    #[error("{what}: {}", shorten_home(path))]
     Broken {
         /// The path of the file.
         path: PathBuf,
@@ -96,7 +96,7 @@ pub enum LockError {
         what: String,
     },
     /// The file can't be written.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write lock file: {}: {}", reason(source), shorten_home(path))]
     Unwritable {
         /// The path of the file.
         path: PathBuf,

@@ -53,17 +53,16 @@ fn unknown_names() {
     machine.check(
         &["setup", "zed", "--agent", "claude", "--skills", "nowhere", "--print"],
         expect![[r#"
-        error: cannot search for skills in nowhere: directory does not exist
-        exit 2
-    "#]],
+            error: no such directory of skills: nowhere
+            exit 2
+        "#]],
     );
     machine.check(
         &["setup", "zed", "--agent", "claude", "--skill", "nowhere", "--yes"],
         expect![[r#"
-        error: cannot load skill from …/nowhere
-          …/nowhere: error[no-such-directory]: directory does not exist
-        exit 2
-    "#]],
+            error: no such skill directory: …/nowhere
+            exit 2
+        "#]],
     );
     machine.check(
         &["setup", "--agent", "claude"],
@@ -106,10 +105,11 @@ fn programs_outside_of_an_editors_path() {
         +    "Claude with skills": {
         +      "type": "custom",
         +      "command": "PROGRAM",
-        +      "args": ["--discover", "user", "--", "…/home/.nvm/versions/node/v22.1.0/bin/npx", "-y", "@agentclientprotocol/claude-agent-acp"]
+        +      "args": ["--discover", "agents", "--", "…/home/.nvm/versions/node/v22.1.0/bin/npx", "-y", "@agentclientprotocol/claude-agent-acp"]
         +    }
         +  }
         +}
+        note: skills in ~/.claude/skills are left out, because Claude loads them itself; use `--discover agents,claude` to use them through the proxy as well
         note: `npx` may not be in the PATH of your editor: using the full path, because the program is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm); run setup again after an update, because the path will change
         exit 0
     "#]].assert_eq(&printed(&[node]));
@@ -123,10 +123,11 @@ fn programs_outside_of_an_editors_path() {
         +    "Claude with skills": {
         +      "type": "custom",
         +      "command": "PROGRAM",
-        +      "args": ["--discover", "user", "--", "…/home/.nvm/versions/node/v22.1.0/bin/node", "…/bin/npx", "-y", "@agentclientprotocol/claude-agent-acp"]
+        +      "args": ["--discover", "agents", "--", "…/home/.nvm/versions/node/v22.1.0/bin/node", "…/bin/npx", "-y", "@agentclientprotocol/claude-agent-acp"]
         +    }
         +  }
         +}
+        note: skills in ~/.claude/skills are left out, because Claude loads them itself; use `--discover agents,claude` to use them through the proxy as well
         note: `npx` needs `node`, which may not be in the PATH of your editor: using the full path, because the program is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm); run setup again after an update, because the path will change
         note: `npx` may not be in the PATH of your editor: using the full path, because the program is in …/bin
         exit 0
@@ -146,10 +147,11 @@ fn programs_outside_of_an_editors_path() {
         +{
         +  "agents": {
         +    "claude-skills": {
-        +      "argv": ["PROGRAM", "--discover", "user", "--", "npx", "-y", "@agentclientprotocol/claude-agent-acp"]
+        +      "argv": ["PROGRAM", "--discover", "agents", "--", "npx", "-y", "@agentclientprotocol/claude-agent-acp"]
         +    }
         +  }
         +}
+        note: skills in ~/.claude/skills are left out, because Claude loads them itself; use `--discover agents,claude` to use them through the proxy as well
         exit 0
     "#]].assert_eq(&machine.output_of(command.env("PATH", machine.path(node))));
 }
@@ -218,10 +220,9 @@ fn agents_by_identifier() {
     machine.check(
         &["--skills", "home/.agents", "--", "claude-agent-acp"],
         expect![[r#"
-            error: cannot start agent `claude-agent-acp`: No such file or directory (os error 2)
-            hint: program not found in PATH: …/bin
-                  use `--agent claude-acp` instead of `-- claude-agent-acp` to run its package with npx
-                  (editors may use a different PATH than your terminal; an absolute path always works)
+            error: agent not found: claude-agent-acp
+            hint: program is not in PATH; use `--agent claude-acp` instead of `-- claude-agent-acp` to run its package with npx; editors may use a different PATH than your terminal, but an absolute path always works
+                  PATH is …/bin
             exit 127
         "#]],
     );

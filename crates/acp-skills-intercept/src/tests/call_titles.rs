@@ -149,6 +149,41 @@ fn calls_of_each_agent_have_readable_titles() {
     assert!(out.client()["params"]["update"].get("kind").is_none());
 }
 
+/// The editor shows one line instead of loaded instructions. Results of other tools, errors and the agent's metadata stay.
+#[test]
+fn results_of_activations_are_one_line() {
+    let body = "<skill_content name=\"review\">\n# Review\n\nDo it.\n</skill_content>";
+    let line = "Loaded the instructions (4 words)";
+    let call = |id: &str, tool: &str, result: &str| {
+        json!({
+            "sessionUpdate": "tool_call", "toolCallId": id, "title": "Skill", "kind": "other", "status": "completed",
+            "name": format!("mcp__acp-skills__{tool}"), "rawInput": {}, "_meta": { "toolResponse": body },
+            "content": [{ "type": "content", "content": { "type": "text", "text": result } }], "rawOutput": [{ "text": result }],
+        })
+    };
+    for (titles, tool, result, expected) in [
+        (Titles::People, "activate_skill", body, line),
+        (Titles::People, "activate_skill", "NotFound: no skill `x`", "NotFound: no skill `x`"),
+        (Titles::People, "read_skill_file", body, body),
+        (Titles::People, "other", body, body),
+        (Titles::Agent, "activate_skill", body, body),
+    ] {
+        let mut fixture = fixture(CLAUDE, titles);
+        let out = fixture.update("s", &call("1", tool, result));
+        let mut expected = call("1", tool, expected);
+        let seen = &out.client()["params"]["update"];
+        for key in ["title", "kind"] {
+            expected[key] = seen[key].clone();
+        }
+        assert_eq!(seen, &expected);
+    }
+    // The id is used again, and nothing says that the new call is ours.
+    let mut fixture = fixture(CLAUDE, Titles::People);
+    fixture.update("s", &call("1", "activate_skill", body));
+    let theirs = call("1", "Bash", body);
+    assert_eq!(&fixture.update("s", &theirs).client()["params"]["update"], &theirs);
+}
+
 /// CodeCompanion truncates titles at a colon.
 #[test]
 fn titles_for_a_client_that_truncates_at_colons() {

@@ -153,7 +153,7 @@ fn no_agent() -> UsageError {
 
 fn cannot_store(dir: Option<&Path>, error: io::Error) -> UsageError {
     let dir = dir.unwrap_or(Path::new("."));
-    UsageError::failed(format_args!("cannot store state in {}", dir.display()), error)
+    UsageError::at("cannot store state", dir, error)
 }
 
 /// Opens the event file and the store for active skills.

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use acp_skills::events::EventFile;
-use skills_core::text::shown_path;
 
 use crate::error::UsageError;
 
@@ -12,7 +11,5 @@ use crate::error::UsageError;
 /// # Errors
 /// Returns an error if the file can't be opened.
 pub(crate) fn open(path: &Path) -> Result<EventFile, UsageError> {
-    EventFile::open(path).map_err(|error| {
-        UsageError::failed(format_args!("cannot write events to {}", shown_path(path)), error)
-    })
+    EventFile::open(path).map_err(|error| UsageError::at("cannot write events", path, error))
 }

@@ -2,7 +2,7 @@
 
 use std::{env, ffi::OsStr, io, path::Path};
 
-use acp_skills::{agents, one_shot::StartError};
+use acp_skills::{agents, config::shorten_home, one_shot::StartError};
 use skills_core::text::shown_path;
 
 use crate::system;
@@ -11,7 +11,7 @@ use crate::system;
 pub(super) fn hint(error: &StartError) -> Option<String> {
     let program = Path::new(&error.program);
     match error.source.kind() {
-        _ if error.program.is_empty() => Some("agent command is empty".to_owned()),
+        _ if error.program.is_empty() => None,
         io::ErrorKind::NotFound => Some(not_found(program, env::var_os("PATH").as_deref())),
         io::ErrorKind::PermissionDenied => Some(not_executable(program)),
         // On Windows, the standard library uses this message.
@@ -46,8 +46,8 @@ fn not_found(program: &Path, search: Option<&OsStr>) -> String {
         return format!("file does not exist{directory}");
     }
     let search = match search {
-        Some(path) => format!("program not found in PATH: {}", shown_path(Path::new(path))),
-        None => "PATH is not set".to_owned(),
+        Some(path) => format!("\nPATH is {}", shown_path(Path::new(path))),
+        None => "\nPATH is not set".to_owned(),
     };
     let package = agents::find(&shown).ok().and_then(|agent| match (agent.npx, agent.uvx) {
         (Some(_), _) => Some((agent, "npx")),
@@ -55,10 +55,10 @@ fn not_found(program: &Path, search: Option<&OsStr>) -> String {
         (None, None) => None,
     });
     let by_name = package.map_or_else(String::new, |(agent, runner)| {
-        format!("\nuse `--agent {}` instead of `-- {shown}` to run its package with {runner}", agent.id)
+        format!("; use `--agent {}` instead of `-- {shown}` to run its package with {runner}", agent.id)
     });
     format!(
-        "{search}{by_name}\n(editors may use a different PATH than your terminal; an absolute path always works)"
+        "program is not in PATH{by_name}; editors may use a different PATH than your terminal, but an absolute path always works{search}"
     )
 }
 
@@ -75,7 +75,7 @@ fn is_path_with_spaces(words: &[String]) -> bool {
 }
 
 fn not_executable(program: &Path) -> String {
-    let shown = shown_path(program);
+    let shown = shorten_home(program);
     if program.is_dir() {
         return "path is a directory, but the agent must be a program".to_owned();
     }

@@ -2,17 +2,22 @@
 
 use std::{io, path::PathBuf};
 
-use skills_core::LoadError;
-use skills_sources::AddressError;
+use skills_core::{Diagnostic, LoadError};
+use skills_sources::{
+    AddressError,
+    disk::{reason, shorten_home},
+};
 
 use super::SyntaxError;
 
 /// An error that occurs when a configuration is read or resolved. Use [`hint`](Self::hint) to show the user how to fix it.
+///
+/// A message begins with the reason and ends with the path, because editors show errors in narrow places.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// A file that the configuration needs can't be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("{}: {}", reason(source), shorten_home(path))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -26,7 +31,7 @@ pub enum ConfigError {
     #[error("{0}")]
     Value(String),
     /// A skill in `skills` can't be loaded.
-    #[error("cannot load skill from {}\n{}", path.display(), findings(source))]
+    #[error("{}", findings(source))]
     Skill {
         /// The skill's directory.
         path: PathBuf,
@@ -37,7 +42,7 @@ pub enum ConfigError {
     #[error("{0}")]
     VirtualSkill(String),
     /// A directory in `roots` doesn't exist.
-    #[error("cannot search for skills in {}: directory does not exist", .0.display())]
+    #[error("no such directory of skills: {}", shorten_home(.0))]
     NoSuchRoot(PathBuf),
     /// The address of a source has an unknown format.
     #[error(transparent)]
@@ -61,7 +66,28 @@ impl ConfigError {
     }
 }
 
+/// Describes why a skill can't be loaded: the first error and the path in one line, then all other errors without the path. Warnings are
+/// listed only if there is no error.
 fn findings(error: &LoadError) -> String {
-    let lines: Vec<_> = error.diagnostics.iter().map(|finding| finding.in_file(&error.path)).collect();
-    lines.join("\n")
+    let has_errors = error.diagnostics.iter().any(Diagnostic::is_error);
+    let mut findings = error.diagnostics.iter().filter(|finding| !has_errors || finding.is_error());
+    let path = shorten_home(&error.path);
+    let Some(first) = findings.next() else { return format!("cannot load skill: {path}") };
+    let message = match first.code {
+        "no-such-directory" => "no such skill directory",
+        _ => first.message.trim_end_matches('.'),
+    };
+    let place = match (first.line, first.column) {
+        (0, _) => String::new(),
+        (line, 0) => format!(":{line}"),
+        (line, column) => format!(":{line}:{column}"),
+    };
+    let rest = findings.map(|finding| match finding.line {
+        0 => (finding.message.clone(), &finding.help),
+        line => (format!("line {line}: {}", finding.message), &finding.help),
+    });
+    let lines = std::iter::once((format!("{message}: {path}{place}"), &first.help)).chain(rest);
+    let lines =
+        lines.flat_map(|(line, help)| [Some(line), help.as_ref().map(|help| format!("  help: {help}"))]);
+    lines.flatten().collect::<Vec<_>>().join("\n")
 }

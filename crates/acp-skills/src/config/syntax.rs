@@ -3,13 +3,14 @@
 use std::{fmt, path::PathBuf};
 
 use serde_yaml::Error;
+use skills_sources::disk::shorten_home;
 
 /// The minimum similarity of a suggested key, from 0 to 1.
 const MIN_SIMILARITY: f64 = 0.75;
 
-/// An error in the text of a configuration file, such as ``skills.yaml:2:1: unknown key `catlog_in` ``.
+/// An error in the text of a configuration file, such as ``unknown key `catlog_in`: skills.yaml:2:1``.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{place}{message}", file.display())]
+#[error("{message}: {}{place}", shorten_home(file))]
 #[non_exhaustive]
 pub struct SyntaxError {
     /// The file.
@@ -29,8 +30,8 @@ pub struct Place(pub Option<(u64, u64)>);
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some((line, column)) => write!(f, "{line}:{column}: "),
-            None => write!(f, " "),
+            Some((line, column)) => write!(f, ":{line}:{column}"),
+            None => Ok(()),
         }
     }
 }

@@ -16,96 +16,96 @@ fn errors_have_a_place_and_a_suggestion() {
     check(
         "agent: x\nskils: []\n",
         expect![[r#"
-        skills.yaml:2:1: unknown key `skils`
-        did you mean `skills`?"#]],
+            unknown key `skils`: skills.yaml:2:1
+            did you mean `skills`?"#]],
     );
     check(
         "catlog_in: prompt\n",
         expect![[r#"
-        skills.yaml:1:1: unknown key `catlog_in`
-        did you mean `catalog_in`?"#]],
+            unknown key `catlog_in`: skills.yaml:1:1
+            did you mean `catalog_in`?"#]],
     );
     check(
         "catalog-in: prompt\n",
         expect![[r#"
-        skills.yaml:1:1: unknown key `catalog-in`
-        did you mean `catalog_in`?"#]],
+            unknown key `catalog-in`: skills.yaml:1:1
+            did you mean `catalog_in`?"#]],
     );
     check(
         "x: prompt\n",
         expect![[r#"
-        skills.yaml:1:1: unknown key `x`
-        known keys are `agent`, `skills`, `roots`, `sources`, `locked`, `projects`, `discover`, `trust`, `include`, `exclude`, `max_skills`, `max_fetch`, `strict`, `watch`, `catalog_in`, `catalog_format`, `catalog_detail`, `catalog_budget`, `location`, `mount`, `mcp`, `mcp_wait`, `exit_wait`, `max_message`, `activation`, `search`, `allow_scripts`, `script_timeout`, `script_cwd`, `script_env`, `max_output`, `sandbox`, `sandbox_net`, `commands`, `dollar`, `approve`, `tool_policy`, `titles`, `toggles`, `drafts`, `events`, `state`, `log`, `log_file`, `validation`"#]],
+            unknown key `x`: skills.yaml:1:1
+            known keys are `agent`, `skills`, `roots`, `sources`, `locked`, `projects`, `discover`, `trust`, `include`, `exclude`, `max_skills`, `max_fetch`, `strict`, `watch`, `catalog_in`, `catalog_format`, `catalog_detail`, `catalog_budget`, `location`, `mount`, `mcp`, `mcp_wait`, `exit_wait`, `max_message`, `activation`, `search`, `allow_scripts`, `script_timeout`, `script_cwd`, `script_env`, `max_output`, `sandbox`, `sandbox_net`, `commands`, `dollar`, `approve`, `tool_policy`, `titles`, `toggles`, `drafts`, `events`, `state`, `log`, `log_file`, `validation`"#]],
     );
     check(
         "skills:\n  - name: a\n    description: b\n    bodi: c\n",
         expect![[r#"
-        skills.yaml:4:5: unknown key `bodi`
-        did you mean `body`?"#]],
+            unknown key `bodi`: skills.yaml:4:5
+            did you mean `body`?"#]],
     );
-    check("skills:\n  - name: a\n    body: c\n", expect!["skills.yaml:3:5: missing key `description`"]);
+    check("skills:\n  - name: a\n    body: c\n", expect!["missing key `description`: skills.yaml:3:5"]);
     check(
         "skills:\n  - name: a\n    description: b\n    tools: [{ name: t }]\n",
-        expect!["skills.yaml:4:15: missing key `command`"],
+        expect!["missing key `command`: skills.yaml:4:15"],
     );
     check(
         "skills: [3]\n",
         expect![
-            "skills.yaml:1:10: expected a skill directory, or a skill with `name`, `description` and `body`, but found integer `3`"
+            "expected a skill directory, or a skill with `name`, `description` and `body`, but found integer `3`: skills.yaml:1:10"
         ],
     );
     check(
         "mcp: tcp\n",
-        expect!["skills.yaml:1:6: `tcp` should be one of `auto`, `acp`, `http`, `stdio`, `off`"],
+        expect!["`tcp` should be one of `auto`, `acp`, `http`, `stdio`, `off`: skills.yaml:1:6"],
     );
-    check("max_skills: many\n", expect!["skills.yaml:1:13: `many` should be a whole number"]);
+    check("max_skills: many\n", expect!["`many` should be a whole number: skills.yaml:1:13"]);
     check(
         "mcp_wait: -1\n",
-        expect!["skills.yaml:1:11: `-1`: expected a number of seconds, for example 2 or 0.5"],
+        expect!["`-1`: expected a number of seconds, for example 2 or 0.5: skills.yaml:1:11"],
     );
-    check("mcp_wait: soon\n", expect!["skills.yaml:1:11: `soon` should be a number"]);
-    check("dollar: perhaps\n", expect!["skills.yaml:1:9: `perhaps` should be `true` or `false`"]);
+    check("mcp_wait: soon\n", expect!["`soon` should be a number: skills.yaml:1:11"]);
+    check("dollar: perhaps\n", expect!["`perhaps` should be `true` or `false`: skills.yaml:1:9"]);
     check(
         "roots: a\n",
-        expect!["skills.yaml:1:8: `a` should be a list: `[a, b]`, or `- a` and `- b` on separate lines"],
+        expect!["`a` should be a list: `[a, b]`, or `- a` and `- b` on separate lines: skills.yaml:1:8"],
     );
     check(
         "agent: a\nagent: b\n",
         expect![[r#"
-        skills.yaml:2:1: key `agent` appears twice
+        key `agent` appears twice: skills.yaml:2:1
         remove the duplicate"#]],
     );
     check(
         "agent: [unclosed\n",
         expect![[r#"
-        skills.yaml:1:8: invalid YAML: unclosed bracket '['
+        invalid YAML: unclosed bracket '[': skills.yaml:1:8
         check the indentation of this line and the previous line, and use quotes for text with `: `, ` #`, `[` or `{`"#]],
     );
     check(
         "agent: a: b\n",
         expect![[r#"
-        skills.yaml:1:9: invalid YAML: mapping values are not allowed in this context
+        invalid YAML: mapping values are not allowed in this context: skills.yaml:1:9
         check the indentation of this line and the previous line, and use quotes for text with `: `, ` #`, `[` or `{`"#]],
     );
     check(
         "agent: a\n  mcp: b\n",
         expect![[r#"
-        skills.yaml:2:6: invalid YAML: mapping values are not allowed in this context
+        invalid YAML: mapping values are not allowed in this context: skills.yaml:2:6
         check the indentation of this line and the previous line, and use quotes for text with `: `, ` #`, `[` or `{`"#]],
     );
     check(
         "agent: *a\n",
         expect![[r#"
-        skills.yaml:1:8: this alias (`*`) has no anchor (`&`)
+        this alias (`*`) has no anchor (`&`): skills.yaml:1:8
         use quotes for text that starts with `*`"#]],
     );
     check(
         "agent: a\n---\nagent: b\n",
         expect![[r#"
-        skills.yaml:3:1: file contains more than one document
+        file contains more than one document: skills.yaml:3:1
         remove all `---` lines"#]],
     );
-    check("- a\n", expect!["skills.yaml:1:1: `- a` should be keys with values: `key: value`"]);
+    check("- a\n", expect!["`- a` should be keys with values: `key: value`: skills.yaml:1:1"]);
 }
 
 #[test]

@@ -1,9 +1,58 @@
-//! Expands `~` and `$HOME` in paths. A shell does that, but editors and configuration files don't.
+//! Expands `~` and `$HOME` in paths, and shortens paths with `~` in messages. A shell expands them, but editors and configuration
+//! files don't.
 
 use std::{
     env,
+    fmt::Display,
     path::{Component, Path, PathBuf},
 };
+
+use skills_core::text::shown_path;
+
+/// Returns a path for messages: escaped, and with `~` for the home directory on Unix.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use skills_sources::disk::{expand_home, shorten_home};
+///
+/// # #[cfg(unix)]
+/// assert_eq!(shorten_home(&expand_home(Path::new("~/skills"))), "~/skills");
+/// ```
+pub fn shorten_home(path: &Path) -> String {
+    shorten(path, env::home_dir().as_deref())
+}
+
+fn shorten(path: &Path, home: Option<&Path>) -> String {
+    let home = home.filter(|home| cfg!(unix) && home.is_absolute() && home.parent().is_some());
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => shown_path(&Path::new("~").join(rest)),
+        None => shown_path(path),
+    }
+}
+
+/// Returns the text of a system's error as the start or the middle of a sentence: without its number, and in lower case.
+///
+/// ```
+/// use skills_sources::disk::reason;
+///
+/// assert_eq!(reason(&"No such file or directory (os error 2)"), "no such file or directory");
+/// ```
+pub fn reason(error: &impl Display) -> String {
+    let text = error.to_string();
+    let text = match text.rsplit_once(" (os error ") {
+        // On Windows, the text is a sentence.
+        Some((text, number)) if number.ends_with(')') => text.trim_end_matches('.'),
+        _ => &text,
+    };
+    let mut chars = text.chars();
+    match (chars.next(), chars.next()) {
+        (Some(first), Some(second)) if second.is_lowercase() || second == ' ' => {
+            first.to_lowercase().chain(text.chars().skip(1)).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
 
 /// Returns `path` with its first component replaced by the home directory if it is `~`, `$HOME` or `${HOME}` (on Windows also
 /// `%USERPROFILE%`). Use `./~` for a directory with this name. Without an absolute home directory, the path is unchanged.
@@ -33,6 +82,22 @@ fn expand(path: &Path, home: Option<&Path>) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn paths_below_the_home_directory_are_shortened() {
+        let shorten = |path: &str, home: &str| shorten(Path::new(path), Some(Path::new(home)));
+        for (path, home, expected) in [
+            ("/home/me/skills/a", "/home/me", "~/skills/a"),
+            ("/home/me", "/home/me", "~/"),
+            ("/home/meme/a", "/home/me", "/home/meme/a"),
+            ("/etc/a", "/", "/etc/a"),
+            ("/etc/a", "", "/etc/a"),
+            ("a/b", "a", "a/b"),
+        ] {
+            assert_eq!(shorten(path, home), expected, "{path} in {home}");
+        }
+    }
 
     #[test]
     fn only_the_first_component_is_expanded() {
