@@ -49,6 +49,11 @@ pub struct Agent {
     recognized_by: &'static [Recognition],
     /// Results of running the agent behind the proxy; `None` if it was not tried.
     pub seen: Option<Seen>,
+    /// The directories below the home directory from which the agent loads skills itself. Only those are listed that the proxy
+    /// searches too: `.agents/skills` and `.claude/skills`.
+    pub own_skills: &'static [&'static str],
+    /// The oldest major version of Node.js that can run the agent's npm package. `None` if it is not known.
+    pub node: Option<u32>,
     /// Advice for users: the rest of a sentence that begins with the agent's name. Empty if there is none.
     pub notes: &'static str,
     /// Differences from the protocol or from other agents.
@@ -189,6 +194,8 @@ impl Agent {
             info: None,
             recognized_by: &[],
             seen: None,
+            own_skills: &[],
+            node: None,
             notes: "",
             quirks: Quirks::NONE,
         }
@@ -231,6 +238,16 @@ impl Agent {
 
     const fn seen(mut self, seen: Seen) -> Self {
         self.seen = Some(seen);
+        self
+    }
+
+    const fn own_skills(mut self, directories: &'static [&'static str]) -> Self {
+        self.own_skills = directories;
+        self
+    }
+
+    const fn node(mut self, version: u32) -> Self {
+        self.node = Some(version);
         self
     }
 

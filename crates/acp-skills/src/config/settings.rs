@@ -197,9 +197,7 @@ impl SkillSources {
             }
         }
         let mut roots = Vec::new();
-        if self.discover.contains(&Discover::User) {
-            roots.extend(user_roots());
-        }
+        roots.extend(user_roots().into_iter().filter(|root| is_discovered(root, &self.discover)));
         for root in self.roots {
             if !root.is_dir() {
                 return Err(ConfigError::NoSuchRoot(root));
@@ -238,9 +236,9 @@ impl SkillSources {
                 }
             }
             places.extend(project.roots.into_iter().map(Root::scanned));
-            if project.discover.contains(&Discover::User) && !self.discover.contains(&Discover::User) {
-                places.extend(user_roots());
-            }
+            let is_new =
+                |root: &Root| is_discovered(root, &project.discover) && !is_discovered(root, &self.discover);
+            places.extend(user_roots().into_iter().filter(is_new));
             projects.push(ProjectSkills {
                 paths: project.paths,
                 fixed: skills,
@@ -256,6 +254,12 @@ impl SkillSources {
         let library = DirectoryLibrary::new(named, self.strict, scan, sources, project);
         Ok(library.trust(self.trust).projects(projects).watch(self.watch))
     }
+}
+
+/// Returns true if a directory of the user is searched.
+fn is_discovered(root: &Root, discover: &[Discover]) -> bool {
+    let part = if root.path.ends_with(".claude/skills") { Discover::Claude } else { Discover::Agents };
+    discover.contains(&Discover::User) || discover.contains(&part)
 }
 
 impl ProjectSources {
