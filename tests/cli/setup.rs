@@ -6,6 +6,7 @@
 //! | `files` | settings files of all kinds |
 //! | `agents` | names of agents, and the paths with which an editor finds them |
 //! | `editors` | the paths of settings, and texts to paste |
+//! | `skills` | skills that the agent loads itself, sources, and files of the proxy |
 //! | `machine` | the home directory, and the output of the program in it |
 
 mod agents;
@@ -13,6 +14,7 @@ mod changes;
 mod editors;
 mod files;
 mod machine;
+mod skills;
 
 /// Settings with comments, trailing commas and blank lines.
 const ZED: &str = include_str!("zed-settings.json");

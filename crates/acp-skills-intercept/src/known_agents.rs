@@ -49,6 +49,11 @@ pub struct Agent {
     recognized_by: &'static [Recognition],
     /// Results of running the agent behind the proxy; `None` if it was not tried.
     pub seen: Option<Seen>,
+    /// The directories below the home directory from which the agent loads skills itself. Only those are listed that the proxy
+    /// searches too: `.agents/skills` and `.claude/skills`.
+    pub own_skills: &'static [&'static str],
+    /// The oldest major version of Node.js that can run the agent's npm package. `None` if it is not known.
+    pub node: Option<u32>,
     /// Advice for users: the rest of a sentence that begins with the agent's name. Empty if there is none.
     pub notes: &'static str,
     /// Differences from the protocol or from other agents.
@@ -130,6 +135,8 @@ pub(crate) struct Quirks {
     pub(crate) copies_servers: bool,
     /// True if the agent advertises MCP over HTTP, but fails when given an entry that conforms to ACP.
     pub(crate) fails_on_http: bool,
+    /// The agent's own commands that compact the conversation. Those with the usual names also count if the agent announces them.
+    pub(crate) compact_commands: &'static [&'static str],
     /// The grace period that this agent should get to exit after the client disconnects. `None` if it was not measured.
     pub(crate) shutdown_grace: Option<Duration>,
     /// The reports that are used to recognize calls to skill tools. `None` if the reports are not sufficient for this.
@@ -148,6 +155,7 @@ impl Quirks {
         shares_servers: false,
         copies_servers: false,
         fails_on_http: false,
+        compact_commands: &[],
         shutdown_grace: None,
         calls: None,
     };
@@ -186,6 +194,8 @@ impl Agent {
             info: None,
             recognized_by: &[],
             seen: None,
+            own_skills: &[],
+            node: None,
             notes: "",
             quirks: Quirks::NONE,
         }
@@ -228,6 +238,16 @@ impl Agent {
 
     const fn seen(mut self, seen: Seen) -> Self {
         self.seen = Some(seen);
+        self
+    }
+
+    const fn own_skills(mut self, directories: &'static [&'static str]) -> Self {
+        self.own_skills = directories;
+        self
+    }
+
+    const fn node(mut self, version: u32) -> Self {
+        self.node = Some(version);
         self
     }
 

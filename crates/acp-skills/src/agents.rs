@@ -121,6 +121,32 @@ pub fn find(name: &str) -> Result<&'static Agent, AgentError> {
     found.ok_or_else(|| AgentError::Unknown { name: name.to_owned(), similar: similar(name) })
 }
 
+/// Returns the agent that a command starts, by its program or its package. `None` if the command is not the one of a known agent.
+///
+/// ```
+/// use acp_skills::agents;
+///
+/// let words = ["npx", "-y", "@google/gemini-cli@latest", "--acp"].map(str::to_owned);
+/// assert_eq!(agents::of_command(&words), agents::find("gemini").ok());
+/// ```
+pub fn of_command(words: &[String]) -> Option<&'static Agent> {
+    let is_program = |agent: &&Agent| {
+        // The first word can be an interpreter.
+        words.iter().take(2).any(|word| {
+            let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
+            let name = name.strip_suffix(".exe").or(name.strip_suffix(".cmd")).unwrap_or(name);
+            name == agent.program[0]
+        })
+    };
+    let is_package = |agent: &&Agent| {
+        let is_version = |rest: &str| rest.is_empty() || rest.starts_with(['@', '=', '>', '<', '~']);
+        let packages = [agent.npx, agent.uvx];
+        let mut packages = packages.into_iter().flatten();
+        packages.any(|package| words.iter().any(|word| word.strip_prefix(package).is_some_and(is_version)))
+    };
+    all().iter().find(is_package).or_else(|| all().iter().find(is_program))
+}
+
 /// Returns the agent with exactly this `agentInfo.name` in its response to `initialize`.
 pub fn calling_itself(info: &str) -> Option<&'static Agent> {
     all().iter().find(|agent| agent.info == Some(info))

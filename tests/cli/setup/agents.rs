@@ -105,10 +105,11 @@ fn programs_outside_of_an_editors_path() {
         +    "Claude with skills": {
         +      "type": "custom",
         +      "command": "PROGRAM",
-        +      "args": ["--discover", "user", "--", "…/home/.nvm/versions/node/v22.1.0/bin/npx", "-y", "@agentclientprotocol/claude-agent-acp"]
+        +      "args": ["--discover", "agents", "--", "…/home/.nvm/versions/node/v22.1.0/bin/npx", "-y", "@agentclientprotocol/claude-agent-acp"]
         +    }
         +  }
         +}
+        note: skills in ~/.claude/skills are left out, because Claude loads them itself; use `--discover agents,claude` to use them through the proxy as well
         note: `npx` may not be in the PATH of your editor: using the full path, because the program is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm); run setup again after an update, because the path will change
         exit 0
     "#]].assert_eq(&printed(&[node]));
@@ -122,10 +123,11 @@ fn programs_outside_of_an_editors_path() {
         +    "Claude with skills": {
         +      "type": "custom",
         +      "command": "PROGRAM",
-        +      "args": ["--discover", "user", "--", "…/home/.nvm/versions/node/v22.1.0/bin/node", "…/bin/npx", "-y", "@agentclientprotocol/claude-agent-acp"]
+        +      "args": ["--discover", "agents", "--", "…/home/.nvm/versions/node/v22.1.0/bin/node", "…/bin/npx", "-y", "@agentclientprotocol/claude-agent-acp"]
         +    }
         +  }
         +}
+        note: skills in ~/.claude/skills are left out, because Claude loads them itself; use `--discover agents,claude` to use them through the proxy as well
         note: `npx` needs `node`, which may not be in the PATH of your editor: using the full path, because the program is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm); run setup again after an update, because the path will change
         note: `npx` may not be in the PATH of your editor: using the full path, because the program is in …/bin
         exit 0
@@ -145,10 +147,11 @@ fn programs_outside_of_an_editors_path() {
         +{
         +  "agents": {
         +    "claude-skills": {
-        +      "argv": ["PROGRAM", "--discover", "user", "--", "npx", "-y", "@agentclientprotocol/claude-agent-acp"]
+        +      "argv": ["PROGRAM", "--discover", "agents", "--", "npx", "-y", "@agentclientprotocol/claude-agent-acp"]
         +    }
         +  }
         +}
+        note: skills in ~/.claude/skills are left out, because Claude loads them itself; use `--discover agents,claude` to use them through the proxy as well
         exit 0
     "#]].assert_eq(&machine.output_of(command.env("PATH", machine.path(node))));
 }

@@ -28,7 +28,7 @@ fn a_change_of_zed_and_its_undo() {
         +    "Claude with skills": {
         +      "type": "custom",
         +      "command": "PROGRAM",
-        +      "args": ["--discover", "user", "--", "…/bin/npx", "-y", "@agentclientprotocol/claude-agent-acp"],
+        +      "args": ["--discover", "agents", "--", "…/bin/npx", "-y", "@agentclientprotocol/claude-agent-acp"],
         +      "env": {
         +        "ANTHROPIC_MODEL": "opus",
         +      },
@@ -38,6 +38,7 @@ fn a_change_of_zed_and_its_undo() {
          }
         Written. Choose the agent from the + menu in the agent panel.
         Previous settings are saved to ~/.local/state/acp-skills-proxy/setup/0001/before.json. To revert: acp-skills-proxy setup zed --undo
+        note: skills in ~/.claude/skills are left out, because Claude loads them itself; use `--discover agents,claude` to use them through the proxy as well
         note: `npx` may not be in the PATH of your editor: using the full path, because the program is in …/bin
         exit 0
     "#]]);

@@ -19,7 +19,7 @@ fn texts_to_paste() {
               claude_code = function()
                 return require("codecompanion.adapters").extend("claude_code", {
                   commands = {
-                    default = { "PROGRAM", "--discover", "user", "--", "npx", "-y", "@agentclientprotocol/claude-agent-acp" },
+                    default = { "PROGRAM", "--discover", "agents", "--", "npx", "-y", "@agentclientprotocol/claude-agent-acp" },
                   },
                 })
               end,
@@ -34,10 +34,11 @@ fn texts_to_paste() {
           acp_providers = {
             ["claude-code"] = {
               command = "PROGRAM",
-              args = { "--discover", "user", "--", "npx", "-y", "@agentclientprotocol/claude-agent-acp" },
+              args = { "--discover", "agents", "--", "npx", "-y", "@agentclientprotocol/claude-agent-acp" },
             },
           },
         })
+        note: skills in ~/.claude/skills are left out, because Claude loads them itself; use `--discover agents,claude` to use them through the proxy as well
         exit 0
     "#]]);
     machine.check(
@@ -46,8 +47,9 @@ fn texts_to_paste() {
             agent-shell, in your init.el:
 
             (setq agent-shell-google-gemini-acp-command
-                  '("PROGRAM" "--discover" "user" "--" "…/bin/npx" "-y" "@google/gemini-cli" "--acp"))
+                  '("PROGRAM" "--discover" "claude" "--" "…/bin/npx" "-y" "@google/gemini-cli" "--acp"))
             note: `npx` may not be in the PATH of your editor: using the full path, because the program is in …/bin
+            note: skills in ~/.agents/skills are left out, because Gemini loads them itself; use `--discover agents,claude` to use them through the proxy as well
             exit 0
         "#]],
     );
@@ -159,4 +161,78 @@ fn paths_of_settings() {
     // If the variable isn't set, we get the home directory from the user database of the system.
     let printed = machine.output_of(machine.command(&["setup", "--agents"]).env_remove("HOME"));
     assert!(printed.contains("claude-acp") && printed.ends_with("exit 0\n"), "{printed}");
+}
+
+/// A script in front of `PATH` gets the arguments of Jupyter AI, and starts the real agent and not itself.
+#[cfg(unix)]
+#[test]
+fn the_commands_for_jupyter_work() {
+    let machine = Machine::new();
+    // The script is also found if an earlier run has put it in front of PATH.
+    let scripts = "home/.local/share/acp-skills-proxy/jupyter";
+    machine.program(&format!("{scripts}/claude-agent-acp"), "#!/bin/sh\nexit 3\n", "");
+    machine.program("bin/claude-agent-acp", "#!/bin/sh\necho \"agent with: $*\" >&2\nexit 7\n", "");
+    machine.program("bin/jupyter", "#!/bin/sh\necho \"jupyter $1\"\nclaude-agent-acp --some flag\n", "");
+    let path = format!(
+        "{}:{}:{}",
+        machine.path(scripts).display(),
+        machine.path("bin").display(),
+        std::env::var("PATH").unwrap()
+    );
+    let mut setup = machine.command(&["setup", "jupyter", "--agent", "claude"]);
+    let printed = machine.output_of(setup.env("PATH", &path));
+    let recipe = printed.split_once("Jupyter AI, in a terminal:\n\n").expect("a title").1;
+    let recipe = recipe.split_once("\nnote: ").expect("a note").0;
+    let program = dunce::canonicalize(PROGRAM).unwrap();
+    let recipe =
+        recipe.replace("PROGRAM", program.to_str().unwrap()).replace('…', machine.path("").to_str().unwrap());
+    let mut shell = machine.command_of("/bin/sh".as_ref(), &["-c", &recipe]);
+    let printed = machine.output_of(shell.env("PATH", &path));
+    for words in ["jupyter lab\n", "agent with: --some flag\n", "exit 7\n"] {
+        assert!(printed.contains(words), "{words:?} is not in {printed} of {recipe}");
+    }
+    let printed = machine.output(&["setup", "jupyter-ai", "--agent", "opencode", "--skills", "home"]);
+    assert!(printed.contains("-- …/bin/npx -y opencode-ai \"$@\"\n"), "{printed}");
+    let printed = machine.output(&["setup", "jupyter", "--", "/opt/my agent", "--acp"]);
+    assert!(
+        printed.contains("-- '/opt/my agent' --acp\nEOF\n") && printed.contains("jupyter/'my agent' <<"),
+        "{printed}"
+    );
+}
+
+/// VS Code shows an agent only after a reload, and forwards ports of remote windows. An empty list of agents would be a change too.
+#[test]
+fn notes_and_undo_for_vs_code() {
+    let machine = Machine::new();
+    let file = if cfg!(target_os = "macos") {
+        "home/Library/Application Support/Code/User/settings.json"
+    } else if cfg!(windows) {
+        "home/AppData/Roaming/Code/User/settings.json"
+    } else {
+        "home/.config/Code/User/settings.json"
+    };
+    for (before, edit, expected) in [
+        ("{\n  \"a\": 1\n}\n", ("\"a\": 1", "\"a\": 2"), "{\n  \"a\": 2\n}\n"),
+        ("{\n  \"a\": 1\n}\n", ("\n}\n", ",\n  \"b\": 2\n}\n"), "{\n  \"a\": 1,\n  \"b\": 2\n}\n"),
+        // This list was there before.
+        (
+            "{\n  \"acp.agents\": {},\n  \"a\": 1\n}\n",
+            ("\"a\": 1", "\"a\": 2"),
+            "{\n  \"acp.agents\": {},\n  \"a\": 2\n}\n",
+        ),
+    ] {
+        machine.write(file, before);
+        let printed = machine.output(&["setup", "vscode", "--agent", "claude", "--yes"]);
+        for words in ["\"remote.portsAttributes\": { \"acp-skills-proxy\"", "run `Developer: Reload Window`"]
+        {
+            assert!(printed.contains(words), "{words} is not in {printed}");
+        }
+        let edited = machine.read(file).replace(edit.0, edit.1);
+        // Another edit next to our agent, so that the texts can't be merged.
+        let edited = edited.replace("\"env\": {}", "\"env\": {\"X\": \"1\"}");
+        machine.write(file, &edited);
+        let printed = machine.output(&["setup", "vscode", "--undo", "--yes"]);
+        assert!(printed.ends_with("Reverted.\nexit 0\n"), "{printed}");
+        assert_eq!(machine.read(file), expected, "{edited}");
+    }
 }

@@ -112,7 +112,7 @@ fn missing_and_empty_files() {
     let settings: Value = serde_json::from_str(&machine.read(path)).unwrap();
     let agent = &settings["agent_servers"]["Claude with skills"];
     // Without any flags for this, we default to the skills of the user.
-    assert_eq!(agent["args"].as_array().unwrap()[..3], ["--discover", "user", "--strict"]);
+    assert_eq!(agent["args"].as_array().unwrap()[..3], ["--discover", "agents", "--strict"]);
     let program = dunce::canonicalize(PROGRAM).unwrap();
     assert_eq!((&agent["command"], &agent["env"]), (&program.to_str().into(), &serde_json::json!({})));
     assert!(undo().contains("removing the file, because `setup` created it"));

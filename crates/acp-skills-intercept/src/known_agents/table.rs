@@ -20,6 +20,8 @@ pub(super) static AGENTS: &[Agent] = &[
         .aliases(&["claude", "claude-agent-acp", "claude-code"])
         .npx("@agentclientprotocol/claude-agent-acp")
         .home("https://github.com/agentclientprotocol/claude-agent-acp")
+        .own_skills(&[".claude/skills"])
+        .node(22)
         .info("@agentclientprotocol/claude-agent-acp")
         .recognized_by(&[NamePart("claude-agent-acp"), NamePart("claude-code-acp")])
         .seen(Seen::of("claude-agent-acp").version("0.100").server("HTTP").catalog("system prompt").tools())
@@ -27,6 +29,7 @@ pub(super) static AGENTS: &[Agent] = &[
             gives_tools: true,
             takes_system_prompt_in_meta: true,
             takes_allowed_tools_in_meta: true,
+            compact_commands: &["compact"],
             calls: Some(&reports::CLAUDE),
             ..Quirks::NONE
         }),
@@ -34,11 +37,13 @@ pub(super) static AGENTS: &[Agent] = &[
         .aliases(&["codex"])
         .npx("@agentclientprotocol/codex-acp")
         .home("https://github.com/agentclientprotocol/codex-acp")
+        .own_skills(&[".agents/skills"])
         .info("@agentclientprotocol/codex-acp")
         .recognized_by(&[NamePart("codex-acp")])
         .seen(Seen::of("codex-acp").version("2.6").server("HTTP").catalog("system prompt").tools())
         .quirks(Quirks {
             gives_tools: true,
+            compact_commands: &["compact"],
             shutdown_grace: Some(SLOW_EXIT),
             calls: Some(&reports::CODEX),
             ..Quirks::NONE
@@ -47,6 +52,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .aliases(&["gemini-cli"])
         .npx("@google/gemini-cli")
         .home("https://github.com/google-gemini/gemini-cli")
+        .own_skills(&[".agents/skills"])
         .info("gemini-cli")
         .recognized_by(&[NamePart("gemini")])
         .seen(Seen::of("gemini-cli").version("0.61").server("HTTP").catalog("first prompt").tools())
@@ -57,6 +63,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .quirks(Quirks {
             gives_tools: true,
             own_tools: &["activate_skill"],
+            compact_commands: &["compress"],
             shutdown_grace: Some(NO_EXIT),
             calls: Some(&reports::GEMINI),
             ..Quirks::NONE
@@ -65,6 +72,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .aliases(&["copilot", "github-copilot"])
         .npx("@github/copilot")
         .home("https://github.com/github/copilot-cli")
+        .own_skills(&[".agents/skills", ".claude/skills"])
         .info("Copilot")
         .recognized_by(&[NamePart("copilot")])
         .seen(Seen::of("copilot").version("1.0").server("HTTP").catalog("first prompt").tools())
@@ -74,10 +82,16 @@ pub(super) static AGENTS: &[Agent] = &[
         .aliases(&["opencode-ai"])
         .npx("opencode-ai")
         .home("https://opencode.ai")
+        .own_skills(&[".agents/skills", ".claude/skills"])
         .info("OpenCode")
         .seen(Seen::of("opencode").version("1.18").server("HTTP").catalog("first prompt").tools())
         .notes("drops unknown slash commands")
-        .quirks(Quirks { gives_tools: true, calls: Some(&reports::OPENCODE), ..Quirks::NONE }),
+        .quirks(Quirks {
+            gives_tools: true,
+            compact_commands: &["compact"],
+            calls: Some(&reports::OPENCODE),
+            ..Quirks::NONE
+        }),
     Agent::new("qwen-code", "Qwen Code", &["qwen", "--acp"])
         .aliases(&["qwen"])
         .npx("@qwen-code/qwen-code")
@@ -87,7 +101,13 @@ pub(super) static AGENTS: &[Agent] = &[
         .notes(
             "offers MCP tools to the model only after a search; shows MCP prompts as slash commands",
         )
-        .quirks(Quirks { gives_tools: true, hides_tools: true, calls: Some(&reports::QWEN), ..Quirks::NONE }),
+        .quirks(Quirks {
+            gives_tools: true,
+            hides_tools: true,
+            compact_commands: &["compress", "compress-fast"],
+            calls: Some(&reports::QWEN),
+            ..Quirks::NONE
+        }),
     Agent::new("fast-agent", "fast-agent", &["fast-agent", "acp"])
         .aliases(&["fast-agent-mcp"])
         .uvx("fast-agent-mcp")

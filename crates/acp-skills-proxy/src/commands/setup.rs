@@ -2,29 +2,38 @@
 //!
 //! | file | owns |
 //! |---|---|
+//! | `flags` | the flags of the proxy in the settings |
 //! | `overview` | lists the editors, agents and skills on this machine, and all known agents |
 //! | `plan` | plans the changes for the arguments |
 //! | `undo` | reverts a change |
 //! | `show` | shows a change as a diff, and asks for confirmation |
 
+mod flags;
 mod overview;
 mod plan;
 mod show;
 mod undo;
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use acp_skills::{
     agents::{self, Agent},
-    config::{Discover, Settings},
+    config::expand_home,
 };
 use clap::Args;
 use skills_core::text::shown_path;
 
-use self::plan::{Plan, Request};
+use self::{
+    flags::Flags,
+    plan::{Plan, Request},
+};
 use super::skills;
 use crate::{
-    args::{ConfigArgs, ProxyArgs, SkillArgs, path},
+    args::{SkillArgs, path},
     error::UsageError,
     output,
     setup::{
@@ -44,7 +53,7 @@ use crate::{
 #[expect(clippy::struct_excessive_bools, reason = "command line switches")]
 #[command(after_help = "\
 Editors: zed, jetbrains, vscode, vscode-insiders, vscodium, cursor (the last four with the extension ACP Client), acpx. For \
-neovim, emacs and toad, setup prints a text to paste.
+neovim, emacs, jupyter and toad, setup prints a text to paste.
 
 Examples:
   acp-skills-proxy setup
@@ -81,6 +90,12 @@ pub(crate) struct SetupArgs {
     /// List the agents that are known by name, and the results of testing each.
     #[arg(long, conflicts_with = "editor")]
     agents: bool,
+    /// Let the proxy in the settings write its log messages to a file, because most editors discard them.
+    #[arg(long, value_name = "FILE", requires = "editor", value_parser = path())]
+    log_file: Option<PathBuf>,
+    /// Let the proxy in the settings append events about skills to a file, for `report`.
+    #[arg(long, value_name = "FILE", requires = "editor", value_parser = path())]
+    events: Option<PathBuf>,
     #[command(flatten)]
     skills: SkillArgs,
     /// The command of the agent.
@@ -187,7 +202,7 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
     let (file, document) = place.read()?;
     let format = &settings.format;
     let entries = document.agents(format).map_err(|error| place.broken(&error))?;
-    let flags = flags(args.skills)?;
+    let flags = Flags::new(args.skills, args.log_file.as_deref(), args.events.as_deref())?;
     let own = program::our_own(editor.is_desktop)?;
     let request = Request {
         editor,
@@ -207,12 +222,20 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
     if result == document {
         let names: Vec<_> =
             entries.iter().filter(|entry| entry.ours().is_some()).map(|entry| entry.name.clone()).collect();
+        if names.is_empty() {
+            return Err(UsageError::new(format!("no agent to change in {}", place.shown()))
+                .hint(notes.join("\n"))
+                .into());
+        }
         output::print(&format!("No changes to {}: {} already.\n", place.shown(), show::through(&names)))?;
         return Ok(ExitCode::SUCCESS);
     }
     output::print_colored(&show::diff(&place.shown(), document.text(), result.text()))?;
     for note in own.notes.iter().chain(&notes).chain(&flags.notes) {
         output::note(&format!("note: {note}"));
+    }
+    if !editor.note.is_empty() {
+        output::note(&format!("note: {}", editor.note));
     }
     if let Some(extension) = settings.missing_extension(home) {
         output::note(&format!("note: extension `{extension}` for {} is not installed", editor.name));
@@ -242,7 +265,7 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
 
 /// Prints the texts to paste.
 fn paste(editor: &Editor, snippets: &[Snippet], args: &SetupArgs) -> anyhow::Result<ExitCode> {
-    let flags = flags(args.skills.clone())?;
+    let flags = Flags::new(args.skills.clone(), args.log_file.as_deref(), args.events.as_deref())?;
     let own = program::our_own(editor.is_desktop)?;
     let (agent, words): (Option<&Agent>, Vec<String>) = match (&args.agent, args.command.is_empty()) {
         (Some(name), _) => {
@@ -252,9 +275,14 @@ fn paste(editor: &Editor, snippets: &[Snippet], args: &SetupArgs) -> anyhow::Res
         (None, false) => (None, texts(&args.command)?),
         (None, true) => return Err(no_agent(editor, "claude").into()),
     };
-    let reached = program::reachable(&words[0], editor.is_desktop)?;
-    let flag_words = flags.words.unwrap_or_else(default_flags);
-    let command = [&own.words[..], &flag_words, &["--".to_owned()], &reached.words, &words[1..]].concat();
+    let is_shim = snippets.contains(&Snippet::Jupyter);
+    let reached = if is_shim {
+        program::outside_of(&words[0], &expand_home(Path::new(paste::SCRIPTS)))?
+    } else {
+        program::reachable(&words[0], editor.is_desktop)?
+    };
+    let chosen = flags::without_doubles(flags.words.unwrap_or_else(flags::default), &words)?;
+    let command = [&own.words[..], &chosen.words, &["--".to_owned()], &reached.words, &words[1..]].concat();
     let wanted = args.editor.as_deref().unwrap_or_default();
     let mut texts = Vec::new();
     for snippet in snippets.iter().filter(|snippet| is_wanted(**snippet, wanted)) {
@@ -268,7 +296,7 @@ fn paste(editor: &Editor, snippets: &[Snippet], args: &SetupArgs) -> anyhow::Res
         return Err(UsageError::new(message).hint(format!("it supports {}", known.join(", "))).into());
     }
     output::print(&texts.join("\n"))?;
-    for note in own.notes.iter().chain(&reached.notes).chain(&flags.notes) {
+    for note in own.notes.iter().chain(&reached.notes).chain(&chosen.notes).chain(&flags.notes) {
         output::note(&format!("note: {note}"));
     }
     Ok(ExitCode::SUCCESS)
@@ -290,45 +318,6 @@ fn no_agent(editor: &Editor, example: &str) -> UsageError {
          `acp-skills-proxy setup --agents` to list known agents",
         editor.id
     ))
-}
-
-/// The flags that select skills, as words for settings.
-struct Flags {
-    /// The words. `None` if no such flags were given.
-    words: Option<Vec<String>>,
-    notes: Vec<String>,
-}
-
-/// Returns the default flags: the user's own skills, or none if there is a configuration file.
-fn default_flags() -> Vec<String> {
-    match ConfigArgs::default().path_to_read() {
-        Some(_) => Vec::new(),
-        None => ["--discover", "user"].map(str::to_owned).to_vec(),
-    }
-}
-
-/// Checks that the proxy would start with the flags, and returns them as words. If they name no skills, `--discover user` is
-/// added.
-fn flags(mut args: SkillArgs) -> anyhow::Result<Flags> {
-    let has_flags = !args.words()?.is_empty();
-    let is_named = args.names_skills();
-    if !is_named {
-        args.discover = vec![Discover::User];
-    }
-    let words = if has_flags { Some(texts(&args.words()?)?) } else { None };
-    // We may be offline now, and the sources may change later, so we don't fetch them here.
-    let here = SkillArgs { sources: Vec::new(), ..args.clone() };
-    let config = ProxyArgs { session: here.into(), ..ProxyArgs::default() }.config()?;
-    let loaded = skills::load(Settings::resolve(config)?.skills)?;
-    let notes = match loaded.here.is_empty() && args.sources.is_empty() {
-        true if !is_named => vec![
-            "no skills found; add skills to ~/.agents/skills, or use `--skills DIR` for another directory"
-                .to_owned(),
-        ],
-        true => loaded.why_none(),
-        false => Vec::new(),
-    };
-    Ok(Flags { words, notes })
 }
 
 fn texts(words: &[OsString]) -> Result<Vec<String>, UsageError> {

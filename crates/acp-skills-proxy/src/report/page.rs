@@ -111,7 +111,8 @@ fn tiles(summary: &Summary) -> [(String, String); 6] {
     let used = summary.skills.values().filter(|skill| skill.used() > 0).count();
     let calls: u64 = summary.calls.iter().map(Calls::count).sum();
     let failed: u64 = summary.calls.iter().map(|calls| calls.outcomes[1]).sum();
-    let tokens = summary.skills.values().map(|skill| skill.tokens).sum();
+    let restored = summary.restored.values().map(|restored| restored.tokens);
+    let tokens = summary.skills.values().map(|skill| skill.tokens).chain(restored).sum();
     let sessions = summary.sessions.len();
     let activations = summary.calls[0].outcomes[0];
     [
@@ -352,5 +353,6 @@ fn notes(summary: &Summary) -> Option<Table> {
     use Column::{Number, Text};
     let rows: Vec<_> = summary.notes().into_iter().map(|(what, count)| vec![what, grouped(count)]).collect();
     let titles = [Text("Event"), Number("Count")];
-    (!rows.is_empty()).then(|| table("Permissions, fallbacks and unreadable lines", &titles, rows))
+    (!rows.is_empty())
+        .then(|| table("Permissions, fallbacks, restorations and unreadable lines", &titles, rows))
 }

@@ -108,6 +108,25 @@ fn add_or_remove(document: &Document, format: &Format, change: &Change) -> Optio
     Some(root.to_string())
 }
 
+/// Returns true if the settings have a list of agents, which may be empty.
+pub(super) fn has_list(document: &Document, format: &Format) -> bool {
+    let value: Option<Json> = parse_to_serde_value(document.text(), &syntax()).ok().flatten();
+    value.is_some_and(|value| value.get(format.key).is_some())
+}
+
+/// Returns the document without its list of agents if that is empty and has no comments.
+pub(super) fn without_empty_list(document: &Document, format: &Format) -> Document {
+    let text = || {
+        let root = CstRootNode::parse(document.text(), &syntax()).ok()?;
+        let list = root.object_value()?.get(format.key)?;
+        let value = list.value()?.to_string();
+        let is_empty = value.chars().all(|c| c.is_whitespace() || matches!(c, '{' | '}'));
+        is_empty.then(|| list.remove())?;
+        Some(root.to_string())
+    };
+    text().map_or_else(|| document.clone(), |text| document.with(text))
+}
+
 /// Returns an agent in the format of the editor.
 fn entry(format: &Format, words: &[String], env: &[(String, String)]) -> CstInputValue {
     let text = |text: &String| CstInputValue::String(text.clone());

@@ -32,6 +32,8 @@ pub(crate) struct Editor {
     pub way: Way,
     /// A sentence that tells users where to find the new agent.
     pub then: &'static str,
+    /// A note about other settings of the editor. Empty if there is none.
+    pub note: &'static str,
 }
 
 /// The way in which agents are added to an editor.
@@ -76,6 +78,10 @@ enum In {
 
 const COMMAND: Format = Format { key: "agent_servers", has_type: false, has_argv: false, has_env: false };
 
+/// The setting that stops VS Code from forwarding the port of the skills server. A remote window forwards all new ports to the desktop.
+const PORTS: &str = "remote windows (SSH, WSL, containers, the web) may forward the proxy's port, which nobody needs; to prevent this, add \
+                     to the settings: \"remote.portsAttributes\": { \"acp-skills-proxy\": { \"onAutoForward\": \"ignore\" } }";
+
 const fn vs_code(
     id: &'static str,
     aliases: &'static [&'static str],
@@ -94,7 +100,8 @@ const fn vs_code(
             files,
             extension: Some((extensions, "formulahendry.acp-client")),
         }),
-        then: "Choose the agent in the ACP Client panel.",
+        then: "Choose the agent in the ACP Client panel. If it is not listed, run `Developer: Reload Window`.",
+        note: PORTS,
     }
 }
 
@@ -118,6 +125,7 @@ pub(crate) const ALL: &[Editor] = &[
             extension: None,
         }),
         then: "Choose the agent from the + menu in the agent panel.",
+        note: "",
     },
     Editor {
         id: "jetbrains",
@@ -141,6 +149,7 @@ pub(crate) const ALL: &[Editor] = &[
             extension: None,
         }),
         then: "Choose the agent in the AI chat.",
+        note: "",
     },
     vs_code("vscode", &["code", "vs-code"], "VS Code", &[In::Config("Code/User/settings.json")], ".vscode"),
     vs_code(
@@ -164,6 +173,7 @@ pub(crate) const ALL: &[Editor] = &[
             extension: None,
         }),
         then: "Use `acpx NAME` to start the agent.",
+        note: "",
     },
     Editor {
         id: "neovim",
@@ -173,6 +183,7 @@ pub(crate) const ALL: &[Editor] = &[
         is_desktop: false,
         way: Way::Paste(&[Snippet::CodeCompanion, Snippet::Avante]),
         then: "",
+        note: "",
     },
     Editor {
         id: "emacs",
@@ -182,6 +193,17 @@ pub(crate) const ALL: &[Editor] = &[
         is_desktop: true,
         way: Way::Paste(&[Snippet::AgentShell]),
         then: "",
+        note: "",
+    },
+    Editor {
+        id: "jupyter",
+        aliases: &["jupyterlab", "jupyter-lab", "jupyter-ai"],
+        name: "Jupyter AI",
+        programs: &["jupyter-lab", "jupyter"],
+        is_desktop: false,
+        way: Way::Paste(&[Snippet::Jupyter]),
+        then: "",
+        note: "",
     },
     Editor {
         id: "toad",
@@ -191,6 +213,7 @@ pub(crate) const ALL: &[Editor] = &[
         is_desktop: false,
         way: Way::Paste(&[Snippet::Toad]),
         then: "",
+        note: "",
     },
 ];
 

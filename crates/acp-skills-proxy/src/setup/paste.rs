@@ -12,6 +12,9 @@ pub(crate) enum Snippet {
     Avante,
     /// For [agent-shell](https://github.com/xenodium/agent-shell).
     AgentShell,
+    /// For [Jupyter AI](https://github.com/jupyterlab/jupyter-ai). It starts agents by their names in `PATH`, so a script of the same
+    /// name comes first there.
+    Jupyter,
     /// For [Toad](https://github.com/batrachianai/toad).
     Toad,
 }
@@ -64,6 +67,7 @@ impl Snippet {
             Self::CodeCompanion => "CodeCompanion, in your init.lua:",
             Self::Avante => "avante, in your init.lua (for slash commands, install nvim-cmp as well):",
             Self::AgentShell => "agent-shell, in your init.el:",
+            Self::Jupyter => "Jupyter AI, in a terminal:",
             Self::Toad => "Toad, on a command line:",
         }
     }
@@ -97,6 +101,7 @@ impl Snippet {
                 let words: Vec<_> = command.iter().map(|word| lisp(word)).collect();
                 Some(format!("(setq {}\n      '({}))\n", known?.variable?, words.join(" ")))
             }
+            Self::Jupyter => Some(jupyter(agent, command)),
             Self::Toad => {
                 let words: Vec<_> = command.iter().map(|word| shell(word)).collect();
                 Some(format!("toad acp {}\n", shell(&words.join(" "))))
@@ -105,12 +110,35 @@ impl Snippet {
     }
 }
 
+/// The directory of the scripts for Jupyter AI.
+pub(crate) const SCRIPTS: &str = "~/.local/share/acp-skills-proxy/jupyter";
+
+/// Returns commands that write a script with the name of the agent, and start JupyterLab so that it finds the script first. Jupyter AI passes
+/// the arguments of a known agent.
+fn jupyter(agent: Option<&Agent>, command: &[String]) -> String {
+    let (name, command, arguments) = if let Some(agent) = agent {
+        let own = command.len() - (agent.program.len() - 1);
+        (agent.program[0], &command[..own], " \"$@\"")
+    } else {
+        let program = command.iter().skip_while(|word| *word != "--").nth(1);
+        let name = program.and_then(|program| program.rsplit('/').next());
+        (name.unwrap_or("agent"), command, "")
+    };
+    let words: Vec<_> = command.iter().map(|word| shell(word)).collect();
+    let file = format!("{SCRIPTS}/{}", shell(name));
+    format!(
+        "mkdir -p {SCRIPTS}\ncat > {file} <<'EOF'\n#!/bin/sh\nexec {}{arguments}\nEOF\nchmod +x {file}\nPATH={SCRIPTS}:$PATH jupyter \
+         lab\n",
+        words.join(" ")
+    )
+}
+
 /// Returns the identifiers of the agents that the plug-in supports.
 pub(crate) fn known(snippet: Snippet) -> Vec<&'static str> {
     let is_known = |names: &&Names| match snippet {
         Snippet::CodeCompanion => names.adapter.is_some(),
         Snippet::AgentShell => names.variable.is_some(),
-        Snippet::Avante | Snippet::Toad => true,
+        Snippet::Avante | Snippet::Jupyter | Snippet::Toad => true,
     };
     NAMES.iter().filter(is_known).map(|names| names.agent).collect()
 }

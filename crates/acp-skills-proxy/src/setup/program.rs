@@ -172,6 +172,21 @@ pub(crate) fn reachable(program: &str, is_desktop: bool) -> Result<Words, UsageE
     Ok(Words { words, notes })
 }
 
+/// Returns the absolute path of `program`, but not of a program in `dir`. A script there would start itself again.
+///
+/// # Errors
+/// Returns an error if the path is not UTF-8.
+pub(crate) fn outside_of(program: &str, dir: &Path) -> Result<Words, UsageError> {
+    let found = which::which_all(program).into_iter().flatten().find(|path| path.parent() != Some(dir));
+    Ok(match found {
+        Some(path) => Words { words: vec![text(&lasting(&path))?], notes: Vec::new() },
+        None => Words {
+            words: vec![program.to_owned()],
+            notes: vec![format!("`{program}` not found in PATH; check if the program is installed")],
+        },
+    })
+}
+
 /// Explains where a program is, which manager installed it, and if an update changes the path.
 fn why(path: &Path) -> String {
     let dir = shown_path(path.parent().unwrap_or(path));

@@ -44,7 +44,7 @@ pub(crate) fn undo(
     if let (Ok(ours), Ok(ancestor)) = (Document::new(before.unwrap_or_default()), Document::new(after))
         && let Ok(text) = diffy::merge(ancestor.text(), ours.text(), document.text())
     {
-        let merged = document.with(text);
+        let merged = without_empty(&document.with(text), before, format);
         if is_undone(&merged).unwrap_or(false) {
             return Ok(Undone::Bytes(Some(merged.bytes())));
         }
@@ -57,7 +57,18 @@ pub(crate) fn undo(
             is_changed = true;
         }
     }
-    Ok(if is_changed { Undone::Bytes(Some(document.bytes())) } else { Undone::Nothing })
+    Ok(if is_changed {
+        Undone::Bytes(Some(without_empty(&document, before, format).bytes()))
+    } else {
+        Undone::Nothing
+    })
+}
+
+/// Returns the document without an empty list of agents, if there was no list before the change.
+fn without_empty(document: &Document, before: Option<&[u8]>, format: &Format) -> Document {
+    let had_list =
+        Document::new(before.unwrap_or_default()).is_ok_and(|before| edit::has_list(&before, format));
+    if had_list { document.clone() } else { edit::without_empty_list(document, format) }
 }
 
 /// Returns the change that reverts `change`. `None` if the settings do not contain `change` any more.

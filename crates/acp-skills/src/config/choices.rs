@@ -11,6 +11,10 @@ use serde::Deserialize;
 pub enum Discover {
     /// The user's own directories, such as `~/.agents/skills`.
     User,
+    /// The user's `~/.agents/skills` and `$XDG_CONFIG_HOME/agents/skills`, for agents that load `~/.claude/skills` themselves.
+    Agents,
+    /// The user's `~/.claude/skills`, for agents that load `~/.agents/skills` themselves.
+    Claude,
     /// The project of the session.
     Project,
 }

@@ -94,6 +94,7 @@ impl Settings {
         policy.catalog_in = config.catalog_in.unwrap_or(policy.catalog_in);
         policy.catalog = catalog_options(&config);
         policy.activation = config.activation.unwrap_or(policy.activation);
+        policy.restore_budget = config.restore_budget.unwrap_or(policy.restore_budget);
         let search = config.search.unwrap_or_default();
         // Note that the catalog only mentions the search if it doesn't contain all skills.
         policy.catalog.search = search != SearchTool::Off;
@@ -196,9 +197,7 @@ impl SkillSources {
             }
         }
         let mut roots = Vec::new();
-        if self.discover.contains(&Discover::User) {
-            roots.extend(user_roots());
-        }
+        roots.extend(user_roots().into_iter().filter(|root| is_discovered(root, &self.discover)));
         for root in self.roots {
             if !root.is_dir() {
                 return Err(ConfigError::NoSuchRoot(root));
@@ -237,9 +236,9 @@ impl SkillSources {
                 }
             }
             places.extend(project.roots.into_iter().map(Root::scanned));
-            if project.discover.contains(&Discover::User) && !self.discover.contains(&Discover::User) {
-                places.extend(user_roots());
-            }
+            let is_new =
+                |root: &Root| is_discovered(root, &project.discover) && !is_discovered(root, &self.discover);
+            places.extend(user_roots().into_iter().filter(is_new));
             projects.push(ProjectSkills {
                 paths: project.paths,
                 fixed: skills,
@@ -255,6 +254,12 @@ impl SkillSources {
         let library = DirectoryLibrary::new(named, self.strict, scan, sources, project);
         Ok(library.trust(self.trust).projects(projects).watch(self.watch))
     }
+}
+
+/// Returns true if a directory of the user is searched.
+fn is_discovered(root: &Root, discover: &[Discover]) -> bool {
+    let part = if root.path.ends_with(".claude/skills") { Discover::Claude } else { Discover::Agents };
+    discover.contains(&Discover::User) || discover.contains(&part)
 }
 
 impl ProjectSources {

@@ -2,9 +2,9 @@
 
 use acp_skills::{
     agents::{self, Agent, Means},
-    config::{Discover, Settings},
+    config::{Discover, Settings, cache_dir},
 };
-use skills_core::Source;
+use skills_core::{Source, text::shown};
 
 use super::{Document, SettingsFile, Way, is_there, skills};
 use crate::{
@@ -105,15 +105,26 @@ fn agents_in(file: &std::path::Path, settings: &EditorSettings) -> String {
 fn user_skills(home: &Home) -> anyhow::Result<String> {
     let here = SkillArgs { discover: vec![Discover::User], ..SkillArgs::default() };
     let config = ProxyArgs { session: here.into(), ..ProxyArgs::default() }.config()?;
+    let sources: Vec<_> = config.sources.iter().map(|entry| entry.source.clone()).collect();
     let loaded = skills::load(Settings::resolve(config)?.skills)?;
     let mut dirs = Vec::new();
+    let cache = cache_dir();
+    let is_fetched = |dir: &std::path::Path| cache.as_deref().is_some_and(|cache| dir.starts_with(cache));
+    let mut has_fetched = false;
     for entry in loaded.here.entries() {
-        if let Source::Stored(stored) = &entry.skill.source {
+        if let Source::Stored(stored) = &entry.skill.source
+            && !is_fetched(&stored.dir)
+        {
             let dir = stored.dir.parent().map_or_else(String::new, |dir| home.shown(dir));
             if !dirs.contains(&dir) {
                 dirs.push(dir);
             }
+        } else {
+            has_fetched |= !matches!(entry.skill.source, Source::Virtual(_));
         }
+    }
+    if has_fetched {
+        dirs.extend(sources.iter().map(|source| shown(source).into_owned()));
     }
     Ok(match loaded.here.len() {
         0 => {

@@ -2,7 +2,7 @@
 
 use acp_skills::agents::{self, AgentError};
 
-use super::{Place, default_flags, no_agent};
+use super::{Place, flags, no_agent};
 use crate::{
     error::UsageError,
     setup::{
@@ -42,6 +42,8 @@ pub(super) struct Plan {
 /// An error that prevented a plan.
 pub(super) enum Refused {
     Usage(UsageError),
+    /// The agent loads all of the skills itself.
+    Doubles(UsageError),
     Settings(SettingsError),
     Agent(AgentError),
 }
@@ -50,7 +52,7 @@ impl Refused {
     /// Returns the error to report.
     pub(super) fn into_error(self, place: &Place<'_>) -> anyhow::Error {
         match self {
-            Self::Usage(error) => error.into(),
+            Self::Usage(error) | Self::Doubles(error) => error.into(),
             Self::Settings(error) => place.broken(&error).into(),
             Self::Agent(error) => error.into(),
         }
@@ -94,15 +96,21 @@ impl Request<'_> {
         let alike = |entry: &&Entry| entry.name.to_lowercase() == name.to_lowercase();
         exact.or_else(|| self.entries.iter().find(alike))
     }
-
-    /// Returns the words of the proxy in front of an agent's command.
-    fn prefix(&self) -> Vec<String> {
-        let flags = self.flags.map_or_else(default_flags, <[String]>::to_vec);
-        [self.own, &flags, &["--".to_owned()]].concat()
-    }
 }
 
 impl Plan {
+    /// Returns the words of the proxy in front of an agent's command, and adds the notes about them.
+    fn prefix(&mut self, request: &Request<'_>, agent: &[String]) -> Result<Vec<String>, Refused> {
+        let words = request.flags.map_or_else(flags::default, <[String]>::to_vec);
+        let chosen = flags::without_doubles(words, agent).map_err(Refused::Doubles)?;
+        for note in chosen.notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        Ok([request.own, &chosen.words, &["--".to_owned()]].concat())
+    }
+
     /// Plans the changes of all agents that have a command. Agents that use the proxy already are updated.
     fn all(&mut self, request: &Request<'_>) -> Result<(), Refused> {
         if request.name.is_some() {
@@ -115,7 +123,13 @@ impl Plan {
             match &entry.start {
                 Start::Command(_) => {
                     has_command = true;
-                    self.existing(request, entry)?;
+                    match self.existing(request, entry) {
+                        // The same goes for an agent that has all of the skills already.
+                        Err(Refused::Doubles(error)) => {
+                            self.notes.push(format!("unchanged: `{}`: {error}", entry.name));
+                        }
+                        other => other?,
+                    }
                 }
                 // It's fine to skip this agent, because the user asked for all agents and not just for this one.
                 Start::Unclear(error) => self.notes.push(format!("unchanged: {}", error.message)),
@@ -148,12 +162,13 @@ impl Plan {
             (Some(ours), None) => self.renew(request, entry, words, ours),
             (None, Some(name)) => self.add(request, name.to_owned(), words, entry.env.clone()),
             (None, None) => {
+                let prefix = self.prefix(request, words)?;
                 let reached = program::reachable(&words[0], request.editor.is_desktop)?;
                 self.notes.extend(reached.notes);
                 self.changes.push(Change::Splice {
                     name: entry.name.clone(),
                     before: words[..1].to_vec(),
-                    after: [request.prefix(), reached.words].concat(),
+                    after: [prefix, reached.words].concat(),
                 });
                 Ok(())
             }
@@ -171,9 +186,7 @@ impl Plan {
     ) -> Result<(), Refused> {
         let (before, after) = match (request.flags, ours.agent) {
             (None, _) => (&words[..ours.launcher], request.own.to_vec()),
-            (Some(flags), Some(agent)) => {
-                (&words[..agent], [request.own, flags, &["--".to_owned()]].concat())
-            }
+            (Some(_), Some(agent)) => (&words[..agent], self.prefix(request, &words[agent..])?),
             (Some(_), None) => {
                 let message =
                     format!("`{}` uses the proxy, but has no `--` before the agent command", entry.name);
@@ -220,9 +233,10 @@ impl Plan {
                     .into()),
             };
         }
+        let prefix = self.prefix(request, agent)?;
         let reached = program::reachable(&agent[0], request.editor.is_desktop)?;
         self.notes.extend(reached.notes);
-        let words = [request.prefix(), reached.words, agent[1..].to_vec()].concat();
+        let words = [prefix, reached.words, agent[1..].to_vec()].concat();
         self.changes.push(Change::Add { name, words, env });
         Ok(())
     }
