@@ -11,6 +11,7 @@
 //! | `completions` | completion in bash, zsh and fish |
 //! | `permission` | the answers of `try` and `doctor` to permission requests |
 //! | `messages` | messages about missing agents, skills and files |
+//! | `pages` | the pages of `report` and `eval` in a real browser |
 //! | `paths` | paths on the command line |
 //! | `mistakes` | hints for wrong command lines |
 //! | `fixture` | a home directory with skills for `messages` and `mistakes` |
@@ -34,6 +35,7 @@ mod fixture;
 mod list;
 mod messages;
 mod mistakes;
+mod pages;
 mod paths;
 #[cfg(unix)]
 mod permission;

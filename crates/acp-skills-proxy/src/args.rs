@@ -176,6 +176,10 @@ flags! {
         /// The maximum size of the catalog in characters. Descriptions are shortened first [default: 8000].
         #[arg(long, value_name = "CHARS", value_parser = number::<usize>(), allow_negative_numbers = true)]
         catalog_budget: Option<usize>,
+        /// The maximum size of the instructions that are repeated after the agent has compacted the conversation, in tokens. A skill
+        /// gets at most a fifth of it [default: 25000].
+        #[arg(long, value_name = "TOKENS")]
+        restore_budget: Option<usize>,
         /// Include the paths of the SKILL.md files [default: none].
         #[arg(long, value_name = "WHICH")]
         location: Option<CatalogLocation>,

@@ -25,9 +25,10 @@ fn is_equal(a: &[u8], b: &[u8]) -> bool {
     match a.len() {
         CHUNK.. => {
             let chunks = a.as_chunks::<CHUNK>().0.iter().zip(b.as_chunks::<CHUNK>().0);
-            // The last chunk can overlap the chunk before.
+            // The end can overlap the last chunk.
+            let end = if a.len() % CHUNK <= 32 { 32 } else { CHUNK };
             chunks.into_iter().all(|(a, b)| is_chunk_equal(a, b))
-                && is_chunk_equal(&a[a.len() - CHUNK..], &b[b.len() - CHUNK..])
+                && is_chunk_equal(&a[a.len() - end..], &b[b.len() - end..])
         }
         32.. => is_chunk_equal(&a[..32], &b[..32]) && is_chunk_equal(&a[a.len() - 32..], &b[b.len() - 32..]),
         WORD.. => are_ends_equal(a, b, u128::from_ne_bytes),

@@ -99,6 +99,7 @@ impl Settings {
         policy.catalog_in = config.catalog_in.unwrap_or(policy.catalog_in);
         policy.catalog = catalog_options(&config);
         policy.activation = config.activation.unwrap_or(policy.activation);
+        policy.restore_budget = config.restore_budget.unwrap_or(policy.restore_budget);
         let search = config.search.unwrap_or_default();
         // Note that the catalog only mentions the search if it doesn't contain all skills.
         policy.catalog.search = search != SearchTool::Off;
