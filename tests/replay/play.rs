@@ -96,7 +96,7 @@ impl Proxy {
             }
             Query::Fetch { session, ticket, .. } => {
                 let text = "<skill_content name=\"demo\">\nDo it.\n</skill_content>".to_owned();
-                let fetched = Fetched { text: Some(text), activations: Vec::new() };
+                let fetched = Fetched { text: Some(text), activations: Vec::new(), skills: Vec::new() };
                 self.interceptor.handle(Input::Fetched { session, ticket, fetched }, actions);
             }
             query @ (Query::SaveSwitches { .. } | Query::Trust { .. }) => {

@@ -1,4 +1,4 @@
-//! [`MarkScanner`]: finds the streaming updates that may contain the injected text.
+//! [`MarkScanner`]: finds the streaming updates that may contain the injected text, or that are a message about a compaction.
 //!
 //! Every streaming update passes through this check, so it must be very cheap. A mark is found by its name, which no serializer
 //! escapes. A mark may also be split between the chunks of a message. An agent writes the same bytes after the text of every
@@ -8,7 +8,10 @@
 use acp_skills_wire::{Classifier, Message, bytes::strip_suffix};
 use memchr::memmem;
 
-use crate::marks::{DIGITS, NAME};
+use crate::{
+    compaction::may_be_message,
+    marks::{DIGITS, NAME},
+};
 
 /// The maximum length of a text that is too short for a whole mark, in bytes.
 const MIN_BYTES: usize = NAME.len() + DIGITS + 1;
@@ -54,7 +57,7 @@ impl MarkScanner {
             && let Some(text) = strip_suffix(&line[known..], &self.tail)
         {
             return ends_in_mark(&line[..known + text.len()])
-                || (text.len() > MIN_BYTES && self.has_mark(text));
+                || (text.len() > MIN_BYTES && (self.has_mark(text) || may_be_message(text)));
         }
         (is_chunk() && self.learn(line, classifier)) || self.has_mark(&line[known..])
     }
@@ -73,7 +76,7 @@ impl MarkScanner {
         if line.len() - end <= MAX_TAIL_BYTES {
             self.tail.extend_from_slice(&line[end..]);
         }
-        ends_in_mark(&line[..end])
+        ends_in_mark(&line[..end]) || may_be_message(&line[start..end])
     }
 }
 

@@ -67,6 +67,10 @@ impl Bar {
                     bar.inc(1);
                 }
             }
+            Progress::GivenUp { agent, failed } => self.line(&format!(
+                "{agent} failed {failed} times in the same way, so its other runs are skipped; check it with `acp-skills-proxy doctor`, \
+                 then continue with `--resume`"
+            )),
             _ => {}
         }
         if self.jobs > 1
