@@ -8,7 +8,7 @@
 //! | `agents` | the manual's table of agents |
 //! | `approval` | the questions of `add` and `update` on a terminal |
 //! | `documented_commands` | every command of the README and of the manual |
-//! | `completions` | completion in bash |
+//! | `completions` | completion in bash, zsh and fish |
 //! | `permission` | the answers of `try` and `doctor` to permission requests |
 //! | `messages` | messages about missing agents, skills and files |
 //! | `pages` | the pages of `report` and `eval` in a real browser |
@@ -19,6 +19,7 @@
 //! | `reference` | the manual's pages with all flags and all configuration keys |
 //! | `setup` | changing the settings of editors, and undoing it |
 //! | `terminal` | control characters in output, and closed pipes |
+//! | `wrong_lines` | wrong command lines as people type them |
 //! | `waiting` | commands that wait for a lock or for input |
 //! | `readme_commands` | `try`, `doctor` and `search` |
 
@@ -48,3 +49,4 @@ mod setup;
 mod terminal;
 #[cfg(unix)]
 mod waiting;
+mod wrong_lines;

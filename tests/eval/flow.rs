@@ -20,6 +20,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("flow::fail_under_sets_the_exit_code", fail_under_sets_the_exit_code),
         trial("flow::invalid_input_fails_before_the_first_run", invalid_input_fails_before_the_first_run),
         trial("flow::a_missing_agent_fails_the_runs", a_missing_agent_fails_the_runs),
+        trial(
+            "flow::identical_failures_end_the_runs_of_an_agent",
+            identical_failures_end_the_runs_of_an_agent,
+        ),
         trial("flow::a_separate_grader", a_separate_grader),
         #[cfg(unix)]
         trial("flow::an_interrupt_keeps_finished_runs", an_interrupt_keeps_finished_runs),
@@ -199,6 +203,22 @@ fn a_missing_agent_fails_the_runs() {
     let run = Run::of(command.args(["--runs", "1", "--", "no-such-agent-anywhere"]));
     assert_eq!(run.code, Some(1));
     assert!(run.stderr.contains("agent not found: no-such-agent-anywhere"), "{}", run.stderr);
+}
+
+/// An agent that never starts is not asked again and again. An agent that works is not affected.
+fn identical_failures_end_the_runs_of_an_agent() {
+    let fixture = simple();
+    let works = format!("works={}", scripted("pass"));
+    let flags = ["--runs", "4", "--agent", "gone=no-such-agent-anywhere", "--agent", &works, "--json"];
+    let mut command = program();
+    command.arg("eval").arg(fixture.path("demo")).arg("--workspace").arg(fixture.path("results"));
+    let run = Run::of(command.args(flags));
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    let lines_of = |name: &str| run.stderr.lines().filter(|line| line.contains(&format!(" {name} "))).count();
+    assert_eq!(lines_of("gone"), 5, "{}", run.stderr);
+    assert!(lines_of("works") > 5, "{}", run.stderr);
+    let said = "gone failed 5 times in the same way, so its other runs are skipped";
+    assert_eq!(run.stderr.matches(said).count(), 1, "{}", run.stderr);
 }
 
 fn a_separate_grader() {

@@ -1,11 +1,14 @@
 //! Runs an evaluation with several runs at a time.
 
-use std::collections::HashSet;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Mutex, PoisonError},
+};
 
 use futures::StreamExt;
 use tokio::sync::watch;
 
-use super::{Evaluation, EvaluationError, Outcome, Report, RunId, Workspace, run};
+use super::{End, Evaluation, EvaluationError, Outcome, Report, RunId, Workspace, run};
 
 /// The progress of an evaluation.
 #[derive(Debug)]
@@ -22,13 +25,48 @@ pub enum Progress<'a> {
     Started(&'a RunId),
     /// A run has finished.
     Finished(&'a Outcome),
+    /// All other runs of an agent are skipped, because its first runs failed in the same way.
+    GivenUp {
+        /// The agent's name.
+        agent: &'a str,
+        /// The number of runs that failed.
+        failed: usize,
+    },
+}
+
+/// The number of runs of an agent that may fail in the same way before one succeeds. After that, its other runs are skipped.
+const MAX_SAME_FAILURES: usize = 5;
+
+/// The agents whose runs have all failed so far, with the last reason and the number of times that it came in a row. `None` stands
+/// for an agent that works.
+#[derive(Default)]
+struct Failures(HashMap<String, Option<(String, usize)>>);
+
+impl Failures {
+    /// Counts an outcome. Returns true if the agent should be given up.
+    fn count(&mut self, outcome: &Outcome) -> bool {
+        let is_failure =
+            matches!(outcome.end, End::Crashed { .. } | End::Refused { .. } | End::NotStarted { .. });
+        let so_far = self.0.entry(outcome.run.agent.clone()).or_insert_with(|| Some((String::new(), 0)));
+        match (so_far.as_mut(), outcome.problem().filter(|_| is_failure)) {
+            (_, None) => *so_far = None,
+            (None, Some(_)) => {}
+            (Some((reason, times)), Some(problem)) => {
+                *times = if *reason == problem { *times + 1 } else { 1 };
+                *reason = problem;
+                return *times == MAX_SAME_FAILURES;
+            }
+        }
+        false
+    }
 }
 
 impl Evaluation {
     /// Makes the runs that have no outcome yet, and calls `progress` for each of them. If `stop` resolves, all agents are ended,
     /// and the outcomes so far are kept.
     ///
-    /// A failure of an agent is part of the outcome of its run, not an error.
+    /// A failure of an agent is part of the outcome of its run, not an error. If the first 5 runs of an agent fail in the same way, its
+    /// other runs are skipped and have no outcome.
     ///
     /// # Errors
     /// - [`EvaluationError::NoCases`] if the skill has no cases.
@@ -50,13 +88,18 @@ impl Evaluation {
         progress(&Progress::Planned { left: left.len(), done: outcomes.len() });
         let (stopper, stopped) = watch::channel(false);
         let (started, mut starts) = tokio::sync::mpsc::unbounded_channel();
+        let mut failures = Failures::default();
+        let given_up: Mutex<HashSet<String>> = Mutex::default();
+        let given_up = &given_up;
         let mut running = std::pin::pin!(
             futures::stream::iter(left)
                 .map(|id| {
                     let stopped = stopped.clone();
                     let started = started.clone();
                     async move {
-                        if *stopped.borrow() {
+                        let is_given_up =
+                            given_up.lock().unwrap_or_else(PoisonError::into_inner).contains(&id.agent);
+                        if *stopped.borrow() || is_given_up {
                             return Ok(None);
                         }
                         // This should never fail, because the receiver lives longer than this stream.
@@ -80,6 +123,11 @@ impl Evaluation {
                     Some(Ok(None)) => {}
                     Some(Ok(Some(outcome))) => {
                         progress(&Progress::Finished(&outcome));
+                        let agent = &outcome.run.agent;
+                        if failures.count(&outcome) {
+                            given_up.lock().unwrap_or_else(PoisonError::into_inner).insert(agent.clone());
+                            progress(&Progress::GivenUp { agent, failed: MAX_SAME_FAILURES });
+                        }
                         outcomes.push(outcome);
                     }
                     Some(Err(error)) => {
