@@ -8,9 +8,10 @@
 //! | `agents` | the manual's table of agents |
 //! | `approval` | the questions of `add` and `update` on a terminal |
 //! | `documented_commands` | every command of the README and of the manual |
-//! | `completions` | completion in bash |
+//! | `completions` | completion in bash, zsh and fish |
 //! | `permission` | the answers of `try` and `doctor` to permission requests |
 //! | `messages` | messages about missing agents, skills and files |
+//! | `pages` | the pages of `report` and `eval` in a real browser |
 //! | `paths` | paths on the command line |
 //! | `mistakes` | hints for wrong command lines |
 //! | `fixture` | a home directory with skills for `messages` and `mistakes` |
@@ -18,6 +19,7 @@
 //! | `reference` | the manual's pages with all flags and all configuration keys |
 //! | `setup` | changing the settings of editors, and undoing it |
 //! | `terminal` | control characters in output, and closed pipes |
+//! | `wrong_lines` | wrong command lines as people type them |
 //! | `waiting` | commands that wait for a lock or for input |
 //! | `readme_commands` | `try`, `doctor` and `search` |
 
@@ -33,6 +35,7 @@ mod fixture;
 mod list;
 mod messages;
 mod mistakes;
+mod pages;
 mod paths;
 #[cfg(unix)]
 mod permission;
@@ -46,3 +49,4 @@ mod setup;
 mod terminal;
 #[cfg(unix)]
 mod waiting;
+mod wrong_lines;

@@ -20,6 +20,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("flow::fail_under_sets_the_exit_code", fail_under_sets_the_exit_code),
         trial("flow::invalid_input_fails_before_the_first_run", invalid_input_fails_before_the_first_run),
         trial("flow::a_missing_agent_fails_the_runs", a_missing_agent_fails_the_runs),
+        trial(
+            "flow::identical_failures_end_the_runs_of_an_agent",
+            identical_failures_end_the_runs_of_an_agent,
+        ),
         trial("flow::a_separate_grader", a_separate_grader),
         trial("flow::failed_runs_are_repeated", failed_runs_are_repeated),
         trial("flow::resuming_repeats_failed_runs", resuming_repeats_failed_runs),
@@ -207,6 +211,22 @@ fn a_missing_agent_fails_the_runs() {
     assert!(run.stderr.contains("agent not found: no-such-agent-anywhere"), "{}", run.stderr);
 }
 
+/// An agent that never starts is not asked again and again. An agent that works is not affected.
+fn identical_failures_end_the_runs_of_an_agent() {
+    let fixture = simple();
+    let works = format!("works={}", scripted("pass"));
+    let flags = ["--runs", "4", "--agent", "gone=no-such-agent-anywhere", "--agent", &works, "--json"];
+    let mut command = program();
+    command.arg("eval").arg(fixture.path("demo")).arg("--workspace").arg(fixture.path("results"));
+    let run = Run::of(command.args(flags));
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    let lines_of = |name: &str| run.stderr.lines().filter(|line| line.contains(&format!(" {name} "))).count();
+    assert_eq!(lines_of("gone"), 5, "{}", run.stderr);
+    assert!(lines_of("works") > 5, "{}", run.stderr);
+    let said = "gone failed 5 times in the same way, so its other runs are skipped";
+    assert_eq!(run.stderr.matches(said).count(), 1, "{}", run.stderr);
+}
+
 fn a_separate_grader() {
     let fixture = simple();
     let run = fixture.eval(&["--runs", "1", "--only", "tasks", "--grader", &scripted("pass")], "nonsense");
@@ -258,16 +278,16 @@ fn an_agent_that_never_starts_stops_the_evaluation() {
     for jobs in ["1", "3"] {
         let run = fixture.eval(&["--runs", "1", "--json", "--retries", "0", "--jobs", jobs], "no-session");
         assert_eq!(run.code, Some(1), "{}", run.stderr);
-        let reason = run.json()["stopped"].as_str().expect("a reason").to_owned();
+        let reason = run.json()["agents"][0]["stopped"].as_str().expect("a reason").to_owned();
         assert!(reason.contains("5 times in a row") && reason.contains("not logged in"), "{reason}");
-        assert!(run.stderr.contains(&format!("stopped: {reason}")), "{}", run.stderr);
+        assert!(run.stderr.contains("its other runs are skipped"), "{}", run.stderr);
         assert_eq!(run.json()["complete"], false);
     }
     // A prompt that the agent never answers is no reason to stop.
     let queries = json!([{ "query": "refuse", "should_trigger": false }, { "query": "say fine", "should_trigger": false }]);
     let fixture = Fixture::new(&queries, &json!([]));
     let report = fixture.eval(&["--runs", "6", "--json", "--retries", "0"], "pass").json();
-    assert_eq!((&report["stopped"], &report["complete"]), (&Value::Null, &json!(true)));
+    assert_eq!((&report["agents"][0]["stopped"], &report["complete"]), (&Value::Null, &json!(true)));
     assert_eq!(report["agents"][0]["errors"], 6);
 }
 

@@ -13,6 +13,7 @@ use super::{
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("output::the_page_shows_everything_and_escapes_it", the_page_shows_everything_and_escapes_it),
+        trial("output::the_page_opens_with_the_verdict", the_page_opens_with_the_verdict),
         trial("output::the_sample_skill_on_the_built_in_agent", the_sample_skill_on_the_built_in_agent),
         trial("output::a_new_skill_follows_all_rules", a_new_skill_follows_all_rules),
     ]
@@ -44,6 +45,54 @@ fn the_page_shows_everything_and_escapes_it() {
     assert_eq!(html.matches("<script>").count(), 1);
     for loaded in ["src=\"", "href=\"http", "url(", "@import"] {
         assert!(!html.contains(loaded), "{loaded}");
+    }
+}
+
+/// The first section says what was measured, in a sentence, and then what to do next.
+fn the_page_opens_with_the_verdict() {
+    let query = |query: &str, should: bool| json!({ "query": query, "should_trigger": should });
+    let loads = "load demo; say a";
+    let stays = "say b";
+    let all_wrong = "After a change, run the same command again";
+    for (queries, expected) in [
+        (
+            json!([
+                query(loads, true),
+                query(stays, true),
+                query("load demo; say c", false),
+                query("say d", false)
+            ]),
+            &[
+                "<p class=\"lead\">Loads in 1 of 2 cases where it should; loads in 1 of 2 where it should not.</p>",
+                "Extend the description of the skill for the 1 case where it should load",
+                "Narrow the description for the 1 case where it loads",
+                all_wrong,
+            ][..],
+        ),
+        (
+            json!([query(stays, true)]),
+            &["Loads in 0 of 1 case where it should.", "Extend the description", all_wrong],
+        ),
+        (
+            json!([query(loads, true), query(stays, false)]),
+            &[
+                "Loads in 1 of 1 case where it should; loads in 0 of 1 where it should not.",
+                "Everything passed.",
+            ],
+        ),
+        (json!([query(stays, false)]), &["Loads in 0 of 1 case where it should not.", "Everything passed."]),
+    ] {
+        let fixture = Fixture::new(&queries, &json!([]));
+        let page = fixture.path("page.html");
+        fixture.eval(&["--runs", "3", "--html", page.to_str().unwrap()], "pass");
+        let html = fs::read_to_string(&page).unwrap();
+        let (_, sections) = html.split_once("</header>").unwrap();
+        let (verdict, _) = sections.split_once("</section>").unwrap();
+        assert!(verdict.trim_start().starts_with("<section"), "{verdict}");
+        for part in expected {
+            assert!(verdict.contains(part), "{part} is not in {verdict}");
+        }
+        assert_eq!(verdict.contains("Everything passed"), !expected.contains(&all_wrong), "{verdict}");
     }
 }
 

@@ -18,6 +18,7 @@ mod catalog;
 mod chain;
 mod clients;
 mod commands;
+mod compaction;
 mod conformance;
 mod drafts;
 mod editor;
@@ -101,6 +102,7 @@ fn main() -> ExitCode {
     trials.extend(chain::trials());
     trials.extend(clients::trials());
     trials.extend(commands::trials());
+    trials.extend(compaction::trials());
     trials.extend(conformance::trials());
     trials.extend(drafts::trials());
     trials.extend(events::trials());

@@ -319,6 +319,13 @@ impl Conversation<'_> {
         if let Some(reason) = params.pointer_mut("/update/stopReason") {
             *reason = json!("end_turn");
         }
+        // After a compaction, the catalog is sent again. This is covered by other tests, too.
+        if params.pointer("/update/sessionUpdate") == Some(&json!("compaction_update")) {
+            params["update"]["status"] = json!("failed");
+        }
+        if let Some(used) = params.pointer_mut("/update/used") {
+            *used = json!(1);
+        }
         self.push(side, json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 

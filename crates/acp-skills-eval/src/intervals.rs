@@ -123,15 +123,14 @@ fn mean(figures: &[f64]) -> f64 {
 /// Returns the factor of an interval of 95 % with these degrees of freedom.
 #[expect(clippy::cast_precision_loss, reason = "case counts are small")]
 fn student(freedom: usize) -> f64 {
-    match STUDENT.get(freedom.saturating_sub(1)) {
-        Some(quantile) => *quantile,
-        // The first terms of the Cornish-Fisher expansion, which is exact to three decimal places here.
-        None => {
-            let n = freedom as f64;
-            let first = (Z.powi(3) + Z) / (4.0 * n);
-            first + Z + (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / (96.0 * n * n)
-        }
+    if let Some(quantile) = STUDENT.get(freedom.saturating_sub(1)) {
+        return *quantile;
     }
+    // The first terms of the Cornish-Fisher expansion, which is exact to three decimal places here.
+    let n = freedom as f64;
+    let first = (Z.powi(3) + Z) / (4.0 * n);
+    let second = (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / (96.0 * n * n);
+    Z + first + second
 }
 
 #[cfg(test)]

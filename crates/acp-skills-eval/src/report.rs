@@ -15,8 +15,6 @@ pub struct Report {
     pub skill_name: String,
     /// True if all planned runs have an outcome.
     pub complete: bool,
-    /// The reason why the evaluation ended early, if the agent failed in the same way several times in a row.
-    pub stopped: Option<String>,
     /// The results of each agent.
     pub agents: Vec<AgentReport>,
     /// The outcome of each run. They are not part of the JSON.
@@ -40,6 +38,8 @@ pub struct AgentReport {
     pub errors: u64,
     /// The number of runs for each kind of failure of the agent.
     pub failures: BTreeMap<Failure, u64>,
+    /// The reason why the agent's other runs were skipped, if it failed in the same way several times in a row.
+    pub stopped: Option<String>,
 }
 
 fn failures(outcomes: &[&Outcome]) -> BTreeMap<Failure, u64> {
@@ -62,13 +62,13 @@ impl Report {
                 triggers: Triggers::of(evaluation, &of, Configuration::WithSkill),
                 benchmark: Benchmark::of(evaluation, &of),
                 failures: failures(&of),
+                stopped: None,
                 errors: of.iter().filter(|outcome| outcome.problem().is_some()).count() as u64,
             }
         });
         Self {
             skill_name: evaluation.skill.name.to_string(),
             complete: outcomes.len() == planned,
-            stopped: None,
             agents: agents.collect(),
             outcomes,
         }

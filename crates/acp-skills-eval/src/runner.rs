@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -13,9 +14,9 @@ use tokio::{
 
 use super::{Case, Evaluation, EvaluationError, Failure, Outcome, Report, RunId, Status, Workspace, run};
 
-/// The number of times in a row that an agent has to fail in the same way before it sends any message, so that the evaluation is
-/// stopped.
-const MAX_SAME_FAILURES: u32 = 5;
+/// The number of times in a row that an agent has to fail in the same way before it sends any message, so that its other
+/// runs are skipped.
+const MAX_SAME_FAILURES: usize = 5;
 /// The maximum pause before a run is repeated.
 const MAX_DELAY: Duration = Duration::from_mins(1);
 
@@ -41,6 +42,13 @@ pub enum Progress<'a> {
     },
     /// A run has finished.
     Finished(&'a Outcome),
+    /// All other runs of an agent are skipped, because it failed in the same way several times in a row.
+    GivenUp {
+        /// The agent's name.
+        agent: &'a str,
+        /// The number of failures.
+        failed: usize,
+    },
 }
 
 impl Evaluation {
@@ -48,7 +56,10 @@ impl Evaluation {
     /// resolves, all agents are ended, and the outcomes so far are kept.
     ///
     /// A failure of an agent is part of the outcome of its run, not an error. If an agent fails in the same way five times in a
-    /// row before it sends any message, the evaluation ends early, and [`Report::stopped`] has the reason.
+    /// row before it sends any message, its other runs are skipped and have no outcome. [`AgentReport::stopped`] has the
+    /// reason.
+    ///
+    /// [`AgentReport::stopped`]: super::AgentReport::stopped
     ///
     /// # Errors
     /// - [`EvaluationError::NoCases`] if the skill has no cases.
@@ -71,14 +82,16 @@ impl Evaluation {
         progress(&Progress::Planned { left: left.len(), done: outcomes.len() });
         let (stopper, stopped) = watch::channel(false);
         let (sender, mut events) = tokio::sync::mpsc::unbounded_channel();
-        let attempts = Attempts { evaluation: self, workspace, stop: stopped, events: sender };
+        let given_up = Mutex::default();
+        let attempts =
+            Attempts { evaluation: self, workspace, stop: stopped, events: sender, given_up: &given_up };
         let attempts = &attempts;
         let mut running = std::pin::pin!(
             futures::stream::iter(left).map(|id| attempts.run(id)).buffer_unordered(self.options.jobs.max(1))
         );
         let mut stop = std::pin::pin!(stop);
         let mut streaks = Streaks::default();
-        let mut reason = None;
+        let mut reasons = BTreeMap::new();
         loop {
             tokio::select! {
                 biased;
@@ -88,9 +101,11 @@ impl Evaluation {
                         if let Some(delay) = delay {
                             progress(&Progress::Retrying { outcome: &outcome, delay });
                         }
-                        if reason.is_none() && let Some(problem) = streaks.add(&outcome) {
-                            reason = Some(problem);
-                            stopper.send_replace(true);
+                        let agent = &outcome.run.agent;
+                        if !reasons.contains_key(agent) && let Some(reason) = streaks.add(&outcome) {
+                            reasons.insert(agent.clone(), reason);
+                            given_up.lock().unwrap_or_else(PoisonError::into_inner).insert(agent.clone());
+                            progress(&Progress::GivenUp { agent, failed: MAX_SAME_FAILURES });
                         }
                     }
                 },
@@ -116,7 +131,9 @@ impl Evaluation {
         }
         outcomes.sort_by(|a, b| a.run.cmp(&b.run));
         let mut report = Report::new(self, outcomes);
-        report.stopped = reason;
+        for agent in &mut report.agents {
+            agent.stopped = reasons.remove(&agent.name);
+        }
         workspace.write_report(self, &report)?;
         Ok(report)
     }
@@ -138,6 +155,8 @@ struct Attempts<'a> {
     workspace: &'a Workspace,
     stop: watch::Receiver<bool>,
     events: UnboundedSender<Event>,
+    /// Guards the names of the agents whose other runs are skipped. It is only held to add or to find a name.
+    given_up: &'a Mutex<HashSet<String>>,
 }
 
 impl Attempts<'_> {
@@ -145,7 +164,7 @@ impl Attempts<'_> {
     /// stopped before the first attempt ended.
     async fn run(&self, id: RunId) -> Result<Option<Outcome>, EvaluationError> {
         let mut stop = self.stop.clone();
-        if *stop.borrow() {
+        if *stop.borrow() || self.is_given_up(&id.agent) {
             return Ok(None);
         }
         self.send(Event::Started(id.clone()));
@@ -159,7 +178,7 @@ impl Attempts<'_> {
             last = Some(outcome);
             let Some(delay) = delay else { break };
             // The timeout passes unless the evaluation is stopped during the pause.
-            if timeout(delay, stop.wait_for(|stop| *stop)).await.is_ok() {
+            if timeout(delay, stop.wait_for(|stop| *stop)).await.is_ok() || self.is_given_up(&id.agent) {
                 break;
             }
         }
@@ -178,6 +197,10 @@ impl Attempts<'_> {
         Some(options.retry_delay.saturating_mul(1 << (made - 1).min(16)).min(MAX_DELAY))
     }
 
+    fn is_given_up(&self, agent: &str) -> bool {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).contains(agent)
+    }
+
     fn send(&self, event: Event) {
         // This should never fail, because the receiver lives longer than the runs.
         let _ = self.events.send(event);
@@ -193,7 +216,7 @@ struct Streaks {
 /// Equal failures of an agent in a row.
 struct Streak {
     problem: String,
-    count: u32,
+    count: usize,
     /// The case of the first failure.
     case: Case,
     /// True if the prompt may be the cause: all failures are from the same case, after the prompt was sent.
@@ -225,6 +248,6 @@ impl Streaks {
         streak.may_be_prompt &= outcome.prompted && streak.case == *case;
         let Streak { problem, count, may_be_prompt, .. } = streak;
         (*count >= MAX_SAME_FAILURES && !*may_be_prompt)
-            .then(|| format!("agent `{agent}` failed {count} times in a row: {problem}"))
+            .then(|| format!("failed {count} times in a row: {problem}"))
     }
 }

@@ -15,5 +15,5 @@ pub enum ActivatedBy {
     Prompt,
 }
 
-/// The active skills of a session, in the order in which they were activated.
+/// The active skills of a session, in the order of their last use.
 pub type ActiveSkills = Vec<(SkillName, ActivatedBy)>;

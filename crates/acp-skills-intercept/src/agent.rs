@@ -5,6 +5,7 @@ use acp_skills_wire::{Id, Kind, Message, Node};
 use crate::{
     Interceptor,
     agent_facts::AgentFacts,
+    events::CompactionSignal,
     keys::SessionKey,
     outputs::{Actions, Effect, Level, Pass, Task},
     requests::{Purpose, Setup, SetupKind},
@@ -76,7 +77,7 @@ impl Interceptor {
             (Purpose::ListSkills(session), _) => self.skills_listed(session, &id, message, actions),
             (Purpose::Prompt(session), _) => {
                 self.judge_transport(session, message, actions);
-                self.answered(session, &id, message);
+                self.answered(session, &id, message, actions);
                 if !self.sessions.get(session).is_some_and(|session| session.turns.agent_works()) {
                     actions.effects.push(Effect::TurnEnded(session));
                 }
@@ -117,7 +118,13 @@ impl Interceptor {
     }
 
     /// Handles the agent's answer to a prompt.
-    pub(crate) fn answered(&mut self, key: SessionKey, id: &Id, message: &Message<'_>) {
+    pub(crate) fn answered(
+        &mut self,
+        key: SessionKey,
+        id: &Id,
+        message: &Message<'_>,
+        actions: &mut Actions,
+    ) {
         let turn = self.agent.version.turn(message);
         let Some(session) = self.sessions.get(key) else { return };
         session.turns.answered();
@@ -125,16 +132,20 @@ impl Interceptor {
             Turn::Over { forgotten } => {
                 session.briefing.turn_over(id, forgotten);
                 session.claims.turn_over();
+                if session.compaction.turn_over(id, forgotten) {
+                    session.compacted(CompactionSignal::Command, actions);
+                }
             }
             Turn::Accepted => {
                 session.turns.accepted();
                 session.briefing.accepted(id);
+                session.compaction.accepted(id);
             }
         }
     }
 
     /// Handles a report of the agent's state: it works, waits for the user, or is idle.
-    pub(crate) fn state_update(&mut self, message: &Message<'_>, update: Node<'_>) {
+    pub(crate) fn state_update(&mut self, message: &Message<'_>, update: Node<'_>, actions: &mut Actions) {
         let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else { return };
         let background = update.get("background").filter(Node::is_array).map(|list| list.raw().to_vec());
         let is_busy = !update.get("state").is_some_and(|state| state.is_str("idle"));
@@ -143,6 +154,9 @@ impl Interceptor {
             let forgotten = version::forgets(update);
             session.briefing.turns_over(forgotten);
             session.claims.turn_over();
+            if session.compaction.turns_over(forgotten) {
+                session.compacted(CompactionSignal::Command, actions);
+            }
         }
     }
 }

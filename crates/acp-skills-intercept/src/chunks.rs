@@ -15,6 +15,7 @@ use crate::{
     requests::{OpenRequest, Purpose, Setup, SetupKind},
     strip::Stream,
     updates::{self, ChunkKind},
+    usage_scanner::UsageScanner,
     version::Turn,
 };
 
@@ -25,6 +26,7 @@ const MAX_HELD: usize = 64;
 pub(crate) struct AgentReader {
     pub(crate) classifier: Classifier,
     pub(crate) mark_scanner: MarkScanner,
+    pub(crate) usage_scanner: UsageScanner,
     /// Messages that may have our text in them, by the agent's id of their session.
     chunks: HashMap<String, (ChunkKind, Stream)>,
 }
@@ -35,6 +37,7 @@ impl AgentReader {
         Self {
             classifier: Classifier::new(updates::READ),
             mark_scanner: MarkScanner::default(),
+            usage_scanner: UsageScanner::default(),
             chunks: HashMap::new(),
         }
     }

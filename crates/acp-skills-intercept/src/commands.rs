@@ -10,7 +10,7 @@ use acp_skills_wire::{Id, Message};
 use skills_core::SkillName;
 
 use crate::{
-    Interceptor,
+    Interceptor, active,
     active_skills::ActivatedBy,
     keys::SessionKey,
     menu::names::{Names, PREFIX, SKILLS},
@@ -61,7 +61,8 @@ impl Command {
             // it names one of them.
             let is_ours = !names.are_agents(SKILLS)
                 || Switch::is_ours(session, &typed.rest)
-                || trust::is_ours(session, &typed.rest);
+                || trust::is_ours(session, &typed.rest)
+                || active::is_ours(session, &typed.rest);
             return is_ours.then_some(Self::Skills(typed.rest));
         }
         names.skill_of(&typed.word).map(|skill| Self::Invoke(skill.name.clone()))
@@ -125,6 +126,13 @@ impl Interceptor {
         if what == trust::TRUST {
             return self.trust_command(key, prompt, id, rest.trim(), actions);
         }
+        if words.trim() == active::ACTIVE {
+            return self.list_active(key, prompt, id, actions);
+        }
+        if let Some(text) = self.drop_active(key, words, actions) {
+            self.reply(key, prompt, id, &text, actions);
+            return false;
+        }
         let Some(session) = self.sessions.get(key) else { return false };
         let text = match Switch::read(session, words) {
             Some(Ok(switch)) => return self.switch(key, prompt, id, switch, actions),
@@ -136,7 +144,7 @@ impl Interceptor {
                     text
                 }
                 "search" if !rest.trim().is_empty() => overview::search(session, rest.trim()),
-                _ => overview::USAGE.to_owned(),
+                _ => format!("{} {}", overview::USAGE, active::USAGE),
             },
         };
         self.reply(key, prompt, id, &text, actions);

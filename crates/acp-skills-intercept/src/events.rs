@@ -91,6 +91,8 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ms: Option<Millis>,
     },
+    /// The catalog or instructions of skills were repeated, because the agent had compacted the conversation.
+    Restored { skills: Vec<String>, tokens: u64, signal: CompactionSignal },
     /// Events were dropped instead of written.
     EventsDropped { count: u64 },
 }
@@ -181,6 +183,34 @@ pub enum FallbackReason {
     NoServer,
 }
 
+/// The first signal of a compaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionSignal {
+    /// A `compaction_update` of the agent.
+    CompactionUpdate,
+    /// A tool call.
+    ToolCall,
+    /// A message of the agent.
+    Message,
+    /// A fall of the context usage.
+    Usage,
+    /// A command of the user.
+    Command,
+}
+
+impl fmt::Display for CompactionSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CompactionUpdate => "compaction_update",
+            Self::ToolCall => "tool_call",
+            Self::Message => "message",
+            Self::Usage => "usage",
+            Self::Command => "command",
+        })
+    }
+}
+
 /// A duration. It is serialized as a number of milliseconds with at most three decimals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Millis {
@@ -229,6 +259,7 @@ impl EventKind {
             Self::Permission { .. } => "permission",
             Self::Reload { .. } => "reload",
             Self::Fallback { .. } => "fallback",
+            Self::Restored { .. } => "restored",
             Self::EventsDropped { .. } => "events_dropped",
         }
     }

@@ -135,6 +135,8 @@ pub(crate) struct Quirks {
     pub(crate) copies_servers: bool,
     /// True if the agent advertises MCP over HTTP, but fails when given an entry that conforms to ACP.
     pub(crate) fails_on_http: bool,
+    /// The agent's own commands that compact the conversation. Those with the usual names also count if the agent announces them.
+    pub(crate) compact_commands: &'static [&'static str],
     /// The grace period that this agent should get to exit after the client disconnects. `None` if it was not measured.
     pub(crate) shutdown_grace: Option<Duration>,
     /// The reports that are used to recognize calls to skill tools. `None` if the reports are not sufficient for this.
@@ -153,6 +155,7 @@ impl Quirks {
         shares_servers: false,
         copies_servers: false,
         fails_on_http: false,
+        compact_commands: &[],
         shutdown_grace: None,
         calls: None,
     };

@@ -24,6 +24,8 @@
 //! | `client`, `agent` | messages of each side: the first match by method |
 //! | `setup/` | requests that set up a session: holding, changing and retrying them; messages queued behind them (`queue`) |
 //! | `servers` | our entry in `mcpServers` |
+//! | `compaction` | whether the agent has compacted a conversation |
+//! | `restoration` | what the next prompt restores after a compaction |
 //! | `placement` | the place of the catalog, and its JSON |
 //! | `briefing/` | the text about skills that the model gets |
 //! | `prompt` | prompts: the text that is added, holding and sending them |
@@ -33,6 +35,7 @@
 //! | `expansion` | the form of a command for the agent |
 //! | `overview` | answers to `/skills` |
 //! | `switches` | `/skills on` and `/skills off` |
+//! | `active` | `/skills active` and `/skills drop` |
 //! | `trust` | approval of a project's skills |
 //! | `toggles` | skills as configuration options in the client |
 //! | `drafts/` | drafts of the protocol: lists of skills, and skills that the client provides (`client_skills`) |
@@ -41,6 +44,7 @@
 //! | `chunks` | messages that come in chunks, without our text |
 //! | `strip`, `echo` | removing our text from text that the agent repeats |
 //! | `mark_scanner` | a quick search for our text in lines that are not read otherwise |
+//! | `usage_scanner` | a quick check of reports of context usage |
 //! | `titles` | titles of sessions |
 //! | `repeats` | our text in any other message of the agent |
 //! | `reload` | changed skills in open sessions |
@@ -64,6 +68,7 @@
 //! | `inputs`, `outputs`, `queries` | the interface of the interceptor |
 //! | `keys`, `ids`, `active_skills` | our names for sessions, queries and timers; ids of our messages; active skills of a session |
 
+mod active;
 mod active_skills;
 mod agent;
 mod agent_facts;
@@ -76,6 +81,7 @@ mod chunks;
 mod client;
 mod client_facts;
 mod commands;
+mod compaction;
 mod drafts;
 mod echo;
 pub mod events;
@@ -101,6 +107,7 @@ mod record;
 mod reload;
 mod repeats;
 mod requests;
+mod restoration;
 mod servers;
 mod session;
 mod setup;
@@ -116,6 +123,7 @@ mod tools;
 mod trust;
 mod typed;
 mod updates;
+mod usage_scanner;
 mod version;
 mod words;
 
@@ -135,9 +143,10 @@ pub use self::{
     outputs::{Actions, Effect, Level, Pass, Task},
     policy::{Activation, Approve, CatalogIn, CommandNames, McpMode, Policy, Titles, ToolPolicy},
     queries::{
-        Endpoint, Fetched, HostError, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Resolved,
-        SavedSwitches, Transport, TrustOutcome, Wanted,
+        Endpoint, Fetched, HostError, Instructions, Needs, NotFetched, Provisions, Query, Reason, Refreshed,
+        Resolved, SavedSwitches, Transport, TrustOutcome, Wanted,
     },
+    restoration::reminder,
     servers::SERVER_NAME,
 };
 use self::{
@@ -205,6 +214,7 @@ impl Interceptor {
         if class == Class::Streaming
             && !self.reader.has_held()
             && !self.reader.mark_scanner.must_be_read(line, &mut self.reader.classifier)
+            && !self.reader.usage_scanner.must_be_read(line, self.reader.classifier.kind())
         {
             return Pass::Untouched;
         }

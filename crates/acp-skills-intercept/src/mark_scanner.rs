@@ -1,4 +1,4 @@
-//! [`MarkScanner`]: finds the streaming updates that may contain the injected text.
+//! [`MarkScanner`]: finds the streaming updates that may contain the injected text, or that are a message about a compaction.
 //!
 //! Every streaming update passes through this check, so it must be very cheap. A mark is found by its name, which no serializer
 //! escapes. A mark may also be split between the chunks of a message. An agent writes the same bytes after the text of every
@@ -8,7 +8,10 @@
 use acp_skills_wire::{Classifier, Message, bytes::strip_suffix};
 use memchr::memmem;
 
-use crate::marks::{DIGITS, NAME};
+use crate::{
+    compaction,
+    marks::{DIGITS, NAME},
+};
 
 /// The maximum length of a text that is too short for a whole mark, in bytes.
 const MIN_BYTES: usize = NAME.len() + DIGITS + 1;
@@ -54,9 +57,18 @@ impl MarkScanner {
             && let Some(text) = strip_suffix(&line[known..], &self.tail)
         {
             return ends_in_mark(&line[..known + text.len()])
-                || (text.len() > MIN_BYTES && self.has_mark(text));
+                || (text.len() > MIN_BYTES && (self.has_mark(text) || self.may_be_message(text)));
         }
         (is_chunk() && self.learn(line, classifier)) || self.has_mark(&line[known..])
+    }
+
+    /// Returns true if `text` may be the message about a compaction. If the start of the text is not known, the end decides.
+    fn may_be_message(&self, text: &[u8]) -> bool {
+        if self.is_text_first {
+            compaction::may_end_in_message(text)
+        } else {
+            compaction::may_be_message(text)
+        }
     }
 
     /// Remembers the form of a chunk. Returns true if its text ends with the start of a mark.
@@ -73,34 +85,57 @@ impl MarkScanner {
         if line.len() - end <= MAX_TAIL_BYTES {
             self.tail.extend_from_slice(&line[end..]);
         }
-        ends_in_mark(&line[..end])
+        ends_in_mark(&line[..end]) || compaction::may_be_message(&line[start..end])
     }
 }
+
+/// The pairs of bytes with which the start of a mark can end: the bytes before the last one, and the last bytes. A mark can also
+/// end with any byte and `<`.
+const PAIRS: [(&[u8], &[u8]); 16] = [
+    (b"3", b"cC"),
+    (b"<cC", b"/a"),
+    (b"/", b"a"),
+    (b"a", b"c"),
+    (b"c", b"p"),
+    (b"p", b"-r"),
+    (b"-", b"sp"),
+    (b"s", b"k-"),
+    (b"k", b"i"),
+    (b"i", b"l"),
+    (b"l", b"ls"),
+    (b"r", b"o"),
+    (b"o", b"x"),
+    (b"x", b"y"),
+    (b"y", b":"),
+    (b":0123456789abcdef", b"0123456789abcdef"),
+];
+
+/// [`PAIRS`] as a table: for each last byte, the set of the bytes before it.
+static BEFORE: [u128; 128] = {
+    let mut table = [0; 128];
+    table[b'<' as usize] = u128::MAX;
+    let mut pair = 0;
+    while pair < PAIRS.len() {
+        let (before, last) = PAIRS[pair];
+        let mut at = 0;
+        while at < before.len() * last.len() {
+            table[last[at / before.len()] as usize] |= 1 << before[at % before.len()];
+            at += 1;
+        }
+        pair += 1;
+    }
+    table
+};
 
 /// Returns true if `text` ends with what may be the start of a mark. `text` is a JSON string without its closing quote, and can
 /// include the bytes before the string.
 fn ends_in_mark(text: &[u8]) -> bool {
     // For nearly all texts, it's enough to look at the last two bytes to rule out a mark.
     let Some(&[before, last]) = text.last_chunk() else { return false };
-    let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    let may_be = match (before, last) {
-        (_, b'<')
-        | (b'3', b'c' | b'C')
-        | (b'<' | b'c' | b'C', b'/' | b'a')
-        | (b'/', b'a')
-        | (b'a', b'c')
-        | (b'c', b'p')
-        | (b'p', b'-' | b'r')
-        | (b'-', b's' | b'p')
-        | (b's', b'k' | b'-')
-        | (b'k', b'i')
-        | (b'i', b'l')
-        | (b'l', b'l' | b's')
-        | (b'r', b'o')
-        | (b'o', b'x')
-        | (b'x', b'y')
-        | (b'y', b':') => true,
-        (before, last) => is_hex(last) && (is_hex(before) || before == b':'),
+    let may_be = if before.is_ascii() {
+        BEFORE.get(usize::from(last)).is_some_and(|bytes| bytes >> before & 1 == 1)
+    } else {
+        last == b'<'
     };
     may_be && is_cut(text)
 }

@@ -47,7 +47,11 @@ fn entries(session: &Session, names: &Names<'_>, version: Version) -> Vec<Value>
     let mut entries = Vec::new();
     if !names.are_agents(SKILLS) {
         let what = "List the skills of this session, look for new ones, search them, or turn them on and off";
-        entries.push(version.command(SKILLS, what, Some("[reload | search WORDS | on NAME | off NAME]")));
+        entries.push(version.command(
+            SKILLS,
+            what,
+            Some("[reload | search WORDS | on NAME | off NAME | active | drop NAME]"),
+        ));
     }
     for (word, skill) in spelling::spelled(&session.skills).into_iter().take(MAX_LISTED) {
         let (name, description) = names.entry(word, skill);

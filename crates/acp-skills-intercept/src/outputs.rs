@@ -90,6 +90,13 @@ pub enum Effect {
         /// The working directory of the session.
         cwd: Option<PathBuf>,
     },
+    /// Set the skills that the results of the skill tools remind of, because the model has lost their instructions.
+    Remind {
+        /// The session.
+        session: SessionKey,
+        /// The skills. Empty if nothing is lost.
+        skills: Vec<SkillName>,
+    },
     /// Name a session in the log: the agent has opened it, so its id is known.
     Opened {
         /// The session.

@@ -13,6 +13,7 @@ use skills_core::{
 };
 
 use crate::{
+    active::RESTORED,
     active_skills::ActivatedBy,
     menu::{
         names::{AGENT_PREFIX, Names, PREFIX},
@@ -23,7 +24,7 @@ use crate::{
     session::Session,
 };
 
-/// The help for `/skills`.
+/// The end of the answer to `/skills`.
 pub(crate) const USAGE: &str = "`/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too).";
 
 /// The maximum number of skills in a section.
@@ -131,6 +132,9 @@ fn list_skills(text: &mut String, session: &Session, names: &Names<'_>) {
             Some(ActivatedBy::Model) => notes.push("active, by the model"),
             Some(ActivatedBy::Prompt) => notes.push("active, because it matches a prompt"),
             None => {}
+        }
+        if session.compaction.was_restored(&skill.name) {
+            notes.push(RESTORED);
         }
         if skill.properties.disable_model_invocation {
             notes.push("only by command");

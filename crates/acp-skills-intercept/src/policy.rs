@@ -73,6 +73,9 @@ pub struct Policy {
     pub catalog: CatalogOptions,
     /// The party that activates skills. The default is the model.
     pub activation: Activation,
+    /// The maximum number of tokens for the instructions of skills that are repeated after a compaction. A skill gets at most a fifth
+    /// of it. The default is 25,000.
+    pub restore_budget: usize,
     /// The party that gets a slash command if a skill and a command of the agent have the same name. The default is
     /// [`CommandNames::Auto`].
     pub commands: CommandNames,
@@ -100,6 +103,7 @@ impl Default for Policy {
             catalog_in: CatalogIn::Auto,
             catalog: CatalogOptions::default(),
             activation: Activation::Model,
+            restore_budget: 25_000,
             commands: CommandNames::Auto,
             dollar: false,
             approve: Approve::Own,

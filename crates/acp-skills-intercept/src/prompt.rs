@@ -14,9 +14,10 @@ use crate::{
     outputs::{Actions, Effect, Level, Pass},
     pending::{HeldPrompt, Kind, PromptKind, PromptText},
     policy::{Activation, Policy},
-    queries::{Fetched, NotFetched, Query, Wanted},
+    queries::{Fetched, Instructions, NotFetched, Query, Wanted},
     record,
     requests::Purpose,
+    restoration,
     session::Session,
     words::{is_command, words},
 };
@@ -66,6 +67,10 @@ impl Interceptor {
             Some(skill) => Some(commands::wanted(session, skill, message)),
             None => wanted(session, message, &self.policy),
         };
+        let restores = (invoked.is_none() && restoration::is_due(session, message)).then(Vec::new);
+        if invoked.is_none() {
+            self.note_command(key, message, id);
+        }
         let ticket = self.pending.new_ticket();
         let text = match wanted {
             Some(wanted) => {
@@ -78,12 +83,12 @@ impl Interceptor {
         let Some(session) = self.sessions.get(key) else { return (Purpose::Other, Pass::Untouched) };
         let pass = if must_wait || text != PromptText::None || self.pending.has_prompts(key) {
             let kind = invoked.map_or(PromptKind::Ordinary, PromptKind::Invocation);
-            let prompt = Kind::Prompt(HeldPrompt::new(message.line, kind, text));
-            self.pending.insert(ticket, Some(key), Some(id.clone()), prompt);
+            let prompt = HeldPrompt { restores, ..HeldPrompt::new(message.line, kind, text) };
+            self.pending.insert(ticket, Some(key), Some(id.clone()), Kind::Prompt(prompt));
             Pass::Consumed
         } else {
-            session.turns.sent();
-            write_prompt(session, message, None, &self.agent, &self.policy)
+            session.sent();
+            write_prompt(session, message, None, restores, &self.agent, &self.policy, actions)
         };
         (Purpose::Prompt(key), pass)
     }
@@ -123,14 +128,20 @@ impl Interceptor {
         actions: &mut Actions,
     ) {
         if let Some(held) = self.pending.fetching_prompt(ticket) {
-            let Fetched { text, activations } = fetched;
+            let Fetched { text, activations, skills } = fetched;
             let kind = held.kind.clone();
+            if kind == PromptKind::Command {
+                return self.active_listed(key, ticket, &skills, actions);
+            }
             if text.is_none() && matches!(kind, PromptKind::Invocation(_)) {
                 let why = NotFetched { why: GONE.to_owned(), failed: None };
                 return self.not_fetched(key, ticket, why, actions);
             }
             held.text = text.map_or(PromptText::None, PromptText::Ready);
             held.activations = activations;
+            if held.restores.is_some() {
+                held.restores = Some(skills);
+            }
             if let PromptKind::Invocation(skill) = kind {
                 self.invoked(key, &skill, actions);
             }
@@ -199,7 +210,7 @@ impl Interceptor {
                 }
                 actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
             }
-            session.turns.sent();
+            session.sent();
             let pass = Message::parse(&held.line).map(|message| match &held.kind {
                 PromptKind::Invocation(skill) => {
                     if let Some(words) = words(&message) {
@@ -207,7 +218,15 @@ impl Interceptor {
                     }
                     expansion::write(session, &message, skill, text.as_deref(), &self.agent, &self.policy)
                 }
-                _ => write_prompt(session, &message, text.as_deref(), &self.agent, &self.policy),
+                _ => write_prompt(
+                    session,
+                    &message,
+                    text.as_deref(),
+                    held.restores,
+                    &self.agent,
+                    &self.policy,
+                    actions,
+                ),
             });
             actions.to_agent.push(match pass {
                 Some(Pass::Edited(line)) => line,
@@ -217,9 +236,19 @@ impl Interceptor {
     }
 }
 
+impl Session {
+    /// Notes that a prompt is sent to the agent.
+    fn sent(&mut self) {
+        self.turns.sent();
+        self.compaction.prompt_sent();
+    }
+}
+
 /// Returns the text to fetch for a prompt that is not a command.
-fn wanted(session: &Session, message: &Message<'_>, policy: &Policy) -> Option<Wanted> {
-    text_of_matching_skills(session.server.has_tools(), session.skills.is_empty(), message, policy)
+pub(crate) fn wanted(session: &Session, message: &Message<'_>, policy: &Policy) -> Option<Wanted> {
+    let matching =
+        text_of_matching_skills(session.server.has_tools(), session.skills.is_empty(), message, policy);
+    restoration::wanted(session, message, matching.as_ref()).or(matching)
 }
 
 /// Returns the text of the skills that match a prompt, if it is the proxy that activates skills. `is_empty` is true if the
@@ -242,13 +271,15 @@ pub(crate) fn text_of_matching_skills(
     words(message).map(Wanted::BestFor)
 }
 
-/// Adds the catalog and `text` to a prompt, before or after the user's text, depending on the agent.
+/// Adds the catalog, what the prompt restores, and `text` to a prompt, before or after the user's text, depending on the agent.
 fn write_prompt(
     session: &mut Session,
     message: &Message<'_>,
     text: Option<&str>,
+    restores: Option<Instructions>,
     agent: &AgentFacts,
     policy: &Policy,
+    actions: &mut Actions,
 ) -> Pass {
     let Some(blocks) = message.param(&["prompt"]).filter(Node::is_array) else { return Pass::Untouched };
     if is_command(blocks) {
@@ -256,7 +287,12 @@ fn write_prompt(
     }
     let mut edit = Edit::new();
     let add = if agent.quirks.words_first { Edit::push } else { Edit::unshift };
-    if let Some(text) = session.brief_in_prompt(message, agent, policy, Occasion::Ordinary) {
+    // An earlier prompt may have restored the loss in the meantime.
+    let ours = match restores.filter(|_| session.compaction.lost().is_some()) {
+        Some(instructions) => session.restore(message, instructions, agent, policy, actions),
+        None => session.brief_in_prompt(message, agent, policy, Occasion::Ordinary).into_iter().collect(),
+    };
+    for text in ours {
         add(&mut edit, blocks, &marks::block(&text).to_string());
     }
     if let Some(text) = text {

@@ -242,7 +242,19 @@ pub enum Wanted {
     },
     /// The activation texts of the skills that match these words best.
     BestFor(String),
+    /// The activation texts of these skills, one by one in [`Fetched::skills`].
+    Active {
+        /// The names of the skills.
+        names: Vec<SkillName>,
+        /// True if the model has the skill tools.
+        tools: bool,
+        /// The words for [`Fetched::text`], which is then that of [`Wanted::BestFor`].
+        best_for: Option<String>,
+    },
 }
+
+/// The instructions of skills, as the model gets them.
+pub type Instructions = Vec<(SkillName, String)>;
 
 /// The answer to [`Query::Fetch`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -251,6 +263,8 @@ pub struct Fetched {
     pub text: Option<String>,
     /// The activations in the text.
     pub activations: Vec<EventKind>,
+    /// The texts for [`Wanted::Active`]. Skills that cannot be activated are missing.
+    pub skills: Instructions,
 }
 
 /// The answer to [`Query::Fetch`] if the text cannot be fetched.

@@ -27,7 +27,9 @@ impl Interceptor {
         };
         actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
         // A copy starts out with active skills, and a skill can be activated before we know the id. So we save them here.
-        remember(session, actions);
+        if session.activations.iter().next().is_some() {
+            remember(session, actions);
+        }
     }
 
     /// Records that a skill was activated.
@@ -38,10 +40,8 @@ impl Interceptor {
         by: ActivatedBy,
         actions: &mut Actions,
     ) {
-        if let Some(session) = self.sessions.get(key)
-            && session.activations.add(skill, by)
-        {
-            remember(session, actions);
+        if let Some(session) = self.sessions.get(key) {
+            activate(session, skill, by, actions);
         }
     }
 
@@ -50,23 +50,44 @@ impl Interceptor {
         if kind.is_reading_call() {
             self.agent.has_called = true;
         }
-        let session = self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()));
+        let session = self.sessions.get(key).and_then(|session| {
+            if let Some(skill) = used_skill(&kind) {
+                session.activations.used(&skill);
+            }
+            Some(session.id()?.to_owned())
+        });
         actions.effects.push(Effect::Record { session, kind });
     }
 }
 
 /// Records that the proxy has added a skill to a prompt, if the activation succeeded.
 pub(crate) fn put_in_front(session: &mut Session, kind: &EventKind, actions: &mut Actions) {
-    let is_ok = kind.end().is_some_and(|end| end.outcome == Outcome::Ok);
-    if let Some(skill) = kind.skill().filter(|_| is_ok).and_then(SkillName::new)
-        && session.activations.add(&skill, ActivatedBy::Prompt)
-    {
-        remember(session, actions);
+    if let Some(skill) = used_skill(kind) {
+        activate(session, &skill, ActivatedBy::Prompt, actions);
     }
 }
 
-fn remember(session: &Session, actions: &mut Actions) {
-    if let (Some(id), Some(active)) = (session.id(), session.activations.to_remember()) {
+/// Returns the skill that was used successfully.
+fn used_skill(kind: &EventKind) -> Option<SkillName> {
+    let is_ok = kind.end().is_some_and(|end| end.outcome == Outcome::Ok);
+    kind.skill().filter(|_| is_ok).and_then(SkillName::new)
+}
+
+fn activate(session: &mut Session, skill: &SkillName, by: ActivatedBy, actions: &mut Actions) {
+    if session.activations.add(skill, by) {
+        remember(session, actions);
+    }
+    let was_lost = session.compaction.lost().is_some();
+    session.compaction.activated(skill);
+    if was_lost {
+        session.remind(actions);
+    }
+}
+
+/// Saves the active skills of a session.
+pub(crate) fn remember(session: &Session, actions: &mut Actions) {
+    if let Some(id) = session.id() {
+        let active = session.activations.to_remember();
         actions.effects.push(Effect::SaveActiveSkills { id: id.to_owned(), active });
     }
 }

@@ -5,6 +5,7 @@
 //! | `server` | The skills server, as the agent sees it |
 //! | `briefing` | the texts about skills that the model has received |
 //! | `activations` | the active skills, and who activated them |
+//! | `compaction`, `usage` | what the model has lost in a compaction, and falls of the context usage |
 //! | `turns` | the agent's work |
 //! | `tools` | the states of waiting for the agent to list the skill tools |
 //! | `menu` | the commands that the client shows |
@@ -22,6 +23,7 @@ pub(crate) mod activations;
 pub(crate) mod briefing;
 pub(crate) mod calls;
 mod claims;
+mod compaction;
 mod decisions;
 pub(crate) mod first_words;
 mod listed;
@@ -31,6 +33,7 @@ pub(crate) mod server;
 mod switches;
 pub(crate) mod tools;
 mod turns;
+mod usage;
 
 use std::{collections::HashMap, path::PathBuf};
 
@@ -41,6 +44,7 @@ pub(crate) use self::{
     briefing::Briefing,
     calls::Calls,
     claims::{Claim, TrustedClaims, Verdict},
+    compaction::Compaction,
     decisions::Decisions,
     first_words::FirstWords,
     listed::Listed,
@@ -49,6 +53,7 @@ pub(crate) use self::{
     server::SessionServer,
     switches::Switches,
     turns::Turns,
+    usage::{UsageChange, has_fallen},
 };
 use crate::{keys::SessionKey, marks::Mark, outputs::Effect};
 
@@ -71,6 +76,8 @@ pub(crate) struct Session {
     pub(crate) briefing: Briefing,
     /// The active skills.
     pub(crate) activations: Activations,
+    /// The texts that the model has lost in a compaction.
+    pub(crate) compaction: Compaction,
     /// The agent's work.
     pub(crate) turns: Turns,
     /// The commands that the client shows.
@@ -102,6 +109,7 @@ impl Session {
             server: SessionServer::default(),
             briefing: Briefing::default(),
             activations: Activations::default(),
+            compaction: Compaction::default(),
             turns: Turns::default(),
             menu: Menu::default(),
             options: Options::default(),
@@ -133,6 +141,7 @@ impl Session {
         self.briefing = parent.briefing.forked();
         self.first_words = parent.first_words.clone();
         self.activations = parent.activations.clone();
+        self.compaction = parent.compaction.forked();
     }
 
     /// Returns true if this session has any skill commands.

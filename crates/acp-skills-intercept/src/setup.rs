@@ -235,6 +235,9 @@ impl Interceptor {
             return Pass::Untouched;
         }
         actions.effects.push(session.serve());
+        if matches!(message.method().as_ref(), "session/load" | "session/resume") {
+            session.compaction.reopened();
+        }
         session.menu.is_due_again();
         let mut edit = Edit::new();
         let had_tools = session.server.withdraw();

@@ -52,9 +52,9 @@ impl Switch {
             return Some(Err(SwitchError::NoName { on }));
         }
         // A name can contain spaces, so we first try to use all of the words as one name.
-        let names = match find(session, &words.join(" ")) {
+        let names = match session.find_name(&words.join(" ")) {
             Some(name) => Ok(vec![name]),
-            None => words.iter().map(|word| find(session, word).ok_or(*word)).collect(),
+            None => words.iter().map(|word| session.find_name(word).ok_or(*word)).collect(),
         };
         Some(match names {
             Ok(names) => Ok(Self { names, on, here }),
@@ -69,17 +69,19 @@ impl Switch {
     }
 }
 
-/// Returns the skill that `word` names: by its name, or by its word in the menu.
-fn find(session: &Session, word: &str) -> Option<SkillName> {
-    let word = word.trim_start_matches('/');
-    let word = word.strip_prefix(PREFIX).unwrap_or(word);
-    let all = session.switches.all();
-    if let Some(skill) = all.get(word) {
-        return Some(skill.name.clone());
+impl Session {
+    /// Returns the skill that `word` names: by its name, or by its word in the menu.
+    pub(crate) fn find_name(&self, word: &str) -> Option<SkillName> {
+        let word = word.trim_start_matches('/');
+        let word = word.strip_prefix(PREFIX).unwrap_or(word);
+        let all = self.switches.all();
+        if let Some(skill) = all.get(word) {
+            return Some(skill.name.clone());
+        }
+        let key = SkillName::key_of(word);
+        let spelled = spelling::spelled(all).into_iter().find(|(word, _)| SkillName::key_of(word) == key);
+        spelled.map(|(_, skill)| skill.name.clone()).or_else(|| self.switches.name_of(word).cloned())
     }
-    let key = SkillName::key_of(word);
-    let spelled = spelling::spelled(all).into_iter().find(|(word, _)| SkillName::key_of(word) == key);
-    spelled.map(|(_, skill)| skill.name.clone()).or_else(|| session.switches.name_of(word).cloned())
 }
 
 /// The reason why a command cannot turn a skill on or off, as sentences for the user in Markdown.

@@ -2,6 +2,7 @@
 
 mod call_titles;
 mod commands;
+mod compaction;
 mod drafts;
 mod host;
 mod lifecycle;

@@ -119,6 +119,7 @@ impl Interceptor {
         let Some(session) = self.sessions.get(key) else { return };
         let has_tools = session.server.has_tools();
         let is_empty = session.skills.is_empty();
+        let session = &*session;
         let mut again: Vec<(Ticket, Wanted)> = Vec::new();
         for (ticket, prompt) in self.pending.prompts(key) {
             let Some(message) = Message::parse(&prompt.line) else { continue };
@@ -130,6 +131,10 @@ impl Interceptor {
                     tools: has_tools,
                 }),
                 // Since the model can't use the tools, we may have to activate skills for it here.
+                // The instructions refer to the tools, too.
+                PromptKind::Ordinary if prompt.restores.is_some() => {
+                    prompt::wanted(session, &message, &self.policy)
+                }
                 PromptKind::Ordinary if prompt.text == PromptText::None => {
                     prompt::text_of_matching_skills(has_tools, is_empty, &message, &self.policy)
                 }

@@ -40,11 +40,14 @@ kinds!(
     ConfigOptions = "config_option_update",
     ToolCall = "tool_call",
     ToolCallUpdate = "tool_call_update",
+    Compaction = "compaction_update",
 );
 
+/// The kind of the reports of context usage. They are read only if the usage has fallen.
+const USAGE: &str = "usage_update";
+
 /// Updates that are not part of a message. Agents send them at any time, even in the middle of a message.
-const ASIDES: [&str; 4] =
-    ["available_commands_update", "config_option_update", "session_info_update", "usage_update"];
+const ASIDES: [&str; 4] = ["available_commands_update", "config_option_update", "session_info_update", USAGE];
 
 /// Returns true for an update that is not part of a message.
 pub(crate) fn is_aside(message: &Message<'_>) -> bool {
@@ -58,23 +61,39 @@ impl Interceptor {
         let Some(update) = message.param(&["update"]) else { return Pass::Untouched };
         let Some(name) = update.str("sessionUpdate") else { return Pass::Untouched };
         let Some(kind) = UpdateKind::of(&name) else {
-            return match ChunkKind::of(&name) {
-                Some(kind) => self.message_chunk(message, update, kind, actions),
-                None => Pass::Untouched,
-            };
+            // Most of these are not read; see `mark_scanner` and `usage_scanner`.
+            if let Some(kind) = ChunkKind::of(&name) {
+                if kind == ChunkKind::Agent {
+                    self.compaction_message(message, update, actions);
+                }
+                return self.message_chunk(message, update, kind, actions);
+            }
+            if name == USAGE {
+                self.usage_update(message, update, actions);
+            }
+            return Pass::Untouched;
         };
         match kind {
             UpdateKind::UserMessageChunk => self.message_chunk(message, update, ChunkKind::User, actions),
             UpdateKind::UserMessage => self.user_message(message, update),
             UpdateKind::StateUpdate => {
-                self.state_update(message, update);
+                self.state_update(message, update, actions);
                 Pass::Untouched
             }
             UpdateKind::SessionInfo => self.session_info(message, update),
             UpdateKind::AvailableCommands => self.commands_update(message, update),
             UpdateKind::ConfigOptions => self.options_update(message, update),
+            UpdateKind::ToolCall | UpdateKind::ToolCallUpdate
+                if self.compaction_call(message, update, actions) =>
+            {
+                Pass::Untouched
+            }
             UpdateKind::ToolCall => self.tool_call(message, update, Shape::Whole),
             UpdateKind::ToolCallUpdate => self.tool_call(message, update, Shape::Part),
+            UpdateKind::Compaction => {
+                self.compaction_update(message, update, actions);
+                Pass::Untouched
+            }
         }
     }
 }

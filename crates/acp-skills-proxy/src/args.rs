@@ -9,6 +9,7 @@ use std::{
     ffi::OsString,
     num::NonZeroU32,
     path::{Path, PathBuf},
+    str::FromStr,
     time::Duration,
 };
 
@@ -173,8 +174,12 @@ flags! {
         #[arg(long, value_name = "DETAIL")]
         catalog_detail: Option<Detail>,
         /// The maximum size of the catalog in characters. Descriptions are shortened first [default: 8000].
-        #[arg(long, value_name = "CHARS")]
+        #[arg(long, value_name = "CHARS", value_parser = number::<usize>(), allow_negative_numbers = true)]
         catalog_budget: Option<usize>,
+        /// The maximum size of the instructions that are repeated after the agent has compacted the conversation, in tokens. A skill
+        /// gets at most a fifth of it [default: 25000].
+        #[arg(long, value_name = "TOKENS")]
+        restore_budget: Option<usize>,
         /// Include the paths of the SKILL.md files [default: none].
         #[arg(long, value_name = "WHICH")]
         location: Option<CatalogLocation>,
@@ -194,7 +199,7 @@ flags! {
         mcp: Option<McpMode>,
         /// The maximum time that the first prompt of a session waits for the agent to connect to the tools, in seconds
         /// [default: 2, or 0.3 if the agent has failed to connect before].
-        #[arg(long, value_name = "SECONDS", value_parser = seconds())]
+        #[arg(long, value_name = "SECONDS", value_parser = seconds(), allow_negative_numbers = true)]
         mcp_wait: Option<Duration>,
         /// Let the model activate skills (`model`), or add the matching skills before each prompt (`prompt`, for agents
         /// without tools), or add them only if the model has no tools to activate skills (`hybrid`) [default: model].
@@ -215,7 +220,7 @@ flags! {
         #[arg(long)]
         allow_scripts: bool,
         /// The timeout for scripts in seconds [default: 30].
-        #[arg(long, value_name = "SECONDS", value_parser = seconds())]
+        #[arg(long, value_name = "SECONDS", value_parser = seconds(), allow_negative_numbers = true)]
         script_timeout: Option<Duration>,
         /// The working directory of scripts: the directory of the session or of the skill [default: session].
         #[arg(long, value_name = "WHERE")]
@@ -225,7 +230,7 @@ flags! {
         #[arg(long, value_name = "WHICH")]
         script_env: Option<Environment>,
         /// The maximum number of bytes of stdout and of stderr that the model gets [default: 20480].
-        #[arg(long, value_name = "BYTES")]
+        #[arg(long, value_name = "BYTES", value_parser = number::<usize>(), allow_negative_numbers = true)]
         max_output: Option<usize>,
         /// Run scripts in a sandbox. `bwrap` uses bubblewrap: the skill is read-only, the directory of the session is writable,
         /// and there is no network.
@@ -279,11 +284,11 @@ flags! {
     struct ProcessArgs {
         /// The grace period for the agent to exit after the editor has disconnected, in seconds. After that it is terminated
         /// [default: 3, or a value for the agent if one is known].
-        #[arg(long, value_name = "SECONDS", value_parser = seconds())]
+        #[arg(long, value_name = "SECONDS", value_parser = seconds(), allow_negative_numbers = true)]
         exit_wait: Option<Duration>,
         /// The maximum size of a message in MiB. A longer message of the editor or the agent is not forwarded, and its request gets
         /// an error as the response [default: 256].
-        #[arg(long, value_name = "MIB")]
+        #[arg(long, value_name = "MIB", value_parser = number::<NonZeroU32>(), allow_negative_numbers = true)]
         max_message: Option<NonZeroU32>,
     }
 }
@@ -359,4 +364,17 @@ pub(crate) fn seconds() -> impl TypedValueParser<Value = Duration> {
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .ok_or("expected a number of seconds, for example 2 or 0.5")
     })
+}
+
+/// Parses a whole number.
+pub(crate) fn number<T>() -> impl TypedValueParser<Value = T>
+where
+    T: FromStr + Clone + Send + Sync + 'static,
+{
+    let expected = match T::from_str("0") {
+        Ok(_) => "expected a whole number, for example 100",
+        Err(_) => "expected a whole number, at least 1",
+    };
+    clap::builder::NonEmptyStringValueParser::new()
+        .try_map(move |text| text.parse::<T>().map_err(|_| expected))
 }

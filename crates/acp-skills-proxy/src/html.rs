@@ -7,7 +7,7 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `table` | a table with a row of titles |
+//! | `table` | a table with a row of titles, and a legend for it |
 //! | `page.html`, `page.css` | the head, the frame and the style sheet of all pages |
 
 mod table;
@@ -18,7 +18,7 @@ use askama::filters::Escaper;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use skills_core::remote::Sha256;
 
-pub(crate) use self::table::{Column, Table};
+pub(crate) use self::table::{Column, Explained, Legend, Table};
 
 /// The style sheet of all pages, which is embedded in each.
 pub(crate) const STYLE: &str = include_str!("html/page.css");

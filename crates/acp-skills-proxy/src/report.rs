@@ -19,13 +19,16 @@ use jiff::Timestamp;
 use skills_core::name::sanitize;
 
 pub(crate) use self::{durations::Durations, page::page};
-use crate::words::plural;
+use crate::words::{count, plural};
 use acp_skills::events::{
     ActivatedBy, Decision, EventKind, FallbackReason, Outcome, Record, Rule, read::Line,
 };
 
 /// The maximum number of lines that are listed because they are not events.
 const MAX_NAMED_LINES: usize = 20;
+
+/// The name of an agent that reports none.
+const UNNAMED: &str = "(unnamed)";
 
 /// The kinds of events that are calls, which have an outcome and a duration, in display order.
 pub(crate) const CALLS: [(&str, &str); 5] = [
@@ -65,6 +68,10 @@ pub(crate) struct Summary {
     pub permissions: BTreeMap<(Decision, Option<Rule>), u64>,
     /// The number of sessions without a working skills server, by reason.
     pub fallbacks: BTreeMap<FallbackReason, u64>,
+    /// The restorations after compactions, by the name of the agent.
+    pub restored: BTreeMap<String, Restored>,
+    /// The agent of each session.
+    agent_of: BTreeMap<String, String>,
     /// The number of times that the skills of a session were reloaded.
     pub reloads: u64,
     /// The number of events that were dropped instead of written.
@@ -104,6 +111,15 @@ impl Usage {
     }
 }
 
+/// The restorations of one agent.
+#[derive(Debug, Default)]
+pub(crate) struct Restored {
+    /// The number of prompts that restored something.
+    pub count: u64,
+    /// The estimated number of tokens that were added to these prompts.
+    pub tokens: u64,
+}
+
 /// Calls of one kind.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
@@ -141,13 +157,14 @@ impl Summary {
         self.events += 1;
         let (first, last) = self.span.unwrap_or((time, time));
         self.span = Some((first.min(time), last.max(time)));
-        self.sessions.extend(session);
+        self.sessions.extend(session.clone());
         self.call(time, &what);
         match what {
             EventKind::SessionStarted { agent, skills, .. } => {
                 self.started += 1;
-                let agent = agent.map_or_else(|| "(unnamed)".to_owned(), |agent| shown(&agent));
-                *self.agents.entry(agent).or_default() += 1;
+                let agent = agent.map_or_else(|| UNNAMED.to_owned(), |agent| shown(&agent));
+                *self.agents.entry(agent.clone()).or_default() += 1;
+                self.agent_of.extend(session.map(|session| (session, agent)));
                 self.add_skills(&skills);
             }
             EventKind::Reload { added, .. } => {
@@ -158,6 +175,13 @@ impl Summary {
                 *self.permissions.entry((decision, rule)).or_default() += 1;
             }
             EventKind::Fallback { reason, .. } => *self.fallbacks.entry(reason).or_default() += 1,
+            EventKind::Restored { tokens, .. } => {
+                let agent = session.and_then(|session| self.agent_of.get(&session).cloned());
+                let agent = agent.unwrap_or_else(|| UNNAMED.to_owned());
+                let restored = self.restored.entry(agent).or_default();
+                restored.count += 1;
+                restored.tokens = restored.tokens.saturating_add(tokens);
+            }
             EventKind::EventsDropped { count } => self.dropped = self.dropped.saturating_add(count),
             EventKind::SkillActivated { .. }
             | EventKind::FileRead { .. }
@@ -260,6 +284,12 @@ impl Summary {
         let mut notes: Vec<(String, u64)> =
             self.permissions.iter().map(|(key, &count)| (permission(key, count), count)).collect();
         notes.extend(self.fallbacks.iter().map(|(reason, &count)| (fallback(reason, count), count)));
+        let restored = |(agent, restored): (&String, &Restored)| {
+            let what = plural(restored.count, "restoration");
+            let tokens = count(restored.tokens, "token");
+            (format!("{what} after a compaction by `{agent}`, with about {tokens}"), restored.count)
+        };
+        notes.extend(self.restored.iter().map(restored));
         notes.push((plural(self.reloads, "reload") + " of skills during a session", self.reloads));
         let were = if self.dropped == 1 { "was" } else { "were" };
         notes.push((format!("{} that {were} dropped", plural(self.dropped, "event")), self.dropped));

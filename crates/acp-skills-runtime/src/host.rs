@@ -208,6 +208,7 @@ impl RunningHost {
                 let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
                 self.0.servers.serve(session, &skills, context.unlock(unlocked.as_slice()));
             }
+            Effect::Remind { session, skills } => self.0.servers.remind(session, skills),
             Effect::Opened { session, id } => {
                 self.0.spans.open(session);
                 self.0.spans.set_id(session, &id);

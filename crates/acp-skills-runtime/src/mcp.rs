@@ -42,7 +42,7 @@ use std::{
 
 use acp_skills_intercept::{Endpoint, Fetched, Input, NotFetched, SessionKey, Transport, Wanted};
 use parking_lot::{Mutex, MutexGuard};
-use skills_core::{CallContext, SkillSet};
+use skills_core::{CallContext, SkillName, SkillSet};
 use tokio::{runtime::Handle, sync::mpsc::UnboundedSender};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
@@ -231,6 +231,13 @@ impl Servers {
                 Ok(_) => {}
                 Err(error) => tracing::warn!("cannot serve skills for a session: {error}"),
             },
+        }
+    }
+
+    /// Sets the skills that results of tool calls remind of, because the model has lost their instructions.
+    pub(crate) fn remind(&self, session: SessionKey, skills: Vec<SkillName>) {
+        if let Some(server) = self.by_key(session) {
+            server.handler.remind(skills);
         }
     }
 

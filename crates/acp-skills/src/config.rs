@@ -104,6 +104,9 @@ pub struct Config {
     /// The maximum length of the catalog in characters (`--catalog-budget`). The default is 8000. If the catalog is longer, its
     /// descriptions are shortened first.
     pub catalog_budget: Option<usize>,
+    /// The maximum number of tokens for the instructions of active skills that are repeated after the agent has compacted the
+    /// conversation (`--restore-budget`). A skill gets at most a fifth of it. The default is 25000.
+    pub restore_budget: Option<usize>,
     /// The paths of `SKILL.md` files in the catalog (`--location`). The default is `none`.
     pub location: Option<CatalogLocation>,
     /// The prefix of `SKILL.md` paths in the catalog, for agents that see the skills below another directory (`--mount`). Paths

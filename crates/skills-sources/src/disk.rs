@@ -7,6 +7,7 @@
 //! | [`lock`] | locks between processes |
 //! | [`patient`] | files that may not be regular files, which are read with a timeout |
 //! | [`state`] | small state files, written atomically under a lock |
+//! | [`replace()`] | replacing files that other processes may have open |
 //! | [`home`] | `~` in paths |
 
 pub mod home;
@@ -14,6 +15,7 @@ pub mod locations;
 pub mod lock;
 pub mod patient;
 pub mod private;
+mod replace;
 pub mod state;
 
 use std::{
@@ -26,6 +28,7 @@ pub use self::{
     home::{expand_home, reason, shorten_home},
     locations::{cache_dir, config_file, state_dir},
     lock::FileLock,
+    replace::replace,
     state::StateDir,
 };
 
@@ -49,8 +52,7 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     file.write_all(text.as_bytes())?;
     private::copy_permissions(file.as_file(), &path)?;
-    file.persist(path)?;
-    Ok(())
+    replace(file, &path)
 }
 
 #[cfg(all(test, unix))]

@@ -27,7 +27,7 @@ use super::{
     git::{self, Fetched, GitError},
     system,
 };
-use crate::disk::FileLock;
+use crate::disk::{self, FileLock};
 
 /// The timeout for web sites.
 const WEB_TIMEOUT: Duration = Duration::from_secs(30);
@@ -141,7 +141,7 @@ impl Store {
         fs::create_dir_all(&dir)?;
         let mut file = tempfile::NamedTempFile::new_in(&dir)?;
         serde_json::to_writer(&mut file, &index).map_err(io::Error::from)?;
-        file.persist(dir.join(format!("{digest}.json"))).map_err(|error| error.error)?;
+        disk::replace(file, &dir.join(format!("{digest}.json")))?;
         Ok(digest)
     }
 }

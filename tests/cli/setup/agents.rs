@@ -67,14 +67,10 @@ fn unknown_names() {
     machine.check(
         &["setup", "--agent", "claude"],
         expect![[r#"
-        error: the following required arguments were not provided:
-          <EDITOR>
-
-        Usage: acp-skills-proxy setup --agent <NAME> <EDITOR> [-- <AGENT>...]
-
-        For more information, try '--help'.
-        exit 2
-    "#]],
+            error: no editor given
+            hint: name your editor, for example `acp-skills-proxy setup zed`; `acp-skills-proxy setup` lists your editors
+            exit 2
+        "#]],
     );
     assert_eq!(machine.read(ZED_FILE), ZED);
 }

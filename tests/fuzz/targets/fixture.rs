@@ -175,7 +175,11 @@ impl Fixture {
             }
             Query::Fetch { session, ticket, .. } if is_there => {
                 let text = Some(format!("<skill_content>{BODY}</skill_content>"));
-                Input::Fetched { session, ticket, fetched: Fetched { text, activations: Vec::new() } }
+                Input::Fetched {
+                    session,
+                    ticket,
+                    fetched: Fetched { text, activations: Vec::new(), skills: Vec::new() },
+                }
             }
             Query::Fetch { session, ticket, .. } => {
                 let why = NotFetched { why: "it is gone".to_owned(), failed: None };

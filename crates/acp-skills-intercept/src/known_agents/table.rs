@@ -29,6 +29,7 @@ pub(super) static AGENTS: &[Agent] = &[
             gives_tools: true,
             takes_system_prompt_in_meta: true,
             takes_allowed_tools_in_meta: true,
+            compact_commands: &["compact"],
             calls: Some(&reports::CLAUDE),
             ..Quirks::NONE
         }),
@@ -42,6 +43,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .seen(Seen::of("codex-acp").version("2.6").server("HTTP").catalog("system prompt").tools())
         .quirks(Quirks {
             gives_tools: true,
+            compact_commands: &["compact"],
             shutdown_grace: Some(SLOW_EXIT),
             calls: Some(&reports::CODEX),
             ..Quirks::NONE
@@ -61,6 +63,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .quirks(Quirks {
             gives_tools: true,
             own_tools: &["activate_skill"],
+            compact_commands: &["compress"],
             shutdown_grace: Some(NO_EXIT),
             calls: Some(&reports::GEMINI),
             ..Quirks::NONE
@@ -83,7 +86,12 @@ pub(super) static AGENTS: &[Agent] = &[
         .info("OpenCode")
         .seen(Seen::of("opencode").version("1.18").server("HTTP").catalog("first prompt").tools())
         .notes("drops unknown slash commands")
-        .quirks(Quirks { gives_tools: true, calls: Some(&reports::OPENCODE), ..Quirks::NONE }),
+        .quirks(Quirks {
+            gives_tools: true,
+            compact_commands: &["compact"],
+            calls: Some(&reports::OPENCODE),
+            ..Quirks::NONE
+        }),
     Agent::new("qwen-code", "Qwen Code", &["qwen", "--acp"])
         .aliases(&["qwen"])
         .npx("@qwen-code/qwen-code")
@@ -93,7 +101,13 @@ pub(super) static AGENTS: &[Agent] = &[
         .notes(
             "offers MCP tools to the model only after a search; shows MCP prompts as slash commands",
         )
-        .quirks(Quirks { gives_tools: true, hides_tools: true, calls: Some(&reports::QWEN), ..Quirks::NONE }),
+        .quirks(Quirks {
+            gives_tools: true,
+            hides_tools: true,
+            compact_commands: &["compress", "compress-fast"],
+            calls: Some(&reports::QWEN),
+            ..Quirks::NONE
+        }),
     Agent::new("fast-agent", "fast-agent", &["fast-agent", "acp"])
         .aliases(&["fast-agent-mcp"])
         .uvx("fast-agent-mcp")

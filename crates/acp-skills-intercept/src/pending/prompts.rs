@@ -10,6 +10,7 @@ use super::{Entry, Kind, Pending};
 use crate::{
     events::EventKind,
     keys::{SessionKey, Ticket},
+    queries::Instructions,
 };
 
 /// A prompt that the agent has not received yet.
@@ -23,6 +24,8 @@ pub(crate) struct HeldPrompt {
     pub(crate) text: PromptText,
     /// The activations in the text, which are recorded when the prompt is sent.
     pub(crate) activations: Vec<EventKind>,
+    /// The instructions of skills for a prompt that restores a loss. `None` for all other prompts.
+    pub(crate) restores: Option<Instructions>,
 }
 
 /// The kinds of prompts that can be held.
@@ -50,7 +53,7 @@ pub(crate) enum PromptText {
 impl HeldPrompt {
     /// Creates a prompt without activations.
     pub(crate) fn new(line: &[u8], kind: PromptKind, text: PromptText) -> Self {
-        Self { line: line.to_vec(), kind, text, activations: Vec::new() }
+        Self { line: line.to_vec(), kind, text, activations: Vec::new(), restores: None }
     }
 }
 

@@ -4,7 +4,7 @@ use skills_core::SkillName;
 
 use crate::active_skills::{ActivatedBy, ActiveSkills};
 
-/// The active skills of a session, in the order in which they were activated.
+/// The active skills of a session, in the order of their last use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Activations(ActiveSkills);
 
@@ -16,12 +16,35 @@ impl Activations {
     /// Remembers that a skill was activated. Returns true if that changes the list. An activation by the user replaces
     /// one by the model or the proxy.
     pub(crate) fn add(&mut self, name: &SkillName, by: ActivatedBy) -> bool {
-        match self.0.iter_mut().find(|(active, _)| active.key() == name.key()) {
-            Some((_, known)) if by == ActivatedBy::User && *known != by => *known = by,
-            Some(_) => return false,
-            None => self.0.push((name.clone(), by)),
+        let Some(moved) = self.used(name) else {
+            self.0.push((name.clone(), by));
+            return true;
+        };
+        match self.0.last_mut() {
+            Some((_, known)) if by == ActivatedBy::User && *known != by => {
+                *known = by;
+                true
+            }
+            _ => moved,
         }
-        true
+    }
+
+    /// Notes that a skill was used: it moves to the end of the list. Returns true if it was not there before, and `None` if it is
+    /// not active.
+    pub(crate) fn used(&mut self, name: &SkillName) -> Option<bool> {
+        let index = self.position(name)?;
+        self.0[index..].rotate_left(1);
+        Some(index + 1 < self.0.len())
+    }
+
+    /// Removes a skill. Returns false if it is not active.
+    pub(crate) fn remove(&mut self, name: &SkillName) -> bool {
+        let index = self.position(name);
+        index.map(|index| self.0.remove(index)).is_some()
+    }
+
+    fn position(&self, name: &SkillName) -> Option<usize> {
+        self.0.iter().position(|(active, _)| active.key() == name.key())
     }
 
     /// Returns the party that activated this skill, or `None` if the skill is not active.
@@ -33,7 +56,7 @@ impl Activations {
         self.by(name).is_some()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&SkillName, ActivatedBy)> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&SkillName, ActivatedBy)> {
         self.0.iter().map(|(name, by)| (name, *by))
     }
 
@@ -42,8 +65,8 @@ impl Activations {
         self.iter().filter(|(_, by)| *by == ActivatedBy::User).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Returns the list for saving, or `None` if no skill is active.
-    pub(crate) fn to_remember(&self) -> Option<ActiveSkills> {
-        (!self.0.is_empty()).then(|| self.0.clone())
+    /// Returns the list for saving.
+    pub(crate) fn to_remember(&self) -> ActiveSkills {
+        self.0.clone()
     }
 }

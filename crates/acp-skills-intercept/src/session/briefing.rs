@@ -19,6 +19,8 @@ pub(crate) struct Briefing {
     has_paths: bool,
     /// The text in the system prompt. It does not change while the session exists.
     system_prompt: Option<Arc<str>>,
+    /// The instructions and the skills in the system prompt. They survive a compaction.
+    in_system_prompt: Option<(Guide, SkillSet)>,
     /// The latest prompt with injected text, until the turn is over.
     unconfirmed: Option<Unconfirmed>,
 }
@@ -92,8 +94,14 @@ impl Briefing {
     pub(crate) fn sent_in_system_prompt(&mut self, text: Arc<str>, guide: Guide, skills: &SkillSet) {
         if self.system_prompt.replace(text).is_none() {
             self.known = Some(skills.clone());
+            self.in_system_prompt = Some((guide, skills.clone()));
         }
         self.guide = Some(guide);
+    }
+
+    /// Notes that the agent has replaced the conversation by a summary. Only the system prompt is left.
+    pub(crate) fn lost(&mut self) {
+        (self.guide, self.known) = self.in_system_prompt.clone().unzip();
     }
 
     /// Remembers the prompt that has the last text. Until its turn is over, the agent may drop the prompt.

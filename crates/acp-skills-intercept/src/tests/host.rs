@@ -26,6 +26,8 @@ pub(crate) struct Host {
     pub(super) never_connects: bool,
     /// The decisions about unapproved skills.
     pub(super) decisions: Vec<(Vec<SkillName>, bool)>,
+    /// The skills that the results of the skill tools remind of, after each change.
+    pub(super) reminders: Vec<(SessionKey, Vec<String>)>,
     /// The directories that were released.
     pub(super) left: Vec<PathBuf>,
 }
@@ -130,6 +132,10 @@ impl Host {
             Effect::Log(..) | Effect::Opened { .. } | Effect::TurnStarted { .. } | Effect::TurnEnded(_) => {}
             Effect::Record { session, kind } => out.records.push((session, kind)),
             Effect::SaveActiveSkills { id, active } => out.remembered.push((id, active)),
+            Effect::Remind { session, skills } => {
+                let skills = skills.iter().map(ToString::to_string).collect();
+                self.reminders.push((session, skills));
+            }
             Effect::SaveAgentConnects { agent, connects } => self.agents.push((agent, connects)),
             Effect::Serve { session, skills, unlocked, .. } => {
                 let names =

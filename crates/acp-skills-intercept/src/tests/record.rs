@@ -21,7 +21,11 @@ fn fetched(ticket: Ticket, by: ActivatedBy) -> Input {
     Input::Fetched {
         session: KEY,
         ticket,
-        fetched: Fetched { text: Some("BODY".to_owned()), activations: vec![activation(by)] },
+        fetched: Fetched {
+            text: Some("BODY".to_owned()),
+            activations: vec![activation(by)],
+            skills: Vec::new(),
+        },
     }
 }
 

@@ -5,7 +5,7 @@ use std::{ffi::OsString, io, num::NonZeroU32, path::PathBuf};
 use acp_skills::config::{Config, Discover, SkillEntry, SourceEntry, Trusted, config_file};
 use clap::{Args, ValueEnum};
 
-use super::{Flag, path};
+use super::{Flag, number, path};
 
 /// The flags that select skills.
 #[derive(Debug, Clone, Default, Args)]
@@ -43,10 +43,10 @@ pub(crate) struct SkillArgs {
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
     /// The maximum number of skills to find [default: 10000].
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number::<usize>(), allow_negative_numbers = true)]
     pub max_skills: Option<usize>,
     /// The maximum number of MiB to receive from a git repository [default: 256].
-    #[arg(long, value_name = "MIB")]
+    #[arg(long, value_name = "MIB", value_parser = number::<NonZeroU32>(), allow_negative_numbers = true)]
     pub max_fetch: Option<NonZeroU32>,
     /// Reject skills that violate any rule of the specification.
     #[arg(long)]

@@ -1,4 +1,6 @@
-//! Explains invalid command lines and suggests the intended one.
+//! Explains invalid command lines and suggests the intended one. `words` has the words of other programs for our commands.
+
+mod words;
 
 use std::{
     ffi::{OsStr, OsString},
@@ -21,11 +23,19 @@ const MIN_SIMILARITY: f64 = 0.75;
 
 /// Explains an error and suggests a fix. Returns `None` if clap's own message is sufficient.
 pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageError> {
+    if error.kind() == ErrorKind::MissingRequiredArgument {
+        return words::missing(context(error)?, words.get(1)?.to_str()?);
+    }
     if !matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand) {
         return None;
     }
     let ContextValue::String(wrong) = context(error)? else { return None };
     let words = texts(words);
+    if let Some(long) = words::with_one_dash(wrong, &words) {
+        return Some(
+            UsageError::new(format!("unknown flag `{}`", &long[1..])).hint(format!("did you mean `{long}`?")),
+        );
+    }
     let at = words.iter().skip(1).position(|word| word == wrong)? + 1;
     if let Some(hint) = equivalent_flag(words.get(1)?, wrong) {
         return Some(UsageError::new(format!("unknown flag `{wrong}`")).hint(hint));
@@ -44,6 +54,9 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
     let is_help = words[1] == "help";
     if at == 1 || is_help {
         let unknown = UsageError::new(format!("unknown command `{wrong}`"));
+        if let Some(hint) = words::equivalent_command(wrong) {
+            return Some(unknown.hint(hint));
+        }
         match similar(wrong) {
             Some(meant) => return Some(unknown.hint(format!("did you mean `{meant}`?"))),
             None if is_help => {
@@ -77,6 +90,9 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
     }
     // From here on, the words are the command of the agent, including any flags.
     let (ours, agent) = words.split_at(at);
+    if let Some(explained) = not_an_agent(command.map(String::as_str), agent) {
+        return Some(explained);
+    }
     // A word like `claude` might be the name of an agent, but not the name of a program.
     if agent.len() == 1
         && let Ok(known) = agents::find(wrong)
@@ -93,11 +109,59 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
     Some(UsageError::new(message).hint(format!("put the agent command after `--`: {}", shell(&line))))
 }
 
+/// Explains words that can't be the command of an agent. `command` is our own command before them.
+fn not_an_agent(command: Option<&str>, words: &[String]) -> Option<UsageError> {
+    let wrong = words.first()?;
+    let path = expand_home(Path::new(wrong));
+    if path.is_dir() || path.file_name().is_some_and(|name| name == "SKILL.md") {
+        let dir = if path.is_dir() { wrong.as_str() } else { path.parent()?.to_str()? };
+        let flag = if Path::new(dir).join("SKILL.md").exists() { "--skill" } else { "--skills" };
+        return Some(
+            UsageError::new(format!("unexpected argument `{wrong}`"))
+                .hint(format!("use `{flag} {}` for skills", shell_word(dir))),
+        );
+    }
+    if is_program(wrong) {
+        return None;
+    }
+    if let (Some(command @ ("try" | "doctor")), 2..) = (command, words.len()) {
+        let prompt = words.iter().take_while(|word| !word.starts_with('-')).map(String::as_str);
+        let prompt = shell_word(&prompt.collect::<Vec<_>>().join(" "));
+        return Some(UsageError::new(format!("unexpected argument `{wrong}`")).hint(format!(
+            "put a prompt in quotes, after its flag: acp-skills-proxy {command} --prompt {prompt}"
+        )));
+    }
+    if words.len() > 1 {
+        return None;
+    }
+    Some(match command {
+        Some(_) => UsageError::new(format!("unexpected argument `{wrong}`")).hint(
+            "use `--skill DIR` for a skill and `--prompt TEXT` for a prompt; the command of an agent comes after `--`",
+        ),
+        None => UsageError::new(format!("unknown command `{wrong}`")).hint(
+            "use `acp-skills-proxy --help` to list all commands; the command of an agent comes after `--`",
+        ),
+    })
+}
+
+/// Returns true if a word is probably a program: one that is installed, one that runs others, or a known agent.
+fn is_program(word: &str) -> bool {
+    let is_path = word.contains(['/', '\\']);
+    is_path
+        || ["npx", "uvx", "node", "python", "python3"].contains(&word)
+        || agents::find(word).is_ok()
+        || agents::of_command(&[word.to_owned()]).is_some()
+        || which::which(word).is_ok()
+}
+
 /// Suggests our equivalent of a flag that is common in other programs.
 fn equivalent_flag(command: &str, flag: &str) -> Option<&'static str> {
     Some(match (command, flag) {
         (_, "-v" | "--verbose" | "--debug") => {
             "use `--log debug` for more messages, or `--version` to print the version"
+        }
+        ("list" | "search", "--all" | "-a") => {
+            "use `--discover user,project` for all of your own skills and those of the project"
         }
         ("setup", "--dry-run" | "-n") => "use `--print` to show changes without writing to the file",
         (_, "-y") => "use `--yes` for commands that ask for confirmation",
@@ -198,17 +262,21 @@ fn similar(word: &str) -> Option<String> {
 
 /// Formats words as a command line for a shell.
 pub(super) fn shell(words: &[impl AsRef<str>]) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~".contains(c);
-    let quoted = |word: &str| match word {
-        word if !word.is_empty() && word.chars().all(plain) => word.to_owned(),
-        word => format!("'{}'", word.replace('\'', r"'\''")),
-    };
     let program = words.first().map(|word| PathBuf::from(word.as_ref()));
     let program =
         program.as_deref().and_then(Path::file_stem).map(|name| name.to_string_lossy().into_owned());
-    let rest = words.iter().skip(1).map(|word| quoted(word.as_ref()));
+    let rest = words.iter().skip(1).map(|word| shell_word(word.as_ref()));
     let line: Vec<_> = program.into_iter().chain(rest).collect();
     shown(&line.join(" ")).into_owned()
+}
+
+/// Quotes a word for a shell, if it needs quotes.
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~".contains(c);
+    match word {
+        word if !word.is_empty() && word.chars().all(plain) => word.to_owned(),
+        word => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 #[cfg(test)]
@@ -321,6 +389,11 @@ mod tests {
         );
         // For these, clap already suggests similar flags.
         check("acp-skills-proxy --skils x", expect!["(clap's message)"]);
-        check("acp-skills-proxy report", expect!["(clap's message)"]);
+        check(
+            "acp-skills-proxy report",
+            expect![
+                "no file given; name a file that the proxy wrote with `--events FILE`, or use `-` to read stdin"
+            ],
+        );
     }
 }

@@ -83,9 +83,6 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
     if interrupted {
         output::note("interrupted, but finished runs are kept; use `--resume` to continue");
     }
-    if let Some(reason) = &report.stopped {
-        output::note(&format!("stopped: {reason}"));
-    }
     let is_passed = match results.fail_under {
         Some(_) if report.agents.iter().any(|agent| agent.undecided() > 0) => false,
         Some(rate) => report.complete && report.least_rate().is_some_and(|least| least >= rate),

@@ -11,6 +11,7 @@ use skills_core::{
     files::SKILL_FILE_NAMES,
     text::shown_path,
 };
+use skills_sources::Address;
 
 use crate::{
     error::{UsageError, not_expanded},
@@ -83,8 +84,8 @@ pub(crate) enum Meaning {
 /// Returns an error if the path does not exist.
 pub(crate) fn meaning(path: &Path, purpose: &str) -> Result<Meaning, UsageError> {
     let cannot = |error: io::Error| {
-        let error = UsageError::failed(format_args!("cannot {purpose} `{}`", shown_path(path)), error);
-        match not_expanded(path) {
+        let error = UsageError::at(format_args!("cannot {purpose}"), path, error);
+        match not_expanded(path).or_else(|| not_a_path(path)) {
             Some(hint) => error.hint(hint),
             None => error,
         }
@@ -95,6 +96,19 @@ pub(crate) fn meaning(path: &Path, purpose: &str) -> Result<Meaning, UsageError>
         return Ok(Meaning::Skill(path));
     }
     Ok(skill_file(&path).map_or(Meaning::Root(path), Meaning::Skill))
+}
+
+/// Returns a hint if a missing path is the address of a source.
+fn not_a_path(path: &Path) -> Option<String> {
+    let text = path.to_str()?;
+    let prefixes = ["github:", "gitlab:", "git+", "git@", "https:", "http:"];
+    prefixes.iter().any(|prefix| text.starts_with(prefix)).then(|| match Address::parse(text) {
+        Ok(address) => format!(
+            "this command reads directories; use `acp-skills-proxy list --source '{address}'` to list the skills of a source, or \
+             `acp-skills-proxy add '{address}'` to see what a scan finds before you approve them"
+        ),
+        Err(error) => format!("this command reads directories, and this is not a source either: {error}"),
+    })
 }
 
 /// Makes `path` absolute. Symbolic links are not resolved, because the name of the link is the name of the skill.

@@ -1,6 +1,6 @@
 //! `search`: ranks skills by how well they match a description, as the model's tool `search_skills` does.
 
-use std::{fmt::Write, process::ExitCode};
+use std::{fmt::Write, path::Path, process::ExitCode};
 
 use clap::Args;
 use serde_json::json;
@@ -13,6 +13,7 @@ use skills_core::{
 use super::skills;
 use crate::{
     args::{ProxyArgs, SkillArgs},
+    error::UsageError,
     output,
     words::count,
 };
@@ -49,9 +50,23 @@ pub(crate) struct SearchArgs {
 /// Returns an error if the configuration or a skill is invalid, or if there are no skills.
 pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
     let SearchArgs { words, tags, limit, json, skills } = args;
+    let is_named = skills.names_skills();
     let settings = Settings::resolve(ProxyArgs { session: skills.into(), ..ProxyArgs::default() }.config()?)?;
     let loaded = skills::load(settings.skills)?;
     if loaded.here.is_empty() {
+        // The other commands for skills take paths, so this one is used in the same way.
+        let (dirs, rest): (Vec<_>, Vec<_>) = words.iter().partition(|word| Path::new(word).is_dir());
+        if let (Some(dir), false) = (dirs.first(), is_named) {
+            let rest = if rest.is_empty() {
+                "WORDS".to_owned()
+            } else {
+                rest.iter().map(|word| word.as_str()).collect::<Vec<_>>().join(" ")
+            };
+            let hint = format!(
+                "`search` takes words; for the skills in `{dir}`: acp-skills-proxy search --skills {dir} {rest}"
+            );
+            return Err(UsageError::new("no skills found").hint(hint).into());
+        }
         return Err(loaded.none().into());
     }
     let text = words.join(" ");

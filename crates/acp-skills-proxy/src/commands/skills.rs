@@ -6,7 +6,11 @@ use acp_skills::{
     config::{ConfigError, SkillSources},
     library::DirectoryLibrary,
 };
-use skills_core::{SkillSet, text::shown_path};
+use skills_core::{
+    SkillSet,
+    set::Skipped,
+    text::{shown, shown_path},
+};
 
 use super::paths::Places;
 use crate::{error::UsageError, progress::Progress, words::count};
@@ -44,8 +48,18 @@ impl Loaded {
     /// Explains in one or more sentences why there are no skills, or how to select some.
     pub(crate) fn why_none(&self) -> Vec<String> {
         let mut sentences = self.library.missing();
-        let skipped = self.here.skipped();
-        if let [first, ..] = skipped {
+        let is_source = |skipped: &&Skipped| {
+            skipped.diagnostics.iter().any(|finding| finding.code == "source-unavailable")
+        };
+        let (sources, skipped): (Vec<_>, Vec<_>) = self.here.skipped().iter().partition(is_source);
+        for source in sources {
+            let address = source.path.to_string_lossy();
+            sentences.push(format!(
+                "the skills of `{}` are not available; the warning above explains why",
+                shown(&address)
+            ));
+        }
+        if let [first, ..] = skipped.as_slice() {
             let path = shown_path(first.path.parent().unwrap_or(&first.path));
             let count = count(skipped.len(), "skill");
             sentences.push(format!("cannot load {count}; use `acp-skills-proxy check {path}` for details"));

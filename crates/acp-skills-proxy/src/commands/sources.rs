@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-use acp_skills::config::{Config, SourceEntry};
+use acp_skills::config::{Config, SourceEntry, shorten_home};
 use acp_skills_runtime::processes::Processes;
 use clap::Args;
 use skills_core::{
@@ -48,7 +48,7 @@ use crate::{
 pub(crate) struct CommonArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
-    /// Print JSON. The command doesn't ask for approval, so use --yes to approve.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -101,6 +101,20 @@ pub(super) struct Target {
 }
 
 impl Target {
+    /// Reads the file, which exists if `--config` names it.
+    ///
+    /// # Errors
+    /// The same as those of [`read`](Self::read), and an error if the file of `--config` does not exist.
+    pub(super) fn existing(args: &CommonArgs) -> anyhow::Result<Self> {
+        if let Some(path) = args.config.config.as_deref().filter(|path| !path.exists()) {
+            let message = format!("no such configuration file: {}", shorten_home(path));
+            return Err(UsageError::new(message)
+                .hint("`acp-skills-proxy add SOURCE --config FILE` creates one")
+                .into());
+        }
+        Self::read(args)
+    }
+
     /// Reads the file.
     ///
     /// # Errors
@@ -226,13 +240,15 @@ pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
 /// # Errors
 /// Returns an error if the address is invalid, or if no known source matches.
 pub(super) fn named(known: Vec<Known>, source: &str) -> anyhow::Result<Vec<Known>> {
-    let address = Address::parse(source).map_err(acp_skills::config::ConfigError::from)?;
+    let address = Address::parse(source).map_err(|error| {
+        UsageError::new(error.to_string()).hint("use `acp-skills-proxy sources` to list all sources")
+    })?;
     let matches = |known: &Known| known.address == address || known.address.place() == address.place();
     let (matching, others): (Vec<_>, Vec<_>) = known.into_iter().partition(matches);
     if matching.is_empty() {
         let names: Vec<_> = others.iter().map(|known| format!("`{}`", known.address)).collect();
         let hint = if names.is_empty() {
-            format!("use `acp-skills-proxy add {address}` to add the source")
+            "there are no sources; use `acp-skills-proxy add SOURCE` to add one".to_owned()
         } else {
             format!("configured sources: {}", names.join(", "))
         };
@@ -274,7 +290,7 @@ pub(super) fn lock_error(error: skills_sources::LockError) -> anyhow::Error {
 /// The flags that approve without a question.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct ApprovalArgs {
-    /// Approve without asking.
+    /// Approve without asking. With --json, nothing is asked, so this is the only way to approve.
     #[arg(long)]
     pub(super) yes: bool,
     /// With --yes, also approve files that cannot be shown, such as pictures and compiled programs.

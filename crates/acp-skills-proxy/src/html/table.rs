@@ -2,6 +2,14 @@
 
 use askama::Template;
 
+/// The title of a column, and its meaning in a sentence.
+pub(crate) type Explained = (&'static str, &'static str);
+
+/// A legend that can be opened: tooltips need a mouse, and this works on phones as well.
+#[derive(Debug, Template)]
+#[template(path = "html/legend.html")]
+pub(crate) struct Legend(pub(crate) Vec<Explained>);
+
 /// A table with a caption. The first cell of each row is the row's header.
 #[derive(Debug, Template)]
 #[template(path = "html/table.html")]
@@ -10,6 +18,8 @@ pub(crate) struct Table {
     pub(crate) caption: String,
     /// The columns, from left to right.
     pub(crate) columns: Vec<Column>,
+    /// The meaning of columns, for a legend below the table and as tooltips.
+    pub(crate) explained: &'static [Explained],
     /// The rows: one plain text for each column. Texts are escaped when the table is rendered.
     pub(crate) rows: Vec<Vec<String>>,
 }
@@ -28,6 +38,21 @@ pub(crate) enum Column {
 }
 
 impl Table {
+    /// Removes the legend, for a table that continues another one.
+    pub(crate) fn without_legend(self) -> Self {
+        Self { explained: &[], ..self }
+    }
+
+    fn explanation(&self, column: &Column) -> Option<&'static str> {
+        let mut explained = self.explained.iter();
+        explained.find(|(title, _)| *title == column.title()).map(|(_, meaning)| *meaning)
+    }
+
+    fn legend(&self) -> Legend {
+        let explained = |column: &Column| Some((column.title(), self.explanation(column)?));
+        Legend(self.columns.iter().filter_map(explained).collect())
+    }
+
     /// Returns the cells of a row with their columns.
     fn cells<'a>(&'a self, row: &'a [String]) -> impl Iterator<Item = (Column, &'a String)> {
         self.columns.iter().copied().zip(row)

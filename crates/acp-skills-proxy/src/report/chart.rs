@@ -6,12 +6,22 @@
 use askama::Template;
 use unicode_width::UnicodeWidthStr;
 
-/// The width of a chart in its own units.
-const WIDTH: f64 = 640.0;
+/// The size of a chart in its own units, which are pixels on most screens. The style sheet shows the one that fits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    class: &'static str,
+    width: f64,
+    /// The maximum width of names that are to the left of their bars. If a name is wider, the names are above the bars.
+    max_names: f64,
+}
+
+/// The size for windows and paper.
+const WIDE: Size = Size { class: "wide", width: 640.0, max_names: 200.0 };
+/// The size for phones.
+const NARROW: Size = Size { class: "narrow", width: 320.0, max_names: 96.0 };
+
 /// The maximum width of one column of text, in the fonts that systems use for pages.
 const COLUMN: f64 = 8.2;
-/// The maximum width of names that are to the left of their bars. If a name is wider, the names are above the bars.
-const MAX_NAMES: f64 = 200.0;
 /// The height of a line.
 const LINE: f64 = 26.0;
 /// The minimum width of a part of a bar, so that it can be seen.
@@ -26,6 +36,7 @@ const AXIS: f64 = 15.0;
 #[template(path = "report/chart.html")]
 pub(super) struct Chart {
     title: &'static str,
+    size: Size,
     height: f64,
     /// The grid and its labels.
     axes: Vec<Mark>,
@@ -45,8 +56,8 @@ struct Group {
 #[derive(Debug, Template)]
 #[template(path = "report/mark.html")]
 enum Mark {
-    /// A text whose middle is at `y`. The class decides which end of it is at `x`. A squeezed text is as wide as the chart.
-    Text { class: &'static str, x: f64, y: f64, is_squeezed: bool, text: String },
+    /// A text whose middle is at `y`. The class decides which end of it is at `x`. `width` is the width of a squeezed text.
+    Text { class: &'static str, x: f64, y: f64, width: Option<f64>, text: String },
     /// A line between two points, each with its x and y.
     Line { class: &'static str, from: (f64, f64), to: (f64, f64) },
     /// A rectangle by its top left corner.
@@ -57,7 +68,7 @@ enum Mark {
 
 impl Mark {
     fn text(class: &'static str, x: f64, y: f64, text: impl Into<String>) -> Self {
-        Self::Text { class, x, y, is_squeezed: false, text: text.into() }
+        Self::Text { class, x, y, width: None, text: text.into() }
     }
 }
 
@@ -71,8 +82,15 @@ fn float(count: u64) -> f64 {
     count as f64
 }
 
+/// Draws a chart in both sizes.
+pub(super) fn both(draw: impl Fn(Size) -> Chart) -> [Chart; 2] {
+    [WIDE, NARROW].map(draw)
+}
+
 /// The layout of rows with a name each, which leaves enough room for all names.
 struct Rows {
+    /// The width of the chart.
+    width: f64,
     /// The left end of the bars. It is 0 if the names are above the bars.
     left: f64,
     /// The height of a row.
@@ -84,12 +102,13 @@ struct Rows {
 }
 
 impl Rows {
-    fn for_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+    fn for_names<'a>(size: Size, names: impl Iterator<Item = &'a str>) -> Self {
         let widest = names.map(width_of).fold(0.0, f64::max) + GAP;
-        if widest <= MAX_NAMES {
-            Self { left: widest, height: LINE, name: LINE * 0.5, bar: LINE * 0.5 }
+        let width = size.width;
+        if widest <= size.max_names {
+            Self { width, left: widest, height: LINE, name: LINE * 0.5, bar: LINE * 0.5 }
         } else {
-            Self { left: 0.0, height: LINE * 1.8, name: LINE * 0.5, bar: LINE * 1.2 }
+            Self { width, left: 0.0, height: LINE * 1.8, name: LINE * 0.5, bar: LINE * 1.2 }
         }
     }
 
@@ -100,8 +119,8 @@ impl Rows {
             return Mark::text("name", self.left - GAP, y, text);
         }
         // A name always fits if it follows the specification. If it's longer, squeeze it instead of cutting it off.
-        let is_squeezed = width_of(text) > WIDTH;
-        Mark::Text { class: "above", x: 0.0, y, is_squeezed, text: text.to_owned() }
+        let width = (width_of(text) > self.width).then_some(self.width);
+        Mark::Text { class: "above", x: 0.0, y, width, text: text.to_owned() }
     }
 }
 
@@ -132,11 +151,11 @@ impl Bar {
 pub(super) type Series<'a> = &'a [(&'static str, &'static str)];
 
 /// Draws horizontal bars. With `shares`, all bars have the same length, and their parts are shares of it.
-pub(super) fn bars(title: &'static str, series: Series<'_>, bars: &[Bar], shares: bool) -> Chart {
+pub(super) fn bars(size: Size, title: &'static str, series: Series<'_>, bars: &[Bar], shares: bool) -> Chart {
     let longest = bars.iter().map(Bar::total).max().unwrap_or(0).max(1);
-    let rows = Rows::for_names(bars.iter().map(|bar| &*bar.name));
+    let rows = Rows::for_names(size, bars.iter().map(|bar| &*bar.name));
     let labels = bars.iter().map(|bar| width_of(&bar.label)).fold(0.0, f64::max) + GAP;
-    let room = WIDTH - rows.left - labels - MIN_PART * float(series.len() as u64);
+    let room = size.width - rows.left - labels - MIN_PART * float(series.len() as u64);
     let group = |(row, bar): (usize, &Bar)| {
         let top = rows.height * float(row as u64);
         let middle = top + rows.bar;
@@ -152,12 +171,12 @@ pub(super) fn bars(title: &'static str, series: Series<'_>, bars: &[Bar], shares
         Group { title: bar.described(series), marks }
     };
     let height = rows.height * float(bars.len() as u64);
-    Chart { title, height, axes: Vec::new(), groups: bars.iter().enumerate().map(group).collect() }
+    Chart { title, size, height, axes: Vec::new(), groups: bars.iter().enumerate().map(group).collect() }
 }
 
-/// Draws vertical bars side by side, for events over time. Only the first, the middle and the last bar have a label if there
-/// are more than four.
-pub(super) fn columns(title: &'static str, series: Series<'_>, bars: &[Bar]) -> Chart {
+/// Draws vertical bars side by side, for events over time. If there are more than four, or if there is not enough room, only the
+/// first, the middle and the last bar have a label, or only the first and the last.
+pub(super) fn columns(size: Size, title: &'static str, series: Series<'_>, bars: &[Bar]) -> Chart {
     const HEIGHT: f64 = 190.0;
     const BASE: f64 = 160.0;
     const TOP: f64 = 12.0;
@@ -168,10 +187,10 @@ pub(super) fn columns(title: &'static str, series: Series<'_>, bars: &[Bar]) -> 
     let mut axes = Vec::new();
     for count in ticks {
         let y = y_of(count);
-        axes.push(Mark::Line { class: "grid", from: (left, y), to: (WIDTH, y) });
+        axes.push(Mark::Line { class: "grid", from: (left, y), to: (size.width, y) });
         axes.push(Mark::text("name", left - GAP, y, count.to_string()));
     }
-    let step = (WIDTH - left) / float(bars.len().max(1) as u64);
+    let step = (size.width - left) / float(bars.len().max(1) as u64);
     let width = (step * 0.78).min(48.0);
     let center = |column: usize| left + step * (float(column as u64) + 0.5);
     let group = |(column, bar): (usize, &Bar)| {
@@ -186,20 +205,20 @@ pub(super) fn columns(title: &'static str, series: Series<'_>, bars: &[Bar]) -> 
         Group { title: bar.described(series), marks: marks.collect() }
     };
     let groups = bars.iter().enumerate().map(group).collect();
-    let labels = if bars.len() <= 4 {
+    let label = bars.iter().map(|bar| width_of(&bar.label)).fold(0.0, f64::max) + GAP;
+    let fit = |count: usize| label * float(count as u64) <= size.width - left;
+    let labels = if bars.len() == 1 || bars.len() <= 4 && fit(bars.len()) {
         (0..bars.len()).map(|column| (column, "axis middle", center(column))).collect()
     } else {
         let middle = bars.len() / 2;
-        vec![
-            (0, "axis start", left),
-            (middle, "axis middle", center(middle)),
-            (bars.len() - 1, "axis end", WIDTH),
-        ]
+        let mut labels = vec![(0, "axis start", left), (bars.len() - 1, "axis end", size.width)];
+        labels.extend((bars.len() > 2 && fit(3)).then(|| (middle, "axis middle", center(middle))));
+        labels
     };
     axes.extend(
         labels.into_iter().map(|(column, class, x)| Mark::text(class, x, BASE + AXIS, &bars[column].label)),
     );
-    Chart { title, height: HEIGHT, axes, groups }
+    Chart { title, size, height: HEIGHT, axes, groups }
 }
 
 /// Returns the next round number for the end of an axis. Its half is an integer, except for 1.
@@ -232,17 +251,20 @@ pub(super) struct Range {
 }
 
 /// Draws ranges on a logarithmic scale, so that 1 ms and 30 s fit into one picture.
-pub(super) fn ranges(title: &'static str, ranges: &[Range]) -> Chart {
+pub(super) fn ranges(size: Size, title: &'static str, ranges: &[Range]) -> Chart {
     /// Half of the width of a mark.
     const RIGHT: f64 = 6.0;
-    let rows = Rows::for_names(ranges.iter().map(|range| &*range.name));
+    let rows = Rows::for_names(size, ranges.iter().map(|range| &*range.name));
     let bottom = rows.height * float(ranges.len() as u64);
     let log = |ms: f64| ms.max(0.01).log10();
     let lowest = ranges.iter().map(|range| log(range.p50)).fold(f64::INFINITY, f64::min).floor();
     let highest = ranges.iter().map(|range| log(range.p95)).fold(f64::NEG_INFINITY, f64::max).ceil();
     let highest = highest.max(lowest + 1.0);
     let left = rows.left.max(RIGHT);
-    let x_of = |log: f64| left + (WIDTH - left - RIGHT) * (log - lowest) / (highest - lowest);
+    let step = (size.width - left - RIGHT) / (highest - lowest);
+    let x_of = |log: f64| left + step * (log - lowest);
+    // Leave out some labels if they would overlap.
+    let every = ((width_of("100 ms") + GAP) / step).ceil();
     let mut axes = Vec::new();
     let mut power = lowest;
     while power <= highest {
@@ -251,11 +273,13 @@ pub(super) fn ranges(title: &'static str, ranges: &[Range]) -> Chart {
         let half = width_of(&text) / 2.0;
         let (class, at) = match x {
             x if x - half < 0.0 => ("axis start", 0.0),
-            x if x + half > WIDTH => ("axis end", WIDTH),
+            x if x + half > size.width => ("axis end", size.width),
             x => ("axis middle", x),
         };
         axes.push(Mark::Line { class: "grid", from: (x, 0.0), to: (x, bottom) });
-        axes.push(Mark::text(class, at, bottom + AXIS, text));
+        if (power - lowest) % every == 0.0 {
+            axes.push(Mark::text(class, at, bottom + AXIS, text));
+        }
         power += 1.0;
     }
     let group = |(row, range): (usize, &Range)| {
@@ -271,7 +295,7 @@ pub(super) fn ranges(title: &'static str, ranges: &[Range]) -> Chart {
         ];
         Group { title: format!("{}: {}", range.name, range.label), marks }
     };
-    Chart { title, height: bottom + 26.0, axes, groups: ranges.iter().enumerate().map(group).collect() }
+    Chart { title, size, height: bottom + 26.0, axes, groups: ranges.iter().enumerate().map(group).collect() }
 }
 
 /// Returns the label of 10 to the power of `power` milliseconds.
@@ -287,8 +311,14 @@ fn power_of_ten(power: f64) -> String {
 mod tests {
     use super::*;
 
-    /// Checks that every text of a chart is inside of it, in the widest font.
-    fn check_texts(svg: &str) {
+    /// Checks that every text of a chart is inside of it, in the widest font, in both sizes.
+    fn check_texts(draw: impl Fn(Size) -> Chart) {
+        for chart in both(draw) {
+            check_texts_of(&chart.to_string(), chart.size.width);
+        }
+    }
+
+    fn check_texts_of(svg: &str, chart_width: f64) {
         for text in svg.split("<text ").skip(1) {
             let (attributes, rest) = text.split_once('>').unwrap();
             let (shown, _) = rest.split_once("</text>").unwrap();
@@ -305,7 +335,7 @@ mod tests {
             } else {
                 x
             };
-            assert!(from >= -0.5 && from + width <= WIDTH + 0.5, "{shown}: {from} to {}", from + width);
+            assert!(from >= -0.5 && from + width <= chart_width + 0.5, "{shown}: {from} to {}", from + width);
         }
     }
 
@@ -324,8 +354,8 @@ mod tests {
                 };
                 let all: Vec<_> = names.iter().map(bar).collect();
                 let series = [("a", "a"), ("b", "b")];
-                let svg = bars("title", &series, &all, false).to_string();
-                check_texts(&svg);
+                check_texts(|size| bars(size, "title", &series, &all, false));
+                let svg = bars(NARROW, "title", &series, &all, false).to_string();
                 for name in names {
                     assert!(svg.contains(&format!(">{name}</text>")), "{name} is cut");
                 }
@@ -337,7 +367,7 @@ mod tests {
                 };
                 for p95 in [0.02, 1.0, 99.0, 1e9] {
                     let all: Vec<_> = names.iter().zip([p95; 9]).map(range).collect();
-                    check_texts(&ranges("title", &all).to_string());
+                    check_texts(|size| ranges(size, "title", &all));
                 }
             }
         }
@@ -348,7 +378,7 @@ mod tests {
                 label: "2026-11-22 08:00".to_owned(),
             };
             let all: Vec<_> = (0..count).map(bar).collect();
-            check_texts(&columns("title", &[("a", "a")], &all).to_string());
+            check_texts(|size| columns(size, "title", &[("a", "a")], &all));
         }
     }
 

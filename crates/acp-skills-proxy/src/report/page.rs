@@ -10,7 +10,7 @@ use super::{
     durations, minute, shown,
 };
 use crate::{
-    html::{Column, Frame, Table},
+    html::{Column, Explained, Frame, Table},
     words::{count, plural},
 };
 
@@ -59,7 +59,8 @@ struct Section {
     title: &'static str,
     note: String,
     key: Series<'static>,
-    chart: Chart,
+    /// The chart in both sizes.
+    charts: [Chart; 2],
     table: Table,
     /// A table that can be opened by its title.
     more: Option<(String, Table)>,
@@ -98,7 +99,11 @@ fn agents(summary: &Summary) -> String {
     if summary.agents.len() > MAX_AGENTS {
         return count(summary.agents.len(), "agent");
     }
-    let agents: Vec<_> = summary.agents.iter().map(|(agent, count)| format!("{agent} ({count})")).collect();
+    let agents: Vec<_> = summary
+        .agents
+        .iter()
+        .map(|(agent, number)| format!("{agent} ({})", count(*number, "session")))
+        .collect();
     agents.join(", ")
 }
 
@@ -106,7 +111,8 @@ fn tiles(summary: &Summary) -> [(String, String); 6] {
     let used = summary.skills.values().filter(|skill| skill.used() > 0).count();
     let calls: u64 = summary.calls.iter().map(Calls::count).sum();
     let failed: u64 = summary.calls.iter().map(|calls| calls.outcomes[1]).sum();
-    let tokens = summary.skills.values().map(|skill| skill.tokens).sum();
+    let restored = summary.restored.values().map(|restored| restored.tokens);
+    let tokens = summary.skills.values().map(|skill| skill.tokens).chain(restored).sum();
     let sessions = summary.sessions.len();
     let activations = summary.calls[0].outcomes[0];
     [
@@ -132,8 +138,24 @@ fn grouped(number: u64) -> String {
     text
 }
 
+/// The meaning of columns, by their titles.
+const EXPLAINED: &[Explained] = &[
+    ("Model", "The number of times that the model loaded the skill."),
+    ("User", "The number of times that the user loaded the skill with a command."),
+    ("Proxy", "The number of times that the proxy added the skill to a matching prompt."),
+    ("Tokens", "The estimated size of all loaded instructions, in tokens of the model's context."),
+    ("Other", "The number of other calls: files, tools, scripts and searches."),
+    ("Ok", "The number of calls that succeeded."),
+    ("Failed", "The number of calls that failed."),
+    ("Cancelled", "The number of calls that the user or the agent cancelled."),
+    ("p50", "The median: half of the calls were faster."),
+    ("p95", "The 95th percentile: 95 % of the calls were faster."),
+    ("Longest", "The duration of the slowest call."),
+    ("Total", "The sum of the durations of all calls."),
+];
+
 fn table(caption: impl Into<String>, columns: &[Column], rows: Vec<Vec<String>>) -> Table {
-    Table { caption: caption.into(), columns: columns.to_vec(), rows }
+    Table { caption: caption.into(), columns: columns.to_vec(), rows, explained: EXPLAINED }
 }
 
 /// Returns a row of a name and numbers.
@@ -176,13 +198,14 @@ fn skills(summary: &Summary) -> Option<Section> {
     };
     let more = (!others.is_empty()).then(|| {
         let title = format!("The other {}", count(others.len(), "skill"));
-        (title, table("Activations and other calls", &columns, others.iter().map(cells).collect()))
+        let rest = table("Activations and other calls", &columns, others.iter().map(cells).collect());
+        (title, rest.without_legend())
     });
     let section = Section {
         title: "Skills",
         note,
         key: &BY,
-        chart: chart::bars("Activations per skill", &BY, &bars, false),
+        charts: chart::both(|size| chart::bars(size, "Activations per skill", &BY, &bars, false)),
         table: table("Activations and other calls", &columns, top.iter().map(cells).collect()),
         more,
     };
@@ -248,13 +271,14 @@ fn over_time(summary: &Summary) -> Option<Section> {
     // Start with the latest rows, because these are the most useful for users.
     let mut rows: Vec<_> = busy.map(|bar| row(&bar.label, &bar.parts)).rev().collect();
     let earlier = rows.split_off(rows.len().min(MAX_TIMES));
-    let more = (!earlier.is_empty())
-        .then(|| (count(earlier.len(), "earlier row"), table("Earlier calls", &titles, earlier)));
+    let more = (!earlier.is_empty()).then(|| {
+        (count(earlier.len(), "earlier row"), table("Earlier calls", &titles, earlier).without_legend())
+    });
     Some(Section {
         title: "Calls over time",
         note: format!("Each bar is {width}."),
         key: &KINDS,
-        chart: chart::columns("Calls over time", &KINDS, &bars),
+        charts: chart::both(|size| chart::columns(size, "Calls over time", &KINDS, &bars)),
         table: table(format!("Calls within {width}, latest first"), &titles, rows),
         more,
     })
@@ -275,7 +299,7 @@ fn outcomes(summary: &Summary) -> Option<Section> {
         title: "Outcomes",
         note: "Share and number of calls per outcome.".to_owned(),
         key: &OUTCOMES,
-        chart: chart::bars("Outcomes of calls", &OUTCOMES, &bars, true),
+        charts: chart::both(|size| chart::bars(size, "Outcomes of calls", &OUTCOMES, &bars, true)),
         table: table("Calls by outcome", &titles, rows),
         more: None,
     };
@@ -302,7 +326,7 @@ fn timing(summary: &Summary) -> Option<Section> {
         title: "Durations",
         note: "On a logarithmic scale.".to_owned(),
         key: &PERCENTILES,
-        chart: chart::ranges("Durations of calls", &ranges),
+        charts: chart::both(|size| chart::ranges(size, "Durations of calls", &ranges)),
         table: table("Durations", &titles, rows),
         more: None,
     })
@@ -329,5 +353,6 @@ fn notes(summary: &Summary) -> Option<Table> {
     use Column::{Number, Text};
     let rows: Vec<_> = summary.notes().into_iter().map(|(what, count)| vec![what, grouped(count)]).collect();
     let titles = [Text("Event"), Number("Count")];
-    (!rows.is_empty()).then(|| table("Permissions, fallbacks and unreadable lines", &titles, rows))
+    (!rows.is_empty())
+        .then(|| table("Permissions, fallbacks, restorations and unreadable lines", &titles, rows))
 }

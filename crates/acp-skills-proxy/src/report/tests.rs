@@ -56,6 +56,9 @@ fn events_are_summarized() {
             json!({ "skills": 5, "skipped": 0, "added": ["late"], "removed": [], "changed": [], "ms": 1 }),
         ),
         event(9, "fallback", json!({ "reason": "not_connected", "ms": 2000 })),
+        event(9, "restored", json!({ "skills": ["used"], "tokens": 900, "signal": "usage", "session": "s" })),
+        event(9, "restored", json!({ "skills": [], "tokens": 50, "signal": "command", "session": "s" })),
+        event(9, "restored", json!({ "skills": [], "tokens": 1, "signal": "message", "session": "t" })),
         event(9, "events_dropped", json!({ "count": 7 })),
         event(9, "moon_landing", json!({})),
         json!("nonsense"),
@@ -69,7 +72,7 @@ fn events_are_summarized() {
     // If all calls to a skill failed, it should be counted as unused.
     assert_eq!(summary.never_used(), ["failed", "late", "never"]);
     assert_eq!(summary.calls[0].outcomes, [3, 1, 1]);
-    assert_eq!((summary.events, summary.sessions.len(), summary.started), (12, 1, 1));
+    assert_eq!((summary.events, summary.sessions.len(), summary.started), (15, 2, 1));
     // Calls that were cancelled should not be included in the durations.
     assert_eq!(summary.calls[0].time.shown(100), "4.0 ms");
     assert_eq!(
@@ -80,12 +83,14 @@ fn events_are_summarized() {
     expect![[r#"
         1 permission left to the user
         1 session whose agent did not fetch the tools in time
+        1 restoration after a compaction by `(unnamed)`, with about 1 token
+        2 restorations after a compaction by `a`, with about 950 tokens
         1 reload of skills during a session
         7 events that were dropped
         1 unknown event `moon_landing` of a newer version
         1 line that is not an event"#]]
     .assert_eq(&notes.join("\n"));
-    assert!(summary.bad.0[0].starts_with("x.jsonl:14: "), "{:?}", summary.bad);
+    assert!(summary.bad.0[0].starts_with("x.jsonl:17: "), "{:?}", summary.bad);
 }
 
 /// Checks that each element is closed, except for void ones.

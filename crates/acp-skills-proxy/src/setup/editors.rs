@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use acp_skills::agents;
+
 use super::{home::Home, paste::Snippet};
 use crate::error::UsageError;
 
@@ -226,6 +228,16 @@ pub(crate) fn find(name: &str) -> Result<&'static Editor, UsageError> {
     let names = |editor: &'static Editor| std::iter::once(editor.id).chain(editor.aliases.iter().copied());
     if let Some(found) = ALL.iter().find(|editor| names(editor).any(|known| known == name)) {
         return Ok(found);
+    }
+    if let Ok(agent) = agents::find(&name) {
+        let hint = format!("name the editor first: `acp-skills-proxy setup EDITOR --agent {name}`");
+        return Err(
+            UsageError::new(format!("`{name}` is not an editor, but the agent {}", agent.name)).hint(hint)
+        );
+    }
+    if name == "agents" {
+        return Err(UsageError::new("`agents` is not an editor")
+            .hint("use `acp-skills-proxy setup --agents` to list the known agents"));
     }
     let alike = ALL
         .iter()

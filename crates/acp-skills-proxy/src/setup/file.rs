@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use skills_sources::disk::private;
+use skills_sources::disk::{self, private};
 use tempfile::{Builder, NamedTempFile};
 
 /// The prefix of the names of staged files.
@@ -186,11 +186,11 @@ impl SettingsFile {
         // Do this as late as possible, because there is no way to replace a file only if its content is the same.
         self.check_unchanged()?;
         let put = if self.read.is_some() {
-            staged.persist(&self.target)
+            disk::replace(staged, &self.target)
         } else {
-            staged.persist_noclobber(&self.target)
+            staged.persist_noclobber(&self.target).map(drop).map_err(|error| error.error)
         };
-        Ok(put.map(drop).map_err(|error| error.error))
+        Ok(put)
     }
 
     fn check_unchanged(&self) -> Result<(), FileError> {

@@ -53,6 +53,7 @@ fn all() -> Vec<EventKind> {
             ms: Duration::from_micros(1_250).into(),
         },
         EventKind::Fallback { reason: FallbackReason::NotConnected, ms: Some(Duration::from_secs(2).into()) },
+        EventKind::Restored { skills: list(&["x"]), tokens: 9, signal: CompactionSignal::ToolCall },
         EventKind::EventsDropped { count: u64::MAX },
     ]
 }

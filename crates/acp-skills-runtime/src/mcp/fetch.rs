@@ -5,10 +5,12 @@ use std::{sync::Arc, time::Instant};
 
 use acp_skills_intercept::{Fetched, NotFetched, Wanted};
 use skills_core::{
-    Skill, Toolbox,
+    Skill, SkillName, Toolbox,
     catalog::Guide,
     search::{Hit, Query},
 };
+
+use tokio::task::JoinSet;
 
 use super::calls;
 use crate::events::{ActivatedBy, EventKind};
@@ -32,9 +34,17 @@ pub(super) async fn text(toolbox: &Toolbox, wanted: Wanted) -> Result<Fetched, N
             let Some(skill) = toolbox.skills().get(&name) else { return Ok(Fetched::default()) };
             let guide = if tools { Guide::Tools } else { Guide::Files };
             let (text, event) = activate(toolbox, skill, arguments, guide, ActivatedBy::User).await?;
-            Ok(Fetched { text: Some(text), activations: vec![event] })
+            Ok(Fetched { text: Some(text), activations: vec![event], skills: Vec::new() })
         }
         Wanted::BestFor(words) => Ok(best(toolbox, words).await.unwrap_or_default()),
+        Wanted::Active { names, tools, best_for } => {
+            let fetched = match best_for {
+                Some(words) => best(toolbox, words).await,
+                None => None,
+            };
+            let skills = instructions(toolbox, &names, if tools { Guide::Tools } else { Guide::Files }).await;
+            Ok(Fetched { skills, ..fetched.unwrap_or_default() })
+        }
     }
 }
 
@@ -62,6 +72,27 @@ async fn activate(
     }
 }
 
+/// Fetches the texts of these skills at the same time. Skills that cannot be activated are left out.
+async fn instructions(toolbox: &Toolbox, names: &[SkillName], guide: Guide) -> Vec<(SkillName, String)> {
+    let mut activations = JoinSet::new();
+    for skill in names.iter().filter_map(|name| toolbox.skills().get(name.as_str())) {
+        let (toolbox, skill) = (toolbox.clone(), Arc::clone(skill));
+        activations.spawn(async move {
+            let activation = toolbox.activate(&skill, None, guide).await;
+            (skill.name.clone(), activation.map(|activation| activation.text))
+        });
+    }
+    let mut texts = Vec::new();
+    while let Some(activated) = activations.join_next().await {
+        match activated {
+            Ok((name, Ok(text))) => texts.push((name, text)),
+            Ok((name, Err(error))) => tracing::warn!("cannot repeat the instructions of `{name}`: {error}"),
+            Err(error) => tracing::warn!("cannot repeat the instructions of a skill: {error}"),
+        }
+    }
+    texts
+}
+
 async fn best(toolbox: &Toolbox, words: String) -> Option<Fetched> {
     let found =
         toolbox.skills().search(&Query { text: words, limit: Some(MAX_SKILLS), ..Query::default() }).hits;
@@ -84,5 +115,5 @@ async fn best(toolbox: &Toolbox, words: String) -> Option<Fetched> {
     }
     let text = (!texts.is_empty())
         .then(|| format!("These skills fit the request. Follow them.\n\n{}", texts.join("\n\n")));
-    Some(Fetched { text, activations })
+    Some(Fetched { text, activations, skills: Vec::new() })
 }

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acp_skills_intercept::{Input, READING_TOOLS, SessionKey};
+use acp_skills_intercept::{Input, READING_TOOLS, SessionKey, reminder};
 use parking_lot::Mutex;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -55,6 +55,8 @@ pub(super) struct Handler {
     session: SessionKey,
     /// Guards the tools that are served. No other lock is taken while it is held.
     serving: Arc<Mutex<Serving>>,
+    /// Guards the skills that results remind of. No other lock is taken while it is held.
+    lost: Arc<Mutex<Vec<SkillName>>>,
     reports: Reports,
     pub(super) listeners: Arc<Listeners>,
     /// A cache of the instructions of skills that were read as resources.
@@ -64,8 +66,8 @@ pub(super) struct Handler {
 impl Handler {
     pub(super) fn new(session: SessionKey, serving: Serving, reports: Reports) -> Self {
         let serving = Arc::new(Mutex::new(serving));
-        let listeners = Arc::default();
-        Self { session, serving, reports, listeners, bodies: BodyCache::default() }
+        let (lost, listeners) = (Arc::default(), Arc::default());
+        Self { session, serving, lost, reports, listeners, bodies: BodyCache::default() }
     }
 
     /// Replaces the skills that are served. Returns the lists that have changed.
@@ -74,6 +76,21 @@ impl Handler {
         let toolbox = serving.toolbox.with_skills(skills.clone());
         let before = std::mem::replace(&mut *serving, Serving { toolbox, context });
         Lists::between(&before.toolbox, &serving.toolbox)
+    }
+
+    /// Sets the skills that results remind of, because the model has lost their instructions.
+    pub(super) fn remind(&self, skills: Vec<SkillName>) {
+        *self.lost.lock() = skills;
+    }
+
+    /// Returns the reminder for the result of a call, if there is one. A skill that the call activates is left out.
+    fn reminder(&self, call: &Call<'_>) -> Option<String> {
+        let activated = call.skill().filter(|_| call.tool == ACTIVATE_SKILL).map(|skill| skill.name.key());
+        let lost = self.lost.lock();
+        let is_lost = |name: &&SkillName| {
+            call.toolbox.skills().get(name.as_str()).is_some() && activated.as_ref() != Some(&name.key())
+        };
+        reminder(lost.iter().filter(is_lost))
     }
 
     /// Returns the tools that are served now.
@@ -206,6 +223,8 @@ impl ServerHandler for Handler {
             tokio::select! {
                 output = toolbox.call(&request.name, arguments.clone(), &caller) => {
                     self.called(&call, &output, started.elapsed());
+                    let mut output = output;
+                    output.content.extend(self.reminder(&call).map(Content::Text));
                     Ok(result(output).into())
                 }
                 never = progress::report(&request.name, &context) => never,

@@ -107,10 +107,10 @@ impl Hub {
         let mut start = 0;
         // Index a slice, because the index operator of a vector is not inlined with the optimization for size.
         let bytes = &storage[..len];
+        let mut line_breaks = memchr::memchr_iter(b'\n', bytes);
         while start < len {
-            let rest = &bytes[start..];
-            let (line, _) = rest.split_at(memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1));
-            let end = start + line.len();
+            let end = line_breaks.next().map_or(len, |at| at + 1);
+            let line = &bytes[start..end];
             let pass = match from {
                 Side::Client => interceptor.from_client(line, &mut actions),
                 Side::Agent => interceptor.from_agent(line, &mut actions),

@@ -79,10 +79,15 @@ impl Settings {
     /// Resolves a configuration. Skills are not read yet.
     ///
     /// # Errors
-    /// - [`ConfigError::Value`] if a glob is invalid.
+    /// - [`ConfigError::Value`] if a glob is invalid, or if no skills may be found at all.
     /// - [`ConfigError::Source`] if the address of a source has an unknown format.
     /// - [`ConfigError::Sandbox`] if the requested sandbox can't be used on this system.
     pub fn resolve(mut config: Config) -> Result<Self, ConfigError> {
+        if config.max_skills == Some(0) {
+            return Err(ConfigError::Value(
+                "the maximum number of skills (`max_skills`) is 0; use at least 1".to_owned(),
+            ));
+        }
         let agent = mem::take(&mut config.agent).0;
         let mut policy = Policy::default();
         policy.mcp = config.mcp.unwrap_or(policy.mcp);
@@ -94,6 +99,7 @@ impl Settings {
         policy.catalog_in = config.catalog_in.unwrap_or(policy.catalog_in);
         policy.catalog = catalog_options(&config);
         policy.activation = config.activation.unwrap_or(policy.activation);
+        policy.restore_budget = config.restore_budget.unwrap_or(policy.restore_budget);
         let search = config.search.unwrap_or_default();
         // Note that the catalog only mentions the search if it doesn't contain all skills.
         policy.catalog.search = search != SearchTool::Off;

@@ -100,8 +100,7 @@ pub fn write<T: Serialize>(file: &Path, contents: Option<&T>) -> io::Result<()> 
     // Temporary files should be private from the start.
     let mut temporary = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
     temporary.write_all(&serde_json::to_vec(contents)?)?;
-    temporary.persist(file)?;
-    Ok(())
+    super::replace(temporary, file)
 }
 
 #[cfg(test)]

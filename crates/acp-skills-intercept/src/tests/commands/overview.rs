@@ -37,7 +37,11 @@ fn skills_are_listed() {
         "No matching skills. Use fewer or different words."
     );
     for words in ["/skills search", "/skills remove x", "/skills reload x"] {
-        assert!(asked(&mut fixture, 6, words).contains("`/skills search WORDS` finds"), "{words}");
+        let help = asked(&mut fixture, 6, words);
+        assert!(
+            help.contains("`/skills search WORDS` finds") && help.contains("`/skills drop NAME`"),
+            "{words}"
+        );
     }
     // We never sent these prompts to the agent, so they should not be open.
     assert_eq!(fixture.gone().iter().filter(|line| line["id"] != 2).count(), 0);

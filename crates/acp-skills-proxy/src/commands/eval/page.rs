@@ -3,12 +3,14 @@
 //!
 //! | file | owns |
 //! |---|---|
+//! | `verdict` | the result in sentences, and what to do next |
 //! | `page.html` | the page, its header, and the cases of all agents as a heat map |
 //! | `tables` | rates with their intervals; results with the skill compared to results without |
 //! | `runs` | each run with its transcript and files; the boxes for feedback |
 
 mod runs;
 mod tables;
+mod verdict;
 
 use askama::Template;
 
@@ -19,6 +21,7 @@ use acp_skills_eval::{
 use self::{
     runs::Runs,
     tables::{Tasks, Triggers},
+    verdict::Verdict,
 };
 use crate::{html::Frame, words::count};
 
@@ -36,6 +39,7 @@ struct Page<'a> {
     runs_made: String,
     /// The directory of the results.
     workspace: String,
+    verdict: Verdict<'a>,
     /// Figures with their labels.
     tiles: Vec<(String, String)>,
     heat_map: HeatMap,
@@ -62,6 +66,7 @@ pub(super) fn page(evaluation: &Evaluation, workspace: &Workspace, report: &Repo
         started: started.map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string()).unwrap_or_default(),
         runs_made: count(report.outcomes.len(), "run"),
         workspace: workspace.iteration().to_string_lossy().into_owned(),
+        verdict: Verdict::new(evaluation, report),
         tiles: tiles(report),
         heat_map: heat_map(evaluation, report),
         triggers: Triggers::new(report, evaluation.options.threshold),
@@ -151,8 +156,8 @@ struct HeatRow {
 
 /// A case on an agent in a configuration.
 enum Cell {
-    /// The rate, with the class of its color and the run that the cell links to.
-    Rate { class: &'static str, anchor: String, rate: String },
+    /// The rate, with the class of its color, the run that the cell links to, and the runs in words.
+    Rate { class: &'static str, anchor: String, rate: String, meaning: String },
     /// There are no runs.
     NoRuns,
     /// The case is not run in this configuration.
@@ -205,7 +210,12 @@ fn cell(report: &Report, agent: &AgentReport, case: &Case, configuration: Config
     #[expect(clippy::cast_precision_loss, reason = "run counts are small")]
     let rate = (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
     let linked = runs.iter().find(|run| !run.is_passed()).unwrap_or(first);
-    Cell::Rate { class: heat(rate), anchor: anchor(linked), rate: shown(rate) }
+    let right = runs.iter().filter(|run| run.is_passed()).count();
+    let meaning = match case {
+        Case::Query(_) => format!("{right} of {} right", count(runs.len(), "run")),
+        _ => format!("the mean of {}, {right} passed", count(runs.len(), "run")),
+    };
+    Cell::Rate { class: heat(rate), anchor: anchor(linked), rate: shown(rate), meaning }
 }
 
 /// Returns the class of a rate's color.

@@ -67,6 +67,11 @@ pub(super) fn text(report: &Report) -> String {
         text.push_str(&notes(&with_tasks));
     }
     text.push_str(&failures(report));
+    for agent in &report.agents {
+        if let Some(reason) = &agent.stopped {
+            let _ = writeln!(text, "{} {reason}. Its other runs were skipped.", agent.name);
+        }
+    }
     if !report.complete {
         text.push_str("Incomplete: some runs are missing.\n");
     }

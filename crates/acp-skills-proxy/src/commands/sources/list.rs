@@ -58,7 +58,7 @@ fn pruned(removed: usize) -> String {
 /// # Errors
 /// Returns an error if the configuration or a lock file can't be read, or if stdout can't be written.
 pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
-    let target = Target::read(&args.common)?;
+    let target = Target::existing(&args.common)?;
     let updater = updater(&args.common)?;
     if args.prune {
         let removed = updater.prune(JUST_FETCHED);

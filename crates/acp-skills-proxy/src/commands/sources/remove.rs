@@ -30,7 +30,7 @@ pub(crate) struct RemoveArgs {
 /// Returns an error if the source is unknown, or if the configuration or the lock file can't be written.
 pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
     let RemoveArgs { source, common } = args;
-    let target = Target::read(&common)?;
+    let target = Target::existing(&common)?;
     let matching = named(known(&target)?, &source)?;
     let updater = updater(&common)?;
     let mut removed = Vec::new();

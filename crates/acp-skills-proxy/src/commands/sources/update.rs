@@ -76,7 +76,7 @@ struct Row {
 /// # Errors
 /// Returns an error if there are no sources, or if the configuration or a lock file can't be read or written.
 pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
-    let target = Target::read(&args.common)?;
+    let target = Target::existing(&args.common)?;
     let mut sources = known(&target)?;
     if let Some(source) = &args.source {
         sources = named(sources, source)?;

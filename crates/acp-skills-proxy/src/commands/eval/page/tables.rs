@@ -5,6 +5,46 @@ use askama::Template;
 use acp_skills_eval::{AgentReport, Benchmark, Configuration, ConfigurationSummary, Rates, Report, Spread};
 
 use super::{super::summary, dash, percent, shown};
+use crate::{
+    html::{Explained, Legend},
+    words::count,
+};
+
+/// The columns of rates.
+const RATES: [Explained; 9] = [
+    (
+        "Queries",
+        "The number of queries that passed, of all queries: the share of right runs reaches the threshold.",
+    ),
+    (
+        "Right runs",
+        "The share of runs that loaded the skill when they should, or did not when they should not.",
+    ),
+    (
+        "95 %",
+        "The 95 % interval of the share of right runs: with other queries like these, it would probably be in this range.",
+    ),
+    ("Precision", "Of the runs that loaded the skill, the share that should."),
+    ("Recall", "Of the runs that should load the skill, the share that did."),
+    ("F1", "Precision and recall as one number, their harmonic mean."),
+    (
+        "pass@k",
+        "The probability that at least one of k runs is right, where k is the number of runs of a query.",
+    ),
+    ("pass^k", "The probability that all k runs are right, where k is the number of runs of a query."),
+    ("Agent failed", "The number of runs in which the agent failed. They don't count."),
+];
+
+/// The columns of results.
+const RESULTS: [Explained; 4] = [
+    ("With", "The mean share of assertions that hold with the skill, ± its standard deviation between runs."),
+    ("Without", "The same in the runs to compare with."),
+    ("Seconds", "The mean duration of a run in seconds, with the skill : without it."),
+    (
+        "Tokens",
+        "The mean number of tokens of a run, with the skill : without it. A dash if the agent does not report them.",
+    ),
+];
 
 /// The maximum number of results of queries that are shown without a click.
 const MAX_OPEN: usize = 60;
@@ -41,6 +81,8 @@ struct QueryResult {
     is_pass: Option<bool>,
     /// The number of runs that loaded the skill, of the number of runs: `2/3`.
     figure: String,
+    /// The figure in words.
+    meaning: String,
     /// The x coordinates in the picture: the start and the end of the interval, and the rate. `None` if there are no
     /// runs.
     picture: Option<[String; 3]>,
@@ -52,6 +94,11 @@ fn place(rate: f64) -> String {
 }
 
 impl<'a> Triggers<'a> {
+    #[expect(clippy::unused_self, reason = "called as a method from the template")]
+    fn legend(&self) -> Legend {
+        Legend(RATES.to_vec())
+    }
+
     /// Returns the section, or `None` if no queries were run.
     pub(super) fn new(report: &'a Report, threshold: f64) -> Option<Self> {
         let with_queries = |agent: &'a AgentReport| Some((agent.name.as_str(), agent.triggers.as_ref()?));
@@ -95,6 +142,7 @@ fn result(result: &acp_skills_eval::QueryResult) -> QueryResult {
     QueryResult {
         is_pass: (result.runs > 0).then_some(result.pass),
         figure: format!("{}/{}", result.triggers, result.runs),
+        meaning: format!("loaded in {} of {}", result.triggers, count(result.runs, "run")),
         picture: picture.map(|(rate, [low, high])| [place(low), place(high), place(rate)]),
     }
 }
@@ -136,6 +184,11 @@ struct Row<'a> {
 }
 
 impl<'a> Tasks<'a> {
+    #[expect(clippy::unused_self, reason = "called as a method from the template")]
+    fn legend(&self) -> Legend {
+        Legend(RESULTS.to_vec())
+    }
+
     /// Returns the section, or `None` if no tasks were run.
     pub(super) fn new(report: &'a Report, compared: Configuration) -> Option<Self> {
         let with_tasks = |agent: &'a AgentReport| Some((agent.name.as_str(), agent.benchmark.as_ref()?));

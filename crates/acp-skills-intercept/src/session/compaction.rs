@@ -1,0 +1,216 @@
+//! [`Compaction`]: what the model of one session has lost because the agent compacted the conversation.
+
+use std::collections::BTreeSet;
+
+use acp_skills_wire::Id;
+use skills_core::SkillName;
+
+use super::usage::{Usage, UsageChange};
+use crate::events::CompactionSignal;
+
+/// The maximum number of open tool calls and commands that are remembered.
+const MAX_OPEN: usize = 8;
+
+/// The compactions of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Compaction {
+    /// True if the agent has received a prompt since the session was set up. Signals before that are history.
+    is_live: bool,
+    /// The loss that was not restored yet.
+    lost: Option<Lost>,
+    /// The restoration whose turn is not over.
+    unconfirmed: Option<Unconfirmed>,
+    /// The prompts with the user's own command. The second member is true once the agent has accepted the prompt.
+    commands: Vec<(Id, bool)>,
+    /// The ids of tool calls that report a running compaction.
+    calls: Vec<String>,
+    /// The `compactionId` of the last completed compaction.
+    last_id: Option<String>,
+    /// The keys of skills whose last instructions came from a restoration.
+    restored: BTreeSet<String>,
+    usage: Usage,
+}
+
+/// A loss: the catalog, unless it is in the system prompt, and the instructions of the active skills.
+#[derive(Debug, Clone)]
+struct Lost {
+    signal: CompactionSignal,
+    /// The keys of skills whose instructions the model has received since.
+    again: BTreeSet<String>,
+}
+
+/// A restoration that the agent may drop.
+#[derive(Debug)]
+struct Unconfirmed {
+    prompt: Id,
+    lost: Lost,
+    /// True if the agent has accepted the prompt, and its turn is not over.
+    accepted: bool,
+}
+
+impl Compaction {
+    /// Returns the state for a copy of the session, whose model has lost the same.
+    pub(crate) fn forked(&self) -> Self {
+        Self { lost: self.lost.clone(), restored: self.restored.clone(), ..Self::default() }
+    }
+
+    /// Notes that the session is set up again: the agent may replay its history.
+    pub(crate) fn reopened(&mut self) {
+        self.is_live = false;
+        self.calls.clear();
+        self.usage.reopened();
+    }
+
+    /// Notes that a prompt is sent to the agent.
+    pub(crate) fn prompt_sent(&mut self) {
+        self.is_live = true;
+    }
+
+    /// Returns true if the agent has received a prompt since the session was set up.
+    pub(crate) fn is_live(&self) -> bool {
+        self.is_live
+    }
+
+    /// Notes a compaction. Returns true if it is the first one since the last restoration.
+    pub(crate) fn noticed(&mut self, signal: CompactionSignal) -> bool {
+        if signal != CompactionSignal::Usage {
+            self.usage.announced();
+        }
+        let is_first = self.lost.is_none();
+        match &mut self.lost {
+            // The model may have lost the instructions that it got since then, too.
+            Some(lost) if signal == CompactionSignal::Usage || lost.signal == signal => lost.again.clear(),
+            Some(_) => {}
+            None => self.lost = Some(Lost { signal, again: BTreeSet::new() }),
+        }
+        is_first
+    }
+
+    /// Returns the first signal of the loss that was not restored yet.
+    pub(crate) fn lost(&self) -> Option<CompactionSignal> {
+        self.lost.as_ref().map(|lost| lost.signal)
+    }
+
+    /// Returns true if the model has lost the instructions of this skill, provided that the skill is active.
+    pub(crate) fn has_lost(&self, skill: &SkillName) -> bool {
+        self.lost.as_ref().is_some_and(|lost| !lost.again.contains(&skill.key()))
+    }
+
+    /// Notes that the model received the instructions of a skill, other than in a restoration.
+    pub(crate) fn activated(&mut self, skill: &SkillName) {
+        self.restored.remove(&skill.key());
+        if let Some(lost) = &mut self.lost {
+            lost.again.insert(skill.key());
+        }
+    }
+
+    /// Returns true if the last instructions of this skill came from a restoration.
+    pub(crate) fn was_restored(&self, skill: &SkillName) -> bool {
+        self.restored.contains(&skill.key())
+    }
+
+    /// Notes that the loss is restored by a prompt, with the instructions of `skills`.
+    pub(crate) fn restored<'a>(&mut self, prompt: Option<Id>, skills: impl Iterator<Item = &'a SkillName>) {
+        self.usage.restored();
+        self.restored.extend(skills.map(SkillName::key));
+        let lost = self.lost.take();
+        self.unconfirmed =
+            prompt.zip(lost).map(|(prompt, lost)| Unconfirmed { prompt, lost, accepted: false });
+    }
+
+    /// Notes a prompt with the user's own command for a compaction.
+    pub(crate) fn commanded(&mut self, prompt: Id) {
+        if self.commands.len() == MAX_OPEN {
+            self.commands.remove(0);
+        }
+        self.commands.push((prompt, false));
+    }
+
+    /// Notes that the agent accepted a prompt but the turn is not over.
+    pub(crate) fn accepted(&mut self, prompt: &Id) {
+        for (id, accepted) in &mut self.commands {
+            *accepted |= id == prompt;
+        }
+        if let Some(unconfirmed) = self.unconfirmed.as_mut().filter(|sent| sent.prompt == *prompt) {
+            unconfirmed.accepted = true;
+        }
+    }
+
+    /// Notes that the turn of this prompt is over. `forgotten` is true if the agent may have dropped the prompt. Returns true if
+    /// the turn was a compaction.
+    pub(crate) fn turn_over(&mut self, prompt: &Id, forgotten: bool) -> bool {
+        self.end(forgotten, |id, _| id == prompt)
+    }
+
+    /// Notes that the turns of all accepted prompts are over.
+    pub(crate) fn turns_over(&mut self, forgotten: bool) -> bool {
+        self.end(forgotten, |_, accepted| accepted)
+    }
+
+    fn end(&mut self, forgotten: bool, matches: impl Fn(&Id, bool) -> bool) -> bool {
+        // The fall of a compaction comes in its own turn or in the next one.
+        if self.lost.is_none() {
+            self.usage.turn_over();
+        }
+        if let Some(sent) = self.unconfirmed.take_if(|sent| matches(&sent.prompt, sent.accepted))
+            && forgotten
+            && self.lost.is_none()
+        {
+            self.lost = Some(sent.lost);
+            self.restored.clear();
+        }
+        let before = self.commands.len();
+        self.commands.retain(|(id, accepted)| !matches(id, *accepted));
+        self.commands.len() < before && !forgotten
+    }
+
+    /// Notes a tool call that reports a running compaction.
+    pub(crate) fn call_started(&mut self, id: &str) {
+        if self.is_call(id) {
+            return;
+        }
+        if self.calls.len() == MAX_OPEN {
+            self.calls.remove(0);
+        }
+        self.calls.push(id.to_owned());
+    }
+
+    /// Returns true if this tool call reports a running compaction.
+    pub(crate) fn is_call(&self, id: &str) -> bool {
+        self.calls.iter().any(|call| call == id)
+    }
+
+    /// Notes that the tool call has ended.
+    pub(crate) fn call_ended(&mut self, id: &str) {
+        self.calls.retain(|call| call != id);
+    }
+
+    /// Notes that the compaction with this id is completed. Returns false if it was completed before.
+    pub(crate) fn is_new(&mut self, id: &str) -> bool {
+        if self.last_id.as_deref() == Some(id) {
+            return false;
+        }
+        self.last_id = Some(id.to_owned());
+        true
+    }
+
+    /// Reads a report of the context usage.
+    pub(crate) fn usage(&mut self, used: u64, size: u64) -> UsageChange {
+        self.usage.report(used, size)
+    }
+
+    /// Notes that reports without a fall have passed, and the last one was `used`.
+    pub(crate) fn usage_passed(&mut self, used: u64) {
+        self.usage.passed(used);
+    }
+
+    /// Returns true if the next report of the usage has to be read.
+    pub(crate) fn watches_usage(&self) -> bool {
+        self.usage.has_fallen()
+    }
+
+    /// Takes back a loss that was only noticed by the usage. Returns true if there was one.
+    pub(crate) fn retract(&mut self) -> bool {
+        self.lost.take_if(|lost| lost.signal == CompactionSignal::Usage).is_some()
+    }
+}

@@ -1,0 +1,111 @@
+//! Wrong command lines as people type them: each hint names a command or a flag that helps.
+
+use std::fs;
+
+use crate::fixture::Fixture;
+
+/// Runs each command line, which exits with 2, and looks for words in its hint or message. A word with a `!` must not occur.
+fn check(lines: &[(&[&str], &[&str])]) {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.dir.join("some-dir")).unwrap();
+    for (arguments, expected) in lines {
+        let output = fixture.output(arguments);
+        assert!(output.ends_with("exit 2\n"), "{arguments:?}: {output}");
+        for words in *expected {
+            let is_there =
+                words.strip_prefix('!').map_or_else(|| output.contains(words), |not| !output.contains(not));
+            assert!(is_there, "{words:?}, {arguments:?}: {output}");
+        }
+    }
+}
+
+#[test]
+fn commands_of_other_programs() {
+    check(&[
+        (&["install", "acme"], &["unknown command `install`", "add SOURCE", "setup EDITOR", "!`--`"]),
+        (&["uninstall"], &["remove SOURCE", "setup EDITOR --undo", "!`--`"]),
+        (&["ls"], &["acp-skills-proxy list"]),
+        (&["validate", "skills"], &["acp-skills-proxy check PATH"]),
+        (&["test"], &["acp-skills-proxy try", "acp-skills-proxy eval"]),
+        (&["run", "claude"], &["-- claude-agent-acp"]),
+        (&["agents"], &["setup --agents"]),
+        (&["login"], &["log in with the agent itself"]),
+        (&["frobnicate"], &["unknown command `frobnicate`", "acp-skills-proxy --help", "after `--`"]),
+    ]);
+}
+
+#[test]
+fn skills_and_prompts_are_not_agents() {
+    check(&[
+        (&["try", "release-notes"], &["--skill DIR", "--prompt TEXT", "!try -- release-notes"]),
+        (&["try", "skills/pdf"], &["`--skill skills/pdf`", "!-- skills"]),
+        (&["try", "./skills"], &["`--skills ./skills`", "!-- ./skills"]),
+        (&["./skills/pdf"], &["`--skill ./skills/pdf`"]),
+        (&["skills/pdf/SKILL.md"], &["`--skill skills/pdf`"]),
+        (&["try", "review", "my", "code"], &["try --prompt 'review my code'"]),
+        (&["doctor", "review", "it", "--yes"], &["doctor --prompt 'review it'"]),
+        // These are commands of agents.
+        (&["try", "npx", "-y", "some-agent"], &["try -- npx -y some-agent"]),
+        (&["try", "./bin/agent"], &["try -- ./bin/agent"]),
+        (&["claude-agent-acp"], &["acp-skills-proxy -- claude-agent-acp"]),
+    ]);
+}
+
+#[test]
+fn missing_arguments() {
+    check(&[
+        (&["check"], &["no path given", "check ./code-review", "check ."]),
+        (&["check", "--json"], &["no path given"]),
+        (&["search"], &["no words given", "search --skills"]),
+        (&["add"], &["no source given", "add github:"]),
+        (&["remove"], &["no source given", "acp-skills-proxy sources"]),
+        (&["init"], &["no name given", "init code-review"]),
+        (&["eval"], &["no skill given", "eval ./code-review"]),
+        (&["report"], &["no file given", "--events FILE"]),
+        (&["completions"], &["no shell given", "completions bash"]),
+        (&["setup", "--undo"], &["no editor given", "setup zed"]),
+    ]);
+}
+
+#[test]
+fn paths_sources_and_editors() {
+    check(&[
+        (
+            &["check", "github:acme/skills"],
+            &["list --source 'github:acme/skills'", "add 'github:acme/skills'"],
+        ),
+        (&["check", "github:acme"], &["not a source either", "!list --source"]),
+        (&["search", "skills", "read"], &["search --skills skills read"]),
+        (&["search", "read", "--skills", "empty"], &["no skills found", "!search --skills"]),
+        (&["update", "--config", "TYPO"], &["no such configuration file: TYPO"]),
+        (&["sources", "--config", "TYPO"], &["no such configuration file: TYPO"]),
+        (&["remove", "github:acme/skills", "--config", "TYPO"], &["no such configuration file: TYPO"]),
+        (&["remove", "./skills"], &["acp-skills-proxy sources", "!--skills"]),
+        (&["remove", "github:acme/skills"], &["unknown source", "!to add the source"]),
+        (
+            &["setup", "claude"],
+            &["`claude` is not an editor", "setup EDITOR --agent claude", "!did you mean"],
+        ),
+        (&["setup", "agents"], &["setup --agents", "!emacs"]),
+    ]);
+    // The address of a source that can't be fetched is not a path to check.
+    check(&[(
+        &["try", "--source", "git+file:///nowhere"],
+        &["`git+file:///nowhere` are not available", "!acp-skills-proxy check"],
+    )]);
+}
+
+#[test]
+fn numbers_and_flags() {
+    check(&[
+        (&["--max-skills", "0", "--skills", "skills", "--", "cat"], &["(`max_skills`) is 0; use at least 1"]),
+        (&["list", "--max-skills", "0", "skills"], &["use at least 1"]),
+        (&["--mcp-wait", "-1", "--", "cat"], &["invalid value '-1'", "a number of seconds"]),
+        (&["--catalog-budget", "-5", "--", "cat"], &["invalid value '-5'", "a whole number"]),
+        (&["--max-message", "0", "--", "cat"], &["at least 1"]),
+        (&["-skills", "skills", "--", "cat"], &["unknown flag `-skills`", "did you mean `--skills`?"]),
+        (&["list", "--all"], &["--discover user,project", "!--allow-scripts"]),
+    ]);
+    let help = Fixture::new().output(&["remove", "--help"]);
+    assert!(help.contains("Print JSON") && !help.contains("--yes"), "{help}");
+}
