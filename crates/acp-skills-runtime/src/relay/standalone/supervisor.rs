@@ -5,7 +5,7 @@ use std::{io, process::ExitStatus, time::Duration};
 use tokio::{
     sync::mpsc::Receiver,
     task::spawn_blocking,
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until, timeout, timeout_at},
 };
 
 use crate::{
@@ -21,6 +21,9 @@ const TERMINATE_GRACE: Duration = Duration::from_secs(2);
 /// The timeout for a side that doesn't read. It is used for the client when we write the last output of an agent, and
 /// for the agent when we write the last messages of the client.
 const STALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// The maximum time to write the last output of an agent while the client reads it. The output of the agent itself is at most
+/// what fits into its pipe, but a child that left the agent's group can hold the pipe and write to it forever.
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time to wait for the first request of the client if the agent exits early, so that we can respond with an
 /// error.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
@@ -42,6 +45,8 @@ pub(super) struct Supervisor {
     stdout: AgentStdout,
     /// True if the client closed its output, or if we can no longer forward it.
     is_client_done: bool,
+    /// True if the client disconnected, even if we still forward its last messages.
+    is_client_gone: bool,
     /// True if a signal asked the proxy to end.
     end_requested: bool,
     shutdown: Shutdown,
@@ -90,6 +95,7 @@ impl Supervisor {
             is_drained: false,
             stdout: AgentStdout::Open,
             is_client_done: false,
+            is_client_gone: false,
             end_requested: false,
             shutdown: Shutdown::NotStarted,
             deadline: None,
@@ -107,19 +113,13 @@ impl Supervisor {
     }
 
     async fn until_the_agent_exits(&mut self) -> io::Result<ExitStatus> {
-        let mut client_gone = false;
         loop {
             tokio::select! {
                 status = self.agent.wait() => return status,
-                _ = &mut self.relay.client_done, if !self.is_client_done => {
-                    self.is_client_done = true;
-                    client_gone = true;
-                    if matches!(self.shutdown, Shutdown::NotStarted | Shutdown::Stalled(_)) {
-                        self.begin_grace();
-                    }
-                }
-                gone = &mut self.relay.client_gone, if !client_gone => {
-                    client_gone = true;
+                _ = &mut self.relay.client_done, if !self.is_client_done => self.end_client_output(),
+                () = self.relay.agent_failed.notified(), if !self.is_client_done => self.end_client_output(),
+                gone = &mut self.relay.client_gone, if !self.is_client_gone => {
+                    self.is_client_gone = true;
                     if gone.is_ok() && matches!(self.shutdown, Shutdown::NotStarted) {
                         self.begin(Shutdown::Stalled(self.relay.written_to_agent()), STALL_TIMEOUT);
                     }
@@ -128,30 +128,53 @@ impl Supervisor {
                 // our stdin is still open. If there's no error, the agent has closed its stdout, so it can't respond
                 // to requests any more, even if it's still running.
                 delivered = &mut self.relay.agent_done, if !self.is_drained => {
-                    self.is_drained = true;
-                    match delivered {
-                        Ok(Ok(())) => self.stdout = AgentStdout::Closed,
-                        Ok(Err(_)) => self.stdout = AgentStdout::Unread,
-                        Err(_) => {}
-                    }
-                    if matches!(self.shutdown, Shutdown::NotStarted) {
-                        spawn_blocking(self.relay.close_agent());
-                        self.begin_grace();
-                    }
+                    self.end_agent_output(match delivered {
+                        Ok(Ok(())) => AgentStdout::Closed,
+                        Ok(Err(_)) => AgentStdout::Unread,
+                        Err(_) => self.stdout,
+                    });
                 }
-                Some(signal) = self.signals.recv() => {
-                    self.agent.forward(signal);
-                    // Some agents use Ctrl-C just to stop the current turn, but any other signal is a request to
-                    // exit.
-                    if signal != Signal::Interrupt {
-                        self.end_requested = true;
-                        self.begin(Shutdown::Terminating, TERMINATE_GRACE);
-                    }
+                () = self.relay.client_failed.notified(), if !self.is_drained => {
+                    self.end_agent_output(AgentStdout::Unread);
                 }
+                Some(signal) = self.signals.recv() => self.forward(signal),
                 () = sleep_until(self.deadline.unwrap_or_else(Instant::now)), if self.deadline.is_some() => {
-                    self.next_phase(client_gone);
+                    self.next_phase();
                 }
             }
+        }
+    }
+
+    /// Begins the shutdown because nothing more can be forwarded to the agent.
+    fn end_client_output(&mut self) {
+        self.is_client_done = true;
+        self.is_client_gone = true;
+        if matches!(self.shutdown, Shutdown::NotStarted | Shutdown::Stalled(_)) {
+            self.begin_grace();
+        }
+    }
+
+    /// Begins the shutdown because nothing more can be forwarded to the client.
+    fn end_agent_output(&mut self, stdout: AgentStdout) {
+        self.is_drained = true;
+        self.stdout = stdout;
+        if matches!(self.shutdown, Shutdown::NotStarted) {
+            spawn_blocking(self.relay.close_agent());
+            self.begin_grace();
+        }
+    }
+
+    /// Forwards a signal to the agent. Some agents use Ctrl-C just to stop the current turn, but any other signal is a request
+    /// to exit.
+    fn forward(&mut self, signal: Signal) {
+        self.agent.forward(signal);
+        if signal == Signal::Interrupt {
+            return;
+        }
+        self.end_requested = true;
+        // Repeated signals must not extend the time until we kill the agent.
+        if !matches!(self.shutdown, Shutdown::Terminating) {
+            self.begin(Shutdown::Terminating, TERMINATE_GRACE);
         }
     }
 
@@ -168,7 +191,7 @@ impl Supervisor {
     }
 
     /// Continues the shutdown after the deadline of the current phase.
-    fn next_phase(&mut self, client_gone: bool) {
+    fn next_phase(&mut self) {
         match self.shutdown {
             Shutdown::NotStarted => self.deadline = None,
             Shutdown::Stalled(before) => {
@@ -181,7 +204,7 @@ impl Supervisor {
                 }
             }
             Shutdown::StdinClosed => {
-                if self.stdout == AgentStdout::Closed && !client_gone {
+                if self.stdout == AgentStdout::Closed && !self.is_client_gone {
                     self.stdout = AgentStdout::ClosedTooEarly;
                 }
                 self.agent.terminate();
@@ -205,9 +228,7 @@ impl Supervisor {
             sleep(POLL_INTERVAL).await;
         }
         self.agent.reap();
-        if !self.deliver_output().await {
-            tracing::info!("client did not read the last agent output");
-        }
+        self.deliver_output().await;
         // An agent can exit because its output goes nowhere, and we may notice its exit before we notice the failed write.
         if self.relay.is_client_unreachable() {
             self.stdout = AgentStdout::Unread;
@@ -244,20 +265,24 @@ impl Supervisor {
         is_refused
     }
 
-    /// Waits until all output of the agent was written to the client. Gives up and returns false if the client stops
-    /// reading.
-    async fn deliver_output(&mut self) -> bool {
+    /// Waits until all output of the agent was written to the client. Gives up if the client stops reading, or after
+    /// [`LAST_OUTPUT_TIMEOUT`].
+    async fn deliver_output(&mut self) {
+        let end = Instant::now() + LAST_OUTPUT_TIMEOUT;
         let mut written = self.relay.written_to_client();
         while !self.is_drained {
-            if timeout(STALL_TIMEOUT, &mut self.relay.agent_done).await.is_ok() {
-                return true;
+            let stalled = Instant::now() + STALL_TIMEOUT;
+            if timeout_at(stalled.min(end), &mut self.relay.agent_done).await.is_ok() {
+                return;
             }
             let now = self.relay.written_to_client();
-            if now == written {
-                return false;
+            if now == written || Instant::now() >= end {
+                tracing::info!(
+                    "agent output did not end: the client does not read it, or a child of the agent still writes"
+                );
+                return;
             }
             written = now;
         }
-        true
     }
 }
