@@ -43,15 +43,23 @@ pub(super) struct Supervisor {
     /// True if all output of the agent was written to the client, or if writing failed.
     is_drained: bool,
     stdout: AgentStdout,
-    /// True if the client closed its output, or if we can no longer forward it.
-    is_client_done: bool,
-    /// True if the client disconnected, even if we still forward its last messages.
-    is_client_gone: bool,
+    client: Client,
     /// True if a signal asked the proxy to end.
     end_requested: bool,
     shutdown: Shutdown,
     /// The time at which the next phase of the shutdown begins.
     deadline: Option<Instant>,
+}
+
+/// The state of the client, as far as its messages to the agent are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Client {
+    /// Connected, as far as we know.
+    Connected,
+    /// The client disconnected, and its last messages are still being forwarded. Or we can't find out before they end.
+    Gone,
+    /// The client closed its output, or we can no longer forward it.
+    Done,
 }
 
 /// The state of the agent's stdout.
@@ -94,8 +102,7 @@ impl Supervisor {
             exit_wait,
             is_drained: false,
             stdout: AgentStdout::Open,
-            is_client_done: false,
-            is_client_gone: false,
+            client: Client::Connected,
             end_requested: false,
             shutdown: Shutdown::NotStarted,
             deadline: None,
@@ -116,10 +123,10 @@ impl Supervisor {
         loop {
             tokio::select! {
                 status = self.agent.wait() => return status,
-                _ = &mut self.relay.client_done, if !self.is_client_done => self.end_client_output(),
-                () = self.relay.agent_failed.notified(), if !self.is_client_done => self.end_client_output(),
-                gone = &mut self.relay.client_gone, if !self.is_client_gone => {
-                    self.is_client_gone = true;
+                _ = &mut self.relay.client_done, if self.client != Client::Done => self.end_client_output(),
+                () = self.relay.agent_failed.notified(), if self.client != Client::Done => self.end_client_output(),
+                gone = &mut self.relay.client_gone, if self.client == Client::Connected => {
+                    self.client = Client::Gone;
                     if gone.is_ok() && matches!(self.shutdown, Shutdown::NotStarted) {
                         self.begin(Shutdown::Stalled(self.relay.written_to_agent()), STALL_TIMEOUT);
                     }
@@ -147,8 +154,7 @@ impl Supervisor {
 
     /// Begins the shutdown because nothing more can be forwarded to the agent.
     fn end_client_output(&mut self) {
-        self.is_client_done = true;
-        self.is_client_gone = true;
+        self.client = Client::Done;
         if matches!(self.shutdown, Shutdown::NotStarted | Shutdown::Stalled(_)) {
             self.begin_grace();
         }
@@ -204,7 +210,7 @@ impl Supervisor {
                 }
             }
             Shutdown::StdinClosed => {
-                if self.stdout == AgentStdout::Closed && !self.is_client_gone {
+                if self.stdout == AgentStdout::Closed && self.client == Client::Connected {
                     self.stdout = AgentStdout::ClosedTooEarly;
                 }
                 self.agent.terminate();
@@ -251,9 +257,15 @@ impl Supervisor {
         let deadline = Instant::now() + FIRST_REQUEST_TIMEOUT;
         let is_over = self.end_requested || self.relay.has_traffic();
         let mut was_starting = self.relay.agent_gone(why);
-        while !is_over && !self.is_client_done && !self.relay.has_traffic() && Instant::now() < deadline {
+        while !is_over
+            && self.client != Client::Done
+            && !self.relay.has_traffic()
+            && Instant::now() < deadline
+        {
             // If the first request can't be forwarded, the client's pump will stop here.
-            self.is_client_done = timeout(POLL_INTERVAL, &mut self.relay.client_done).await.is_ok();
+            if timeout(POLL_INTERVAL, &mut self.relay.client_done).await.is_ok() {
+                self.client = Client::Done;
+            }
             was_starting |= self.relay.agent_gone(why);
         }
         let is_refused = was_starting && !self.end_requested && self.stdout != AgentStdout::Unread;
