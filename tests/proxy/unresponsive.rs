@@ -43,13 +43,14 @@ fn an_agent_that_closes_its_stdin_and_keeps_running() {
 /// for its last message.
 #[cfg(target_os = "linux")]
 fn a_child_that_leaves_the_group_and_writes() {
-    let ticks = r#"i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo '{"jsonrpc":"2.0","method":"_tick"}'; sleep 0.1; done
+    let ticks = r#"echo started >&2; exec 2>/dev/null; i=0
+        while [ $i -lt 600 ]; do i=$((i+1)); echo '{"jsonrpc":"2.0","method":"_tick"}'; sleep 0.1; done
         echo '{"jsonrpc":"2.0","method":"_last_tick"}'"#;
-    let script = r#"read line; setsid sh -c "$1" 2>/dev/null & echo started >&2; exit 6"#;
+    let script = r#"setsid sh -c "$1" & read line; exit 6"#;
     let proxy = Proxy::new().arg("--").arg("sh").arg("-c").arg(script).arg("agent").arg(ticks);
     let mut editor = proxy.start();
-    let open = editor.request("initialize", json!({ "protocolVersion": 1 }));
     editor.wait_for_log("started");
+    let open = editor.request("initialize", json!({ "protocolVersion": 1 }));
     let ended = editor.ended();
     assert_eq!(ended.code(), Some(6), "{:#?}", ended.log);
     assert!(ended.answer(&open).get("error").is_some());
