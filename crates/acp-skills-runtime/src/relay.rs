@@ -11,6 +11,7 @@
 //! | `hub` | the interceptor, and everything else that both directions share |
 //! | `side` | the names of the two sides |
 //! | `oversize` | messages that are too long |
+//! | `throttle` | the back-pressure for messages of the client that were held |
 //! | `standalone` | the proxy between a client and an agent that it starts |
 //! | `chain` | the proxy under a conductor |
 
@@ -21,6 +22,7 @@ mod oversize;
 mod pump;
 mod side;
 pub mod standalone;
+mod throttle;
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -37,6 +39,7 @@ use self::{
     hub::{Hub, Job},
     oversize::DEFAULT_MAX_MESSAGE,
     side::Side,
+    throttle::Throttled,
 };
 use crate::host::{Host, RunningHost};
 
@@ -95,7 +98,8 @@ impl Relay {
                 let _ = gone.send(());
             })?;
         }
-        let client_done = start_pump("client", Side::Client, (client.reader, client.max_message), &hub)?;
+        let from_client = Box::new(Throttled::new(client.reader, &hub));
+        let client_done = start_pump("client", Side::Client, (from_client, client.max_message), &hub)?;
         let agent_done = start_pump("agent", Side::Agent, (agent.reader, agent.max_message), &hub)
             .inspect_err(|_| {
                 // The other pump is running, so close both connections. Otherwise, the client would wait for an answer.
