@@ -19,9 +19,7 @@ const FRAME: Duration = Duration::from_millis(120);
 /// The progress of work that may take long. Dropping it ends the work and clears the bar.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// Closed when the work is done.
-    done: Option<Sender<()>>,
-    shows: Option<JoinHandle<()>>,
+    ticker: Option<Ticker>,
 }
 
 impl Progress {
@@ -42,17 +40,8 @@ impl Progress {
             bar.set_style(style);
         }
         bar.set_message(what);
-        let (done, is_done) = mpsc::channel::<()>();
-        let shown = bar.clone();
-        let show = move || {
-            if is_done.recv_timeout(DELAY) == Err(RecvTimeoutError::Timeout) {
-                shown.set_draw_target(ProgressDrawTarget::stderr());
-                shown.enable_steady_tick(FRAME);
-            }
-        };
-        // If we can't start the thread, just continue with no bar.
-        let shows = thread::Builder::new().name("progress".to_owned()).spawn(show).ok();
-        Self { bar, done: Some(done), shows }
+        let ticker = Ticker::start(&bar, DELAY, FRAME);
+        Self { bar, ticker: Some(ticker) }
     }
 
     /// Counts one more step as done.
@@ -73,10 +62,50 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.done = None;
-        if let Some(shows) = self.shows.take() {
-            let _ = shows.join();
-        }
+        // Stop the thread first, because it could draw the bar again.
+        self.ticker = None;
         self.bar.finish_and_clear();
+    }
+}
+
+/// A thread that shows a progress bar on stderr and redraws it at an interval. Dropping it ends the thread.
+///
+/// This is used instead of [`ProgressBar::enable_steady_tick`], which panics if the system refuses a thread. Then there is no bar.
+pub(crate) struct Ticker {
+    /// Closed when the work is done.
+    done: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Ticker {
+    /// Shows `bar` after `delay`, if stderr is a terminal.
+    pub(crate) fn start(bar: &ProgressBar, delay: Duration, interval: Duration) -> Self {
+        let (done, is_done) = mpsc::channel::<()>();
+        let bar = bar.clone();
+        let show = move || {
+            let is_over = |time| is_done.recv_timeout(time) != Err(RecvTimeoutError::Timeout);
+            if is_over(delay) {
+                return;
+            }
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+            while !bar.is_hidden() {
+                bar.tick();
+                if is_over(interval) {
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("progress".to_owned()).spawn(show).ok();
+        Self { done: Some(done), thread }
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.done = None;
+        if let Some(thread) = self.thread.take() {
+            // This fails if the thread has panicked. The bar is not important enough to fail with it.
+            let _ = thread.join();
+        }
     }
 }

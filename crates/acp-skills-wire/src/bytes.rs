@@ -2,9 +2,9 @@
 //! compare integers, which never becomes a call of the C library, in contrast to a comparison of long arrays.
 
 /// The length of a chunk of a long comparison in bytes.
-const CHUNK: usize = 64;
-/// The length of a `u128` in bytes.
-const WORD: usize = 16;
+const CHUNK: usize = 32;
+/// The number of words in a chunk.
+const WORDS: usize = CHUNK / size_of::<u64>();
 
 /// Returns true if `bytes` begins with `prefix`.
 #[inline]
@@ -23,26 +23,33 @@ pub fn strip_suffix<'a>(bytes: &'a [u8], suffix: &[u8]) -> Option<&'a [u8]> {
 #[inline]
 fn is_equal(a: &[u8], b: &[u8]) -> bool {
     match a.len() {
-        CHUNK.. => {
-            let chunks = a.as_chunks::<CHUNK>().0.iter().zip(b.as_chunks::<CHUNK>().0);
-            // The end can overlap the last chunk.
-            let end = if a.len() % CHUNK <= 32 { 32 } else { CHUNK };
-            chunks.into_iter().all(|(a, b)| is_chunk_equal(a, b))
-                && is_chunk_equal(&a[a.len() - end..], &b[b.len() - end..])
-        }
-        32.. => is_chunk_equal(&a[..32], &b[..32]) && is_chunk_equal(&a[a.len() - 32..], &b[b.len() - 32..]),
-        WORD.. => are_ends_equal(a, b, u128::from_ne_bytes),
+        CHUNK.. => is_long_equal(a, b),
+        16.. => are_ends_equal(a, b, u128::from_ne_bytes),
         8.. => are_ends_equal(a, b, u64::from_ne_bytes),
         4.. => are_ends_equal(a, b, u32::from_ne_bytes),
         _ => a.iter().eq(b),
     }
 }
 
-/// Compares two slices, which must have the same length, a multiple of [`WORD`].
+/// Compares two slices, which must have the same length, at least [`CHUNK`].
+fn is_long_equal(a: &[u8], b: &[u8]) -> bool {
+    let (Some(end_of_a), Some(end_of_b)) = (a.last_chunk(), b.last_chunk()) else { return false };
+    let mut differences = [0; WORDS];
+    for (a, b) in a.as_chunks().0.iter().zip(b.as_chunks().0) {
+        add_differences(&mut differences, a, b);
+    }
+    // The end can overlap the last chunk.
+    add_differences(&mut differences, end_of_a, end_of_b);
+    differences == [0; WORDS]
+}
+
+/// Sets the bits in which two chunks differ.
 #[inline]
-fn is_chunk_equal(a: &[u8], b: &[u8]) -> bool {
-    let words = a.as_chunks::<WORD>().0.iter().zip(b.as_chunks::<WORD>().0);
-    words.fold(0, |difference, (a, b)| difference | (u128::from_ne_bytes(*a) ^ u128::from_ne_bytes(*b))) == 0
+fn add_differences(differences: &mut [u64; WORDS], a: &[u8; CHUNK], b: &[u8; CHUNK]) {
+    let (a, b) = (a.as_chunks().0, b.as_chunks().0);
+    for ((difference, a), b) in differences.iter_mut().zip(a).zip(b) {
+        *difference |= u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b);
+    }
 }
 
 /// Compares the first and the last `N` bytes of two slices, which are all bytes if the slices have at most 2 × `N` bytes.

@@ -170,8 +170,9 @@ impl<'a> Git<'a> {
                 // If git stops reading, we can ignore this error, since its exit status and stderr will give the reason.
                 let _ = to_git.write_all(&input);
             };
-            scope.spawn(writes);
-            let said = scope.spawn(move || end_of(errors));
+            // Other commands can use up the threads after the check, and then `Scope::spawn` would panic.
+            let writing = thread::Builder::new().spawn_scoped(scope, writes);
+            let saying = thread::Builder::new().spawn_scoped(scope, move || end_of(errors));
             let reads = move || {
                 let mut from_git = from_git;
                 let read = read(&mut from_git)?;
@@ -179,7 +180,14 @@ impl<'a> Git<'a> {
                 let _ = io::copy(&mut from_git, &mut io::sink());
                 Ok(read)
             };
-            let read = scope.spawn(reads);
+            let reading = thread::Builder::new().spawn_scoped(scope, reads);
+            let ((_, said), read) = match writing.and_then(|writing| Ok(((writing, saying?), reading?))) {
+                Ok(threads) => threads,
+                Err(refused) => {
+                    group.kill();
+                    return Err(system(refused));
+                }
+            };
             let ended = runtime.block_on(self.exited(&mut group, &mut watch));
             // This also closes pipes that git's children have inherited, so that the threads can end.
             group.kill();

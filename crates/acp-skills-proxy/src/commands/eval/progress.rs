@@ -6,14 +6,14 @@ use std::{fmt::Write, time::Duration};
 use acp_skills_eval::{Outcome, Progress, Status};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::output;
+use crate::{output, progress::Ticker};
 
 /// The interval at which the elapsed time is updated.
 const TICK: Duration = Duration::from_millis(500);
 
 /// The progress of an evaluation.
 pub(super) struct Bar {
-    drawn: Option<ProgressBar>,
+    drawn: Option<(ProgressBar, Ticker)>,
     jobs: usize,
     running: usize,
     finished: usize,
@@ -30,8 +30,8 @@ impl Bar {
             if let Ok(style) = style {
                 bar.set_style(style);
             }
-            bar.enable_steady_tick(TICK);
-            bar
+            let ticker = Ticker::start(&bar, Duration::ZERO, TICK);
+            (bar, ticker)
         });
         Self { drawn, jobs, running: 0, finished: 0, total: 0 }
     }
@@ -43,14 +43,14 @@ impl Bar {
                 if *done > 0 {
                     self.line(&format!("{done} runs are already finished"));
                 }
-                if let Some(bar) = &self.drawn {
+                if let Some((bar, _)) = &self.drawn {
                     bar.set_length(*left as u64);
                 }
             }
             Progress::Started(run) => {
                 self.running += 1;
                 if self.jobs == 1
-                    && let Some(bar) = &self.drawn
+                    && let Some((bar, _)) = &self.drawn
                 {
                     bar.set_message(run.to_string());
                 }
@@ -63,7 +63,7 @@ impl Bar {
                 if self.drawn.is_none() || outcome.status != Status::Passed {
                     self.line(&line);
                 }
-                if let Some(bar) = &self.drawn {
+                if let Some((bar, _)) = &self.drawn {
                     bar.inc(1);
                 }
             }
@@ -74,21 +74,22 @@ impl Bar {
             _ => {}
         }
         if self.jobs > 1
-            && let Some(bar) = &self.drawn
+            && let Some((bar, _)) = &self.drawn
         {
             bar.set_message(format!("{} running", self.running));
         }
     }
 
     pub(super) fn finish(self) {
-        if let Some(bar) = self.drawn {
+        if let Some((bar, ticker)) = self.drawn {
+            drop(ticker);
             bar.finish_and_clear();
         }
     }
 
     fn line(&self, text: &str) {
         match &self.drawn {
-            Some(bar) => bar.suspend(|| output::note(text)),
+            Some((bar, _)) => bar.suspend(|| output::note(text)),
             None => output::note(text),
         }
     }
