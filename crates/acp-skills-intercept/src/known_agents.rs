@@ -137,6 +137,8 @@ pub(crate) struct Quirks {
     pub(crate) fails_on_http: bool,
     /// The agent's own commands that compact the conversation. Those with the usual names also count if the agent announces them.
     pub(crate) compact_commands: &'static [&'static str],
+    /// True if the agent keeps the prompts of the user when it compacts the conversation.
+    pub(crate) keeps_prompts: bool,
     /// The grace period that this agent should get to exit after the client disconnects. `None` if it was not measured.
     pub(crate) shutdown_grace: Option<Duration>,
     /// The reports that are used to recognize calls to skill tools. `None` if the reports are not sufficient for this.
@@ -156,6 +158,7 @@ impl Quirks {
         copies_servers: false,
         fails_on_http: false,
         compact_commands: &[],
+        keeps_prompts: false,
         shutdown_grace: None,
         calls: None,
     };
