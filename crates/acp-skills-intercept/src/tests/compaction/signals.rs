@@ -83,7 +83,13 @@ fn each_signal_is_noticed() {
         ("claude", vec![start(&claude), end("completed")], Some(ToolCall)),
         (
             "claude with other updates",
-            vec![start(&claude), call("tool_call_update", None, &nothing), end("completed")],
+            vec![
+                start(&claude),
+                call("tool_call_update", None, &nothing),
+                end("completed"),
+                call("tool_call_update", None, &claude),
+                end("completed"),
+            ],
             Some(ToolCall),
         ),
         ("claude that fails", vec![start(&claude), end("failed"), end("completed")], None),
