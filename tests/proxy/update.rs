@@ -215,7 +215,17 @@ fn locked_notices_a_skill_in_a_directory_of_another_name() {
     let approved = repository.commit();
     let home = Home::new();
     let source = repository.source("");
-    home.printed(&["add", &source, "--yes", "--include", "greet", "--include", "review", "--include", "draft"]);
+    home.printed(&[
+        "add",
+        &source,
+        "--yes",
+        "--include",
+        "greet",
+        "--include",
+        "review",
+        "--include",
+        "draft",
+    ]);
     // An approved skill that is excluded later does not matter as long as its name is known.
     let config = fs::read_to_string(home.config()).expect("a file");
     let narrower = config.replace("draft", "other");
