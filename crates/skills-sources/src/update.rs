@@ -25,7 +25,7 @@ pub use self::changes::{FileChange, FileChangeKind, SkillChange};
 use super::{
     Options, SourceError,
     address::{Address, Place},
-    digest, load,
+    digest, git, load,
     lockfile::{self, LockError, LockFile, Pinned, PinnedWeb},
     named::NamedSources,
     store::Store,
@@ -51,6 +51,8 @@ pub struct Offer {
     pub notes: Vec<String>,
     /// The names of the skills that [`retain`](Self::retain) has removed, by path.
     left_out: BTreeMap<String, String>,
+    /// The limits for fetching the files of a web site.
+    limits: git::Limits,
 }
 
 /// A skill in an offer.
@@ -229,7 +231,13 @@ impl Updater {
         }
         skills.sort_by(|a, b| a.path.cmp(&b.path));
         let notes = notes(&found, &real);
-        Ok(Offer { pinned: Pinned::Git(pinned), skills, notes, left_out: BTreeMap::new() })
+        Ok(Offer {
+            pinned: Pinned::Git(pinned),
+            skills,
+            notes,
+            left_out: BTreeMap::new(),
+            limits: self.store.limits(),
+        })
     }
 
     fn of_index(&self, url: &str, digest: &str) -> Option<Offer> {
@@ -239,7 +247,7 @@ impl Updater {
         skills.sort_by(|a, b| a.path.cmp(&b.path));
         let pinned = Pinned::Web(PinnedWeb { index: digest.to_owned(), skills: None });
         let notes = notes(index.skills(), Path::new(""));
-        Some(Offer { pinned, skills, notes, left_out: BTreeMap::new() })
+        Some(Offer { pinned, skills, notes, left_out: BTreeMap::new(), limits: self.store.limits() })
     }
 }
 

@@ -285,12 +285,6 @@ mod tests {
                 "ssh variant",
                 "ssh.variant",
             ),
-            (
-                &"fatal: attempting to allocate 4000000001 over limit 134217728\nfatal: fetch-pack: invalid index-pack output\n"
-                    .to_owned(),
-                "over limit 134217728; fatal: fetch-pack",
-                "`--max-fetch MIB`",
-            ),
             (&"fatal: write error: No space left on device".to_owned(), "No space left", "free disk space"),
             (
                 &"fatal: detected dubious ownership in repository at '/r/.git'".to_owned(),
@@ -310,5 +304,13 @@ mod tests {
             assert!(error.to_string().contains(cause), "{error}");
             assert!(error.hint().contains(hint), "{error}: {}", error.hint());
         }
+    }
+
+    #[test]
+    fn a_large_object_names_the_option() {
+        let said = "fatal: attempting to allocate 4000000001 over limit 134217728\nfatal: invalid index-pack output\n";
+        let error = GitError::Failed { what: "fetch".to_owned(), said: said.to_owned() };
+        assert!(error.to_string().contains("over limit 134217728; fatal: invalid"), "{error}");
+        assert!(error.hint().contains("`--max-fetch MIB`"), "{}", error.hint());
     }
 }
