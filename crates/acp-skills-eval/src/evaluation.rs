@@ -254,8 +254,8 @@ impl Evaluation {
         Some(split(&cases, share, self.options.seed))
     }
 
-    /// Returns true if a case is a query for validation. Its results are only shown as part of rates, so that nobody
-    /// tunes the description with them.
+    /// Returns true if a case is a query for validation. Its results are only shown as part of rates, so that the
+    /// description is not tuned with them.
     pub fn is_held_out(&self, case: &Case) -> bool {
         let Case::Query(place) = case else { return false };
         self.parts().is_some_and(|parts| parts.get(*place) == Some(&Part::Validation))

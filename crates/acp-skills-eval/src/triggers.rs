@@ -20,7 +20,7 @@ pub struct Triggers {
     /// The skill's description, which decides if models load it.
     pub description: String,
     /// The results of each query, in the order of the file. If the queries are split, only those for tuning: the others are part
-    /// of the rates alone, so that nobody tunes the description with them.
+    /// of the rates alone, so that the description is not tuned with them.
     #[serde(rename = "results")]
     pub queries: Vec<QueryResult>,
     /// The rates over all queries.
