@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use acp_skills_intercept::{
-    Actions, CatalogIn, Endpoint, Fetched, Input, Interceptor, McpMode, Pass, Policy, Provisions, Query,
-    Refreshed, Resolved, SessionKey, Task, Transport,
+    Actions, ActivatedBy, ActiveSkills, CatalogIn, Endpoint, Fetched, Input, Interceptor, McpMode, Pass,
+    Policy, Provisions, Query, Refreshed, Resolved, SessionKey, Task, Transport, Wanted,
 };
 use skills_core::{Skill, SkillName, SkillSet, Source, Stored};
 
@@ -29,6 +29,10 @@ pub(super) struct Seen {
 pub(super) struct Proxy {
     interceptor: Interceptor,
     skills: SkillSet,
+    /// The active skills of each session.
+    active: ActiveSkills,
+    /// The number of prompts that restored instructions.
+    pub(super) restorations: usize,
 }
 
 impl Proxy {
@@ -38,7 +42,15 @@ impl Proxy {
         // never read it.
         let stored = Stored::new(Path::new("/skills").join(skill), "SKILL.md");
         let skill = Skill::new(SkillName::new(skill).unwrap(), "Does <things>.", Source::Stored(stored));
-        Self { interceptor: Interceptor::new(policy.clone(), RUN), skills: [skill].into_iter().collect() }
+        let interceptor = Interceptor::new(policy.clone(), RUN);
+        let active = ActiveSkills::new();
+        Self { interceptor, skills: [skill].into_iter().collect(), active, restorations: 0 }
+    }
+
+    /// Makes all skills active in new sessions.
+    pub(super) fn with_active_skills(mut self) -> Self {
+        self.active = self.skills.iter().map(|skill| (skill.name.clone(), ActivatedBy::Model)).collect();
+        self
     }
 
     /// Handles a line from `side` and returns the lines that both sides receive.
@@ -77,7 +89,8 @@ impl Proxy {
                 let endpoint = needs.transport.map(|transport| Ok(endpoint(session, transport)));
                 let has_server = endpoint.is_some();
                 let skills = self.skills.clone();
-                let provisions = Provisions { skills, endpoint, ..Provisions::default() };
+                let active = self.active.clone();
+                let provisions = Provisions { skills, active, endpoint, ..Provisions::default() };
                 self.interceptor.handle(Input::SetUp { session, ticket, provisions }, actions);
                 if has_server {
                     self.interceptor.handle(Input::ToolsListed(session), actions);
@@ -94,7 +107,8 @@ impl Proxy {
                     actions,
                 );
             }
-            Query::Fetch { session, ticket, .. } => {
+            Query::Fetch { session, ticket, wanted } => {
+                self.restorations += usize::from(matches!(wanted, Wanted::Active { .. }));
                 let text = "<skill_content name=\"demo\">\nDo it.\n</skill_content>".to_owned();
                 let fetched = Fetched { text: Some(text), activations: Vec::new(), skills: Vec::new() };
                 self.interceptor.handle(Input::Fetched { session, ticket, fetched }, actions);

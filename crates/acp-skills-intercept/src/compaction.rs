@@ -94,6 +94,15 @@ pub(crate) fn may_be_message(raw: &[u8]) -> bool {
     (MESSAGE.len()..=MESSAGE.len() + MAX_BREAKS).contains(&raw.len()) && raw.starts_with(MESSAGE.as_bytes())
 }
 
+/// Returns true if the raw JSON of a text may be the message of Codex after other bytes.
+pub(crate) fn may_end_in_message(raw: &[u8]) -> bool {
+    let mut text = raw;
+    while let Some(rest) = text.strip_suffix(br"\n") {
+        text = rest;
+    }
+    text.ends_with(MESSAGE.as_bytes())
+}
+
 /// Returns true if a prompt is the user's own command for a compaction.
 fn is_command(session: &Session, message: &Message<'_>, agent: &AgentFacts, policy: &Policy) -> bool {
     let typed = message.param(&["prompt"]).and_then(Typed::read).filter(|typed| typed.sigil == '/');

@@ -9,7 +9,7 @@ use acp_skills_wire::{Classifier, Message, bytes::strip_suffix};
 use memchr::memmem;
 
 use crate::{
-    compaction::may_be_message,
+    compaction,
     marks::{DIGITS, NAME},
 };
 
@@ -57,9 +57,18 @@ impl MarkScanner {
             && let Some(text) = strip_suffix(&line[known..], &self.tail)
         {
             return ends_in_mark(&line[..known + text.len()])
-                || (text.len() > MIN_BYTES && (self.has_mark(text) || may_be_message(text)));
+                || (text.len() > MIN_BYTES && (self.has_mark(text) || self.may_be_message(text)));
         }
         (is_chunk() && self.learn(line, classifier)) || self.has_mark(&line[known..])
+    }
+
+    /// Returns true if `text` may be the message about a compaction. If the start of the text is not known, the end decides.
+    fn may_be_message(&self, text: &[u8]) -> bool {
+        if self.is_text_first {
+            compaction::may_end_in_message(text)
+        } else {
+            compaction::may_be_message(text)
+        }
     }
 
     /// Remembers the form of a chunk. Returns true if its text ends with the start of a mark.
@@ -76,7 +85,7 @@ impl MarkScanner {
         if line.len() - end <= MAX_TAIL_BYTES {
             self.tail.extend_from_slice(&line[end..]);
         }
-        ends_in_mark(&line[..end]) || may_be_message(&line[start..end])
+        ends_in_mark(&line[..end]) || compaction::may_be_message(&line[start..end])
     }
 }
 

@@ -49,6 +49,11 @@ fn chunk(text: &str) -> Value {
     json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } })
 }
 
+/// A chunk of an agent that writes the kind last.
+fn text_first(text: &str) -> Value {
+    json!({ "content": { "type": "text", "text": text }, "sessionUpdate": "agent_message_chunk" })
+}
+
 fn usage(used: u64) -> Value {
     json!({ "sessionUpdate": "usage_update", "used": used, "size": 200_000 })
 }
@@ -100,6 +105,12 @@ fn each_signal_is_noticed() {
         ("codex", vec![chunk(CODEX)], Some(Message)),
         ("codex without line breaks", vec![chunk(CODEX.trim_end())], Some(Message)),
         ("codex after other chunks", vec![chunk("a"), chunk("b"), chunk(CODEX), chunk("c")], Some(Message)),
+        ("codex, text first", vec![text_first("a"), text_first("b"), text_first(CODEX)], Some(Message)),
+        (
+            "codex in a text, text first",
+            vec![text_first("a"), text_first(&format!("It says: {CODEX}"))],
+            None,
+        ),
         ("codex in a message", vec![chunk(&format!("It says: {CODEX}"))], None),
         ("codex with more", vec![chunk("a"), chunk(&format!("{CODEX}or so"))], None),
         (
