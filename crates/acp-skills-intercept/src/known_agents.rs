@@ -266,6 +266,11 @@ impl Agent {
 }
 
 impl Seen {
+    /// Returns the version that was tried, as the agent reports it and without its last part.
+    pub fn tried(&self) -> Option<&'static str> {
+        self.says.or(self.version)
+    }
+
     /// Returns true if an agent that reports this version is the one that was tried.
     ///
     /// ```
@@ -274,7 +279,7 @@ impl Seen {
     /// assert!(seen.is_of("1.18.99") && !seen.is_of("1.180.0"));
     /// ```
     pub fn is_of(&self, version: &str) -> bool {
-        let Some(tried) = self.says.or(self.version) else { return false };
+        let Some(tried) = self.tried() else { return false };
         let rest = version.trim_start_matches('v').strip_prefix(tried);
         rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
     }
