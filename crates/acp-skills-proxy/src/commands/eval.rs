@@ -85,6 +85,7 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
         output::note("interrupted, but finished runs are kept; use `--resume` to continue");
     }
     let is_passed = match results.fail_under {
+        Some(_) if report.agents.iter().any(|agent| agent.undecided() > 0) => false,
         Some(rate) => report.complete && report.least_rate().is_some_and(|least| least >= rate),
         None => report.is_passed(),
     };
@@ -121,6 +122,7 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
     options.runs = runs.runs;
     options.jobs = runs.jobs.into();
     options.timeout = runs.timeout;
+    options.retries = runs.retries;
     options.threshold = runs.threshold;
     options.split = cases.split;
     options.seed = cases.seed;
