@@ -24,6 +24,7 @@ use acp_skills::{
 };
 use acp_skills_eval::{EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Workspace};
 use acp_skills_runtime::agent::{self, Signal};
+use skills_sources::disk::patient;
 
 pub(crate) use self::args::EvalArgs;
 use self::{
@@ -70,7 +71,7 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
     runtime.shutdown_background();
     if let Some(path) = &results.html {
         let page = page::page(&evaluation, &workspace, &report);
-        std::fs::write(path, page)
+        log::before_start(|| patient::write(path, page))
             .map_err(|error| UsageError::failed(format_args!("cannot write {}", path.display()), error))?;
     }
     if results.json {
