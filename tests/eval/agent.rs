@@ -14,6 +14,7 @@
 //! | `ask KIND PATH` | asks for permission, and writes the file if it is granted |
 //! | `tokens NUMBER` | reports this number of tokens at the end of the turn |
 //! | `stop REASON` | ends the turn with another reason |
+//! | `fail NUMBER FILE` | exits the first few times; the file counts the attempts |
 //! | `crash`, `hang`, `refuse` | exits, never answers, answers with an error |
 //!
 //! If the prompt asks for grades, the agent answers according to its argument.
@@ -51,6 +52,9 @@ pub(crate) fn run(grades: &str) -> ExitCode {
                     "agentCapabilities": { "mcpCapabilities": { "acp": true } },
                     "agentInfo": { "name": "scripted", "version": "1.0" },
                 }),
+            ),
+            Some("session/new") if grades == "no-session" => write(
+                &json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32000, "message": "not logged in" } }),
             ),
             Some("session/new") => {
                 params["cwd"].as_str().expect("a directory").clone_into(&mut agent.cwd);
@@ -132,6 +136,14 @@ impl Agent {
                 "crash" => {
                     eprintln!("boom: the disk is on fire");
                     std::process::exit(3);
+                }
+                "fail" => {
+                    let (times, file) = rest.split_once(' ').expect("a number and a file");
+                    let made = fs::read(file).unwrap_or_default().len();
+                    fs::write(file, vec![b'x'; made + 1]).expect("the file can be written");
+                    if made < times.parse().expect("a number") {
+                        std::process::exit(3);
+                    }
                 }
                 "hang" => loop {
                     thread::park();

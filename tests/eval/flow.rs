@@ -25,6 +25,12 @@ pub(crate) fn trials() -> Vec<Trial> {
             identical_failures_end_the_runs_of_an_agent,
         ),
         trial("flow::a_separate_grader", a_separate_grader),
+        trial("flow::failed_runs_are_repeated", failed_runs_are_repeated),
+        trial("flow::resuming_repeats_failed_runs", resuming_repeats_failed_runs),
+        trial(
+            "flow::an_agent_that_never_starts_stops_the_evaluation",
+            an_agent_that_never_starts_stops_the_evaluation,
+        ),
         #[cfg(unix)]
         trial("flow::an_interrupt_keeps_finished_runs", an_interrupt_keeps_finished_runs),
         #[cfg(target_os = "linux")]
@@ -229,6 +235,60 @@ fn a_separate_grader() {
     let turns: Vec<_> =
         plan["agents"].as_array().unwrap().iter().map(|agent| agent["turns"].clone()).collect();
     assert_eq!(turns, [Value::from(6), Value::from(12)]);
+}
+
+/// Returns a query for which the agent crashes until it has been asked `times` times.
+fn crashes_first(fixture: &Fixture, times: u32) -> Value {
+    let file = fixture.path("attempts");
+    json!([{ "query": format!("fail {times} {}; say fine", file.display()), "should_trigger": false }])
+}
+
+fn failed_runs_are_repeated() {
+    for (retries, passes, attempts) in [("1", false, 2), ("2", true, 3)] {
+        let fixture = Fixture::new(&json!([]), &json!([]));
+        fixture.write("queries.json", &crashes_first(&fixture, 2).to_string());
+        let queries = fixture.path("queries.json");
+        let flags = ["--runs", "1", "--retries", retries, "--queries", queries.to_str().unwrap()];
+        let run = fixture.eval(&flags, "pass");
+        assert_eq!(run.code, Some(i32::from(!passes)), "{} {}", run.stdout, run.stderr);
+        assert!(run.stderr.contains("repeating in 1 s"), "{}", run.stderr);
+        let made = fixture.json("iteration-1/triggers/query-01/with_skill/run-1/run.json");
+        assert_eq!(made["attempts"], attempts, "{made}");
+        assert_eq!(made["status"] == "passed", passes, "{made}");
+    }
+}
+
+fn resuming_repeats_failed_runs() {
+    let fixture = Fixture::new(&json!([]), &json!([]));
+    fixture.write("queries.json", &crashes_first(&fixture, 1).to_string());
+    let queries = fixture.path("queries.json");
+    let flags = ["--runs", "1", "--retries", "0", "--queries", queries.to_str().unwrap()];
+    let run = fixture.eval(&flags, "pass");
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    assert!(run.stdout.contains("1 case has no result"), "{}", run.stdout);
+    let run = fixture.eval(&[&flags[..], &["--resume"]].concat(), "pass");
+    assert_eq!(run.code, Some(0), "{} {}", run.stdout, run.stderr);
+    assert!(run.stderr.contains("1/1 passed"), "{}", run.stderr);
+}
+
+fn an_agent_that_never_starts_stops_the_evaluation() {
+    let queries: Value =
+        (0..9).map(|number| json!({ "query": format!("say {number}"), "should_trigger": false })).collect();
+    let fixture = Fixture::new(&queries, &json!([]));
+    for jobs in ["1", "3"] {
+        let run = fixture.eval(&["--runs", "1", "--json", "--retries", "0", "--jobs", jobs], "no-session");
+        assert_eq!(run.code, Some(1), "{}", run.stderr);
+        let reason = run.json()["agents"][0]["stopped"].as_str().expect("a reason").to_owned();
+        assert!(reason.contains("5 times in a row") && reason.contains("not logged in"), "{reason}");
+        assert!(run.stderr.contains("its other runs are skipped"), "{}", run.stderr);
+        assert_eq!(run.json()["complete"], false);
+    }
+    // A prompt that the agent never answers is no reason to stop.
+    let queries = json!([{ "query": "refuse", "should_trigger": false }, { "query": "say fine", "should_trigger": false }]);
+    let fixture = Fixture::new(&queries, &json!([]));
+    let report = fixture.eval(&["--runs", "6", "--json", "--retries", "0"], "pass").json();
+    assert_eq!((&report["agents"][0]["stopped"], &report["complete"]), (&Value::Null, &json!(true)));
+    assert_eq!(report["agents"][0]["errors"], 6);
 }
 
 #[cfg(unix)]

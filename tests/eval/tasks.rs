@@ -21,6 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("tasks::an_unrequested_edit_outside_fails_the_run", an_unrequested_edit_outside_fails_the_run),
         trial("tasks::runs_without_the_skill_are_not_activated", runs_without_the_skill_are_not_activated),
         trial("tasks::a_crash_keeps_other_results", a_crash_keeps_other_results),
+        trial("tasks::a_difference_needs_evidence", a_difference_needs_evidence),
         trial("tasks::the_baseline_can_be_an_older_version", the_baseline_can_be_an_older_version),
         trial("tasks::commands_of_assertions_need_permission", commands_of_assertions_need_permission),
     ]
@@ -257,7 +258,7 @@ fn a_crash_keeps_other_results() {
         { "id": 2, "name": "that", "prompt": "with load demo; say good", "assertions": [{ "answer_matches": "good" }] },
     ]);
     let fixture = Fixture::new(&json!([]), &evals);
-    let run = fixture.eval(&["--runs", "1"], "pass");
+    let run = fixture.eval(&["--runs", "1", "--retries", "0"], "pass");
     assert_eq!(run.code, Some(1));
     let made = fixture.json(&format!("{RUN}/run.json"));
     assert_eq!(
@@ -266,10 +267,37 @@ fn a_crash_keeps_other_results() {
     );
     assert!(made["stderr"].as_str().unwrap().contains("boom"));
     assert!(fixture.text(&format!("{RUN}/transcript.md")).contains("good"));
-    assert_eq!(fixture.json(&format!("{RUN}/grading.json"))["summary"]["pass_rate"], 0.0);
+    // Other tools would count these files as a failed run.
+    for file in ["grading.json", "timing.json"] {
+        assert!(!fixture.path(&format!("results/{RUN}/{file}")).exists(), "{file}");
+    }
     assert_eq!(fixture.json("iteration-1/eval-that/with_skill/run-1/run.json")["status"], "passed");
-    assert!(run.stdout.contains("The agent failed in 2 runs."), "{}", run.stdout);
-    assert_eq!(fixture.json("iteration-1/benchmark.json")["runs"][0]["result"]["tokens"], Value::Null);
+    assert!(run.stdout.contains("The agent failed in 2 runs (2 crashed)"), "{}", run.stdout);
+    let benchmark = fixture.json("iteration-1/benchmark.json");
+    let names: Vec<_> = benchmark["runs"].as_array().unwrap().iter().map(|run| &run["eval_name"]).collect();
+    assert_eq!(names, ["that", "that"]);
+    assert_eq!(benchmark["run_summary"]["with_skill"]["pass_rate"]["mean"], 1.0);
+    assert_eq!(benchmark["runs"][0]["result"]["tokens"], Value::Null);
+}
+
+fn a_difference_needs_evidence() {
+    let tasks = |count: usize| -> Value {
+        let good = json!([{ "answer_matches": "good" }]);
+        (1..=count)
+            .map(|id| json!({ "id": id, "prompt": "with load demo; with say good", "assertions": good }))
+            .collect()
+    };
+    for (count, shown) in [(1, false), (2, false), (4, true)] {
+        let fixture = Fixture::new(&json!([]), &tasks(count));
+        let run = fixture.eval(&["--runs", "3", "--jobs", "4"], "pass");
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let line =
+            if shown { "Better with the skill: +100 points" } else { "No difference shown: +100 points" };
+        assert!(run.stdout.contains(line), "{count}: {}", run.stdout);
+        let delta = &fixture.json("iteration-1/benchmark.json")["run_summary"]["delta"];
+        assert_eq!((&delta["pass_rate"], delta["effect"] == "better"), (&json!(1.0), shown), "{delta}");
+        assert_eq!(delta["pass_rate_interval"].is_array(), count > 1, "{delta}");
+    }
 }
 
 fn the_baseline_can_be_an_older_version() {

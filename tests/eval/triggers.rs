@@ -76,13 +76,13 @@ fn reading_the_file_loads_the_skill() {
 }
 
 fn a_turn_ends_as_soon_as_its_outcome_is_known() {
-    // All of these would hang if we didn't end the turn early.
+    // Most of these would hang if we didn't end the turn early.
     let fixture = Fixture::new(
         &queries(&[
             ("load demo; hang", true),
             ("command; hang", false),
             ("ask edit made.txt; hang", false),
-            ("say I think about it; hang", false),
+            ("say I think about it", false),
         ]),
         &json!([]),
     );
@@ -94,7 +94,7 @@ fn a_turn_ends_as_soon_as_its_outcome_is_known() {
         })
         .map(|run| run["end"]["how"].as_str().unwrap().to_owned())
         .collect();
-    assert_eq!(ends, ["triggered", "worked_without", "worked_without", "timed_out"]);
+    assert_eq!(ends, ["triggered", "worked_without", "worked_without", "finished"]);
     assert_eq!(run.code, Some(0), "{report:#}");
 }
 
@@ -107,15 +107,28 @@ fn an_agent_that_fails_is_never_right() {
             ("refuse", false),
             ("hang", false),
             ("stop refusal", false),
+            ("say I think about it; hang", false),
             ("say fine", false),
         ]),
         &json!([]),
     );
-    let run = fixture.eval(&["--runs", "1", "--json", "--timeout", "8", "--jobs", "5"], "pass");
+    let run =
+        fixture.eval(&["--runs", "1", "--json", "--timeout", "8", "--jobs", "6", "--retries", "0"], "pass");
     assert_eq!(run.code, Some(1));
     let report = run.json();
     let passes: Vec<_> = results(&report).iter().map(|result| result["pass"].as_bool().unwrap()).collect();
-    assert_eq!(passes, [false, false, false, false, true]);
+    assert_eq!(passes, [false, false, false, false, false, true]);
+    let agent = &report["agents"][0];
+    let summary = &agent["triggers"]["summary"];
+    let none =
+        json!({ "true_positives": 0, "false_positives": 0, "true_negatives": 1, "false_negatives": 0 });
+    assert_eq!(summary["confusion"], none, "a failure of the agent is not a result");
+    assert_eq!(
+        [&summary["passed"], &summary["failed"], &summary["undecided"], &summary["errors"]],
+        [&json!(1), &json!(0), &json!(5), &json!(5)]
+    );
+    assert_eq!((&summary["accuracy"], &results(&report)[0]["trigger_rate"]), (&json!(1.0), &Value::Null));
+    assert_eq!(agent["failures"], json!({ "crashed": 1, "timed_out": 2, "error": 1, "refusal": 1 }));
     let crash = fixture.json("iteration-1/triggers/query-01/with_skill/run-1/run.json");
     assert_eq!((&crash["status"], &crash["end"]["why"]), (&json!("error"), &json!("exited with code 3")));
     assert!(crash["stderr"].as_str().unwrap().contains("the disk is on fire"), "{crash}");

@@ -131,7 +131,7 @@ fn a_command_is_found_in_the_prompt_of_every_client() {
     for (client, expected) in [
         ("acp-el", [5, 0, 4]),
         ("acpx", [5, 1, 3]),
-        ("avante", [3, 1, 3]),
+        ("avante", [3, 1, 2]),
         ("codecompanion", [2, 0, 5]),
         ("toad", [1, 0, 3]),
     ] {

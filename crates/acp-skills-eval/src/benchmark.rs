@@ -13,7 +13,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    Case, Configuration, Evaluation, Grade, Grader, Outcome, OutputCase, Spread, Status, statistics::rounded,
+    Case, Configuration, Effect, Evaluation, Grade, Grader, Outcome, OutputCase, Pair, Spread, Status,
+    paired, statistics::rounded,
 };
 
 /// The minimum standard deviation of the pass rates of a flaky case.
@@ -98,7 +99,7 @@ pub struct RunResult {
     pub tokens: Option<u64>,
     /// The number of tool calls.
     pub tool_calls: u64,
-    /// The number of failed tool calls, plus one if the run itself failed.
+    /// The number of failed tool calls.
     pub errors: u64,
 }
 
@@ -132,6 +133,10 @@ pub struct ConfigurationSummary {
 pub struct Delta {
     /// The difference in pass rate.
     pub pass_rate: Option<f64>,
+    /// The confidence interval (95 %) of the difference in pass rate, paired by task. `None` for fewer than two tasks.
+    pub pass_rate_interval: Option<[f64; 2]>,
+    /// The effect of the skill on the pass rate that the interval shows.
+    pub effect: Effect,
     /// The difference in seconds.
     pub time_seconds: Option<f64>,
     /// The difference in tokens.
@@ -150,28 +155,41 @@ pub struct CaseSummary {
     pub without_skill: ConfigurationSummary,
     /// The number of runs with the skill for each status.
     pub statuses: BTreeMap<&'static str, u64>,
-    /// True if there are runs with the skill and all of them passed.
+    /// True if there are runs with the skill and all of them passed. Runs in which the agent failed don't count.
     pub pass: bool,
+    /// True if there is no run with the skill in which the agent did not fail.
+    pub undecided: bool,
 }
 
 impl ConfigurationSummary {
     #[expect(clippy::cast_precision_loss, reason = "durations and token counts are small")]
     fn of(outcomes: &[&Outcome]) -> Self {
-        let ran = || outcomes.iter().filter(|outcome| outcome.status != Status::Error);
-        let rates: Vec<f64> = outcomes.iter().filter_map(|outcome| outcome.pass_rate()).collect();
-        let times: Vec<f64> = ran().map(|outcome| outcome.duration_ms as f64 / 1000.0).collect();
-        let tokens: Vec<f64> =
-            ran().filter_map(|outcome| outcome.tokens).map(|tokens| tokens.total as f64).collect();
+        let times: Vec<f64> = ran(outcomes).map(|outcome| outcome.duration_ms as f64 / 1000.0).collect();
+        let tokens = ran(outcomes).filter_map(|outcome| outcome.tokens);
+        let tokens: Vec<f64> = tokens.map(|tokens| tokens.total as f64).collect();
+        let rates = pass_rates(outcomes);
         Self { pass_rate: Spread::of(&rates), time_seconds: Spread::of(&times), tokens: Spread::of(&tokens) }
     }
 }
 
+/// Returns the runs in which the agent did not fail.
+fn ran<'a>(outcomes: &'a [&'a Outcome]) -> impl Iterator<Item = &'a Outcome> {
+    outcomes.iter().copied().filter(|outcome| outcome.status != Status::Error)
+}
+
+fn pass_rates(outcomes: &[&Outcome]) -> Vec<f64> {
+    outcomes.iter().filter_map(|outcome| outcome.pass_rate()).collect()
+}
+
 impl Delta {
-    fn between(with: &ConfigurationSummary, without: &ConfigurationSummary) -> Self {
+    fn between(with: &ConfigurationSummary, without: &ConfigurationSummary, cases: &[Pair]) -> Self {
+        let interval = paired(cases).map(|(_, interval)| interval);
         let less =
             |a: &Option<Spread>, b: &Option<Spread>| Some(rounded(a.as_ref()?.mean - b.as_ref()?.mean));
         Self {
             pass_rate: less(&with.pass_rate, &without.pass_rate),
+            pass_rate_interval: interval,
+            effect: Effect::of(interval),
             time_seconds: less(&with.time_seconds, &without.time_seconds),
             tokens: less(&with.tokens, &without.tokens),
         }
@@ -200,15 +218,17 @@ impl Benchmark {
         let without = of(None, compared);
         let with_skill = ConfigurationSummary::of(&with);
         let without_skill = ConfigurationSummary::of(&without);
-        let delta = Delta::between(&with_skill, &without_skill);
+        let mut pairs = Vec::new();
         let mut runs = Vec::new();
         let mut cases = Vec::new();
         let mut notes = Vec::new();
         for case in &evaluation.evals {
             let with = of(Some(&case.name), Configuration::WithSkill);
             let without = of(Some(&case.name), compared);
-            runs.extend(with.iter().map(|outcome| row(case, outcome, "with_skill")));
-            runs.extend(without.iter().map(|outcome| row(case, outcome, "without_skill")));
+            // Viewers treat each row as a result, so leave out runs without one.
+            runs.extend(ran(&with).map(|outcome| row(case, outcome, "with_skill")));
+            runs.extend(ran(&without).map(|outcome| row(case, outcome, "without_skill")));
+            pairs.push(Pair::new(pass_rates(&with), pass_rates(&without)));
             notes.extend(notes_on(case, &with, &without));
             cases.push(CaseSummary::of(&case.name, &with, &without));
         }
@@ -232,6 +252,7 @@ impl Benchmark {
             runs_per_configuration: evaluation.options.runs,
             baseline: compared,
         };
+        let delta = Delta::between(&with_skill, &without_skill, &pairs);
         let run_summary = RunSummary { with_skill, without_skill, delta };
         Some(Self { metadata, runs, run_summary, notes, cases })
     }
@@ -255,7 +276,8 @@ impl CaseSummary {
             with_skill: ConfigurationSummary::of(with),
             without_skill: ConfigurationSummary::of(without),
             statuses,
-            pass: !with.is_empty() && with.iter().all(|outcome| outcome.is_passed()),
+            pass: ran(with).next().is_some() && ran(with).all(Outcome::is_passed),
+            undecided: ran(with).next().is_none(),
         }
     }
 }
@@ -271,9 +293,9 @@ fn row(case: &OutputCase, outcome: &Outcome, configuration: &'static str) -> Run
         time_seconds: outcome.duration_ms as f64 / 1000.0,
         tokens: outcome.tokens.map(|tokens| tokens.total),
         tool_calls: outcome.metrics.total_tool_calls,
-        errors: outcome.metrics.errors_encountered + u64::from(outcome.status == Status::Error),
+        errors: outcome.metrics.errors_encountered,
     };
-    let mut notes: Vec<_> = outcome.problem().into_iter().collect();
+    let mut notes = Vec::new();
     if outcome.status == Status::NotActivated {
         notes.push("the skill was not loaded".to_owned());
     }
@@ -295,12 +317,8 @@ fn row(case: &OutputCase, outcome: &Outcome, configuration: &'static str) -> Run
 fn notes_on(case: &OutputCase, with: &[&Outcome], without: &[&Outcome]) -> Vec<String> {
     let name = &case.name;
     let mut notes = Vec::new();
-    let ran = |outcomes: &[&Outcome]| -> Vec<Outcome> {
-        let valid = outcomes.iter().filter(|outcome| outcome.status != Status::Error);
-        valid.map(|outcome| (*outcome).clone()).collect()
-    };
-    let ran_with = ran(with);
-    let ran_without = ran(without);
+    let ran_with: Vec<_> = ran(with).cloned().collect();
+    let ran_without: Vec<_> = ran(without).cloned().collect();
     for (place, assertion) in case.assertions.iter().enumerate() {
         let all = |outcomes: &[Outcome], passed: bool| {
             let has_result = |outcome: &Outcome| {
@@ -327,7 +345,7 @@ fn notes_on(case: &OutputCase, with: &[&Outcome], without: &[&Outcome]) -> Vec<S
     if not_loaded > 0 {
         notes.push(format!(
             "{name}: the skill was not loaded in {not_loaded} of {} runs; improve its description, not its body",
-            with.len()
+            ran_with.len()
         ));
     }
     for (outcomes, configuration) in [(&ran_with, "with the skill"), (&ran_without, "without it")] {

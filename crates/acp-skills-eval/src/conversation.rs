@@ -56,6 +56,8 @@ pub(super) struct Conversation {
     pub(super) model: Option<String>,
     /// The agent's standard error output. It is empty until the agent has ended.
     pub(super) stderr: String,
+    /// True if the prompt was sent.
+    pub(super) prompted: bool,
     /// The turn's duration, without the handshake.
     pub(super) duration: Duration,
 }
@@ -71,6 +73,7 @@ impl Conversation {
             agent: None,
             model: None,
             stderr: String::new(),
+            prompted: false,
             duration: Duration::ZERO,
         }
     }
@@ -95,6 +98,7 @@ pub(super) async fn converse(
     };
     let end = client.run().await;
     let mut conversation = client.conversation;
+    conversation.prompted = client.begun.is_some();
     conversation.duration = client.begun.map(|begun| begun.elapsed()).unwrap_or_default();
     conversation.end = match end {
         Ok(end) | Err(end) => end,

@@ -1,4 +1,4 @@
-//! [`End`]: the way in which a run ended.
+//! [`End`]: the way in which a run ended, and [`Failure`], the kinds of ends that say nothing about the skill.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,28 +43,93 @@ pub enum End {
     Interrupted,
 }
 
+/// A kind of failure of the agent. A run with a failure has no result for the skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Failure {
+    /// The agent could not be started.
+    NotStarted,
+    /// The agent's process ended during the run.
+    Crashed,
+    /// The timeout passed.
+    TimedOut,
+    /// The agent reported that a rate limit or a quota was reached, or that the model is overloaded.
+    RateLimited,
+    /// The agent answered a request with another error.
+    Error,
+    /// The model refused to answer.
+    Refusal,
+    /// The turn ended early for another reason, such as `max_tokens`.
+    EndedEarly,
+}
+
+impl Failure {
+    /// Returns the failure in words, such as `timed out`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotStarted => "did not start",
+            Self::Crashed => "crashed",
+            Self::TimedOut => "timed out",
+            Self::RateLimited => "rate limited",
+            Self::Error => "answered with an error",
+            Self::Refusal => "refused",
+            Self::EndedEarly => "ended early",
+        }
+    }
+}
+
+/// Parts of error messages that report a limit of the model's provider, in lower case.
+const RATE_LIMITS: [&str; 9] = [
+    "rate limit",
+    "rate-limit",
+    "rate_limit",
+    "ratelimit",
+    "too many requests",
+    "overloaded",
+    "quota",
+    "usage limit",
+    "resource_exhausted",
+];
+
+/// Returns true if an error of the agent reports a rate limit. The code 429 has to be a separate word, because it can be part
+/// of an id.
+fn is_rate_limit(why: &str) -> bool {
+    let why = why.to_lowercase();
+    RATE_LIMITS.iter().any(|part| why.contains(part))
+        || why.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == "429")
+}
+
 impl End {
-    /// Returns the reason why a query has no valid result, or `None` if it has one. A timeout counts as not loading the skill,
-    /// unless the agent sent nothing.
+    /// Returns the kind of the failure, or `None` if the run has a valid result.
+    pub fn failure(&self) -> Option<Failure> {
+        match self {
+            Self::Finished { stop_reason } => match stop_reason.as_str() {
+                "end_turn" => None,
+                "refusal" => Some(Failure::Refusal),
+                _ => Some(Failure::EndedEarly),
+            },
+            Self::Triggered | Self::WorkedWithout { .. } | Self::Interrupted => None,
+            Self::TimedOut { .. } => Some(Failure::TimedOut),
+            Self::Refused { why } if is_rate_limit(why) => Some(Failure::RateLimited),
+            Self::Refused { .. } => Some(Failure::Error),
+            Self::Crashed { .. } => Some(Failure::Crashed),
+            Self::NotStarted { .. } => Some(Failure::NotStarted),
+        }
+    }
+
+    /// Returns the reason why the run has no valid result, or `None` if it has one.
     pub fn problem(&self) -> Option<String> {
         match self {
             Self::Finished { stop_reason } if stop_reason == "end_turn" => None,
             Self::Finished { stop_reason } => Some(format!("turn ended with `{stop_reason}`")),
-            Self::Triggered | Self::WorkedWithout { .. } | Self::TimedOut { silent: false } => None,
+            Self::Triggered | Self::WorkedWithout { .. } => None,
             Self::TimedOut { silent: true } => Some("timed out before the agent sent any message".to_owned()),
+            Self::TimedOut { silent: false } => Some("timed out before the turn ended".to_owned()),
             Self::Crashed { why } => Some(format!("agent {why}")),
             Self::Refused { why } => Some(format!("agent rejected {why}")),
             Self::NotStarted { why } => Some(why.clone()),
             Self::Interrupted => Some("interrupted".to_owned()),
-        }
-    }
-
-    /// Returns the reason why a run has no valid result, or `None` if it has one. Unlike a query, a task that exceeds the timeout
-    /// is incomplete and can't be graded.
-    pub(super) fn problem_of(&self, is_task: bool) -> Option<String> {
-        match self {
-            Self::TimedOut { .. } if is_task => Some("timed out before the turn ended".to_owned()),
-            end => end.problem(),
         }
     }
 
@@ -76,6 +141,32 @@ impl End {
             }
             Self::Crashed { .. } => Self::Crashed { why: how.to_owned() },
             other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_have_kinds() {
+        let finished = |reason: &str| End::Finished { stop_reason: reason.to_owned() };
+        let refused = |why: &str| End::Refused { why: why.to_owned() };
+        for (end, failure) in [
+            (finished("end_turn"), None),
+            (finished("refusal"), Some(Failure::Refusal)),
+            (finished("max_tokens"), Some(Failure::EndedEarly)),
+            (End::Triggered, None),
+            (End::TimedOut { silent: false }, Some(Failure::TimedOut)),
+            (refused("`session/prompt`: no credit"), Some(Failure::Error)),
+            (refused("`session/prompt`: request 1429: bad input"), Some(Failure::Error)),
+            (refused("`session/prompt`: API Error: 429 {}"), Some(Failure::RateLimited)),
+            (refused("`session/prompt`: Rate Limit reached"), Some(Failure::RateLimited)),
+            (refused("`session/prompt`: RESOURCE_EXHAUSTED"), Some(Failure::RateLimited)),
+        ] {
+            assert_eq!(end.failure(), failure, "{end:?}");
+            assert_eq!(end.problem().is_some(), failure.is_some(), "{end:?}");
         }
     }
 }

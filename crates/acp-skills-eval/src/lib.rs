@@ -46,7 +46,8 @@
 //! | `transcript` | the messages of a run |
 //! | `grading` | performing checks and asking the grader |
 //! | `end`, `grade`, `outcome` | the results of one run |
-//! | `statistics` | means, rates and intervals |
+//! | `statistics` | means, rates, and intervals of independent runs |
+//! | `intervals` | intervals over several cases |
 //! | `benchmark`, `triggers`, `report` | the results of all runs |
 //! | `workspace` | the files of an evaluation |
 //! | `error` | errors that stop an evaluation |
@@ -61,6 +62,7 @@ mod error;
 mod evaluation;
 mod grade;
 mod grading;
+mod intervals;
 mod outcome;
 mod permission;
 mod report;
@@ -72,12 +74,13 @@ mod triggers;
 mod workspace;
 
 pub use self::{
-    benchmark::{Benchmark, CaseSummary, ConfigurationSummary},
+    benchmark::{Benchmark, CaseSummary, ConfigurationSummary, Delta},
     cases::{Assertion, Check, OUTPUT_CASES, OutputCase, TRIGGER_CASES, TriggerCase, read_queries},
-    end::End,
+    end::{End, Failure},
     error::{CaseError, EvaluationError, TaskError},
     evaluation::{AgentCommand, EMBEDDED, Evaluation, Grader, Options, Plan},
     grade::Grade,
+    intervals::{Effect, Pair, clustered, paired},
     outcome::{Case, Configuration, Outcome, RunId, Status},
     permission::{Allow, PermissionAnswer},
     report::{AgentReport, Report},

@@ -130,6 +130,20 @@ pub struct Outcome {
     pub model: Option<String>,
     /// The last part of the agent's standard error output. Empty if the agent did not fail.
     pub stderr: String,
+    /// True if the prompt was sent.
+    #[serde(default = "yes")]
+    pub prompted: bool,
+    /// The number of attempts. It is more than 1 if the agent failed first.
+    #[serde(default = "one")]
+    pub attempts: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Outcome {
@@ -147,11 +161,11 @@ impl Outcome {
         (passed, total)
     }
 
-    /// Returns the share of assertions that passed, from 0 to 1. It is 0 if the agent failed, and `None` if there are no
+    /// Returns the share of assertions that passed, from 0 to 1. Returns `None` if the agent failed, or if there are no
     /// assertions to count.
     pub fn pass_rate(&self) -> Option<f64> {
         if self.status == Status::Error {
-            return Some(0.0);
+            return None;
         }
         let (passed, total) = self.passed_of();
         super::statistics::rate(passed, total)
@@ -164,6 +178,6 @@ impl Outcome {
 
     /// Returns the reason why the run has no valid result, or `None` if it has one.
     pub fn problem(&self) -> Option<String> {
-        self.end.problem_of(matches!(self.run.case, Case::Eval(_)))
+        self.end.problem()
     }
 }

@@ -1,9 +1,11 @@
 //! [`Report`]: the results of an evaluation, for each agent.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Benchmark, Case, Configuration, Evaluation, Outcome, Triggers};
+use super::{Benchmark, Case, Configuration, Evaluation, Failure, Outcome, Triggers, statistics::rate};
 
 /// The results of an evaluation.
 #[derive(Debug, Clone, Serialize)]
@@ -34,6 +36,18 @@ pub struct AgentReport {
     pub benchmark: Option<Benchmark>,
     /// The number of runs in which the agent failed.
     pub errors: u64,
+    /// The number of runs for each kind of failure of the agent.
+    pub failures: BTreeMap<Failure, u64>,
+    /// The reason why the agent's other runs were skipped, if it failed in the same way several times in a row.
+    pub stopped: Option<String>,
+}
+
+fn failures(outcomes: &[&Outcome]) -> BTreeMap<Failure, u64> {
+    let mut failures = BTreeMap::new();
+    for failure in outcomes.iter().filter_map(|outcome| outcome.end.failure()) {
+        *failures.entry(failure).or_default() += 1;
+    }
+    failures
 }
 
 impl Report {
@@ -47,6 +61,8 @@ impl Report {
                 agent_info: of.iter().find_map(|outcome| outcome.agent_info.clone()),
                 triggers: Triggers::of(evaluation, &of, Configuration::WithSkill),
                 benchmark: Benchmark::of(evaluation, &of),
+                failures: failures(&of),
+                stopped: None,
                 errors: of.iter().filter(|outcome| outcome.problem().is_some()).count() as u64,
             }
         });
@@ -78,6 +94,7 @@ impl Report {
                 "triggers": agent.triggers.as_ref().map(|triggers| &triggers.summary),
                 "run_summary": agent.benchmark.as_ref().map(|benchmark| &benchmark.run_summary),
                 "errors": agent.errors,
+                "failures": agent.failures,
                 "passed": agent.is_passed(),
             })
         });
@@ -119,18 +136,26 @@ impl Report {
 }
 
 impl AgentReport {
-    /// Returns true if all queries and all runs of tasks with the skill passed.
+    /// Returns true if all queries and all runs of tasks with the skill passed. Runs in which the agent failed don't count, but
+    /// each case needs at least one run.
     pub fn is_passed(&self) -> bool {
-        let queries = self.triggers.as_ref().is_none_or(|triggers| triggers.summary.failed == 0);
+        let queries =
+            self.triggers.as_ref().is_none_or(|triggers| triggers.summary.passed == triggers.summary.total);
         queries
             && self.benchmark.as_ref().is_none_or(|benchmark| benchmark.cases.iter().all(|case| case.pass))
     }
 
+    /// Returns the number of queries and tasks without a result, because the agent failed in all of their runs.
+    pub fn undecided(&self) -> u64 {
+        let queries = self.triggers.as_ref().map_or(0, |triggers| triggers.summary.undecided);
+        let cases = self.benchmark.iter().flat_map(|benchmark| &benchmark.cases);
+        queries + cases.filter(|case| case.undecided).count() as u64
+    }
+
     fn rates(&self) -> impl Iterator<Item = f64> {
-        let queries = self
-            .triggers
-            .as_ref()
-            .and_then(|triggers| super::statistics::rate(triggers.summary.passed, triggers.summary.total));
+        let queries = self.triggers.as_ref().and_then(|triggers| {
+            rate(triggers.summary.passed, triggers.summary.total - triggers.summary.undecided)
+        });
         let evals = self
             .benchmark
             .as_ref()

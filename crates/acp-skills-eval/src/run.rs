@@ -24,7 +24,7 @@ use super::{
     transcript::{Metrics, Transcript},
 };
 
-/// Makes a run and writes its files. Returns `None` if the evaluation was stopped.
+/// Makes one attempt at a run and writes its files. Returns `None` if the evaluation was stopped.
 ///
 /// # Errors
 /// Returns an error if a file can't be written.
@@ -32,6 +32,7 @@ pub(super) async fn run(
     evaluation: &Evaluation,
     workspace: &Workspace,
     id: RunId,
+    attempt: u32,
     stop: &watch::Receiver<bool>,
 ) -> Result<Option<Outcome>, EvaluationError> {
     let (Some(agent), Some(task)) = (evaluation.agent(&id.agent), Task::of(evaluation, &id)) else {
@@ -42,7 +43,8 @@ pub(super) async fn run(
         tracing::debug!("starting the run");
         let place = workspace.fresh_run(&id)?;
         let run = Run { evaluation, agent, task, id: &id, place };
-        let Some(outcome) = run.make(stop).await? else { return Ok(None) };
+        let Some(mut outcome) = run.make(stop).await? else { return Ok(None) };
+        outcome.attempts = attempt;
         tracing::debug!(status = ?outcome.status, end = ?outcome.end, "run has ended");
         workspace.keep(&outcome)?;
         Ok(Some(outcome))
@@ -115,7 +117,7 @@ impl Run<'_> {
         let made = kept.map_err(|source| EvaluationError::Unwritable { path: outputs, source })?;
         let answer = conversation.transcript.answer();
         self.write("answer.md", &answer)?;
-        let (grades, took) = if let Some(problem) = problem(&conversation.end, self.task) {
+        let (grades, took) = if let Some(problem) = conversation.end.problem() {
             (unmet(case, &problem), None)
         } else {
             let directory = directory.path.as_path();
@@ -128,8 +130,11 @@ impl Run<'_> {
         let made: Vec<_> = made.into_iter().map(|made| made.path).collect();
         let judged = Judged { outputs: made, grades, took };
         let outcome = self.outcome(started, Some(&directory), conversation, judged);
-        self.write_json("timing.json", &timing(&outcome))?;
-        self.write_json("grading.json", &grading_file(&outcome))?;
+        // Other tools would count a run without a result as failed, so don't write these files for it.
+        if outcome.status != Status::Error {
+            self.write_json("timing.json", &timing(&outcome))?;
+            self.write_json("grading.json", &grading_file(&outcome))?;
+        }
         Ok(Some(outcome))
     }
 
@@ -205,7 +210,7 @@ impl Run<'_> {
         let transcript = &conversation.transcript;
         let outside =
             directory.map(|directory| Self::outside(transcript, &directory.path)).unwrap_or_default();
-        let problem = problem(&conversation.end, self.task);
+        let problem = conversation.end.problem();
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let mut outcome = Outcome {
             run: self.id.clone(),
@@ -226,6 +231,8 @@ impl Run<'_> {
             model: conversation.model,
             stderr: if problem.is_some() { conversation.stderr } else { String::new() },
             end: conversation.end,
+            prompted: conversation.prompted,
+            attempts: 1,
         };
         outcome.status = match problem {
             Some(_) => Status::Error,
@@ -281,10 +288,6 @@ impl Run<'_> {
     fn write_json(&self, name: &str, value: &Value) -> Result<(), EvaluationError> {
         self.write(name, &format!("{value:#}\n"))
     }
-}
-
-fn problem(end: &End, task: Task<'_>) -> Option<String> {
-    end.problem_of(matches!(task, Task::Eval(_)))
 }
 
 /// Returns the instruction file of a skill with the skill's name, or `None` for a skill without files.

@@ -1,14 +1,24 @@
-//! Runs an evaluation with several runs at a time.
+//! Runs an evaluation with several runs at a time, and repeats runs in which the agent fails.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use futures::StreamExt;
-use tokio::sync::watch;
+use tokio::{
+    sync::{mpsc::UnboundedSender, watch},
+    time::timeout,
+};
 
-use super::{End, Evaluation, EvaluationError, Outcome, Report, RunId, Workspace, run};
+use super::{Case, Evaluation, EvaluationError, Failure, Outcome, Report, RunId, Status, Workspace, run};
+
+/// The number of times in a row that an agent has to fail in the same way before it sends any message, so that its other
+/// runs are skipped.
+const MAX_SAME_FAILURES: usize = 5;
+/// The maximum pause before a run is repeated.
+const MAX_DELAY: Duration = Duration::from_mins(1);
 
 /// The progress of an evaluation.
 #[derive(Debug)]
@@ -23,50 +33,33 @@ pub enum Progress<'a> {
     },
     /// A run has started.
     Started(&'a RunId),
+    /// The agent has failed in a run, and the run will be repeated after a pause.
+    Retrying {
+        /// The failed attempt.
+        outcome: &'a Outcome,
+        /// The pause.
+        delay: Duration,
+    },
     /// A run has finished.
     Finished(&'a Outcome),
-    /// All other runs of an agent are skipped, because its first runs failed in the same way.
+    /// All other runs of an agent are skipped, because it failed in the same way several times in a row.
     GivenUp {
         /// The agent's name.
         agent: &'a str,
-        /// The number of runs that failed.
+        /// The number of failures.
         failed: usize,
     },
 }
 
-/// The number of runs of an agent that may fail in the same way before one succeeds. After that, its other runs are skipped.
-const MAX_SAME_FAILURES: usize = 5;
-
-/// The agents whose runs have all failed so far, with the last reason and the number of times that it came in a row. `None` stands
-/// for an agent that works.
-#[derive(Default)]
-struct Failures(HashMap<String, Option<(String, usize)>>);
-
-impl Failures {
-    /// Counts an outcome. Returns true if the agent should be given up.
-    fn count(&mut self, outcome: &Outcome) -> bool {
-        let is_failure =
-            matches!(outcome.end, End::Crashed { .. } | End::Refused { .. } | End::NotStarted { .. });
-        let so_far = self.0.entry(outcome.run.agent.clone()).or_insert_with(|| Some((String::new(), 0)));
-        match (so_far.as_mut(), outcome.problem().filter(|_| is_failure)) {
-            (_, None) => *so_far = None,
-            (None, Some(_)) => {}
-            (Some((reason, times)), Some(problem)) => {
-                *times = if *reason == problem { *times + 1 } else { 1 };
-                *reason = problem;
-                return *times == MAX_SAME_FAILURES;
-            }
-        }
-        false
-    }
-}
-
 impl Evaluation {
-    /// Makes the runs that have no outcome yet, and calls `progress` for each of them. If `stop` resolves, all agents are ended,
-    /// and the outcomes so far are kept.
+    /// Makes the runs that have no outcome yet, or in which the agent failed, and calls `progress` for each of them. If `stop`
+    /// resolves, all agents are ended, and the outcomes so far are kept.
     ///
-    /// A failure of an agent is part of the outcome of its run, not an error. If the first 5 runs of an agent fail in the same way, its
-    /// other runs are skipped and have no outcome.
+    /// A failure of an agent is part of the outcome of its run, not an error. If an agent fails in the same way five times in a
+    /// row before it sends any message, its other runs are skipped and have no outcome. [`AgentReport::stopped`] has the
+    /// reason.
+    ///
+    /// [`AgentReport::stopped`]: super::AgentReport::stopped
     ///
     /// # Errors
     /// - [`EvaluationError::NoCases`] if the skill has no cases.
@@ -83,39 +76,41 @@ impl Evaluation {
     ) -> Result<Report, EvaluationError> {
         let plan = self.plan()?;
         let mut outcomes = workspace.outcomes(&plan.runs)?;
+        outcomes.retain(|outcome| outcome.status != Status::Error);
         let done: HashSet<_> = outcomes.iter().map(|outcome| outcome.run.clone()).collect();
         let left: Vec<_> = plan.runs.into_iter().filter(|run| !done.contains(run)).collect();
         progress(&Progress::Planned { left: left.len(), done: outcomes.len() });
         let (stopper, stopped) = watch::channel(false);
-        let (started, mut starts) = tokio::sync::mpsc::unbounded_channel();
-        let mut failures = Failures::default();
-        let given_up: Mutex<HashSet<String>> = Mutex::default();
-        let given_up = &given_up;
+        let (sender, mut events) = tokio::sync::mpsc::unbounded_channel();
+        let given_up = Mutex::default();
+        let attempts =
+            Attempts { evaluation: self, workspace, stop: stopped, events: sender, given_up: &given_up };
+        let attempts = &attempts;
         let mut running = std::pin::pin!(
-            futures::stream::iter(left)
-                .map(|id| {
-                    let stopped = stopped.clone();
-                    let started = started.clone();
-                    async move {
-                        let is_given_up =
-                            given_up.lock().unwrap_or_else(PoisonError::into_inner).contains(&id.agent);
-                        if *stopped.borrow() || is_given_up {
-                            return Ok(None);
-                        }
-                        // This should never fail, because the receiver lives longer than this stream.
-                        let _ = started.send(id.clone());
-                        run::run(self, workspace, id, &stopped).await
-                    }
-                })
-                .buffer_unordered(self.options.jobs.max(1))
+            futures::stream::iter(left).map(|id| attempts.run(id)).buffer_unordered(self.options.jobs.max(1))
         );
         let mut stop = std::pin::pin!(stop);
+        let mut streaks = Streaks::default();
+        let mut reasons = BTreeMap::new();
         loop {
             tokio::select! {
                 biased;
-                Some(id) = starts.recv() => progress(&Progress::Started(&id)),
+                Some(event) = events.recv() => match event {
+                    Event::Started(id) => progress(&Progress::Started(&id)),
+                    Event::Attempted { outcome, delay } => {
+                        if let Some(delay) = delay {
+                            progress(&Progress::Retrying { outcome: &outcome, delay });
+                        }
+                        let agent = &outcome.run.agent;
+                        if !reasons.contains_key(agent) && let Some(reason) = streaks.add(&outcome) {
+                            reasons.insert(agent.clone(), reason);
+                            given_up.lock().unwrap_or_else(PoisonError::into_inner).insert(agent.clone());
+                            progress(&Progress::GivenUp { agent, failed: MAX_SAME_FAILURES });
+                        }
+                    }
+                },
                 // Tell the runs to stop, so that they end their agents.
-                () = &mut stop, if !*stopped.borrow() => {
+                () = &mut stop, if !*stopper.borrow() => {
                     stopper.send_replace(true);
                 }
                 outcome = running.next() => match outcome {
@@ -123,11 +118,6 @@ impl Evaluation {
                     Some(Ok(None)) => {}
                     Some(Ok(Some(outcome))) => {
                         progress(&Progress::Finished(&outcome));
-                        let agent = &outcome.run.agent;
-                        if failures.count(&outcome) {
-                            given_up.lock().unwrap_or_else(PoisonError::into_inner).insert(agent.clone());
-                            progress(&Progress::GivenUp { agent, failed: MAX_SAME_FAILURES });
-                        }
                         outcomes.push(outcome);
                     }
                     Some(Err(error)) => {
@@ -140,8 +130,124 @@ impl Evaluation {
             }
         }
         outcomes.sort_by(|a, b| a.run.cmp(&b.run));
-        let report = Report::new(self, outcomes);
+        let mut report = Report::new(self, outcomes);
+        for agent in &mut report.agents {
+            agent.stopped = reasons.remove(&agent.name);
+        }
         workspace.write_report(self, &report)?;
         Ok(report)
+    }
+}
+
+/// An event of a run.
+enum Event {
+    Started(RunId),
+    /// An attempt has ended. If the run will be repeated, `delay` is the pause before it.
+    Attempted {
+        outcome: Box<Outcome>,
+        delay: Option<Duration>,
+    },
+}
+
+/// Makes runs, and repeats them if the agent fails.
+struct Attempts<'a> {
+    evaluation: &'a Evaluation,
+    workspace: &'a Workspace,
+    stop: watch::Receiver<bool>,
+    events: UnboundedSender<Event>,
+    /// Guards the names of the agents whose other runs are skipped. It is only held to add or to find a name.
+    given_up: &'a Mutex<HashSet<String>>,
+}
+
+impl Attempts<'_> {
+    /// Makes a run until the agent does not fail in it, or there are no retries left. Returns `None` if the evaluation was
+    /// stopped before the first attempt ended.
+    async fn run(&self, id: RunId) -> Result<Option<Outcome>, EvaluationError> {
+        let mut stop = self.stop.clone();
+        if *stop.borrow() || self.is_given_up(&id.agent) {
+            return Ok(None);
+        }
+        self.send(Event::Started(id.clone()));
+        let mut last = None;
+        for attempt in 1.. {
+            let outcome = run::run(self.evaluation, self.workspace, id.clone(), attempt, &stop).await?;
+            // If the attempt was interrupted, the run has no outcome and is repeated by `--resume`.
+            let Some(outcome) = outcome else { break };
+            let delay = self.delay(&outcome);
+            self.send(Event::Attempted { outcome: Box::new(outcome.clone()), delay });
+            last = Some(outcome);
+            let Some(delay) = delay else { break };
+            // The timeout passes unless the evaluation is stopped during the pause.
+            if timeout(delay, stop.wait_for(|stop| *stop)).await.is_ok() || self.is_given_up(&id.agent) {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    /// Returns the pause before the run is repeated, or `None` if it is not.
+    fn delay(&self, outcome: &Outcome) -> Option<Duration> {
+        let options = &self.evaluation.options;
+        let failure = outcome.end.failure()?;
+        let made = outcome.attempts;
+        // A program that doesn't start is missing or not executable, so it won't start the next time either.
+        if failure == Failure::NotStarted || made > options.retries {
+            return None;
+        }
+        Some(options.retry_delay.saturating_mul(1 << (made - 1).min(16)).min(MAX_DELAY))
+    }
+
+    fn is_given_up(&self, agent: &str) -> bool {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).contains(agent)
+    }
+
+    fn send(&self, event: Event) {
+        // This should never fail, because the receiver lives longer than the runs.
+        let _ = self.events.send(event);
+    }
+}
+
+/// The failures of each agent in a row.
+#[derive(Default)]
+struct Streaks {
+    by_agent: BTreeMap<String, Streak>,
+}
+
+/// Equal failures of an agent in a row.
+struct Streak {
+    problem: String,
+    count: usize,
+    /// The case of the first failure.
+    case: Case,
+    /// True if the prompt may be the cause: all failures are from the same case, after the prompt was sent.
+    may_be_prompt: bool,
+}
+
+impl Streaks {
+    /// Counts an attempt. Returns the reason to stop if the agent has failed too often.
+    fn add(&mut self, outcome: &Outcome) -> Option<String> {
+        let RunId { agent, case, .. } = &outcome.run;
+        let is_start = match outcome.end.failure() {
+            None | Some(Failure::Refusal | Failure::EndedEarly) => false,
+            Some(_) => outcome.metrics.total_steps == 0,
+        };
+        let Some(problem) = outcome.problem().filter(|_| is_start) else {
+            self.by_agent.remove(agent);
+            return None;
+        };
+        if self.by_agent.get(agent).is_some_and(|streak| streak.problem != problem) {
+            self.by_agent.remove(agent);
+        }
+        let streak = self.by_agent.entry(agent.clone()).or_insert_with(|| Streak {
+            problem,
+            count: 0,
+            case: case.clone(),
+            may_be_prompt: true,
+        });
+        streak.count += 1;
+        streak.may_be_prompt &= outcome.prompted && streak.case == *case;
+        let Streak { problem, count, may_be_prompt, .. } = streak;
+        (*count >= MAX_SAME_FAILURES && !*may_be_prompt)
+            .then(|| format!("failed {count} times in a row: {problem}"))
     }
 }

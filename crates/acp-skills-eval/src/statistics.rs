@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The factor of an interval with a confidence of 95 %, from the normal distribution.
+pub(super) const Z: f64 = 1.959_964;
+
 /// The mean and the spread of a series of figures, rounded to four decimal places.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -42,20 +45,21 @@ pub(super) fn rate(part: u64, whole: u64) -> Option<f64> {
 }
 
 /// Returns the Wilson score interval of a rate with a confidence of 95 %, as lower and upper bound. It is valid for small
-/// samples too. Returns `None` if `whole` is 0.
+/// samples too, but only for independent runs, such as runs of one query. For several queries, use
+/// [`clustered`](crate::clustered). Returns `None` if `whole` is 0.
 #[expect(clippy::cast_precision_loss, reason = "run counts are small")]
 pub fn wilson(part: u64, whole: u64) -> Option<[f64; 2]> {
-    const Z: f64 = 1.959_964;
-    if whole == 0 {
-        return None;
-    }
-    let n = whole as f64;
-    let p = part as f64 / n;
-    let center = p + Z * Z / (2.0 * n);
-    let margin = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
-    let scale = 1.0 + Z * Z / n;
+    (whole > 0).then(|| score_interval(part as f64 / whole as f64, whole as f64, Z))
+}
+
+/// Returns the Wilson score interval of the rate `p` over `n` independent runs. `factor` sets the confidence.
+pub(super) fn score_interval(p: f64, n: f64, factor: f64) -> [f64; 2] {
+    let square = factor * factor;
+    let center = p + square / (2.0 * n);
+    let margin = factor * (p * (1.0 - p) / n + square / (4.0 * n * n)).sqrt();
+    let scale = 1.0 + square / n;
     let bound = |value: f64| rounded(value.clamp(0.0, 1.0));
-    Some([bound((center - margin) / scale), bound((center + margin) / scale)])
+    [bound((center - margin) / scale), bound((center + margin) / scale)]
 }
 
 /// Estimates pass@k: the probability that at least one of `k` runs is right, if `right` of `runs` were. Returns `None` if `k`

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    Case, Configuration, Confusion, Evaluation, Outcome, Part, Status,
+    Case, Configuration, Confusion, Evaluation, Outcome, Part, Status, clustered,
     statistics::{pass_all, pass_at, rate, rounded, split, wilson},
 };
 
@@ -44,11 +44,11 @@ pub struct QueryResult {
     pub trigger_rate: Option<f64>,
     /// The number of runs in which the skill was loaded.
     pub triggers: u64,
-    /// The number of finished runs.
+    /// The number of finished runs in which the agent did not fail.
     pub runs: u64,
-    /// The number of runs in which the agent failed. They count as wrong.
+    /// The number of runs in which the agent failed. They say nothing about the skill, so they don't count as runs.
     pub errors: u64,
-    /// True if the trigger rate is on the right side of the threshold.
+    /// True if the trigger rate is on the right side of the threshold. False if there are no runs.
     pub pass: bool,
     /// The confidence interval (95 %) of the trigger rate.
     pub interval: Option<[f64; 2]>,
@@ -68,9 +68,12 @@ pub struct Rates {
     pub passed: u64,
     /// The number of queries that failed.
     pub failed: u64,
+    /// The number of queries without a result, because there are no runs in which the agent did not fail.
+    pub undecided: u64,
     /// The share of runs with the right result.
     pub accuracy: Option<f64>,
-    /// The confidence interval (95 %) of the accuracy.
+    /// The confidence interval (95 %) of the accuracy for other queries like these. It uses the spread between
+    /// queries, because runs of one query are not independent. `None` for fewer than two queries.
     pub interval: Option<[f64; 2]>,
     /// The share of correct runs among those that loaded the skill.
     pub precision: Option<f64>,
@@ -174,17 +177,13 @@ impl Tally {
 
     fn add(&mut self, outcome: &Outcome, skill: &str) {
         let result = &mut self.result;
+        if outcome.status == Status::Error {
+            result.errors += 1;
+            return;
+        }
         result.runs += 1;
         for other in outcome.loaded.iter().filter(|other| *other != skill) {
             *result.loaded_instead.entry(other.clone()).or_default() += 1;
-        }
-        if outcome.status == Status::Error {
-            result.errors += 1;
-            // If the agent failed, the skill was not loaded. Only count this here if the query should have loaded it.
-            if result.should_trigger {
-                self.confusion.add(true, false);
-            }
-            return;
         }
         result.triggers += u64::from(outcome.triggered);
         self.right += u64::from(outcome.triggered == result.should_trigger);
@@ -195,14 +194,11 @@ impl Tally {
         let result = &mut self.result;
         result.trigger_rate = rate(result.triggers, result.runs);
         result.interval = wilson(result.triggers, result.runs);
-        // If the agent failed, the run should count as wrong. To do this, treat the skill as not loaded if it should
-        // be, and as loaded if it shouldn't be.
-        result.pass =
-            match (rate(result.triggers, result.runs), rate(result.triggers + result.errors, result.runs)) {
-                (Some(rate), _) if result.should_trigger => rate >= threshold,
-                (_, Some(rate)) => rate < threshold,
-                _ => false,
-            };
+        result.pass = match result.trigger_rate {
+            Some(rate) if result.should_trigger => rate >= threshold,
+            Some(rate) => rate < threshold,
+            None => false,
+        };
     }
 }
 
@@ -214,6 +210,8 @@ impl Rates {
         let right = sum(|tally| tally.right);
         let total = tallies.len() as u64;
         let passed = sum(|tally| u64::from(tally.result.pass));
+        let undecided = sum(|tally| u64::from(tally.result.runs == 0));
+        let cases: Vec<_> = tallies.iter().map(|tally| (tally.right, tally.result.runs)).collect();
         let mut confusion = Confusion::default();
         for tally in tallies {
             let one = tally.confusion;
@@ -223,16 +221,18 @@ impl Rates {
             confusion.false_negatives += one.false_negatives;
         }
         let mean = |of: fn(u64, u64, u64) -> Option<f64>| {
-            let chances = tallies.iter().map(|tally| of(k, tally.right, tally.result.runs));
-            let chances: Vec<_> = chances.collect::<Option<_>>()?;
+            // A query in which the agent has failed has fewer than k runs, so it has no estimate.
+            let chances = tallies.iter().filter_map(|tally| of(k, tally.right, tally.result.runs));
+            let chances: Vec<_> = chances.collect();
             (!chances.is_empty()).then(|| rounded(chances.iter().sum::<f64>() / chances.len() as f64))
         };
         Self {
             total,
             passed,
-            failed: total - passed,
+            failed: total - passed - undecided,
+            undecided,
             accuracy: rate(right, runs),
-            interval: wilson(right, runs),
+            interval: clustered(&cases),
             precision: confusion.precision(),
             recall: confusion.recall(),
             f1: confusion.f1(),

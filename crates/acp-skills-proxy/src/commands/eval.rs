@@ -24,6 +24,7 @@ use acp_skills::{
 };
 use acp_skills_eval::{EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Workspace};
 use acp_skills_runtime::agent::{self, Signal};
+use skills_sources::disk::patient;
 
 pub(crate) use self::args::EvalArgs;
 use self::{
@@ -68,7 +69,7 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
     runtime.shutdown_background();
     if let Some(path) = &results.html {
         let page = page::page(&evaluation, &workspace, &report);
-        std::fs::write(path, page)
+        log::before_start(|| patient::write(path, page))
             .map_err(|error| UsageError::failed(format_args!("cannot write {}", path.display()), error))?;
     }
     if results.json {
@@ -84,6 +85,7 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
         output::note("interrupted, but finished runs are kept; use `--resume` to continue");
     }
     let is_passed = match results.fail_under {
+        Some(_) if report.agents.iter().any(|agent| agent.undecided() > 0) => false,
         Some(rate) => report.complete && report.least_rate().is_some_and(|least| least >= rate),
         None => report.is_passed(),
     };
@@ -120,6 +122,7 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
     options.runs = runs.runs;
     options.jobs = runs.jobs.into();
     options.timeout = runs.timeout;
+    options.retries = runs.retries;
     options.threshold = runs.threshold;
     options.split = cases.split;
     options.seed = cases.seed;

@@ -106,6 +106,10 @@ pub(super) struct RunArgs {
     /// The number of runs at the same time.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) jobs: u16,
+    /// The number of times to repeat a run in which the agent fails: if it crashes, exceeds the timeout, answers with an error or
+    /// refuses. The pause before the first repetition is one second, and it is doubled each time.
+    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub(super) retries: u32,
     /// The timeout of a run in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
     pub(super) timeout: Duration,

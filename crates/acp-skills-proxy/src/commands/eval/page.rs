@@ -14,7 +14,9 @@ mod verdict;
 
 use askama::Template;
 
-use acp_skills_eval::{AgentReport, Case, Configuration, Evaluation, Outcome, Report, Spread, Workspace};
+use acp_skills_eval::{
+    AgentReport, Case, Configuration, Effect, Evaluation, Outcome, Report, Spread, Status, Workspace,
+};
 
 use self::{
     runs::Runs,
@@ -103,7 +105,11 @@ fn tiles(report: &Report) -> Vec<(String, String)> {
             let delta = all.delta.pass_rate.map_or_else(dash, |delta| format!("{:+.0}", delta * 100.0));
             tiles
                 .push((mean(all.with_skill.pass_rate), format!("of assertions hold with the skill{suffix}")));
-            tiles.push((delta, format!("points compared to without{suffix}")));
+            let effect = match all.delta.effect {
+                Effect::NotShown => "points compared to without, which shows no difference",
+                _ => "points compared to without",
+            };
+            tiles.push((delta, format!("{effect}{suffix}")));
         }
     }
     let errors: u64 = report.agents.iter().map(|agent| agent.errors).sum();
@@ -196,8 +202,9 @@ fn cell(report: &Report, agent: &AgentReport, case: &Case, configuration: Config
     let outcomes = report.outcomes_of(&agent.name, case);
     let runs: Vec<_> = outcomes.filter(|outcome| outcome.run.configuration == configuration).collect();
     let Some(first) = runs.first() else { return Cell::NoRuns };
+    let decided = || runs.iter().filter(|run| run.status != Status::Error);
     let rates: Vec<f64> = match case {
-        Case::Query(_) => runs.iter().map(|run| if run.is_passed() { 1.0 } else { 0.0 }).collect(),
+        Case::Query(_) => decided().map(|run| if run.is_passed() { 1.0 } else { 0.0 }).collect(),
         _ => runs.iter().filter_map(|run| run.pass_rate()).collect(),
     };
     #[expect(clippy::cast_precision_loss, reason = "run counts are small")]

@@ -55,6 +55,14 @@ impl Bar {
                     bar.set_message(run.to_string());
                 }
             }
+            Progress::Retrying { outcome, delay } => {
+                let problem = problem_of(outcome);
+                self.line(&format!(
+                    "          {}{problem}; repeating in {} s",
+                    outcome.run,
+                    delay.as_secs_f64()
+                ));
+            }
             Progress::Finished(outcome) => {
                 self.running = self.running.saturating_sub(1);
                 self.finished += 1;
@@ -99,17 +107,22 @@ impl Bar {
 fn line_of(outcome: &Outcome) -> String {
     let status = super::summary::word(outcome.status);
     let mut line = format!("{status:<13} {} ({:.1} s)", outcome.run, seconds(outcome.duration_ms));
-    if let Some(problem) = outcome.problem() {
-        let _ = write!(line, ": {problem}");
-        if let Some(last) = outcome.stderr.lines().rev().find(|line| !line.trim().is_empty()) {
-            let _ = write!(line, "; stderr: {}", last.trim());
-        }
-    }
+    line.push_str(&problem_of(outcome));
     let refused = outcome.permissions.iter().filter(|request| !request.granted).count();
     if refused > 0 {
         let _ = write!(line, ", {refused} permissions refused");
     }
     line
+}
+
+/// Returns the agent's failure with the last line of its stderr, or an empty string if it did not fail.
+fn problem_of(outcome: &Outcome) -> String {
+    let Some(problem) = outcome.problem() else { return String::new() };
+    let mut text = format!(": {problem}");
+    if let Some(last) = outcome.stderr.lines().rev().find(|line| !line.trim().is_empty()) {
+        let _ = write!(text, "; stderr: {}", last.trim());
+    }
+    text
 }
 
 #[expect(clippy::cast_precision_loss, reason = "durations are short")]

@@ -1,8 +1,11 @@
 //! The result of an evaluation: tables for users and JSON for programs.
 
-use std::fmt::{Display, Write};
+use std::{
+    collections::BTreeMap,
+    fmt::{Display, Write},
+};
 
-use acp_skills_eval::{AgentReport, Rates, Report, Spread, Status, Triggers, Workspace};
+use acp_skills_eval::{AgentReport, Delta, Effect, Rates, Report, Spread, Status, Triggers, Workspace};
 use serde_json::{Value, json};
 
 use super::super::table::{Align, Table, terminal_width};
@@ -52,21 +55,67 @@ pub(super) fn text(report: &Report) -> String {
         text.push_str("Are results better with the skill?\n\n");
         text.push_str(tasks(&with_tasks).render(width).trim_end());
         text.push_str("\n\n");
+        for agent in &with_tasks {
+            let name = if with_tasks.len() > 1 { format!("{}: ", agent.name) } else { String::new() };
+            let _ = writeln!(
+                text,
+                "{name}{}",
+                headline(agent.benchmark.as_ref().map(|all| &all.run_summary.delta))
+            );
+        }
+        text.push('\n');
         text.push_str(&notes(&with_tasks));
     }
-    let errors: u64 = report.agents.iter().map(|agent| agent.errors).sum();
-    if errors > 0 {
-        let runs = count(errors, "run");
-        let _ = writeln!(
-            text,
-            "The agent failed in {runs}. These runs count as failed, but not because of the skill."
-        );
+    text.push_str(&failures(report));
+    for agent in &report.agents {
+        if let Some(reason) = &agent.stopped {
+            let _ = writeln!(text, "{} {reason}. Its other runs were skipped.", agent.name);
+        }
     }
     if !report.complete {
         text.push_str("Incomplete: some runs are missing.\n");
     }
     text.push_str(&verdict(report));
     text
+}
+
+/// Returns the effect of the skill on the results of tasks as a sentence, with its evidence.
+pub(super) fn headline(delta: Option<&Delta>) -> String {
+    let Some(delta) = delta else { return String::new() };
+    let effect = match delta.effect {
+        Effect::Better => "Better with the skill",
+        Effect::Worse => "Worse with the skill",
+        _ => "No difference shown",
+    };
+    let Some(difference) = delta.pass_rate else {
+        return format!("{effect}: there are no results to compare.");
+    };
+    let points = |figure: f64| format!("{:+.0}", figure * 100.0);
+    match delta.pass_rate_interval {
+        Some([low, high]) => {
+            format!("{effect}: {} points (95 %: {} to {}).", points(difference), points(low), points(high))
+        }
+        None => format!("{effect}: {} points, but one task says nothing about others.", points(difference)),
+    }
+}
+
+/// Returns the number of runs in which the agent failed, by the kind of failure. Empty if there are none.
+fn failures(report: &Report) -> String {
+    let errors: u64 = report.agents.iter().map(|agent| agent.errors).sum();
+    if errors == 0 {
+        return String::new();
+    }
+    let mut kinds: BTreeMap<_, u64> = BTreeMap::new();
+    for (failure, number) in report.agents.iter().flat_map(|agent| &agent.failures) {
+        *kinds.entry(*failure).or_default() += number;
+    }
+    let kinds: Vec<_> =
+        kinds.iter().map(|(failure, number)| format!("{number} {}", failure.as_str())).collect();
+    let runs = count(errors, "run");
+    format!(
+        "The agent failed in {runs} ({}), which don't count. Use `--resume` to repeat them.\n",
+        kinds.join(", ")
+    )
 }
 
 /// Returns the last line: `Failed: 8 of 20 queries, 3 of 3 tasks`. Queries and tasks count once for each agent.
@@ -76,7 +125,8 @@ fn verdict(report: &Report) -> String {
     let all_queries: u64 = triggers().map(|triggers| triggers.summary.total).sum();
     let tasks =
         || report.agents.iter().filter_map(|agent| agent.benchmark.as_ref()).flat_map(|tasks| &tasks.cases);
-    let failed_tasks = tasks().filter(|case| !case.pass).count();
+    let failed_tasks = tasks().filter(|case| !case.pass && !case.undecided).count();
+    let undecided: u64 = report.agents.iter().map(AgentReport::undecided).sum();
     let mut failed = Vec::new();
     if failed_queries > 0 {
         failed.push(format!("{failed_queries} of {}", queries(all_queries)));
@@ -87,6 +137,10 @@ fn verdict(report: &Report) -> String {
     match failed.is_empty() {
         false => format!("Failed: {}\n", failed.join(", ")),
         true if report.is_passed() => "Everything passed.\n".to_owned(),
+        true if undecided > 0 => {
+            let verb = if undecided == 1 { "has" } else { "have" };
+            format!("{} {verb} no result.\n", count(undecided, "case"))
+        }
         true => String::new(),
     }
 }

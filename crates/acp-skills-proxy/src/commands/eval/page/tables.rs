@@ -2,9 +2,9 @@
 
 use askama::Template;
 
-use acp_skills_eval::{AgentReport, Configuration, ConfigurationSummary, Rates, Report, Spread};
+use acp_skills_eval::{AgentReport, Benchmark, Configuration, ConfigurationSummary, Rates, Report, Spread};
 
-use super::{dash, percent, shown};
+use super::{super::summary, dash, percent, shown};
 use crate::{
     html::{Explained, Legend},
     words::count,
@@ -22,7 +22,7 @@ const RATES: [Explained; 9] = [
     ),
     (
         "95 %",
-        "The 95 % interval of the share of right runs: with other runs, it would probably be in this range.",
+        "The 95 % interval of the share of right runs: with other queries like these, it would probably be in this range.",
     ),
     ("Precision", "Of the runs that loaded the skill, the share that should."),
     ("Recall", "Of the runs that should load the skill, the share that did."),
@@ -32,7 +32,7 @@ const RATES: [Explained; 9] = [
         "The probability that at least one of k runs is right, where k is the number of runs of a query.",
     ),
     ("pass^k", "The probability that all k runs are right, where k is the number of runs of a query."),
-    ("Agent failed", "The number of runs in which the agent failed. They count as wrong."),
+    ("Agent failed", "The number of runs in which the agent failed. They don't count."),
 ];
 
 /// The columns of results.
@@ -77,7 +77,8 @@ struct Query<'a> {
 
 /// The result of a query on an agent.
 struct QueryResult {
-    is_pass: bool,
+    /// True if the query passed. `None` if there are no runs in which the agent did not fail.
+    is_pass: Option<bool>,
     /// The number of runs that loaded the skill, of the number of runs: `2/3`.
     figure: String,
     /// The figure in words.
@@ -139,7 +140,7 @@ impl<'a> Triggers<'a> {
 fn result(result: &acp_skills_eval::QueryResult) -> QueryResult {
     let picture = result.trigger_rate.zip(result.interval);
     QueryResult {
-        is_pass: result.pass,
+        is_pass: (result.runs > 0).then_some(result.pass),
         figure: format!("{}/{}", result.triggers, result.runs),
         meaning: format!("loaded in {} of {}", result.triggers, count(result.runs, "run")),
         picture: picture.map(|(rate, [low, high])| [place(low), place(high), place(rate)]),
@@ -169,6 +170,8 @@ pub(super) struct Tasks<'a> {
     /// The configuration that the skill is compared with, in words.
     without: &'static str,
     rows: Vec<Row<'a>>,
+    /// The effect of the skill on each agent, in words.
+    headlines: Vec<(&'a str, String)>,
 }
 
 /// A task on an agent.
@@ -204,8 +207,14 @@ impl<'a> Tasks<'a> {
                 row("all", agent, &all.with_skill, &all.without_skill)
             }));
         }
+        let headline = |benchmark: &Benchmark| summary::headline(Some(&benchmark.run_summary.delta));
+        let headlines = agents.iter().map(|(agent, benchmark)| (*agent, headline(benchmark))).collect();
         let is_older = compared == Configuration::OldSkill;
-        Some(Self { without: if is_older { "with the older version" } else { "without the skill" }, rows })
+        Some(Self {
+            without: if is_older { "with the older version" } else { "without the skill" },
+            rows,
+            headlines,
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 
-use acp_skills_eval::{AgentReport, Configuration, Evaluation, QueryResult, Report, Status};
+use acp_skills_eval::{AgentReport, Configuration, Effect, Evaluation, QueryResult, Report, Status};
 
 use super::percent;
 use crate::words::count;
@@ -59,7 +59,13 @@ fn sentence(agent: &AgentReport, compared: &str) -> String {
         let [with, without] = rates.map(|summary| summary.pass_rate.map(|rate| percent(rate.mean)));
         match (with, without) {
             (Some(with), Some(without)) => {
-                parts.push(format!("{with} of assertions hold with the skill, and {without} {compared}"));
+                let effect = match benchmark.run_summary.delta.effect {
+                    Effect::NotShown => ", which shows no difference",
+                    _ => "",
+                };
+                parts.push(format!(
+                    "{with} of assertions hold with the skill, and {without} {compared}{effect}"
+                ));
             }
             (Some(with), None) => parts.push(format!("{with} of assertions hold with the skill")),
             _ => {}
@@ -82,8 +88,8 @@ fn steps(report: &Report) -> Vec<String> {
     let errors: u64 = report.agents.iter().map(|agent| agent.errors).sum();
     if errors > 0 {
         steps.push(format!(
-            "Find out why the agent failed in {}: select the status “agent failed” below. These runs count as wrong, but the \
-             skill is not the reason.",
+            "Find out why the agent failed in {}: select the status “agent failed” below. These runs don't count, because they \
+             say nothing about the skill.",
             count(errors, "run")
         ));
     }
@@ -93,8 +99,7 @@ fn steps(report: &Report) -> Vec<String> {
     }
     let wrong = |should: bool| -> BTreeSet<&str> {
         let all = report.agents.iter().flat_map(queries);
-        let wrong =
-            all.filter(|query| query.should_trigger == should && !query.pass && query.errors < query.runs);
+        let wrong = all.filter(|query| query.should_trigger == should && !query.pass);
         wrong.map(|query| query.query.as_str()).collect()
     };
     let missed = wrong(true).len();
