@@ -23,6 +23,10 @@ crate::trials!(
     #[cfg(target_os = "linux")]
     ssh_has_no_terminal,
     #[cfg(unix)]
+    git_asks_for_no_password,
+    #[cfg(unix)]
+    a_large_commit_does_not_fill_the_memory,
+    #[cfg(unix)]
     errors_keep_their_cause,
     a_host_that_hangs_delays_no_other_source,
     a_source_is_fetched_once,
@@ -97,6 +101,63 @@ fn ssh_has_no_terminal() {
     assert!(said.contains("has terminal") && said.contains("1 skill"), "{said}");
     let log = ssh.log();
     assert!(log.contains("me@skills.example") && !log.contains("terminal"), "{log}");
+}
+
+/// Git would start a program that asks for a user name and a password. A script in the place of git runs the command that asks,
+/// with the same settings and variables.
+#[cfg(unix)]
+fn git_asks_for_no_password() {
+    let home = Home::new();
+    let executable = |path: &str, text: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let path = home.path(path);
+        home.write(&path, text);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a program");
+        path
+    };
+    let asked = home.path("asked.log");
+    let ask = |name: &str| {
+        let text = format!("#!/bin/sh\necho {name} >> '{}'\necho secret\n", asked.display());
+        executable(&format!("ask/{name}"), &text)
+    };
+    let (by_git, by_ssh, configured) = (ask("GIT_ASKPASS"), ask("SSH_ASKPASS"), ask("core.askPass"));
+    let path = std::env::var("PATH").expect("a path");
+    let find = |dir: &str| fs::canonicalize(dir).ok().map(|dir| dir.join("git")).filter(|git| git.is_file());
+    let git = path.split(':').find_map(find).expect("git");
+    let fake = format!(
+        "#!/bin/sh\nseen=\nfor word; do shift; [ \"$word\" = init ] && seen=1; [ -z \"$seen\" ] && set -- \"$@\" \"$word\"; done\n\
+         printf 'protocol=https\\nhost=skills.example\\n\\n' | exec '{}' \"$@\" credential fill\n",
+        git.display()
+    );
+    let fake = executable("tools/git", &fake);
+    let path = format!("{}:{path}", fake.parent().expect("a directory").display());
+    for setting in ["", &format!("[core]\n\taskPass = {}\n", configured.display())] {
+        home.write(&home.path("home/.gitconfig"), setting);
+        for variable in [None, Some(("GIT_ASKPASS", &by_git)), Some(("SSH_ASKPASS", &by_ssh))] {
+            let mut add = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+            add.args(["add", "--yes", "git+https://skills.example/x"]).envs(home.variables());
+            add.env_remove("GIT_ASKPASS").env_remove("SSH_ASKPASS").env("PATH", &path).envs(variable);
+            let output = add.stdin(Stdio::null()).output().expect("the program runs");
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(fs::read_to_string(&asked).unwrap_or_default(), "", "{setting}{variable:?}");
+            assert!(errors.contains("could not read Username"), "{setting}{variable:?}: {errors}");
+            assert!(errors.contains("credential helper"), "{errors}");
+        }
+    }
+}
+
+/// A pack of a few KiB has a commit that git would load into memory. The host isn't this process, so our limits don't apply to it.
+#[cfg(unix)]
+fn a_large_commit_does_not_fill_the_memory() {
+    let repository = Repository::review();
+    let message = repository.path().join(".git/message");
+    fs::write(&message, "x".repeat(70 * 1024 * 1024)).expect("a file");
+    repository.git(&["commit", "--quiet", "--allow-empty", "--file", message.to_str().expect("text")]);
+    let ssh = FakeSsh::new("unset GIT_ALLOC_LIMIT");
+    let source = over_ssh(&repository);
+    let errors = ssh.home.fails(&["add", &source, "--yes", "--max-fetch", "1"], 2);
+    assert!(errors.contains("over limit") && errors.contains("`--max-fetch MIB`"), "{errors}");
+    ssh.home.printed(&["add", &source, "--yes"]);
 }
 
 #[cfg(unix)]

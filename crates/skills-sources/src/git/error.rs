@@ -63,7 +63,13 @@ pub enum GitError {
 
 /// Hints for errors of git, ssh and servers, by the words that they contain. The first match counts, so a cause comes before the
 /// more general errors that git adds to it.
-const HINTS: [(&[&str], &str); 12] = [
+const HINTS: [(&[&str], &str); 13] = [
+    (
+        // `GIT_ALLOC_LIMIT` was reached.
+        &["attempting to allocate"],
+        "a commit, a directory or a file of the repository needs too much memory: if you trust the repository, raise the limit \
+         with `--max-fetch MIB`",
+    ),
     (
         &["HOST IDENTIFICATION HAS CHANGED", "Host key for"],
         "the host has another key than before: compare its fingerprint with the published one, then remove the old key with \
@@ -278,6 +284,12 @@ mod tests {
                 &"fatal: ssh variant 'simple' does not support setting port".to_owned(),
                 "ssh variant",
                 "ssh.variant",
+            ),
+            (
+                &"fatal: attempting to allocate 4000000001 over limit 134217728\nfatal: fetch-pack: invalid index-pack output\n"
+                    .to_owned(),
+                "over limit 134217728; fatal: fetch-pack",
+                "`--max-fetch MIB`",
             ),
             (&"fatal: write error: No space left on device".to_owned(), "No space left", "free disk space"),
             (
