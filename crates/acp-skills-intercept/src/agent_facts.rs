@@ -224,7 +224,7 @@ mod tests {
             Kilo: tools names-calls
             kilocode: 
             OpenHands CLI ACP Agent: tools fails-on-http
-            qwen-code: tools hidden-tools names-calls /compress /compress-fast
+            qwen-code: tools hidden-tools names-calls /compress
             qwen-code-2: 
             reasonix: tools hidden-tools
             @mistralai/mistral-vibe: 6s

@@ -125,10 +125,17 @@ impl Interceptor {
         update: Node<'_>,
         actions: &mut Actions,
     ) {
-        if Progress::of(update) != Progress::Completed || is_of_subagent(update) {
+        let progress = Progress::of(update);
+        if is_of_subagent(update) || !matches!(progress, Progress::Completed | Progress::Other) {
             return;
         }
         let Some(key) = self.live_session(message) else { return };
+        if progress == Progress::Other {
+            if let Some(session) = self.sessions.get(key) {
+                session.compaction.failed();
+            }
+            return;
+        }
         let id = update.str("compactionId");
         if let Some(session) = self.sessions.get(key)
             && id.is_none_or(|id| session.compaction.is_new(&id))
@@ -160,7 +167,10 @@ impl Interceptor {
             // Claude sends the numbers of a completed compaction in another update.
             Progress::Same if is_announced => session.compaction.call_started(&id),
             Progress::Same => {}
-            Progress::Other => session.compaction.call_ended(&id),
+            Progress::Other => {
+                session.compaction.call_ended(&id);
+                session.compaction.failed();
+            }
             Progress::Completed => {
                 session.compaction.call_ended(&id);
                 if let Some(key) = self.live_session(message)

@@ -31,7 +31,7 @@ use std::{
 };
 
 use acp_skills_intercept::{Input, Interceptor, Policy, Task};
-use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
+use tokio::sync::{Notify, mpsc::UnboundedReceiver, oneshot};
 
 use self::{
     hub::{Hub, Job},
@@ -73,6 +73,11 @@ pub struct Relay {
     pub client_gone: oneshot::Receiver<()>,
     /// Resolves when the agent closes its output and all of it was written to the client.
     pub agent_done: oneshot::Receiver<io::Result<()>>,
+    /// Notified once if a write to the agent fails. The client's thread may not notice it, because it waits for the next message
+    /// while another thread writes a message that was held.
+    pub agent_failed: Arc<Notify>,
+    /// Notified once if a write to the client fails, like `agent_failed`.
+    pub client_failed: Arc<Notify>,
 }
 
 impl Relay {
@@ -97,7 +102,9 @@ impl Relay {
                 hub.lane_to(Side::Client).close();
                 hub.lane_to(Side::Agent).close();
             })?;
-        Ok(Self { hub, client_done, client_gone, agent_done })
+        let agent_failed = hub.lane_to(Side::Agent).failed();
+        let client_failed = hub.lane_to(Side::Client).failed();
+        Ok(Self { hub, client_done, client_gone, agent_done, agent_failed, client_failed })
     }
 
     /// Sends an error for each request that the agent didn't answer. `why` is a clause such as `the agent exited with

@@ -65,6 +65,15 @@ impl Store {
         self.of_place(place).join(commit).join(name(place))
     }
 
+    /// Returns true if `path` is below the directory of a source.
+    pub(super) fn holds(&self, place: &Place, path: &Path) -> bool {
+        let dir = match place {
+            Place::Git(place) => self.of_place(place),
+            Place::Web(url) => self.of_site(url),
+        };
+        path.starts_with(&dir) || dunce::canonicalize(dir).is_ok_and(|dir| path.starts_with(dir))
+    }
+
     fn of_place(&self, place: &GitPlace) -> PathBuf {
         self.dir.join("git").join(key(&format!("{}\n{}", place.url, place.path)))
     }

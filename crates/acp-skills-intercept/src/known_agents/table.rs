@@ -109,7 +109,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .quirks(Quirks {
             gives_tools: true,
             hides_tools: true,
-            compact_commands: &["compress", "compress-fast"],
+            compact_commands: &["compress"],
             calls: Some(&reports::QWEN),
             ..Quirks::NONE
         }),

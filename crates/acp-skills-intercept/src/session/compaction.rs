@@ -138,6 +138,11 @@ impl Compaction {
         self.commands.push((prompt, false));
     }
 
+    /// Notes that a compaction failed or was cancelled. If it was that of a command, the turn of the command does not count.
+    pub(crate) fn failed(&mut self) {
+        self.commands.clear();
+    }
+
     /// Notes that the agent accepted a prompt but the turn is not over.
     pub(crate) fn accepted(&mut self, prompt: &Id) {
         for (id, accepted) in &mut self.commands {

@@ -266,6 +266,7 @@ impl Hub {
     fn deliver(self: &Arc<Self>, side: Side, may_block: MayBlock) {
         let lane = self.lane_to(side);
         if may_block == MayBlock::Yes && lane.queued() > MAX_QUEUED_BYTES {
+            // The lane reports an error to the supervisor, so we can ignore it here and below.
             let _ = lane.drain();
         } else if !lane.schedule() {
             let hub = Arc::clone(self);
