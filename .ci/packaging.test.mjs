@@ -1,8 +1,8 @@
 // Tests that all packages agree with each other, with Cargo.toml and with platforms.json: `node --test .ci/packaging.test.mjs`.
 // The tests read files and build no program.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
@@ -103,5 +103,35 @@ test("the formula has all archives except those for Windows", { skip }, () => {
 test("crates of the workspace depend on each other in this version", () => {
   for (const [line, name, needed] of manifest.matchAll(/^(\S+) = \{ path = "crates\/.*version = "(.*?)".*$/gm)) {
     assert.equal(needed, version, `${name}: ${line}`);
+  }
+});
+
+test("a missing C compiler for musl is reported before the build", { skip: process.platform !== "linux" }, () => {
+  const place = mkdtempSync(join(tmpdir(), "acp-skills-proxy-packaging-"));
+  try {
+    // All programs that the script needs until then, and no compiler.
+    for (const tool of ["bash", "cat", "dirname", "mkdir", "mktemp", "rm", "rustc", "sed", "tr"]) {
+      const path = execFileSync("sh", ["-c", `command -v ${tool}`], { encoding: "utf8" }).trim();
+      symlinkSync(path, join(place, tool));
+    }
+    const cpu = { x64: "x86_64", arm64: "aarch64" }[process.arch];
+    const env = { ...process.env, PATH: place };
+    for (const name of Object.keys(env)) if (/^(TARGET_)?CC(_|$)/.test(name)) delete env[name];
+    const out = join(place, "out");
+    const arguments_ = [join(CI, "package"), "--target", `${cpu}-unknown-linux-musl`, "--out", out, "archive"];
+    const run = spawnSync("bash", arguments_, { env, encoding: "utf8" });
+    assert.equal(run.status, 2, run.stderr);
+    assert.match(run.stderr, /no C compiler for .*-linux-musl: install musl-gcc .*musl-tools/);
+    assert.deepEqual(readdirSync(out), [], "--out can be an absolute path");
+  } finally {
+    rmSync(place, { recursive: true });
+  }
+});
+
+test("every manifest has the addresses of the project and of its documentation", () => {
+  for (const name of readdirSync(join(CI, "../crates"), { withFileTypes: true }).filter((entry) => entry.isDirectory())) {
+    const text = read(`crates/${name.name}/Cargo.toml`);
+    assert.match(text, /^homepage\.workspace = true$/m, name.name);
+    assert.match(text, /^documentation = "https:\/\/.+"$/m, name.name);
   }
 });

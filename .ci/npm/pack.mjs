@@ -37,7 +37,7 @@ const version = workspace("version");
 const common = {
   version,
   license: workspace("license"),
-  homepage: workspace("repository"),
+  homepage: workspace("homepage"),
   repository: { type: "git", url: `git+${workspace("repository")}.git` },
   publishConfig: { access: "public", provenance: true },
 };

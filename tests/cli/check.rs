@@ -274,3 +274,12 @@ fn json_output_is_stable() {
           }
         ]"#]].assert_eq(&text);
 }
+
+/// The example that the manual calls finished is valid for every client.
+#[test]
+fn the_examples_follow_the_rules_of_the_reference() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/skills");
+    let (code, stdout, _) = run(&examples, &["--reference", "."]);
+    assert_eq!(code, Some(0), "{stdout}");
+    assert!(stdout.contains("0 errors, 0 warnings"), "{stdout}");
+}

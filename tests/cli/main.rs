@@ -7,6 +7,7 @@
 //! | `security` | `check --security` |
 //! | `agents` | the manual's table of agents |
 //! | `approval` | the questions of `add` and `update` on a terminal |
+//! | `doctor` | `doctor` with agents that need a login, or that are too old |
 //! | `documented_commands` | every command of the README and of the manual |
 //! | `completions` | completion in bash, zsh and fish |
 //! | `permission` | the answers of `try` and `doctor` to permission requests |
@@ -30,6 +31,8 @@ mod check;
 mod check_files;
 #[cfg(unix)]
 mod completions;
+#[cfg(unix)]
+mod doctor;
 mod documented_commands;
 mod fixture;
 mod list;

@@ -112,9 +112,15 @@ fn a_configuration_that_nobody_writes() {
 #[test]
 fn endless_files() {
     let home = Home::new();
+    write_skill(&home);
     for (arguments, reason) in [
         (["report", "/dev/zero"].as_slice(), "the file is a device, which may never end"),
         (&["list", "--config", "/dev/zero"], "the file is larger than 16 MiB"),
+        (&["check", "skill", "--security", "--rules", "/dev/zero"], "the file is larger than 16 MiB"),
+        (
+            &["eval", "skill", "--queries", "/dev/zero", "--dry-run", "--", "agent"],
+            "the file is larger than 64 MiB",
+        ),
     ] {
         let output = home.start(arguments).wait_with_output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
@@ -122,6 +128,32 @@ fn endless_files() {
         assert!(said.contains(reason), "{said}");
     }
     assert!(home.start(&["list", "--config", "/dev/null"]).wait().unwrap().success());
+}
+
+fn write_skill(home: &Home) {
+    fs::create_dir(home.path("skill")).unwrap();
+    fs::write(home.path("skill/SKILL.md"), "---\nname: skill\ndescription: Reads files.\n---\nBody\n")
+        .unwrap();
+}
+
+/// Output that is written to a FIFO waits for a reader, and says so.
+#[test]
+fn output_that_is_not_read() {
+    let home = Home::new();
+    write_skill(&home);
+    fs::write(home.path("events"), "").unwrap();
+    let fifo = fifo(&home);
+    for arguments in
+        [["check", "skill", "--sarif", "fifo"].as_slice(), &["report", "events", "--html", "fifo"]]
+    {
+        let mut command = home.start(arguments);
+        let mut said = BufReader::new(command.stderr.take().unwrap());
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        assert!(line.starts_with(" WARN waiting for a process that reads "), "{line}");
+        assert!(!fs::read_to_string(&fifo).unwrap().is_empty());
+        assert!(command.wait().unwrap().success());
+    }
 }
 
 #[test]

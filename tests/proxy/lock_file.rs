@@ -140,6 +140,8 @@ fn a_skill_that_the_scan_cannot_read_needs_approval() {
         ("padded", "scripts/run.sh", format!("{comments}{FETCH_AND_RUN}").into_bytes()),
         ("picture", "logo.png", [b"\x89PNG\r\n\x1a\n\n", FETCH_AND_RUN.as_bytes()].concat()),
         ("packed", "lib.zip", b"PK\x03\x04\x14\0\0\0".to_vec()),
+        ("unknown", "data", b"\x01\x02\x03\0".to_vec()),
+        ("hidden", "logo.png", b"\x89PNG\r\n\x1a\n\0PK\x01\x02PK\x05\x06".to_vec()),
     ] {
         repository.skill(name, "Helps.", "Be kind.");
         repository.write(&format!("{name}/{file}"), "");
@@ -150,5 +152,5 @@ fn a_skill_that_the_scan_cannot_read_needs_approval() {
     let names: Vec<_> =
         list["skills"].as_array().expect("skills").iter().map(|skill| &skill["name"]).collect();
     assert_eq!(names, ["review"], "{list}");
-    assert_eq!(list["skipped"].as_array().map(Vec::len), Some(3), "{list}");
+    assert_eq!(list["skipped"].as_array().map(Vec::len), Some(5), "{list}");
 }

@@ -23,8 +23,14 @@ crate::trials!(
     #[cfg(target_os = "linux")]
     ssh_has_no_terminal,
     #[cfg(unix)]
+    git_asks_for_no_password,
+    #[cfg(unix)]
+    a_large_commit_does_not_fill_the_memory,
+    #[cfg(unix)]
     errors_keep_their_cause,
     a_host_that_hangs_delays_no_other_source,
+    a_site_that_hangs_delays_no_other_source,
+    a_site_with_many_files,
     a_source_is_fetched_once,
     two_adds_on_two_branches,
     a_repository_over_the_limit,
@@ -99,6 +105,63 @@ fn ssh_has_no_terminal() {
     assert!(log.contains("me@skills.example") && !log.contains("terminal"), "{log}");
 }
 
+/// Git would start a program that asks for a user name and a password. A script in the place of git runs the command that asks,
+/// with the same settings and variables.
+#[cfg(unix)]
+fn git_asks_for_no_password() {
+    let home = Home::new();
+    let executable = |path: &str, text: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let path = home.path(path);
+        home.write(&path, text);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a program");
+        path
+    };
+    let asked = home.path("asked.log");
+    let ask = |name: &str| {
+        let text = format!("#!/bin/sh\necho {name} >> '{}'\necho secret\n", asked.display());
+        executable(&format!("ask/{name}"), &text)
+    };
+    let (by_git, by_ssh, configured) = (ask("GIT_ASKPASS"), ask("SSH_ASKPASS"), ask("core.askPass"));
+    let path = std::env::var("PATH").expect("a path");
+    let find = |dir: &str| fs::canonicalize(dir).ok().map(|dir| dir.join("git")).filter(|git| git.is_file());
+    let git = path.split(':').find_map(find).expect("git");
+    let fake = format!(
+        "#!/bin/sh\nseen=\nfor word; do shift; [ \"$word\" = init ] && seen=1; [ -z \"$seen\" ] && set -- \"$@\" \"$word\"; done\n\
+         printf 'protocol=https\\nhost=skills.example\\n\\n' | exec '{}' \"$@\" credential fill\n",
+        git.display()
+    );
+    let fake = executable("tools/git", &fake);
+    let path = format!("{}:{path}", fake.parent().expect("a directory").display());
+    for setting in ["", &format!("[core]\n\taskPass = {}\n", configured.display())] {
+        home.write(&home.path("home/.gitconfig"), setting);
+        for variable in [None, Some(("GIT_ASKPASS", &by_git)), Some(("SSH_ASKPASS", &by_ssh))] {
+            let mut add = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+            add.args(["add", "--yes", "git+https://skills.example/x"]).envs(home.variables());
+            add.env_remove("GIT_ASKPASS").env_remove("SSH_ASKPASS").env("PATH", &path).envs(variable);
+            let output = add.stdin(Stdio::null()).output().expect("the program runs");
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(fs::read_to_string(&asked).unwrap_or_default(), "", "{setting}{variable:?}");
+            assert!(errors.contains("could not read Username"), "{setting}{variable:?}: {errors}");
+            assert!(errors.contains("credential helper"), "{errors}");
+        }
+    }
+}
+
+/// A pack of a few KiB has a commit that git would load into memory. The host isn't this process, so our limits don't apply to it.
+#[cfg(unix)]
+fn a_large_commit_does_not_fill_the_memory() {
+    let repository = Repository::review();
+    let message = repository.path().join(".git/message");
+    fs::write(&message, "x".repeat(70 * 1024 * 1024)).expect("a file");
+    repository.git(&["commit", "--quiet", "--allow-empty", "--file", message.to_str().expect("text")]);
+    let ssh = FakeSsh::new("unset GIT_ALLOC_LIMIT");
+    let source = over_ssh(&repository);
+    let errors = ssh.home.fails(&["add", &source, "--yes", "--max-fetch", "1"], 2);
+    assert!(errors.contains("over limit") && errors.contains("`--max-fetch MIB`"), "{errors}");
+    ssh.home.printed(&["add", &source, "--yes"]);
+}
+
 #[cfg(unix)]
 fn errors_keep_their_cause() {
     let repository = Repository::review();
@@ -145,6 +208,100 @@ fn a_host_that_hangs_delays_no_other_source() {
     let _ = reader.join();
     let lock = home.config().with_file_name("skills.lock");
     assert!(home.pinned(&lock, &healthy).is_some());
+}
+
+/// Starts a site whose index lists a skill with many files. It answers each request for one of these files with `answer`.
+fn site_with_files(
+    count: usize,
+    answer: impl Fn(&str, TcpStream) + Send + 'static,
+) -> (String, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/index.json", listener.local_addr().expect("an address"));
+    let names = (0..count).map(|number| format!("f{number}.md"));
+    let files: Vec<_> = std::iter::once("SKILL.md".to_owned()).chain(names).collect();
+    let index = json!({ "skills": [{ "name": "many", "description": "d", "files": files }] }).to_string();
+    let (requested, requests) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+            let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+            let line = lines.next().unwrap_or_default();
+            while lines.next().is_some_and(|line| !line.is_empty()) {}
+            let path = line.split(' ').nth(1).unwrap_or_default();
+            if path.ends_with("index.json") {
+                respond(&stream, &index);
+                continue;
+            }
+            let _ = requested.send(path.to_owned());
+            answer(path, stream);
+        }
+    });
+    (url, requests)
+}
+
+fn respond(mut stream: &TcpStream, body: &str) {
+    let head = format!("HTTP/1.1 200 S\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+    // This might fail if the client has closed the connection.
+    let _ = stream.write_all((head + body).as_bytes());
+}
+
+/// The site answers with its index, but not with its files. The other source is shown and approved meanwhile.
+fn a_site_that_hangs_delays_no_other_source() {
+    let (held, hanging) = mpsc::channel();
+    let (site, requests) = site_with_files(50, move |_, stream| {
+        let _ = held.send(stream);
+    });
+    let repository = Repository::review();
+    let healthy = repository.source("");
+    let home = Home::new();
+    home.write(&home.config(), &json!({ "sources": [site, healthy] }).to_string());
+    let mut update = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+    update.args(["update", "--yes"]).envs(home.variables()).env_remove("ACP_SKILLS_LOG");
+    let mut update =
+        update.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    requests.recv_timeout(DEADLINE).expect("a request for a file");
+    let (lines, approved) = mpsc::channel();
+    let stdout = BufReader::new(update.stdout.take().expect("a pipe")).lines();
+    let reader = thread::spawn(move || stdout.map_while(Result::ok).try_for_each(|line| lines.send(line)));
+    let mut said = Vec::new();
+    while !said.iter().any(|line| line == "Approved.") {
+        let line = approved.recv_timeout(DEADLINE);
+        said.push(line.unwrap_or_else(|_| panic!("only {said:?} was printed while a site hangs")));
+    }
+    assert!(said[0].starts_with(&healthy), "{said:?}");
+    // One request times out, and there are no further ones. All files are named.
+    said.extend(approved.iter());
+    let output = update.wait_with_output().expect("it ends");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(
+        errors.contains("many: f49.md (cannot be shown: not fetched, because the site did not"),
+        "{errors}"
+    );
+    assert_eq!(requests.try_iter().count(), 0, "{said:?}");
+    drop(hanging);
+    let _ = reader.join();
+}
+
+/// The number of files that are fetched is limited in proportion to `--max-fetch`. All others are named, and aren't approved by `--yes`.
+fn a_site_with_many_files() {
+    let (site, requests) = site_with_files(40, |path, stream| {
+        let skill = "---\nname: many\ndescription: d\n---\nZQ-body\n";
+        respond(&stream, if path.ends_with("SKILL.md") { skill } else { "ZQ-file\n" });
+    });
+    let home = Home::new();
+    let add = ["add", &site, "--yes", "--max-fetch", "1"];
+    let output = home.run(&add);
+    let shown = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{shown}{errors}");
+    assert_eq!((shown.matches("+ZQ-file").count(), requests.try_iter().count()), (15, 16), "{shown}");
+    for text in [&shown, &errors] {
+        assert!(text.contains("f9.md (cannot be shown: not fetched, because"), "{text}");
+        assert!(text.contains("raise `--max-fetch`"), "{text}");
+    }
+    home.printed(&[&add[..3], &["--unseen"]].concat());
+    assert_eq!(requests.try_iter().count(), 41);
 }
 
 /// Reads a request and answers with an index.

@@ -45,6 +45,9 @@ fn the_story_of_a_team() {
     let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
     assert!(!failed && text.contains("# Review one"), "{text}");
     assert!(home.printed(&["sources"]).contains(&source));
+    // Users know the source, but not the directory of the cache.
+    let listed = home.printed(&["list"]);
+    assert!(listed.contains(&source) && !listed.contains("/git/"), "{listed}");
     assert!(home.printed(&["update"]).contains("no changes"));
     // If the user approves a change in a terminal, we should see it in the session that is already open.
     repository.skill("greet", "Greets.", "Hello.");
@@ -222,7 +225,7 @@ fn the_default_configuration() {
     // If there is an error in the configuration, the message must contain the path of the file.
     home.write(&home.config(), "root: x\n");
     let errors = home.fails(&["list"], 2);
-    assert!(errors.contains("skills.yaml:1:1: unknown key `root`"), "{errors}");
+    assert!(errors.contains("unknown key `root`: ") && errors.contains("skills.yaml:1:1"), "{errors}");
 }
 
 /// A single configuration gives each session the skills of its directory.

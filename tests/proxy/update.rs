@@ -11,6 +11,7 @@ crate::trials!(
     everything_that_is_approved_is_shown,
     a_source_cannot_imitate_our_output,
     locked_compares_the_skills_in_use,
+    locked_notices_a_skill_in_a_directory_of_another_name,
     unapproved_changes_are_not_served,
     update_without_a_terminal,
     a_lock_file_with_conflict_markers,
@@ -203,6 +204,43 @@ fn locked_compares_the_skills_in_use() {
     let said = home.printed(&["update", "--config", config]);
     assert!(said.contains("no changes"), "{said}");
     assert_eq!(home.pinned(&lock, &source), Some(commit));
+}
+
+/// The lock file contains directories, and filters select names. A skill can have another name than its directory.
+fn locked_notices_a_skill_in_a_directory_of_another_name() {
+    let repository = Repository::review();
+    let text = |name: &str| format!("---\nname: {name}\ndescription: d\n---\nx\n");
+    repository.write("first/SKILL.md", &text("greet"));
+    repository.write("second/SKILL.md", &text("draft"));
+    let approved = repository.commit();
+    let home = Home::new();
+    let source = repository.source("");
+    home.printed(&[
+        "add",
+        &source,
+        "--yes",
+        "--include",
+        "greet",
+        "--include",
+        "review",
+        "--include",
+        "draft",
+    ]);
+    // An approved skill that is excluded later does not matter as long as its name is known.
+    let config = fs::read_to_string(home.config()).expect("a file");
+    let narrower = config.replace("draft", "other");
+    assert_ne!(config, narrower);
+    home.write(&home.config(), &narrower);
+    home.printed(&["update", "--locked"]);
+    for (directory, config) in [("first", &config), ("first", &narrower), ("second", &config)] {
+        home.write(&home.config(), config);
+        fs::remove_dir_all(repository.path().join(directory)).expect("the path exists");
+        repository.commit();
+        let errors = home.fails(&["update", "--locked"], 1);
+        assert!(errors.contains("has changed"), "{directory}: {errors}");
+        repository.git(&["reset", "--hard", "--quiet", &approved]);
+        home.printed(&["update", "--locked"]);
+    }
 }
 
 /// A new version is not served just because it was looked at, or because the proxy was started.

@@ -1,9 +1,11 @@
-//! Replays all recordings with an active skill. No agent compacted a conversation in them, so nothing may be restored.
+//! Replays all recordings with an active skill. In `recordings/compacted`, the agent compacts the conversation once, and the next
+//! prompt restores the skill. In all others, nothing may be restored.
 
 use acp_skills_intercept::{CatalogIn, McpMode};
 use serde_json::{Value, json};
 
 use super::{
+    ours::{is_menu_of_ours, without_our_commands},
     play::{Proxy, policy},
     recording::{Recording, Side, recordings},
 };
@@ -33,6 +35,28 @@ fn restorations(recording: &Recording, compacts: bool) -> usize {
         }
     }
     count + current.restorations
+}
+
+/// Real agents that compact a conversation with `/compact`.
+#[test]
+fn real_compactions_are_noticed() {
+    let recordings = recordings("compacted");
+    assert!(recordings.len() >= 4, "{} recordings", recordings.len());
+    for recording in &recordings {
+        let policy = policy(McpMode::Auto, CatalogIn::Auto);
+        let mut proxy = Proxy::new(&policy, "review").with_active_skills();
+        for (side, line) in &recording.lines {
+            let seen = proxy.play(*side, line);
+            if *side == Side::Agent {
+                // Our menu can be added; all other lines are the same.
+                let is_theirs = |seen: &&String| !is_menu_of_ours(seen, line);
+                let received: Vec<_> = seen.to_client.iter().filter(is_theirs).collect();
+                let [received] = received[..] else { panic!("{}: {line}", recording.name) };
+                assert_eq!(&without_our_commands(line, received), line, "{}", recording.name);
+            }
+        }
+        assert_eq!(proxy.restorations, 1, "{}", recording.name);
+    }
 }
 
 #[test]

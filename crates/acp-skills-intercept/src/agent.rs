@@ -133,7 +133,7 @@ impl Interceptor {
                 session.briefing.turn_over(id, forgotten);
                 session.claims.turn_over();
                 if session.compaction.turn_over(id, forgotten) {
-                    session.compacted(CompactionSignal::Command, actions);
+                    session.compacted(CompactionSignal::Command, self.agent.quirks, actions);
                 }
             }
             Turn::Accepted => {
@@ -155,7 +155,7 @@ impl Interceptor {
             session.briefing.turns_over(forgotten);
             session.claims.turn_over();
             if session.compaction.turns_over(forgotten) {
-                session.compacted(CompactionSignal::Command, actions);
+                session.compacted(CompactionSignal::Command, self.agent.quirks, actions);
             }
         }
     }

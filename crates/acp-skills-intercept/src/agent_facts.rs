@@ -173,6 +173,10 @@ mod tests {
         add("claude-meta", quirks.takes_system_prompt_in_meta && quirks.takes_allowed_tools_in_meta);
         add("own-activate", quirks.own_tools.contains(&"activate_skill"));
         add("executes", quirks.calls.is_some_and(|calls| calls.always_executes));
+        add("keeps-prompts", quirks.keeps_prompts);
+        if !quirks.compact_commands.is_empty() {
+            names.push(format!("/{}", quirks.compact_commands.join(" /")));
+        }
         if let Some(grace) = quirks.shutdown_grace {
             names.push(format!("{grace:?}"));
         }
@@ -191,15 +195,15 @@ mod tests {
             agentao: tools names-calls
             Agentao: tools names-calls
             agentao-2: 
-            @agentclientprotocol/claude-agent-acp: tools names-calls claude-meta
-            @zed-industries/claude-agent-acp: tools names-calls claude-meta
-            @zed-industries/claude-code-acp: tools names-calls claude-meta
+            @agentclientprotocol/claude-agent-acp: tools names-calls claude-meta /compact
+            @zed-industries/claude-agent-acp: tools names-calls claude-meta /compact
+            @zed-industries/claude-code-acp: tools names-calls claude-meta /compact
             claude-code: 
-            @agentclientprotocol/codex-acp: tools names-calls executes 6s
-            codex-acp: tools names-calls executes 6s
+            @agentclientprotocol/codex-acp: tools names-calls executes keeps-prompts /compact 6s
+            codex-acp: tools names-calls executes keeps-prompts /compact 6s
             codex: 
-            Copilot: tools
-            GitHub Copilot CLI: tools
+            Copilot: tools keeps-prompts /compact
+            GitHub Copilot CLI: tools keeps-prompts /compact
             crow-cli: tools
             crow: tools
             @factory/cli: tools words-first hidden-tools names-calls
@@ -215,12 +219,12 @@ mod tests {
             Kimi CLI: tools copied-servers names-calls
             Kimi Code CLI: tools copied-servers names-calls
             kimi-cli: tools copied-servers names-calls
-            OpenCode: tools names-calls
+            OpenCode: tools names-calls /compact
             opencode-look-alike: 
             Kilo: tools names-calls
             kilocode: 
             OpenHands CLI ACP Agent: tools fails-on-http
-            qwen-code: tools hidden-tools names-calls
+            qwen-code: tools hidden-tools names-calls /compress
             qwen-code-2: 
             reasonix: tools hidden-tools
             @mistralai/mistral-vibe: 6s

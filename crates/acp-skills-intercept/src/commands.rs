@@ -65,7 +65,11 @@ impl Command {
                 || active::is_ours(session, &typed.rest);
             return is_ours.then_some(Self::Skills(typed.rest));
         }
-        names.skill_of(&typed.word).map(|skill| Self::Invoke(skill.name.clone()))
+        let invoked = names.skill_of(&typed.word).map(|skill| Self::Invoke(skill.name.clone()));
+        if invoked.is_none() {
+            session.menu.sent_as_typed(&typed.word);
+        }
+        invoked
     }
 }
 

@@ -23,6 +23,7 @@ use crate::{
     agent_facts::AgentFacts,
     events::CompactionSignal,
     keys::SessionKey,
+    known_agents::Quirks,
     menu::names::Names,
     outputs::{Actions, Level},
     policy::Policy,
@@ -46,6 +47,8 @@ const COMMANDS: [&str; 3] = ["compact", "compress", "summarize"];
 enum Progress {
     Running,
     Completed,
+    /// The update has no status, so it does not change.
+    Same,
     /// It failed or was cancelled, or the status is unknown. Nothing is lost.
     Other,
 }
@@ -53,7 +56,8 @@ enum Progress {
 impl Progress {
     fn of(update: Node<'_>) -> Self {
         match update.str("status").as_deref() {
-            None | Some("pending" | "in_progress") => Self::Running,
+            None => Self::Same,
+            Some("pending" | "in_progress") => Self::Running,
             Some("completed") => Self::Completed,
             Some(_) => Self::Other,
         }
@@ -121,15 +125,22 @@ impl Interceptor {
         update: Node<'_>,
         actions: &mut Actions,
     ) {
-        if Progress::of(update) != Progress::Completed || is_of_subagent(update) {
+        let progress = Progress::of(update);
+        if is_of_subagent(update) || !matches!(progress, Progress::Completed | Progress::Other) {
             return;
         }
         let Some(key) = self.live_session(message) else { return };
+        if progress == Progress::Other {
+            if let Some(session) = self.sessions.get(key) {
+                session.compaction.failed();
+            }
+            return;
+        }
         let id = update.str("compactionId");
         if let Some(session) = self.sessions.get(key)
             && id.is_none_or(|id| session.compaction.is_new(&id))
         {
-            session.compacted(CompactionSignal::CompactionUpdate, actions);
+            session.compacted(CompactionSignal::CompactionUpdate, self.agent.quirks, actions);
         }
     }
 
@@ -149,15 +160,23 @@ impl Interceptor {
         if is_of_subagent(update) {
             return true;
         }
+        // An announcement without a status is pending.
+        let is_announced = update.get("sessionUpdate").is_some_and(|kind| kind.is_str("tool_call"));
         match Progress::of(update) {
             Progress::Running => session.compaction.call_started(&id),
-            Progress::Other => session.compaction.call_ended(&id),
+            // Claude sends the numbers of a completed compaction in another update.
+            Progress::Same if is_announced => session.compaction.call_started(&id),
+            Progress::Same => {}
+            Progress::Other => {
+                session.compaction.call_ended(&id);
+                session.compaction.failed();
+            }
             Progress::Completed => {
                 session.compaction.call_ended(&id);
                 if let Some(key) = self.live_session(message)
                     && let Some(session) = self.sessions.get(key)
                 {
-                    session.compacted(CompactionSignal::ToolCall, actions);
+                    session.compacted(CompactionSignal::ToolCall, self.agent.quirks, actions);
                 }
             }
         }
@@ -176,7 +195,7 @@ impl Interceptor {
             && let Some(key) = self.live_session(message)
             && let Some(session) = self.sessions.get(key)
         {
-            session.compacted(CompactionSignal::Message, actions);
+            session.compacted(CompactionSignal::Message, self.agent.quirks, actions);
         }
     }
 
@@ -194,7 +213,9 @@ impl Interceptor {
         let is_live = self.live_session(message).is_some();
         let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else { return };
         match session.compaction.usage(used, size) {
-            UsageChange::Fell if is_live => session.compacted(CompactionSignal::Usage, actions),
+            UsageChange::Fell if is_live => {
+                session.compacted(CompactionSignal::Usage, self.agent.quirks, actions);
+            }
             UsageChange::Recovered => {
                 if session.compaction.retract() {
                     actions.log(Level::Debug, "the context usage is back, so nothing has to be restored");
@@ -235,8 +256,8 @@ impl Interceptor {
 
 impl Session {
     /// Notes that the conversation was compacted.
-    pub(crate) fn compacted(&mut self, signal: CompactionSignal, actions: &mut Actions) {
-        if self.compaction.noticed(signal) {
+    pub(crate) fn compacted(&mut self, signal: CompactionSignal, quirks: &Quirks, actions: &mut Actions) {
+        if self.compaction.noticed(signal, quirks.keeps_prompts) {
             actions.log(Level::Info, format!("the agent has compacted the conversation ({signal})"));
         }
         self.remind(actions);

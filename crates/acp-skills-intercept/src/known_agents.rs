@@ -137,6 +137,8 @@ pub(crate) struct Quirks {
     pub(crate) fails_on_http: bool,
     /// The agent's own commands that compact the conversation. Those with the usual names also count if the agent announces them.
     pub(crate) compact_commands: &'static [&'static str],
+    /// True if the agent keeps the prompts of the user when it compacts the conversation.
+    pub(crate) keeps_prompts: bool,
     /// The grace period that this agent should get to exit after the client disconnects. `None` if it was not measured.
     pub(crate) shutdown_grace: Option<Duration>,
     /// The reports that are used to recognize calls to skill tools. `None` if the reports are not sufficient for this.
@@ -156,6 +158,7 @@ impl Quirks {
         copies_servers: false,
         fails_on_http: false,
         compact_commands: &[],
+        keeps_prompts: false,
         shutdown_grace: None,
         calls: None,
     };
@@ -263,6 +266,11 @@ impl Agent {
 }
 
 impl Seen {
+    /// Returns the version that was tried, as the agent reports it and without its last part.
+    pub fn tried(&self) -> Option<&'static str> {
+        self.says.or(self.version)
+    }
+
     /// Returns true if an agent that reports this version is the one that was tried.
     ///
     /// ```
@@ -271,7 +279,7 @@ impl Seen {
     /// assert!(seen.is_of("1.18.99") && !seen.is_of("1.180.0"));
     /// ```
     pub fn is_of(&self, version: &str) -> bool {
-        let Some(tried) = self.says.or(self.version) else { return false };
+        let Some(tried) = self.tried() else { return false };
         let rest = version.trim_start_matches('v').strip_prefix(tried);
         rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
     }

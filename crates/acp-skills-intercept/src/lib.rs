@@ -129,7 +129,7 @@ mod words;
 
 use std::{collections::HashMap, time::Duration};
 
-pub use acp_skills_wire::NOT_STARTED;
+pub use acp_skills_wire::{AUTH_REQUIRED, NOT_STARTED};
 use acp_skills_wire::{Class, Id, Message};
 
 pub use self::{

@@ -78,7 +78,7 @@ fn activate(session: &mut Session, skill: &SkillName, by: ActivatedBy, actions: 
         remember(session, actions);
     }
     let was_lost = session.compaction.lost().is_some();
-    session.compaction.activated(skill);
+    session.compaction.activated(skill, by != ActivatedBy::Model);
     if was_lost {
         session.remind(actions);
     }

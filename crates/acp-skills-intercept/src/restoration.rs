@@ -1,5 +1,6 @@
 //! Restores what the model has lost in a [compaction](crate::compaction), with the next prompt that is not a command: the
-//! catalog, unless it is in the system prompt, and the instructions of the active skills.
+//! catalog, unless it is in the system prompt, and the instructions of the active skills. Some agents keep the prompts of the user
+//! when they compact a conversation, and so also the catalog and the instructions in them.
 //!
 //! The skills that were used last come first. Each skill gets at most a fifth of the budget; those that are too long, or for which
 //! nothing is left, are only named. The instructions are the current ones, and a skill that is off or gone is left out.
@@ -120,7 +121,9 @@ impl Session {
         actions: &mut Actions,
     ) -> Vec<String> {
         let Some(signal) = self.compaction.lost() else { return Vec::new() };
-        self.briefing.lost();
+        if !agent.quirks.keeps_prompts {
+            self.briefing.lost();
+        }
         let mut texts: Vec<_> =
             self.brief_in_prompt(prompt, agent, policy, Occasion::Ordinary).into_iter().collect();
         let (fitting, others) = within_budget(self.lost_skills(), instructions, policy.restore_budget);

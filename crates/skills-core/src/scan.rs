@@ -164,6 +164,10 @@ fn scan_file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Opt
         let detail = format!("everything after byte {}", head.bytes.len());
         findings.add_for_file(Detector::NotScanned, path, Some(&detail));
     }
+    let is_reported = matches!(content, Content::Binary(Detector::ArchiveFile | Detector::ProgramFile, _));
+    if !is_reported && kinds::contains_archive(&head.bytes) {
+        findings.add_for_file(Detector::ArchiveFile, path, Some("a ZIP archive in a file of another type"));
+    }
     if !is_text {
         findings.binary_bytes += head.bytes.len() as u64;
         scan_binary(path, &head.bytes, findings);

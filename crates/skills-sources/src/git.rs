@@ -55,6 +55,12 @@ impl Limits {
         Self { bytes: bytes.unwrap_or(limits.bytes), ..limits }
     }
 
+    /// Returns the maximum size of an object that git loads into memory, such as a commit or a directory. Large files are streamed.
+    /// The default is 128 MiB. At least 64 MiB are allowed, because a file of a skill may have that size.
+    fn object_bytes(&self) -> u64 {
+        (self.bytes / 2).max(64 * 1024 * 1024)
+    }
+
     /// Returns the maximum number of files in the repository, of which most are not fetched. The default is 524,288.
     fn entries(&self) -> usize {
         usize::try_from(self.bytes / 512).unwrap_or(usize::MAX)

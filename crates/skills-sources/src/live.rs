@@ -121,6 +121,12 @@ impl Sources {
         self.0.specs.is_empty()
     }
 
+    /// Returns the address of the source that the fetched file or directory at `path` belongs to.
+    pub fn address_of(&self, path: &Path) -> Option<&Address> {
+        let store = self.0.store.as_ref()?;
+        self.0.specs.iter().map(|spec| &spec.address).find(|address| store.holds(address.place(), path))
+    }
+
     /// Returns the skills that are available now, and diagnostics for sources and skills that are not. May read the disk.
     pub fn get(&self) -> SkillSet {
         if self.is_empty() {

@@ -50,6 +50,11 @@ impl Store {
         Self { limits: git::Limits::of_bytes(max_bytes), ..self }
     }
 
+    /// Returns the limits of a fetch.
+    pub(super) fn limits(&self) -> git::Limits {
+        self.limits
+    }
+
     /// Returns the cache directory.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
@@ -58,6 +63,15 @@ impl Store {
     /// Returns the directory of a source at a commit. It exists only if that version was fetched.
     pub(super) fn root(&self, place: &GitPlace, commit: &str) -> PathBuf {
         self.of_place(place).join(commit).join(name(place))
+    }
+
+    /// Returns true if `path` is below the directory of a source.
+    pub(super) fn holds(&self, place: &Place, path: &Path) -> bool {
+        let dir = match place {
+            Place::Git(place) => self.of_place(place),
+            Place::Web(url) => self.of_site(url),
+        };
+        path.starts_with(&dir) || dunce::canonicalize(dir).is_ok_and(|dir| path.starts_with(dir))
     }
 
     fn of_place(&self, place: &GitPlace) -> PathBuf {

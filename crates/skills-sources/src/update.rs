@@ -9,6 +9,7 @@ mod text;
 mod upkeep;
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -24,7 +25,7 @@ pub use self::changes::{FileChange, FileChangeKind, SkillChange};
 use super::{
     Options, SourceError,
     address::{Address, Place},
-    digest, load,
+    digest, git, load,
     lockfile::{self, LockError, LockFile, Pinned, PinnedWeb},
     named::NamedSources,
     store::Store,
@@ -48,6 +49,10 @@ pub struct Offer {
     pub skills: Vec<OfferedSkill>,
     /// Notes about files and skills that were left out.
     pub notes: Vec<String>,
+    /// The names of the skills that [`retain`](Self::retain) has removed, by path.
+    left_out: BTreeMap<String, String>,
+    /// The limits for fetching the files of a web site.
+    limits: git::Limits,
 }
 
 /// A skill in an offer.
@@ -225,7 +230,14 @@ impl Updater {
             skills.push(OfferedSkill { path, name, description, sha256, files, dir, remote: None });
         }
         skills.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Offer { pinned: Pinned::Git(pinned), skills, notes: notes(&found, &real) })
+        let notes = notes(&found, &real);
+        Ok(Offer {
+            pinned: Pinned::Git(pinned),
+            skills,
+            notes,
+            left_out: BTreeMap::new(),
+            limits: self.store.limits(),
+        })
     }
 
     fn of_index(&self, url: &str, digest: &str) -> Option<Offer> {
@@ -234,7 +246,8 @@ impl Updater {
         let mut skills: Vec<_> = index.skills().iter().filter_map(|skill| listed(skill)).collect();
         skills.sort_by(|a, b| a.path.cmp(&b.path));
         let pinned = Pinned::Web(PinnedWeb { index: digest.to_owned(), skills: None });
-        Some(Offer { pinned, skills, notes: notes(index.skills(), Path::new("")) })
+        let notes = notes(index.skills(), Path::new(""));
+        Some(Offer { pinned, skills, notes, left_out: BTreeMap::new(), limits: self.store.limits() })
     }
 }
 
@@ -294,7 +307,9 @@ impl Offer {
     /// Keeps only the skills whose name `takes` accepts. The others are neither shown nor approved.
     pub fn retain(&mut self, takes: impl Fn(&SkillName) -> bool) {
         let count = self.skills.len();
-        self.skills.retain(|skill| SkillName::new(&skill.name).is_some_and(|name| takes(&name)));
+        let is_taken = |skill: &OfferedSkill| SkillName::new(&skill.name).is_some_and(|name| takes(&name));
+        let left_out = self.skills.extract_if(.., |skill| !is_taken(skill));
+        self.left_out.extend(left_out.map(|skill| (skill.path, skill.name)));
         let is_kept = |path: &String| self.skills.iter().any(|skill| skill.path == *path);
         match &mut self.pinned {
             Pinned::Git(git) => git.skills.retain(|path, _| is_kept(path)),

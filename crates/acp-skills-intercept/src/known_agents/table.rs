@@ -44,6 +44,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .quirks(Quirks {
             gives_tools: true,
             compact_commands: &["compact"],
+            keeps_prompts: true,
             shutdown_grace: Some(SLOW_EXIT),
             calls: Some(&reports::CODEX),
             ..Quirks::NONE
@@ -63,7 +64,6 @@ pub(super) static AGENTS: &[Agent] = &[
         .quirks(Quirks {
             gives_tools: true,
             own_tools: &["activate_skill"],
-            compact_commands: &["compress"],
             shutdown_grace: Some(NO_EXIT),
             calls: Some(&reports::GEMINI),
             ..Quirks::NONE
@@ -77,7 +77,12 @@ pub(super) static AGENTS: &[Agent] = &[
         .recognized_by(&[NamePart("copilot")])
         .seen(Seen::of("copilot").version("1.0").server("HTTP").catalog("first prompt").tools())
         .notes("only supports MCP servers over HTTP")
-        .quirks(Quirks { gives_tools: true, ..Quirks::NONE }),
+        .quirks(Quirks {
+            gives_tools: true,
+            compact_commands: &["compact"],
+            keeps_prompts: true,
+            ..Quirks::NONE
+        }),
     Agent::new("opencode", "OpenCode", &["opencode", "acp"])
         .aliases(&["opencode-ai"])
         .npx("opencode-ai")
@@ -104,7 +109,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .quirks(Quirks {
             gives_tools: true,
             hides_tools: true,
-            compact_commands: &["compress", "compress-fast"],
+            compact_commands: &["compress"],
             calls: Some(&reports::QWEN),
             ..Quirks::NONE
         }),

@@ -28,6 +28,8 @@ pub(crate) struct Compaction {
     last_id: Option<String>,
     /// The keys of skills whose last instructions came from a restoration.
     restored: BTreeSet<String>,
+    /// The keys of skills whose last instructions were in a prompt. Some agents keep the prompts.
+    in_prompts: BTreeSet<String>,
     usage: Usage,
 }
 
@@ -35,7 +37,7 @@ pub(crate) struct Compaction {
 #[derive(Debug, Clone)]
 struct Lost {
     signal: CompactionSignal,
-    /// The keys of skills whose instructions the model has received since.
+    /// The keys of skills whose instructions the model still has, or has received since.
     again: BTreeSet<String>,
 }
 
@@ -51,7 +53,8 @@ struct Unconfirmed {
 impl Compaction {
     /// Returns the state for a copy of the session, whose model has lost the same.
     pub(crate) fn forked(&self) -> Self {
-        Self { lost: self.lost.clone(), restored: self.restored.clone(), ..Self::default() }
+        let (restored, in_prompts) = (self.restored.clone(), self.in_prompts.clone());
+        Self { lost: self.lost.clone(), restored, in_prompts, ..Self::default() }
     }
 
     /// Notes that the session is set up again: the agent may replay its history.
@@ -71,17 +74,19 @@ impl Compaction {
         self.is_live
     }
 
-    /// Notes a compaction. Returns true if it is the first one since the last restoration.
-    pub(crate) fn noticed(&mut self, signal: CompactionSignal) -> bool {
+    /// Notes a compaction. `keeps_prompts` is true if the model still has the user's prompts. Returns true if it is the first
+    /// compaction since the last restoration.
+    pub(crate) fn noticed(&mut self, signal: CompactionSignal, keeps_prompts: bool) -> bool {
         if signal != CompactionSignal::Usage {
             self.usage.announced();
         }
         let is_first = self.lost.is_none();
+        let kept = if keeps_prompts { self.in_prompts.clone() } else { BTreeSet::new() };
         match &mut self.lost {
             // The model may have lost the instructions that it got since then, too.
-            Some(lost) if signal == CompactionSignal::Usage || lost.signal == signal => lost.again.clear(),
+            Some(lost) if signal == CompactionSignal::Usage || lost.signal == signal => lost.again = kept,
             Some(_) => {}
-            None => self.lost = Some(Lost { signal, again: BTreeSet::new() }),
+            None => self.lost = Some(Lost { signal, again: kept }),
         }
         is_first
     }
@@ -96,9 +101,14 @@ impl Compaction {
         self.lost.as_ref().is_some_and(|lost| !lost.again.contains(&skill.key()))
     }
 
-    /// Notes that the model received the instructions of a skill, other than in a restoration.
-    pub(crate) fn activated(&mut self, skill: &SkillName) {
+    /// Notes that the model received the instructions of a skill, other than in a restoration. `in_prompt` is true if they were in a
+    /// prompt.
+    pub(crate) fn activated(&mut self, skill: &SkillName, in_prompt: bool) {
         self.restored.remove(&skill.key());
+        self.in_prompts.remove(&skill.key());
+        if in_prompt {
+            self.in_prompts.insert(skill.key());
+        }
         if let Some(lost) = &mut self.lost {
             lost.again.insert(skill.key());
         }
@@ -112,7 +122,9 @@ impl Compaction {
     /// Notes that the loss is restored by a prompt, with the instructions of `skills`.
     pub(crate) fn restored<'a>(&mut self, prompt: Option<Id>, skills: impl Iterator<Item = &'a SkillName>) {
         self.usage.restored();
-        self.restored.extend(skills.map(SkillName::key));
+        let skills: Vec<_> = skills.map(SkillName::key).collect();
+        self.restored.extend(skills.iter().cloned());
+        self.in_prompts.extend(skills);
         let lost = self.lost.take();
         self.unconfirmed =
             prompt.zip(lost).map(|(prompt, lost)| Unconfirmed { prompt, lost, accepted: false });
@@ -124,6 +136,11 @@ impl Compaction {
             self.commands.remove(0);
         }
         self.commands.push((prompt, false));
+    }
+
+    /// Notes that a compaction failed or was cancelled. If it was that of a command, the turn of the command does not count.
+    pub(crate) fn failed(&mut self) {
+        self.commands.clear();
     }
 
     /// Notes that the agent accepted a prompt but the turn is not over.
@@ -157,7 +174,8 @@ impl Compaction {
             && self.lost.is_none()
         {
             self.lost = Some(sent.lost);
-            self.restored.clear();
+            let dropped = std::mem::take(&mut self.restored);
+            self.in_prompts.retain(|skill| !dropped.contains(skill));
         }
         let before = self.commands.len();
         self.commands.retain(|(id, accepted)| !matches(id, *accepted));

@@ -42,6 +42,13 @@ impl Menu {
         }
     }
 
+    /// Notes that the agent gets this command as the user typed it, for example because the skill of this name was turned off.
+    pub(crate) fn sent_as_typed(&mut self, command: &str) {
+        if !self.without_prefix.is_empty() {
+            self.without_prefix.remove(&SkillName::key_of(command));
+        }
+    }
+
     /// Returns true if the agent has received this command without the prefix that the user typed.
     pub(crate) fn was_sent_without_prefix(&self, command: &str) -> bool {
         !self.without_prefix.is_empty() && self.without_prefix.contains(&SkillName::key_of(command))

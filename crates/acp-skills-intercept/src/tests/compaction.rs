@@ -110,6 +110,34 @@ fn a_catalog_in_the_system_prompt_is_not_repeated() {
 }
 
 #[test]
+fn texts_in_prompts_survive_with_some_agents() {
+    for agent in ["Copilot", "codex-acp"] {
+        let mut fixture = session(agent, &json!({}), &["review"]);
+        completed(&mut fixture, "c");
+        // The catalog was in the first prompt, and the instructions in the result of a tool.
+        assert_eq!(restored(&mut fixture, 3), ["review"], "{agent}");
+        end(&mut fixture, 3);
+        // Now the instructions are in a prompt, too.
+        let out = fixture.prompt(4, "s", &["/pdf"]);
+        let fetched = Fetched { text: Some("PDF".to_owned()), ..Fetched::default() };
+        fixture.handle(Input::Fetched { session: KEY, ticket: out.ticket(), fetched });
+        end(&mut fixture, 4);
+        completed(&mut fixture, "d");
+        let out = fixture.prompt(5, "s", &["go on"]);
+        assert_eq!(texts(out.agent()), ["go on"], "{agent}");
+        assert!(out.records.is_empty(), "{out:?}");
+        end(&mut fixture, 5);
+        fixture.handle(Input::Activated(KEY, name("review")));
+        completed(&mut fixture, "e");
+        assert_eq!(restored(&mut fixture, 6), ["review"], "{agent}");
+        // If the agent may have dropped the prompt, the instructions are lost.
+        fixture.respond(6, &json!({ "stopReason": "cancelled" }));
+        completed(&mut fixture, "f");
+        assert_eq!(restored(&mut fixture, 7), ["review"], "{agent}");
+    }
+}
+
+#[test]
 fn nothing_is_added_if_nothing_is_lost() {
     let capabilities = json!({ "sessionCapabilities": { "systemPrompt": {} } });
     let mut fixture = session("x", &capabilities, &[]);

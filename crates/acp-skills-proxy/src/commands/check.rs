@@ -12,7 +12,6 @@ mod sarif;
 
 use std::{
     collections::HashSet,
-    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -28,9 +27,10 @@ use skills_core::{
     scan::{BUILT_IN, Rules, scan},
     text::shown_path,
 };
+use skills_sources::disk::patient;
 
 use super::paths::{Candidate, find};
-use crate::{args::path, error::UsageError, output, progress::Progress, words::count};
+use crate::{args::path, error::UsageError, log, output, progress::Progress, words::count};
 
 /// The exit code if a skill has errors.
 const EXIT_FOUND: u8 = 1;
@@ -132,13 +132,17 @@ pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FOUND) })
 }
 
+/// The maximum size of a file of rules.
+const MAX_RULES_BYTES: u64 = 16 * 1024 * 1024;
+
 /// Returns the rules for a scan: the built-in rules, extended by those in `file`.
 fn rules(file: Option<&Path>) -> Result<Rules, UsageError> {
     let Some(file) = file else { return Ok(Rules::built_in().clone()) };
     let cannot = |error: &dyn std::fmt::Display| {
         UsageError::new(format!("cannot use rules from `{}`: {error}", shown_path(file)))
     };
-    let text = fs::read_to_string(file).map_err(|error| cannot(&error))?;
+    let text =
+        log::before_start(|| patient::read_text(file, MAX_RULES_BYTES)).map_err(|error| cannot(&error))?;
     let hint = "use `acp-skills-proxy check --print-rules` for example rules";
     Rules::built_in().extended(&text).map_err(|error| cannot(&error).hint(hint))
 }

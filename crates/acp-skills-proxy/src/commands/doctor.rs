@@ -1,6 +1,8 @@
 //! `doctor`: starts the agent through the proxy and tests step by step if skills work with it.
 
 mod conversation;
+mod login;
+mod machine;
 mod steps;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
@@ -11,6 +13,7 @@ use serde::Serialize;
 
 use self::{
     conversation::Conversation,
+    login::LoginNeeded,
     steps::{Step, Steps},
 };
 use super::{permission, skills};
@@ -60,6 +63,8 @@ enum Verdict {
     Works,
     /// Unknown, because some agents connect to a server only when they call one of its tools.
     NotKnown,
+    /// Unknown, because the agent asks the user to log in first.
+    NotLoggedIn,
     Fails,
 }
 
@@ -93,8 +98,19 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let seen = Arc::clone(&steps);
     let has_prompt = prompt.is_some();
     let connect_timeout = CONNECT_TIMEOUT.min(timeout / 2);
-    let conversation =
-        Conversation { steps: Arc::clone(&steps), tools, wants_tools, connect_timeout, prompt };
+    let conversation = Conversation {
+        steps: Arc::clone(&steps),
+        tools,
+        wants_tools,
+        connect_timeout,
+        prompt,
+        command: settings.agent.clone(),
+    };
+    let old_node = machine::old_node(&settings.agent);
+    if let Some(old) = &old_node {
+        steps.step("node", false, old.clone());
+        steps.advise("update Node.js: https://nodejs.org".to_owned());
+    }
     let runtime = runtime::new()?;
     let talk = OneShot::with_library(loaded.library.into_library())
         .toolbox(toolbox)
@@ -125,9 +141,15 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
             verdict
         }
         Ok(Ok((Err(error), _)) | Err(error)) => {
-            hint = error::hint(&error);
-            steps.step("failed", false, error::message(&error));
-            Verdict::Fails
+            if let Some(login) = LoginNeeded::of(&error) {
+                steps.step("login", false, login.to_string());
+                hint = Some(login.hint());
+                Verdict::NotLoggedIn
+            } else {
+                hint = error::hint(&error);
+                steps.step("failed", false, error::message(&error));
+                Verdict::Fails
+            }
         }
         Err(_) => {
             let seconds = timeout.as_secs_f64();
@@ -137,6 +159,9 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let works = verdict == Verdict::Works;
+    if !works {
+        hint = steps.advised(hint);
+    }
     let report = Report { works, steps: steps.finish() };
     if json {
         output::print_json(&report)?;
@@ -184,6 +209,9 @@ fn conclusion(verdict: Verdict, is_built_in: bool, hint: Option<&str>) -> String
         (Verdict::Works, false) => format!("\nSkills work with this agent.\n{hint}"),
         (Verdict::NotKnown, _) => {
             format!("\nCould not determine if skills work with this agent.\n{hint}")
+        }
+        (Verdict::NotLoggedIn, _) => {
+            format!("\nCould not tell if skills work with this agent: log in first.\n{hint}")
         }
         (Verdict::Fails, _) => format!("\nSkills do not work with this agent.\n{hint}"),
     }

@@ -24,6 +24,7 @@ use acp_skills::{
 };
 use acp_skills_eval::{EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Workspace};
 use acp_skills_runtime::agent::{self, Signal};
+use skills_sources::disk::patient;
 
 pub(crate) use self::args::EvalArgs;
 use self::{
@@ -38,8 +39,10 @@ use crate::{
     words::count,
 };
 
-/// The exit code if a query or task failed, if a rate is below `--fail-under`, or if the evaluation was interrupted.
+/// The exit code if a query or task failed, or if a rate is below `--fail-under`.
 const EXIT_FAILED: u8 = 1;
+/// The exit code if the evaluation was interrupted, which is that of a program that Ctrl-C ends.
+const EXIT_INTERRUPTED: u8 = 130;
 
 /// Evaluates the skill.
 ///
@@ -68,7 +71,7 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
     runtime.shutdown_background();
     if let Some(path) = &results.html {
         let page = page::page(&evaluation, &workspace, &report);
-        std::fs::write(path, page)
+        log::before_start(|| patient::write(path, page))
             .map_err(|error| UsageError::failed(format_args!("cannot write {}", path.display()), error))?;
     }
     if results.json {
@@ -88,7 +91,11 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
         Some(rate) => report.complete && report.least_rate().is_some_and(|least| least >= rate),
         None => report.is_passed(),
     };
-    Ok(if is_passed && !interrupted { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
+    Ok(match (interrupted, is_passed) {
+        (true, _) => ExitCode::from(EXIT_INTERRUPTED),
+        (false, true) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::from(EXIT_FAILED),
+    })
 }
 
 /// Runs the evaluation. Also returns true if a signal interrupted it.
@@ -100,7 +107,7 @@ async fn run_all(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Resu
         let _: Option<Signal> = signals.recv().await;
         interrupted.set(true);
     };
-    let mut bar = Bar::new(evaluation.options.jobs, output::stderr_is_terminal());
+    let mut bar = Bar::new(evaluation, output::stderr_is_terminal());
     let report = evaluation.run(workspace, |progress| bar.show(progress), stop).await.map_err(usage_error)?;
     bar.finish();
     Ok((report, interrupted.get()))

@@ -17,6 +17,8 @@ use tempfile::Builder;
 
 use crate::error::UsageError;
 
+/// The part of a hidden directory's name between the name of the skill and six random characters.
+const STAGED: &str = "-init-";
 /// The age of a hidden directory after which it counts as left over. A running process renames its directory long
 /// before.
 const IN_USE: Duration = Duration::from_mins(1);
@@ -74,9 +76,9 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
         return Err(exists().into());
     }
     // Write the files to a hidden directory first, so that a process that is killed doesn't leave a part of a skill.
-    let prefix = format!(".{name}-init-");
-    remove_leftovers(&parent, &prefix);
-    let staging = Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(unwritable)?;
+    remove_leftovers(&parent);
+    let staging =
+        Builder::new().prefix(&format!(".{name}{STAGED}")).tempdir_in(&parent).map_err(unwritable)?;
     let staged = staging.path().join(&name);
     [
         ("SKILL.md", skill.as_str()),
@@ -100,14 +102,26 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Removes hidden directories of processes that were killed. A process may still use a directory that is newer than a minute.
-fn remove_leftovers(parent: &Path, prefix: &str) {
+fn remove_leftovers(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
-        if entry.file_name().to_string_lossy().starts_with(prefix) && age().is_some_and(|age| age > IN_USE) {
+        if is_leftover(&entry.path()) && age().is_some_and(|age| age > IN_USE) {
             // If this fails, the next run tries it again.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// Returns true for a directory `.NAME-init-XXXXXX` that contains only the directory `NAME`, or nothing. The user could have other
+/// directories with such a name.
+fn is_leftover(dir: &Path) -> bool {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    let Some((name, random)) = name.strip_prefix('.').and_then(|rest| rest.rsplit_once(STAGED)) else {
+        return false;
+    };
+    let is_random = random.len() == 6 && random.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_random
+        && fs::read_dir(dir).is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == name))
 }
 
 /// Suggests a command for an invalid `name`, which may be a path or several words.

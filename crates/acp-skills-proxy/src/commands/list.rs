@@ -11,7 +11,7 @@ use std::{
 use clap::Args;
 use serde::Serialize;
 use skills_core::{
-    Catalog, CatalogOptions, Diagnostic, Instructions, Scope, Skill, SkillSet, Source, ToolDefinition,
+    Catalog, CatalogOptions, Diagnostic, Instructions, Scope, Skill, Source, ToolDefinition,
     activation::BodyCache,
     catalog::{self, Guide},
     estimate_tokens,
@@ -22,7 +22,8 @@ use skills_core::{
 
 use super::{
     paths::{Meaning, meaning},
-    skills, table,
+    skills::{self, Loaded},
+    table,
 };
 use crate::{
     args::{LogArgs, ProxyArgs, SessionArgs, path},
@@ -33,6 +34,7 @@ use crate::{
 use acp_skills::{
     config::Settings,
     intercept::{CatalogIn, McpMode, Policy},
+    library::DirectoryLibrary,
 };
 
 /// The flags of `list`.
@@ -56,9 +58,11 @@ pub(crate) struct ListArgs {
 }
 
 /// The JSON output. Scripts can rely on it: later versions only add fields.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report<'a> {
+    #[serde(skip)]
+    library: &'a DirectoryLibrary,
     skills: Vec<Row<'a>>,
     shadowed: &'a [Shadowed],
     skipped: &'a [Skipped],
@@ -144,7 +148,7 @@ pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
         McpMode::Off => Vec::new(),
         _ => (settings.toolbox)(loaded.here.clone()).definitions(),
     };
-    let report = Report::new(&loaded.here, &settings.policy, &tools);
+    let report = Report::new(&loaded, &settings.policy, &tools);
     if json {
         output::print_json(&report)?;
     } else if report.skills.is_empty() && report.skipped.is_empty() && report.waiting.is_empty() {
@@ -162,7 +166,8 @@ fn is_skill_file(file: &Path) -> bool {
 }
 
 impl<'a> Report<'a> {
-    fn new(set: &'a SkillSet, policy: &Policy, tools: &[ToolDefinition]) -> Self {
+    fn new(loaded: &'a Loaded, policy: &Policy, tools: &[ToolDefinition]) -> Self {
+        let set = &loaded.here;
         let options = &policy.catalog;
         let rendered = Catalog::render(set, options).filter(|_| policy.catalog_in != CatalogIn::Off);
         let guide = if policy.mcp == McpMode::Off { Guide::Files } else { Guide::Tools };
@@ -186,6 +191,7 @@ impl<'a> Report<'a> {
             Row::new(entry, options)
         };
         Self {
+            library: &loaded.library,
             skills: set.entries().iter().map(row).collect(),
             shadowed: set.shadowed(),
             skipped: set.skipped(),

@@ -2,7 +2,7 @@
 
 use std::{
     fmt::Write,
-    fs, io,
+    io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -64,7 +64,7 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     }
     output::print(&text(&summary, table::terminal_width()))?;
     if let Some(out) = html {
-        fs::write(&out, page(&summary, &names))
+        log::before_start(|| patient::write(&out, page(&summary, &names)))
             .map_err(|error| UsageError::failed(format_args!("cannot write {}", out.display()), error))?;
     }
     Ok(ExitCode::SUCCESS)

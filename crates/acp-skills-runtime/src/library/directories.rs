@@ -12,7 +12,7 @@ use skills_core::{
     set::Unapproved,
 };
 use skills_sources::{
-    Sources,
+    Address, Sources,
     trust::{Decided, Trust},
 };
 
@@ -86,6 +86,11 @@ impl DirectoryLibrary {
     /// hint.
     pub fn fetch(&self) -> Vec<String> {
         self.all_sources().flat_map(Sources::fetch).collect()
+    }
+
+    /// Returns the address of the source that a skill's file or directory was fetched from. `None` if it belongs to the user.
+    pub fn address_of(&self, path: &Path) -> Option<&Address> {
+        self.all_sources().find_map(|sources| sources.address_of(path))
     }
 
     /// Returns all sources, including those that apply only to certain directories.

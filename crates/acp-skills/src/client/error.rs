@@ -2,7 +2,7 @@
 
 use std::io;
 
-use acp_skills_intercept::NOT_STARTED;
+use acp_skills_intercept::{AUTH_REQUIRED, NOT_STARTED};
 use serde_json::Value;
 
 /// An error that occurs when a client talks to an agent.
@@ -43,6 +43,15 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    /// Returns true if the agent asks the user to log in first. Not all agents use the error code of ACP for this.
+    pub fn asks_to_log_in(&self) -> bool {
+        let Self::Refused { error, .. } = self else { return false };
+        let text = describe_error(error).to_lowercase();
+        let words = ["log in", "login", "logged in", "authenticat", "unauthorized", "api key", "credential"];
+        proxy_error(error).is_none()
+            && (error["code"] == AUTH_REQUIRED || words.iter().any(|words| text.contains(words)))
+    }
+
     /// Returns a hint that tells the user how to fix the problem, if one is known.
     pub fn hint(&self) -> Option<&str> {
         match self {

@@ -57,10 +57,10 @@ impl Finding {
         if self.risk == Risk::High { Severity::Error } else { Severity::Warning }
     }
 
-    /// Returns true if the scan could not read a part of the skill: a file that exceeds a limit, an archive or a compiled
-    /// program. Such a part can contain anything.
+    /// Returns true if the scan could not read a part of the skill: a file that exceeds a limit, an archive, a compiled
+    /// program, or a binary file of unknown type. Such a part can contain anything.
     pub fn is_unread(&self) -> bool {
-        matches!(self.code.as_str(), "not-scanned" | "archive-file" | "program-file")
+        matches!(self.code.as_str(), "not-scanned" | "archive-file" | "program-file" | "binary-file")
     }
 
     /// Returns the reason, followed by the detail if there is one.

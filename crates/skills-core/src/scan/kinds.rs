@@ -1,5 +1,7 @@
 //! Classifies files for a scan.
 
+use memchr::memmem;
+
 use super::rules::Detector;
 use crate::files::content::{Kind, sniff};
 
@@ -42,6 +44,13 @@ pub(super) fn content(path: &str, start: &[u8]) -> Content {
         Kind::Text => Content::Text,
         Kind::Image(media_type) if is_script(path) => Content::Binary(Detector::BinaryFile, media_type),
         Kind::Image(_) => Content::Media,
+        // File managers of macOS leave these files in many repositories.
+        Kind::Binary(_) if start.starts_with(b"\0\0\0\x01Bud1") && path.ends_with(".DS_Store") => {
+            Content::Media
+        }
+        Kind::Binary(_) if start.starts_with(&[0x5D, 0, 0]) => {
+            Content::Binary(Detector::ArchiveFile, "application/x-lzma")
+        }
         Kind::Binary(media_type) => {
             if PROGRAMS.contains(&extension(path).as_str()) {
                 return Content::Binary(Detector::ProgramFile, "compiled code");
@@ -71,8 +80,40 @@ pub(super) fn program(start: &[u8]) -> Option<&'static str> {
         }
         [0xCA, 0xFE, 0xBA, 0xBE, ..] => Some("a program (Java or Mach-O)"),
         [0, b'a', b's', b'm', ..] => Some("a program (WebAssembly)"),
+        // The first two bytes are the version of Python. The zero excludes texts with such line breaks.
+        [_, 0x0C..=0x0F | 0xF2 | 0xF3, b'\r', b'\n', rest @ ..]
+            if rest.get(..12).is_some_and(|rest| rest.contains(&0)) =>
+        {
+            Some("a program (Python bytecode)")
+        }
+        [0x1B, b'L', b'u' | b'J', b'a' | 1..=2, ..] => Some("a program (Lua bytecode)"),
+        [b'd', b'e', b'x', b'\n', _, _, _, 0, ..] => Some("a program for Android (DEX)"),
         _ => None,
     }
+}
+
+/// Returns true if the bytes contain a ZIP archive at any position. Interpreters and `unzip` search for the end of an archive, so they
+/// find it in any other file.
+///
+/// Office documents are archives as well. Of these, only documents that contain a script or compiled code count.
+pub(super) fn contains_archive(bytes: &[u8]) -> bool {
+    const ENTRY: &[u8] = b"PK\x01\x02";
+    const END: &[u8] = b"PK\x05\x06";
+    let Some(end) = memmem::rfind(bytes, END) else { return false };
+    let is_document = bytes.starts_with(b"PK\x03\x04");
+    memmem::find_iter(&bytes[..end], ENTRY)
+        .any(|at| !is_document || name_in_archive(&bytes[at..]).is_none_or(|name| is_code(&name)))
+}
+
+/// Returns the name in an entry of the directory of a ZIP archive.
+fn name_in_archive(entry: &[u8]) -> Option<String> {
+    let length = u16::from_le_bytes([*entry.get(28)?, *entry.get(29)?]);
+    let name = entry.get(46..)?.get(..usize::from(length))?;
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+fn is_code(path: &str) -> bool {
+    is_script(path) || PROGRAMS.contains(&extension(path).as_str())
 }
 
 /// Returns true if the extension of a file says that an interpreter runs it, such as `.sh` or `.py`.

@@ -1,4 +1,4 @@
-//! Reads files that the user named and that may not be regular files. A FIFO has no data until a process writes to it, and a device
+//! Reads and writes files that the user named and that may not be regular files. A FIFO has no data until a process writes to it, and a device
 //! such as `/dev/zero` never ends.
 
 use std::{
@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// [`TimedOut`](io::ErrorKind::TimedOut) if the file has not ended by then.
 pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let owned = path.to_owned();
-    within(path, TIMEOUT, move || {
+    within(path, WRITER, TIMEOUT, move || {
         let mut bytes = Vec::new();
         File::open(&owned)?.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > max_bytes {
@@ -34,6 +34,28 @@ pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     })
 }
 
+/// Reads a file as [`read`] does, and returns it as text.
+///
+/// # Errors
+/// Returns the errors of [`read`], and [`InvalidData`](io::ErrorKind::InvalidData) if the file is not UTF-8.
+pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
+    String::from_utf8(read(path, max_bytes)?)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// Writes a file. If it is a FIFO that is not read, logs a warning after one second of waiting, and gives up after 30 seconds.
+///
+/// # Errors
+/// Returns the system's error if the file can't be written, and [`TimedOut`](io::ErrorKind::TimedOut) if no process has read
+/// everything by then.
+pub fn write(path: &Path, text: String) -> io::Result<()> {
+    if fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return fs::write(path, text);
+    }
+    let owned = path.to_owned();
+    within(path, READER, TIMEOUT, move || fs::write(owned, text))
+}
+
 /// Opens a file for reading, unless it is a device, which may never end. If it is a FIFO, waits for a process that
 /// writes to it, as [`read`] does.
 ///
@@ -42,16 +64,22 @@ pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 /// [`TimedOut`](io::ErrorKind::TimedOut) if no process writes to the FIFO.
 pub fn open(path: &Path) -> io::Result<File> {
     let owned = path.to_owned();
-    let file = within(path, TIMEOUT, move || File::open(owned))?;
+    let file = within(path, WRITER, TIMEOUT, move || File::open(owned))?;
     if super::private::is_device(&file)? {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is a device, which may never end"));
     }
     Ok(file)
 }
 
-/// Runs `work`, which reads the file at `path`. Waits with a timeout if it is not a regular file.
+/// The process at the other end of a FIFO that we read: what it has to do, and what it did not do.
+const WRITER: (&str, &str) = ("writes to", "written the file to its end");
+/// The process at the other end of a FIFO that we write to.
+const READER: (&str, &str) = ("reads", "read the file to its end");
+
+/// Runs `work`, which reads or writes the file at `path`. Waits with a timeout if it is not a regular file.
 fn within<T: Send + 'static>(
     path: &Path,
+    (does, done_in_time): (&str, &str),
     timeout: Duration,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
@@ -68,9 +96,9 @@ fn within<T: Send + 'static>(
     if let Ok(result) = result.recv_timeout(SILENCE.min(timeout)) {
         return result;
     }
-    tracing::warn!("waiting for a process that writes to {} and closes it", path.display());
+    tracing::warn!("waiting for a process that {does} {} and closes it", path.display());
     result.recv_timeout(timeout.saturating_sub(SILENCE)).unwrap_or_else(|_| {
-        let why = format!("no process has written the file to its end in {} seconds", timeout.as_secs());
+        let why = format!("no process has {done_in_time} in {} seconds", timeout.as_secs());
         Err(io::Error::new(io::ErrorKind::TimedOut, why))
     })
 }
@@ -106,12 +134,24 @@ mod tests {
         };
         let silent = fifo("silent");
         let owned = silent.clone();
-        let error = within(&silent, Duration::from_millis(10), move || File::open(owned)).unwrap_err();
+        let error =
+            within(&silent, WRITER, Duration::from_millis(10), move || File::open(owned)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         let written = fifo("written");
         let writer = written.clone();
         let writes = thread::spawn(move || fs::write(writer, "123"));
         assert_eq!(read(&written, 3).unwrap(), b"123");
         writes.join().unwrap().unwrap();
+        let read = fifo("read");
+        let reader = read.clone();
+        let reads = thread::spawn(move || fs::read_to_string(reader));
+        write(&read, "456".to_owned()).unwrap();
+        assert_eq!(reads.join().unwrap().unwrap(), "456");
+        let new = dir.path().join("new");
+        write(&new, "7".to_owned()).unwrap();
+        write(&new, "8".to_owned()).unwrap();
+        assert_eq!(read_text(&new, 1).unwrap(), "8");
+        fs::write(&new, [0xff]).unwrap();
+        assert_eq!(read_text(&new, 1).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 }

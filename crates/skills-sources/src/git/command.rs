@@ -2,7 +2,7 @@
 //!
 //! Git uses the user's keys, proxies and credential helpers. Arguments are passed as a list, without a shell. Everything that a
 //! repository, an address or the environment could trigger is turned off: hooks, submodules, other protocols (`ext::` runs a
-//! program), prompts on the terminal, replacement objects, and variables that name a repository. The process group ends when this
+//! program), prompts on the terminal and in a window, replacement objects, and variables that name a repository. The process group ends when this
 //! process ends, or when a [limit](Limits) is reached.
 
 #[cfg(unix)]
@@ -34,6 +34,9 @@ const MAX_STDERR_BYTES: usize = 16 * 1024;
 /// The number of threads for git's stdin, stdout and stderr.
 const THREADS: usize = 3;
 
+/// Environment variables with a program that git or ssh starts to ask for a user name or a password.
+const ASKING_VARIABLES: [&str; 2] = ["GIT_ASKPASS", "SSH_ASKPASS"];
+
 /// Environment variables that name a repository or change what is read from it. A git hook sets some of them, for example.
 const REPOSITORY_VARIABLES: [&str; 14] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -53,10 +56,11 @@ const REPOSITORY_VARIABLES: [&str; 14] = [
 ];
 
 /// Settings that override the user's configuration.
-const SETTINGS: [&str; 12] = [
+const SETTINGS: [&str; 14] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.alternateRefsCommand=",
+    "core.askPass=",
     "submodule.recurse=false",
     "fetch.recurseSubmodules=false",
     "fetch.writeCommitGraph=false",
@@ -65,6 +69,8 @@ const SETTINGS: [&str; 12] = [
     // Store everything that is received in a single pack file, and don't load large files into memory.
     "fetch.unpackLimit=1",
     "core.bigFileThreshold=16m",
+    // Each thread that resolves deltas has a few objects in memory. The default is one thread per core.
+    "pack.threads=2",
     "transfer.bundleURI=false",
     "gc.auto=0",
     "maintenance.auto=false",
@@ -225,7 +231,7 @@ impl<'a> Git<'a> {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        for variable in REPOSITORY_VARIABLES {
+        for variable in REPOSITORY_VARIABLES.iter().chain(&ASKING_VARIABLES) {
             command.env_remove(variable);
         }
         let protocol = match self.transport {
@@ -238,6 +244,7 @@ impl<'a> Git<'a> {
             // Note that this also applies to addresses that the user's configuration rewrites (`url.*.insteadOf`).
             .env("GIT_ALLOW_PROTOCOL", protocol)
             .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_ALLOC_LIMIT", self.limits.object_bytes().to_string())
             .env("GCM_INTERACTIVE", "never")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_ATTR_NOSYSTEM", "1")

@@ -12,9 +12,9 @@ impl Offer {
         let is_same = |skill: &OfferedSkill| {
             approved.skills.get(&skill.path) == Some(&skill.sha256) || !uses(&skill.name)
         };
-        // The lock file doesn't contain names, but a skill has the same name as its directory.
+        // The lock file doesn't contain names. If a skill is gone, we don't know its name, so it may have been used.
         let is_missing = |path: &String| {
-            !here.skills.contains_key(path) && uses(path.rsplit('/').next().unwrap_or_default())
+            !here.skills.contains_key(path) && self.left_out.get(path).is_none_or(|name| uses(name))
         };
         self.skills.iter().all(is_same) && !approved.skills.keys().any(is_missing)
     }

@@ -165,6 +165,36 @@ fn commands_with_the_prefix_come_back_as_typed() {
     assert_eq!(fixture.update("s", &answer).client()["params"]["update"], answer);
 }
 
+/// After the skill was turned off, the user types the command without a prefix, and sees it without one.
+#[test]
+fn the_prefix_is_forgotten_if_it_is_not_needed() {
+    let mut fixture = named(&["review"]);
+    let title = |fixture: &mut Fixture| {
+        let out =
+            fixture.update("s", &json!({ "sessionUpdate": "session_info_update", "title": "/review x" }));
+        out.client()["params"]["update"]["title"].as_str().unwrap().to_owned()
+    };
+    forwarded(&mut fixture, "/agent:review x");
+    assert_eq!(title(&mut fixture), "/agent:review x");
+    fixture.prompt(2, "s", &["/skills off review"]);
+    assert_eq!(forwarded(&mut fixture, "/review x"), "/review x");
+    assert_eq!(title(&mut fixture), "/review x");
+}
+
+/// A prompt that waits for the agent's tools loses its prefix as well.
+#[test]
+fn a_command_that_waits_is_sent_without_its_prefix() {
+    let waits = Policy { mcp_wait: Duration::from_secs(2), ..policy() };
+    let capabilities = json!({ "mcpCapabilities": { "http": true } });
+    let mut fixture = Fixture::with_skills(waits, with_scope(Scope::Named)).initialized("x", &capabilities);
+    fixture.new_session(1, "s");
+    fixture.update("s", &commands(&[json!({ "name": "review", "description": "theirs" })]));
+    let out = fixture.prompt(2, "s", &["/agent:review x"]);
+    assert!(out.is_nothing(), "{out:?}");
+    let out = fixture.handle(Input::ToolsListed(KEY));
+    assert_eq!(texts(out.agent()), ["/review x"]);
+}
+
 /// In version 2, the agent repeats the whole message.
 #[test]
 fn whole_messages_come_back_as_typed() {

@@ -45,6 +45,10 @@ fn call(kind: &str, status: Option<&str>, more: &Value) -> Value {
     call
 }
 
+fn call_of(more: &Value, status: &str) -> Value {
+    call("tool_call", Some(status), more)
+}
+
 fn chunk(text: &str) -> Value {
     json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } })
 }
@@ -83,7 +87,13 @@ fn each_signal_is_noticed() {
         ("claude", vec![start(&claude), end("completed")], Some(ToolCall)),
         (
             "claude with other updates",
-            vec![start(&claude), call("tool_call_update", None, &nothing), end("completed")],
+            vec![
+                start(&claude),
+                call("tool_call_update", None, &nothing),
+                end("completed"),
+                call("tool_call_update", None, &claude),
+                end("completed"),
+            ],
             Some(ToolCall),
         ),
         ("claude that fails", vec![start(&claude), end("failed"), end("completed")], None),
@@ -178,7 +188,8 @@ fn the_users_own_command_counts() {
         (known, "", "/compact", "refusal", false),
         (known, "", "/compacted", "end_turn", false),
         (known, "", "say /compact", "end_turn", false),
-        ("qwen-code", "", "/compress-fast", "end_turn", true),
+        ("qwen-code", "", "/compress", "end_turn", true),
+        ("qwen-code", "", "/compress-fast", "end_turn", false),
         ("x", "", "/compact", "end_turn", false),
         ("x", "compact", "/compact", "end_turn", true),
         ("x", "summarize", "/summarize", "end_turn", true),
@@ -201,6 +212,15 @@ fn the_users_own_command_counts() {
     fixture.prompt(3, "s", &["/compact"]);
     fixture.refuse(3, -32000);
     assert_eq!(prompt(&mut fixture, 4, "go on"), ["go on"], "the command failed");
+    // The agent says that it compacted nothing, and the turn ends as any other.
+    let call = json!({ "title": "Compact conversation", "kind": "think", "_meta": { "claudeCode": { "toolName": "compact" } } });
+    for failure in [update("failed"), update("cancelled"), call_of(&call, "failed")] {
+        let mut fixture = session(known, &json!({}), &["review"]);
+        fixture.prompt(3, "s", &["/compact"]);
+        fixture.update("s", &failure);
+        end(&mut fixture, 3);
+        assert_eq!(prompt(&mut fixture, 4, "go on"), ["go on"], "{failure}");
+    }
 }
 
 /// In version 2, the response only accepts the command.

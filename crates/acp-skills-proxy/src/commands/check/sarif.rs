@@ -8,7 +8,6 @@
 use std::{
     collections::HashSet,
     ffi::OsStr,
-    fs,
     path::{Component, Path, Prefix},
 };
 
@@ -19,9 +18,10 @@ use skills_core::{
     scan::{Risk, Rules},
     text::{shown, shown_path},
 };
+use skills_sources::disk::patient;
 
 use super::{Checked, problem::Problem};
-use crate::error::UsageError;
+use crate::{error::UsageError, log};
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -144,7 +144,7 @@ pub(super) fn write(file: &Path, checked: &[Checked], rules: Option<&Rules>) -> 
     let here = std::env::current_dir().ok();
     let text = serde_json::to_string_pretty(&log(checked, rules, here.as_deref()))? + "\n";
     let cannot = |error| UsageError::failed(format_args!("cannot write `{}`", shown_path(file)), error);
-    Ok(fs::write(file, text).map_err(cannot)?)
+    Ok(log::before_start(|| patient::write(file, text)).map_err(cannot)?)
 }
 
 fn log(checked: &[Checked], rules: Option<&Rules>, here: Option<&Path>) -> Log {

@@ -1,6 +1,7 @@
 //! [`Conversation`]: the part of the client in a conversation with the agent.
 
 use std::{
+    ffi::OsString,
     path::Path,
     sync::{Arc, mpsc::Receiver},
     time::Duration,
@@ -9,7 +10,7 @@ use std::{
 use acp_skills::one_shot::Client;
 use anyhow::Context;
 
-use super::steps::Steps;
+use super::{login, machine, steps::Steps};
 use acp_skills::{
     agents::{self, Agent, Means},
     intercept::known_agent,
@@ -24,6 +25,8 @@ pub(super) struct Conversation {
     /// The timeout for the agent to fetch the list of our tools.
     pub(super) connect_timeout: Duration,
     pub(super) prompt: Option<String>,
+    /// The command of the agent.
+    pub(super) command: Vec<OsString>,
 }
 
 impl Conversation {
@@ -42,6 +45,11 @@ impl Conversation {
             true,
             format!("{name} {version}, protocol version {}", answer["protocolVersion"]),
         );
+        if let Some(tried) = agents::calling_itself(name).and_then(|agent| agent.seen.as_ref()?.tried())
+            && machine::is_older(version, tried)
+        {
+            self.steps.advise(format!("update the agent: {version} is older than {tried}, which was tested"));
+        }
         for (step, detail) in known(name, version) {
             self.steps.step(step, true, detail);
         }
@@ -54,13 +62,16 @@ impl Conversation {
         );
         self.steps.step("capabilities", true, detail);
         self.steps.wait_for("waiting for agent to open a session");
-        let session =
-            client.new_session(cwd).context("session/new (you may need to log in to the agent first)")?;
+        let or_log_in = |error| login::needed(error, &answer["authMethods"], &self.command);
+        let session = client
+            .new_session(cwd)
+            .map_err(or_log_in)
+            .context("session/new (you may need to log in to the agent first)")?;
         self.steps.step("session/new", true, "agent opened a session");
         let mut connected = self.wants_tools && self.waits_for_tools();
         if let Some(prompt) = &self.prompt {
             self.steps.wait_for("waiting for turn to end");
-            let end = client.prompt(&session, prompt).context("session/prompt")?;
+            let end = client.prompt(&session, prompt).map_err(or_log_in).context("session/prompt")?;
             self.steps.step("prompt", true, format!("turn ended: {}", end["stopReason"]));
             connected |= self.tools.try_recv().is_ok();
         }
@@ -98,7 +109,11 @@ fn known(name: &str, version: &str) -> Vec<(&'static str, String)> {
             None => "opened sessions",
             Some(_) => "worked",
         };
-        let other = if is_same { "" } else { " (a different version)" };
+        let other = match seen.tried() {
+            _ if is_same => "",
+            Some(tried) if machine::is_older(version, tried) => " (yours is older)",
+            _ => " (a different version)",
+        };
         let notes =
             if agent.notes.is_empty() { String::new() } else { format!("; {} {}", agent.name, agent.notes) };
         steps.push(("known", format!("tested with {} {tried}{other}: {means}{notes}", agent.name)));

@@ -44,6 +44,8 @@ struct State {
     steps: Vec<Step>,
     current: &'static str,
     progress: Option<Progress>,
+    /// Advice for the case that skills don't work.
+    advice: Vec<String>,
 }
 
 impl Steps {
@@ -52,8 +54,24 @@ impl Steps {
     pub(super) fn start(is_shown: bool) -> (Self, Receiver<()>) {
         let (listed, tools) = mpsc::channel();
         let current = "starting the agent";
-        let state = State { steps: Vec::new(), current, progress: Some(Progress::spinner(current)) };
+        let state = State {
+            steps: Vec::new(),
+            current,
+            progress: Some(Progress::spinner(current)),
+            advice: Vec::new(),
+        };
         (Self { start: Instant::now(), is_shown, seen: Mutex::new(state), listed: Mutex::new(listed) }, tools)
+    }
+
+    /// Adds advice for the case that skills don't work.
+    pub(super) fn advise(&self, advice: String) {
+        self.state().advice.push(advice);
+    }
+
+    /// Returns the hint with all advice added to it.
+    pub(super) fn advised(&self, hint: Option<String>) -> Option<String> {
+        let all: Vec<_> = hint.into_iter().chain(self.state().advice.iter().cloned()).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

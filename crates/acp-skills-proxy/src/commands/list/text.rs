@@ -1,8 +1,11 @@
 //! The list as text: a table, a summary, and remarks about skills.
 
-use std::path::PathBuf;
+use std::path::Path;
 
-use skills_core::{Diagnostic, text::shown_path};
+use skills_core::{
+    Diagnostic,
+    text::{shown, shown_path},
+};
 
 use super::{Report, Row};
 use crate::{
@@ -23,20 +26,20 @@ pub(super) fn of(report: &Report<'_>, missing: &[String], width: Option<usize>) 
     lines.push(summary(report));
     lines.extend(missing.iter().map(|sentence| format!("missing: {sentence}")));
     for shadowed in report.shadowed {
-        let loser = place(shadowed.path.as_ref());
-        let winner = place(shadowed.by.as_ref());
+        let loser = report.place(shadowed.path.as_deref());
+        let winner = report.place(shadowed.by.as_deref());
         lines.push(format!("shadowed: {} in {loser}: using the skill in {winner} instead", shadowed.name));
     }
     for row in &report.waiting {
         let changed = if row.changed { ", changed since last trusted" } else { "" };
-        let path = place(row.path.as_ref());
+        let path = report.place(row.path.as_deref());
         lines.push(format!(
             "waiting: {} in {path}{changed}: use `/skills trust {}` in a session, or `--trust project`",
             row.name, row.name
         ));
     }
     for row in &report.skills {
-        let path = row.url.map_or_else(|| place(row.path.as_ref()), str::to_owned);
+        let path = row.url.map_or_else(|| report.place(row.path.as_deref()), str::to_owned);
         lines.extend(row.diagnostics.iter().map(|diagnostic| located(row.name, &path, diagnostic)));
     }
     for skipped in report.skipped {
@@ -66,16 +69,19 @@ fn table(report: &Report<'_>, width: Option<usize>) -> String {
             row.catalog_tokens.to_string(),
             body,
             row.files.to_string(),
-            directory(row, &places),
+            directory(report, row, &places),
             description,
         ]);
     }
     table.render(width)
 }
 
-/// Returns the directory or the URL of a skill in its shortest form.
-fn directory(row: &Row<'_>, places: &Places) -> String {
+/// Returns the source, the directory or the URL of a skill in its shortest form.
+fn directory(report: &Report<'_>, row: &Row<'_>, places: &Places) -> String {
     match (&row.path, row.url) {
+        (Some(file), _) if let Some(address) = report.library.address_of(file) => {
+            shown(address.as_str()).into_owned()
+        }
         (Some(file), _) => places.short(file.parent().unwrap_or(file)),
         (None, Some(url)) => url.trim_end_matches("/SKILL.md").to_owned(),
         (None, None) => "the configuration".to_owned(),
@@ -103,8 +109,15 @@ fn summary(report: &Report<'_>) -> String {
     )
 }
 
-fn place(path: Option<&PathBuf>) -> String {
-    path.map_or_else(|| "the configuration".to_owned(), |path| shown_path(path))
+impl Report<'_> {
+    /// Returns the source of a skill's file, or its path. The path of a fetched file is in the cache, which users don't know.
+    fn place(&self, path: Option<&Path>) -> String {
+        let Some(path) = path else { return "the configuration".to_owned() };
+        match self.library.address_of(path) {
+            Some(address) => shown(address.as_str()).into_owned(),
+            None => shown_path(path),
+        }
+    }
 }
 
 /// Renders a diagnostic, such as `NAME: PATH:3:14: warning[code]: …`.

@@ -1,0 +1,100 @@
+//! `doctor` with agents that need a login, or that are too old.
+
+#![cfg(unix)]
+
+use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+
+use crate::fixture::Fixture;
+
+/// An agent that answers `initialize` and refuses to open a session. `INFO` and `ERROR` stand for JSON.
+const AGENT: &str = r#"#!/bin/sh
+while read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+    case $line in
+        *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1,"agentCapabilities":{},INFO}}\n' "$id" ;;
+        *'"session/new"'*) printf '{"jsonrpc":"2.0","id":%s,"error":ERROR}\n' "$id" ;;
+    esac
+done
+"#;
+
+const INFO: &str = r#""agentInfo":{"name":"a","version":"1"}"#;
+
+/// Runs `doctor` with programs of these texts in front of `PATH`.
+fn doctor(programs: &[(&str, &str)], command: &[&str]) -> String {
+    let fixture = Fixture::new();
+    for (name, text) in programs {
+        fixture.write(&format!("bin/{name}"), text);
+        fs::set_permissions(fixture.dir.join("bin").join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", fixture.dir.join("bin").display(), std::env::var("PATH").unwrap());
+    let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+        .args(["doctor", "--skill", "skills/pdf", "--"])
+        .args(command)
+        .current_dir(&fixture.dir)
+        .env("HOME", fixture.dir.join("home"))
+        .env("XDG_CONFIG_HOME", "/nowhere")
+        .env("PATH", path)
+        .env_remove("ACP_SKILLS_LOG")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn agent(info: &str, error: &str) -> String {
+    AGENT.replace("INFO", info).replace("ERROR", error)
+}
+
+/// Skills are not to blame if the agent only waits for a login.
+#[test]
+fn an_agent_that_is_not_logged_in() {
+    let methods = r#""authMethods":[
+        {"id":"browser","name":"Log in with a browser","description":"Opens a page"},
+        {"id":"key","name":"API key"},
+        {"id":"cli","name":"Terminal","type":"terminal","args":["--cli","auth login"]}]"#
+        .replace('\n', "");
+    for (info, error, expected) in [
+        (
+            format!("{INFO},{methods}"),
+            r#"{"code":-32000,"message":"Authentication required"}"#,
+            "it offers: Log in with a browser (Opens a page), API key, Terminal (run `some-agent --cli auth login`)",
+        ),
+        (
+            INFO.to_owned(),
+            r#"{"code":-32603,"message":"You are not logged in"}"#,
+            "in its own terminal program",
+        ),
+    ] {
+        let said = doctor(&[("some-agent", &agent(&info, error))], &["some-agent"]);
+        assert!(said.contains("Could not tell if skills work with this agent: log in first."), "{said}");
+        assert!(said.contains(expected) && !said.contains("do not work"), "{expected}: {said}");
+    }
+    // Other errors are no login.
+    let failing = agent(INFO, r#"{"code":-32603,"message":"disk full"}"#);
+    let said = doctor(&[("some-agent", &failing)], &["some-agent"]);
+    assert!(
+        said.contains("Skills do not work with this agent.") && !said.contains("log in first."),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_agent_and_a_node_that_are_too_old() {
+    let info = r#""agentInfo":{"name":"@agentclientprotocol/claude-agent-acp","version":"0.49.0"}"#;
+    let failing = agent(info, r#"{"code":-32603,"message":"disk full"}"#);
+    let node = |version: &str| format!("#!/bin/sh\necho v{version}\n");
+    let run = |node: &str| doctor(&[("claude-agent-acp", &failing), ("node", node)], &["claude-agent-acp"]);
+    let said = run(&node("20.19.1"));
+    for words in [
+        "Node.js 20 is too old for the current version of Claude, which needs 22",
+        "(yours is older)",
+        "hint: update Node.js: https://nodejs.org; update the agent: 0.49.0 is older than 0.100",
+    ] {
+        assert!(said.contains(words), "{words:?} is not in {said}");
+    }
+    let said = run(&node("22.1.0"));
+    assert!(!said.contains("Node.js") && said.contains("update the agent"), "{said}");
+    // An agent that isn't known needs no certain version.
+    let said = doctor(&[("some-agent", &failing), ("node", &node("4.0.0"))], &["some-agent"]);
+    assert!(!said.contains("Node.js"), "{said}");
+}
