@@ -349,7 +349,7 @@ fn a_fifo_as_event_or_log_file() {
     for flag in ["--events", "--log-file"] {
         let ended = skills.proxy().flag(flag, &fifo).agent("scripted").ended();
         assert_eq!(ended.code(), Some(2), "{:#?}", ended.log);
-        assert!(ended.log[0].ends_with("file is a FIFO without a reader"), "{:#?}", ended.log);
+        assert!(ended.log[0].contains("file is a FIFO without a reader"), "{:#?}", ended.log);
     }
 }
 
