@@ -17,6 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("flow::a_dry_run_runs_nothing", a_dry_run_runs_nothing),
         trial("flow::resuming_runs_only_missing_runs", resuming_runs_only_missing_runs),
         trial("flow::each_evaluation_is_a_new_iteration", each_evaluation_is_a_new_iteration),
+        trial("flow::results_are_never_skills", results_are_never_skills),
         trial("flow::fail_under_sets_the_exit_code", fail_under_sets_the_exit_code),
         trial("flow::invalid_input_fails_before_the_first_run", invalid_input_fails_before_the_first_run),
         trial("flow::a_missing_agent_fails_the_runs", a_missing_agent_fails_the_runs),
@@ -136,6 +137,34 @@ fn each_evaluation_is_a_new_iteration() {
         assert!(fixture.path(&format!("results/iteration-{number}/triggers.json")).exists());
     }
     assert_eq!(fixture.text(".gitignore"), "*\n");
+}
+
+fn results_are_never_skills() {
+    let eval = json!({ "id": 1, "name": "it", "prompt": "write SKILL.md ---\nname: planted\ndescription: Planted.\n---\n\nDo.", "assertions": [] });
+    let fixture = Fixture::new(&json!([{ "query": "say a", "should_trigger": false }]), &json!([eval]));
+    let run = |workspace: &str| {
+        let mut command = program();
+        command.arg("eval").arg(fixture.path("demo")).args(["--runs", "1", "--no-grader", "--workspace"]);
+        command.arg(fixture.path(workspace)).arg("--").arg(this()).args([agent::ARGUMENT, "pass"]);
+        Run::of(&mut command)
+    };
+    // The second name is not that of a workspace, so it is recognized by its files.
+    for workspace in ["skills/demo-workspace", "skills/elsewhere"] {
+        run(workspace);
+        let made = format!("{workspace}/iteration-1/eval-it/with_skill/run-1/outputs/SKILL.md");
+        assert!(fixture.path(&made).exists(), "{made}");
+    }
+    fixture.write_skill("skills/other-workspace/skill-snapshot", "An older version.");
+    fixture.write("skills/other-workspace/iteration-2/notes.md", "");
+    fixture.write_skill("skills/my-workspace/real", "In a directory that only has a similar name.");
+    let listed = Run::of(
+        program()
+            .args(["list", "--json", "--skills"])
+            .arg(fixture.path("skills"))
+            .current_dir(fixture.path("demo")),
+    );
+    assert!(listed.stdout.contains("real"), "{} {}", listed.stdout, listed.stderr);
+    assert!(!listed.stdout.contains("planted") && !listed.stdout.contains("snapshot"), "{}", listed.stdout);
 }
 
 fn fail_under_sets_the_exit_code() {
@@ -323,7 +352,7 @@ fn an_interrupt_keeps_finished_runs() {
     let mut rest = String::new();
     stderr.read_to_string(&mut rest).unwrap();
     let code = child.wait().unwrap().code();
-    assert_eq!(code, Some(1), "{rest}");
+    assert_eq!(code, Some(130), "{rest}");
     assert!(rest.contains("interrupted") && rest.contains("--resume"), "{rest}");
     let run = |number: u8| {
         fixture.path(&format!("results/iteration-1/triggers/query-0{number}/with_skill/run-1/run.json"))

@@ -17,6 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("triggers::another_skill_is_loaded_instead", another_skill_is_loaded_instead),
         trial("triggers::an_older_version_runs_the_same_queries", an_older_version_runs_the_same_queries),
         trial("triggers::a_split_is_reproducible", a_split_is_reproducible),
+        trial("triggers::nothing_of_the_held_out_part_is_shown", nothing_of_the_held_out_part_is_shown),
         trial("triggers::rates_have_intervals", rates_have_intervals),
     ]
 }
@@ -173,12 +174,43 @@ fn a_split_is_reproducible() {
         let report = run.json();
         let triggers = &report["agents"][0]["triggers"];
         assert_eq!((&triggers["train"]["total"], &triggers["validation"]["total"]), (&json!(6), &json!(4)));
-        results(&report).iter().map(|result| result["split"].clone()).collect::<Vec<_>>()
+        let loaded = results(&report).iter().filter(|result| result["should_trigger"] == true).count();
+        assert_eq!(loaded, 3);
+        assert!(results(&report).iter().all(|result| result["split"] == "train"));
+        results(&report).iter().map(|result| result["query"].clone()).collect::<Vec<_>>()
     };
     let first = split("1");
     assert_eq!(first, split("1"));
     assert_ne!(first, split("7"));
-    assert_eq!(first.iter().take(5).filter(|part| **part == json!("train")).count(), 3);
+    assert_eq!(first.len(), 6, "only the part for tuning is listed");
+}
+
+fn nothing_of_the_held_out_part_is_shown() {
+    // All of these queries fail.
+    let cases: Vec<_> = (0..10).map(|number| (format!("say secret-{number}-"), true)).collect();
+    let cases: Vec<_> = cases.iter().map(|(query, should)| (query.as_str(), *should)).collect();
+    let fixture = Fixture::new(&queries(&cases), &json!([]));
+    let page = fixture.path("page.html");
+    for flags in [&["--json"][..], &["--html", page.to_str().unwrap()], &[]] {
+        let run = fixture.eval(&[&["--runs", "1", "--split", "0.6", "--jobs", "4"], flags].concat(), "pass");
+        assert_eq!(run.code, Some(1), "{}", run.stderr);
+        assert_eq!(run.stderr.matches("held out").count(), 4, "{}", run.stderr);
+        let mut shown = run.stdout.clone();
+        if flags.contains(&"--html") {
+            shown += &std::fs::read_to_string(&page).unwrap();
+        }
+        let names = |text: &str| (0..10).filter(|number| text.contains(&format!("secret-{number}-"))).count();
+        assert_eq!(names(&shown), 6, "{shown}");
+        assert_eq!(names(&run.stderr), 0, "{}", run.stderr);
+    }
+    let written = fixture.json("iteration-1/triggers.json");
+    assert_eq!((&written["validation"]["failed"], &written["train"]["failed"]), (&json!(4), &json!(6)));
+    let transcripts = (1..=10)
+        .map(|number| {
+            fixture.path(&format!("results/iteration-1/triggers/query-{number:02}/with_skill/run-1"))
+        })
+        .filter(|run| run.join("transcript.md").exists() && run.join("acp.jsonl").exists());
+    assert_eq!(transcripts.count(), 6);
 }
 
 fn rates_have_intervals() {

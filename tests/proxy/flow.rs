@@ -1,18 +1,24 @@
 //! The two directions never block each other.
 
 use std::{fs, io::Write, thread};
+#[cfg(unix)]
+use std::{sync::mpsc::channel, time::Duration};
 
 use serde_json::{Value, json};
 
 use crate::{
     agent::{FLOOD_BYTES, INPUT_FILE},
     editor::Proxy,
+    fixture::{Fixture, cwd},
     skills::Skills,
 };
 
 crate::trials!(
     a_cancellation_passes_while_the_editor_does_not_read,
     an_update_passes_while_the_agent_does_not_read,
+    #[cfg(unix)]
+    held_messages_wait_for_an_agent_that_does_not_read,
+    a_cancellation_passes_while_a_long_prompt_is_held,
 );
 
 /// 100 MB are pending in the agent while the editor has not read anything.
@@ -67,4 +73,52 @@ fn an_update_passes_while_the_agent_does_not_read() {
     drop(writer.join().expect("everything is written"));
     editor.wait_for_log(&format!("agent: heard {total} bytes"));
     assert_eq!(editor.ended().code(), Some(0));
+}
+
+/// The proxy holds each `session/new` until the skills were loaded. The editor must not be able to fill its memory with them.
+#[cfg(unix)]
+fn held_messages_wait_for_an_agent_that_does_not_read() {
+    const MIB: usize = 1024 * 1024;
+    let skills = Skills::review();
+    let wake = skills.path().join("wake");
+    let script = r#"read line
+        echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}'
+        while [ ! -e "$0" ]; do sleep 0.05; done
+        cat > /dev/null"#;
+    let mut editor = skills.proxy().arg("--").arg("sh").arg("-c").arg(script).arg(&wake).start();
+    let start = editor.request("initialize", json!({ "protocolVersion": 1 }));
+    editor.answer(&start);
+    let (progress, written) = channel();
+    let mut stdin = editor.take_stdin();
+    let writer = thread::spawn(move || {
+        let params = json!({ "cwd": cwd(), "mcpServers": [], "_meta": { "x": "x".repeat(MIB) } });
+        for id in 0..80 {
+            let request = json!({ "jsonrpc": "2.0", "id": id, "method": "session/new", "params": params });
+            stdin.write_all(format!("{request}\n").as_bytes()).expect("the proxy reads");
+            let _ = progress.send(id);
+        }
+    });
+    // The time only has to be long enough for a proxy without back-pressure to read the next message.
+    while let Ok(count) = written.recv_timeout(Duration::from_secs(3)) {
+        assert!(count < 50, "the proxy read {count} MiB that the agent did not take");
+    }
+    fs::write(wake, "").expect("a file");
+    writer.join().expect("everything is written");
+    let ended = editor.ended();
+    assert_eq!(ended.code(), Some(0), "{:#?}", ended.log);
+    assert_eq!(ended.messages.len(), 80);
+}
+
+/// The prompt is longer than what may be held, and it is held until the agent connects, which never happens.
+fn a_cancellation_passes_while_a_long_prompt_is_held() {
+    let skills = Skills::review();
+    let mut fixture = Fixture::over_http(skills.proxy().flag("--mcp-wait", "100000"));
+    fixture.new_session("s");
+    let prompt = [json!({ "type": "text", "text": "x".repeat(6 * 1024 * 1024) })];
+    let prompt = fixture.editor.request("session/prompt", json!({ "sessionId": "s", "prompt": prompt }));
+    assert_eq!(fixture.received(), Vec::<Value>::new(), "the prompt was not held back");
+    fixture.editor.notify("session/cancel", json!({ "sessionId": "s" }));
+    assert_eq!(fixture.editor.answer(&prompt)["result"]["stopReason"], "cancelled");
+    assert_eq!(fixture.received(), Vec::<Value>::new(), "the agent never saw this prompt");
+    fixture.finish();
 }

@@ -25,6 +25,7 @@ crate::trials!(
     a_bridge_without_its_environment,
     a_bridge_with_a_wrong_token,
     idle_connections_do_not_block_clients,
+    many_clients_connect_at_once,
 );
 
 /// An endpoint: `127.0.0.1:PORT`, `/PATH` and the token.
@@ -320,4 +321,21 @@ fn idle_connections_do_not_block_clients() {
         matches!(end, Ok(0)) || end.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset)
     );
     fixture.finish();
+}
+
+/// An agent with many sessions may connect to all of them at once. Each client sends its token immediately, but the proxy can
+/// accept all of the connections before it reads from the first one.
+fn many_clients_connect_at_once() {
+    let skills = Skills::review();
+    let (fixture, access) = endpoint(&skills);
+    let headers = access.headers();
+    let body = initialize("2025-06-18");
+    let streams: Vec<_> = (0..100).map(|_| access.post_without_reading(&headers, &body)).collect();
+    for mut stream in streams {
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("the proxy answers");
+        assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+    }
+    let ended = fixture.finish();
+    assert!(!ended.log.iter().any(|line| line.contains("without the token")), "{:#?}", ended.log);
 }

@@ -57,6 +57,7 @@ mod team;
 mod tools;
 mod trust;
 mod trust_question;
+mod unresponsive;
 mod update;
 mod version;
 mod waiting;
@@ -136,6 +137,7 @@ fn main() -> ExitCode {
     trials.extend(tools::trials());
     trials.extend(trust::trials());
     trials.extend(trust_question::trials());
+    trials.extend(unresponsive::trials());
     trials.extend(update::trials());
     trials.extend(version::trials());
     trials.extend(waiting::trials());

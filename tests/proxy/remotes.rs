@@ -29,6 +29,8 @@ crate::trials!(
     #[cfg(unix)]
     errors_keep_their_cause,
     a_host_that_hangs_delays_no_other_source,
+    a_site_that_hangs_delays_no_other_source,
+    a_site_with_many_files,
     a_source_is_fetched_once,
     two_adds_on_two_branches,
     a_repository_over_the_limit,
@@ -206,6 +208,100 @@ fn a_host_that_hangs_delays_no_other_source() {
     let _ = reader.join();
     let lock = home.config().with_file_name("skills.lock");
     assert!(home.pinned(&lock, &healthy).is_some());
+}
+
+/// Starts a site whose index lists a skill with many files. It answers each request for one of these files with `answer`.
+fn site_with_files(
+    count: usize,
+    answer: impl Fn(&str, TcpStream) + Send + 'static,
+) -> (String, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/index.json", listener.local_addr().expect("an address"));
+    let names = (0..count).map(|number| format!("f{number}.md"));
+    let files: Vec<_> = std::iter::once("SKILL.md".to_owned()).chain(names).collect();
+    let index = json!({ "skills": [{ "name": "many", "description": "d", "files": files }] }).to_string();
+    let (requested, requests) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+            let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+            let line = lines.next().unwrap_or_default();
+            while lines.next().is_some_and(|line| !line.is_empty()) {}
+            let path = line.split(' ').nth(1).unwrap_or_default();
+            if path.ends_with("index.json") {
+                respond(&stream, &index);
+                continue;
+            }
+            let _ = requested.send(path.to_owned());
+            answer(path, stream);
+        }
+    });
+    (url, requests)
+}
+
+fn respond(mut stream: &TcpStream, body: &str) {
+    let head = format!("HTTP/1.1 200 S\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+    // This might fail if the client has closed the connection.
+    let _ = stream.write_all((head + body).as_bytes());
+}
+
+/// The site answers with its index, but not with its files. The other source is shown and approved meanwhile.
+fn a_site_that_hangs_delays_no_other_source() {
+    let (held, hanging) = mpsc::channel();
+    let (site, requests) = site_with_files(50, move |_, stream| {
+        let _ = held.send(stream);
+    });
+    let repository = Repository::review();
+    let healthy = repository.source("");
+    let home = Home::new();
+    home.write(&home.config(), &json!({ "sources": [site, healthy] }).to_string());
+    let mut update = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+    update.args(["update", "--yes"]).envs(home.variables()).env_remove("ACP_SKILLS_LOG");
+    let mut update =
+        update.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    requests.recv_timeout(DEADLINE).expect("a request for a file");
+    let (lines, approved) = mpsc::channel();
+    let stdout = BufReader::new(update.stdout.take().expect("a pipe")).lines();
+    let reader = thread::spawn(move || stdout.map_while(Result::ok).try_for_each(|line| lines.send(line)));
+    let mut said = Vec::new();
+    while !said.iter().any(|line| line == "Approved.") {
+        let line = approved.recv_timeout(DEADLINE);
+        said.push(line.unwrap_or_else(|_| panic!("only {said:?} was printed while a site hangs")));
+    }
+    assert!(said[0].starts_with(&healthy), "{said:?}");
+    // One request times out, and there are no further ones. All files are named.
+    said.extend(approved.iter());
+    let output = update.wait_with_output().expect("it ends");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(
+        errors.contains("many: f49.md (cannot be shown: not fetched, because the site did not"),
+        "{errors}"
+    );
+    assert_eq!(requests.try_iter().count(), 0, "{said:?}");
+    drop(hanging);
+    let _ = reader.join();
+}
+
+/// The number of files that are fetched is limited in proportion to `--max-fetch`. All others are named, and aren't approved by `--yes`.
+fn a_site_with_many_files() {
+    let (site, requests) = site_with_files(40, |path, stream| {
+        let skill = "---\nname: many\ndescription: d\n---\nZQ-body\n";
+        respond(&stream, if path.ends_with("SKILL.md") { skill } else { "ZQ-file\n" });
+    });
+    let home = Home::new();
+    let add = ["add", &site, "--yes", "--max-fetch", "1"];
+    let output = home.run(&add);
+    let shown = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{shown}{errors}");
+    assert_eq!((shown.matches("+ZQ-file").count(), requests.try_iter().count()), (15, 16), "{shown}");
+    for text in [&shown, &errors] {
+        assert!(text.contains("f9.md (cannot be shown: not fetched, because"), "{text}");
+        assert!(text.contains("raise `--max-fetch`"), "{text}");
+    }
+    home.printed(&[&add[..3], &["--unseen"]].concat());
+    assert_eq!(requests.try_iter().count(), 41);
 }
 
 /// Reads a request and answers with an index.

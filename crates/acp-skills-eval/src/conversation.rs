@@ -28,6 +28,9 @@ use super::{
 /// The time that an agent has to end a cancelled turn. After it, the agent's process is ended.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The maximum size of a message log. Later messages are left out.
+const MAX_LOG_BYTES: usize = 8 * 1024 * 1024;
+
 /// The plan of a conversation.
 pub(super) struct Script<'a> {
     /// The session's working directory. It has to be canonical.
@@ -92,6 +95,7 @@ pub(super) async fn converse(
         stop,
         deadline: time::Instant::now() + script.timeout,
         log,
+        logged: 0,
         codec: Codec::default(),
         begun: None,
         conversation: Conversation::new(End::Interrupted),
@@ -116,6 +120,8 @@ struct Client<'a> {
     stop: watch::Receiver<bool>,
     deadline: time::Instant,
     log: Option<BufWriter<File>>,
+    /// The number of bytes in the log.
+    logged: usize,
     codec: Codec,
     /// The time at which the prompt was sent.
     begun: Option<Instant>,
@@ -235,11 +241,18 @@ impl Client<'_> {
     }
 
     fn log(&mut self, dir: &str, message: &Value) {
-        if let Some(log) = &mut self.log {
-            // It's fine to ignore errors here: the log is only for users to read, and if the disk is full, we also
-            // get an error when we write the results.
-            let _ = writeln!(log, "{}", json!({ "dir": dir, "msg": message }));
+        let Some(log) = &mut self.log else { return };
+        let line = json!({ "dir": dir, "msg": message }).to_string();
+        self.logged += line.len() + 1;
+        // It's fine to ignore errors here: the log is only for users to read, and if the disk is full, we also
+        // get an error when we write the results.
+        if self.logged > MAX_LOG_BYTES {
+            let _ = writeln!(log, "{}", json!({ "truncated": true, "max_bytes": MAX_LOG_BYTES }));
+            let _ = log.flush();
+            self.log = None;
+            return;
         }
+        let _ = writeln!(log, "{line}");
     }
 
     /// Records that the model received the instructions of a skill. Returns an error if this ends the turn.

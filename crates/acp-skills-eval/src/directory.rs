@@ -11,7 +11,8 @@ use std::{
 
 use cap_std::{ambient_authority, fs::Dir};
 use skills_core::remote::Sha256;
-use tempfile::TempDir;
+
+use super::scratch::Scratch;
 
 /// The maximum number and total size of the kept files of a run.
 const MAX_FILES: usize = 1_000;
@@ -38,7 +39,7 @@ pub(super) struct RunDirectory {
     pub(super) path: PathBuf,
     /// The hashes of the files at the start.
     before: HashMap<PathBuf, Sha256>,
-    _scratch: TempDir,
+    _scratch: Scratch,
 }
 
 impl RunDirectory {
@@ -47,7 +48,7 @@ impl RunDirectory {
     /// # Errors
     /// Returns an error with the name of the file if a file is missing, is not regular, or is outside of the skill.
     pub(super) fn new(skill: &Path, files: &[String]) -> io::Result<Self> {
-        let scratch = tempfile::Builder::new().prefix("skill-eval-").tempdir()?;
+        let scratch = Scratch::new()?;
         // Resolve the path, because the temporary directory is a link on some systems, and agents compare paths.
         let path = dunce::canonicalize(scratch.path())?;
         let to = Dir::open_ambient_dir(&path, ambient_authority())?;
@@ -121,8 +122,8 @@ fn text(bytes: &[u8]) -> Option<String> {
 /// graded.
 ///
 /// Returns the temporary directory, which is removed when it is dropped, and the path of the copy in it.
-pub(super) fn copy_without_cases(skill: &Path) -> io::Result<(TempDir, PathBuf)> {
-    let scratch = tempfile::Builder::new().prefix("skill-").tempdir()?;
+pub(super) fn copy_without_cases(skill: &Path) -> io::Result<(Scratch, PathBuf)> {
+    let scratch = Scratch::new()?;
     let name = skill.file_name().unwrap_or_default();
     let path = dunce::canonicalize(scratch.path())?.join(name);
     fs::create_dir(&path)?;

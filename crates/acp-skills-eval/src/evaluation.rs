@@ -16,12 +16,13 @@ use skills_core::{
     exec::Sandbox,
     remote::Sha256,
 };
-use tempfile::TempDir;
 
 use super::{
-    Allow, Case, Configuration, EvaluationError, OutputCase, RunId, TriggerCase, cases,
+    Allow, Case, Configuration, EvaluationError, OutputCase, Part, RunId, TriggerCase, cases,
     connection::{Connection, Launch, OpenError},
     directory::copy_without_cases,
+    scratch::Scratch,
+    statistics::split,
 };
 
 /// The name of the built-in agent, which is used if no agent is given.
@@ -122,7 +123,7 @@ pub struct Evaluation {
     toolbox: Option<MakeToolbox>,
     program: Option<PathBuf>,
     /// The temporary directories with the copies of the skills.
-    copies: Vec<TempDir>,
+    copies: Vec<Scratch>,
 }
 
 /// The runs of an evaluation.
@@ -245,6 +246,21 @@ impl Evaluation {
         Self { program: Some(program.into()), ..self }
     }
 
+    /// Returns the part of each query, or `None` if the queries are not split.
+    pub(super) fn parts(&self) -> Option<Vec<Part>> {
+        let share = self.options.split?;
+        let cases: Vec<_> =
+            self.queries.iter().map(|case| (case.query.as_str(), case.should_trigger)).collect();
+        Some(split(&cases, share, self.options.seed))
+    }
+
+    /// Returns true if a case is a query for validation. Its results are only shown as part of rates, so that the
+    /// description is not tuned with them.
+    pub fn is_held_out(&self, case: &Case) -> bool {
+        let Case::Query(place) = case else { return false };
+        self.parts().is_some_and(|parts| parts.get(*place) == Some(&Part::Validation))
+    }
+
     /// Returns the configuration with which the skill is compared.
     pub fn compared_with(&self) -> Configuration {
         if self.baseline.is_some() { Configuration::OldSkill } else { Configuration::WithoutSkill }
@@ -362,7 +378,7 @@ fn absolute(command: &[OsString]) -> Vec<OsString> {
 }
 
 /// Loads the skill in a directory. Returns the directory, a copy of the skill without its cases, and the copy's directory.
-fn load(dir: &Path) -> Result<(PathBuf, Arc<Skill>, TempDir), EvaluationError> {
+fn load(dir: &Path) -> Result<(PathBuf, Arc<Skill>, Scratch), EvaluationError> {
     let failed = |source| EvaluationError::Skill { path: dir.to_owned(), source };
     let unreadable = |source| EvaluationError::Unreadable { path: dir.to_owned(), source };
     let absolute = std::path::absolute(dir).map_err(unreadable)?;

@@ -23,6 +23,7 @@ use super::{
     conversation::{Script, converse},
     directory::Made,
     evaluation::AgentCommand,
+    scratch::Scratch,
     transcript::shortened,
 };
 
@@ -143,7 +144,7 @@ async fn judge(
 ) -> Option<Vec<Judged>> {
     let none = |error: NoVerdict| Some(sentences.iter().map(|_| Err(error.clone())).collect());
     let prompt = structured_output::prompt_for::<Verdicts>(&question(case, sentences, work));
-    let created = tempfile::tempdir().and_then(|dir| Ok((dunce::canonicalize(dir.path())?, dir)));
+    let created = Scratch::new().and_then(|dir| Ok((dunce::canonicalize(dir.path())?, dir)));
     let (directory, _guard) = match created {
         Ok(created) => created,
         Err(error) => return none(NoVerdict::Directory(error.to_string())),

@@ -43,6 +43,7 @@
 //! | `conversation` | the client's side of a run |
 //! | `permission` | answers to permission requests |
 //! | `directory` | the working directory of a run |
+//! | `scratch` | temporary directories |
 //! | `transcript` | the messages of a run |
 //! | `grading` | performing checks and asking the grader |
 //! | `end`, `grade`, `outcome` | the results of one run |
@@ -68,6 +69,7 @@ mod permission;
 mod report;
 mod run;
 mod runner;
+mod scratch;
 mod statistics;
 mod transcript;
 mod triggers;

@@ -108,7 +108,9 @@ impl Run<'_> {
             return Ok(None);
         }
         let transcript = conversation.transcript.markdown();
-        self.write("transcript.md", &transcript)?;
+        if !self.is_held_out() {
+            self.write("transcript.md", &transcript)?;
+        }
         let Task::Eval(case) = self.task else {
             return Ok(Some(self.outcome(started, Some(&directory), conversation, Judged::default())));
         };
@@ -162,7 +164,7 @@ impl Run<'_> {
             allow: evaluation.options.allow,
             stop_when_loaded,
             instructions: &instructions,
-            message_log: Some(&message_log),
+            message_log: (!self.is_held_out()).then_some(message_log.as_path()),
         };
         let mut connection = match evaluation.open(&self.agent.command, &directory.path, skills) {
             Ok(connection) => connection,
@@ -177,6 +179,11 @@ impl Run<'_> {
         }
         conversation.stderr = ended.stderr;
         conversation
+    }
+
+    /// Returns true if the run's messages should not be kept, because its query is for validation.
+    fn is_held_out(&self) -> bool {
+        self.evaluation.is_held_out(&self.id.case)
     }
 
     /// Returns the agent's skills, or `None` if it runs without the proxy.
@@ -226,7 +233,7 @@ impl Run<'_> {
             outside,
             outputs: judged.outputs,
             grades: judged.grades,
-            answer: transcript.answer(),
+            answer: if self.is_held_out() { String::new() } else { transcript.answer() },
             agent_info: conversation.agent,
             model: conversation.model,
             stderr: if problem.is_some() { conversation.stderr } else { String::new() },

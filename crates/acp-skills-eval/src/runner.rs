@@ -12,7 +12,9 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Case, Evaluation, EvaluationError, Failure, Outcome, Report, RunId, Status, Workspace, run};
+use super::{
+    Case, Evaluation, EvaluationError, Failure, Outcome, Report, RunId, Status, Workspace, run, scratch,
+};
 
 /// The number of times in a row that an agent has to fail in the same way before it sends any message, so that its other
 /// runs are skipped.
@@ -75,6 +77,7 @@ impl Evaluation {
         stop: impl Future<Output = ()>,
     ) -> Result<Report, EvaluationError> {
         let plan = self.plan()?;
+        scratch::remove_leftovers();
         let mut outcomes = workspace.outcomes(&plan.runs)?;
         outcomes.retain(|outcome| outcome.status != Status::Error);
         let done: HashSet<_> = outcomes.iter().map(|outcome| outcome.run.clone()).collect();

@@ -11,6 +11,9 @@ use super::permission::PermissionAnswer;
 /// The maximum length of the kept output of a tool.
 const MAX_OUTPUT_CHARS: usize = 2_000;
 
+/// The maximum size of the text in a transcript. Later text is counted, but not kept.
+const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
+
 /// The number of tokens that an agent reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -69,6 +72,10 @@ enum Entry {
 #[derive(Default)]
 pub(super) struct Transcript {
     entries: Vec<Entry>,
+    /// The size of the kept text of the agent's messages, thoughts and notes.
+    kept: usize,
+    /// The size of the text that was not kept.
+    left_out: usize,
     usage: Option<Tokens>,
 }
 
@@ -82,12 +89,23 @@ impl Transcript {
     }
 
     pub(super) fn note(&mut self, text: impl Into<String>) {
-        self.entries.push(Entry::Note(text.into()));
+        let text = text.into();
+        if self.has_room(text.len()) {
+            self.entries.push(Entry::Note(text));
+        }
+    }
+
+    /// Counts a text of this size. Returns true if it should be kept.
+    fn has_room(&mut self, bytes: usize) -> bool {
+        let has_room = self.left_out == 0 && self.kept + bytes <= MAX_TEXT_BYTES;
+        *(if has_room { &mut self.kept } else { &mut self.left_out }) += bytes;
+        has_room
     }
 
     /// Adds an update. Returns the tool call that it belongs to, if any.
     pub(super) fn update(&mut self, update: &Value) -> Option<&ToolUse> {
         match Update::read(update) {
+            Update::Message(piece) | Update::Thought(piece) if !self.has_room(piece.len()) => {}
             Update::Message(piece) => match self.entries.last_mut() {
                 Some(Entry::Agent(text)) => text.push_str(piece),
                 _ => self.entries.push(Entry::Agent(piece.to_owned())),
@@ -227,6 +245,9 @@ impl Transcript {
                 Entry::Note(note) => write!(text, "> {}\n\n", one_line(note)),
             };
         }
+        if self.left_out > 0 {
+            let _ = write!(text, "> {} more bytes of text were left out\n\n", self.left_out);
+        }
         text
     }
 }
@@ -318,6 +339,21 @@ mod tests {
         assert_eq!(transcript.tokens().unwrap().total, 15);
         transcript.end(&json!({ "stopReason": "end_turn" }));
         assert_eq!(transcript.tokens().unwrap().total, 15);
+    }
+
+    #[test]
+    fn a_transcript_has_a_limit() {
+        let mut transcript = Transcript::default();
+        let piece = "x".repeat(1024 * 1024);
+        let chunk =
+            json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": piece } });
+        for _ in 0..100 {
+            transcript.update(&chunk);
+        }
+        let text = transcript.markdown();
+        assert!(text.len() < MAX_TEXT_BYTES + 1000, "{}", text.len());
+        assert!(text.ends_with(&format!("> {} more bytes of text were left out\n\n", 96 * 1024 * 1024)));
+        assert!(!transcript.is_silent());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{
     Case, Configuration, Confusion, Evaluation, Outcome, Part, Status, clustered,
-    statistics::{pass_all, pass_at, rate, rounded, split, wilson},
+    statistics::{pass_all, pass_at, rate, rounded, wilson},
 };
 
 /// The results of all queries on one agent and in one configuration.
@@ -19,7 +19,8 @@ pub struct Triggers {
     pub skill_name: String,
     /// The skill's description, which decides if models load it.
     pub description: String,
-    /// The results of each query, in the order of the file.
+    /// The results of each query, in the order of the file. If the queries are split, only those for tuning: the others are part
+    /// of the rates alone, so that the description is not tuned with them.
     #[serde(rename = "results")]
     pub queries: Vec<QueryResult>,
     /// The rates over all queries.
@@ -108,11 +109,7 @@ impl Triggers {
         if evaluation.queries.is_empty() {
             return None;
         }
-        let parts = evaluation.options.split.map(|share| {
-            let cases: Vec<_> =
-                evaluation.queries.iter().map(|case| (case.query.as_str(), case.should_trigger)).collect();
-            split(&cases, share, evaluation.options.seed)
-        });
+        let parts = evaluation.parts();
         let mut tallies = Vec::new();
         for (place, case) in evaluation.queries.iter().enumerate() {
             let is_of_case = |outcome: &&&Outcome| {
@@ -139,10 +136,12 @@ impl Triggers {
             Configuration::WithSkill => Self::of(evaluation, outcomes, Configuration::OldSkill).map(Box::new),
             _ => None,
         };
+        let results = tallies.into_iter().map(|tally| tally.result);
+        let shown = results.filter(|result| result.split != Some(Part::Validation));
         Some(Self {
             skill_name: skill.name.to_string(),
             description: skill.description.clone(),
-            queries: tallies.into_iter().map(|tally| tally.result).collect(),
+            queries: shown.collect(),
             summary,
             train,
             validation,

@@ -275,6 +275,11 @@ impl Interceptor {
         self.pending.has_setups()
     }
 
+    /// Returns the approximate size of the client's messages that are held, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        self.pending.held_bytes()
+    }
+
     /// Returns true if a request is open that the agent has to answer before it can be used.
     pub fn is_starting(&self) -> bool {
         self.requests.values().any(requests::OpenRequest::is_start)

@@ -83,6 +83,17 @@ impl Pending {
         Ticket(self.last_ticket)
     }
 
+    /// Returns the size of the client's messages that are held, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let size = |entry: &Entry| match &entry.kind {
+            Kind::Setup(setup) => setup.line.len(),
+            Kind::Message(message) => message.line.len(),
+            Kind::Prompt(prompt) => prompt.line.len(),
+            Kind::SkillList { .. } | Kind::Permission { .. } | Kind::Question(_) => 0,
+        };
+        self.entries.iter().map(|entry| size_of::<Entry>() + size(entry)).sum()
+    }
+
     /// Adds an entry to the end of the table.
     pub(crate) fn insert(
         &mut self,

@@ -10,6 +10,7 @@
 use std::{
     borrow::Cow,
     collections::HashSet,
+    fmt,
     io::{self, BufWriter, IsTerminal, Write},
     process::{Command, Stdio},
     sync::{Arc, Mutex},
@@ -27,38 +28,60 @@ pub(crate) fn print(text: &str) -> io::Result<bool> {
     write(&shown_lines(text))
 }
 
-/// Prints a text that may be long on stdout. If `asks` is true, the user is asked about it later; the text is then shown with the
-/// program in `PAGER`, if there is one and stdin and stdout are terminals. Returns false if the reader has closed the pipe.
+/// Prints a text that may be long on stdout. It is not built in memory: `print` writes it piece by piece. If `asks` is true, the user
+/// is asked about it later; the text is then shown with the program in `PAGER`, if there is one and stdin and stdout are terminals.
+/// Returns false if the reader has closed the pipe.
 ///
 /// # Errors
 /// Returns an error if stdout cannot be written.
-pub(crate) fn page(text: &str, asks: bool) -> io::Result<bool> {
-    if asks && io::stdin().is_terminal() && io::stdout().is_terminal() && paged(text) {
+pub(crate) fn page(asks: bool, print: impl Fn(&mut dyn fmt::Write) -> fmt::Result) -> io::Result<bool> {
+    if asks && io::stdin().is_terminal() && io::stdout().is_terminal() && paged(&print) {
         return Ok(true);
     }
-    is_read(write_escaped(&mut io::stdout().lock(), text))
+    is_read(write_escaped(io::stdout().lock(), &print))
 }
 
 /// Shows a text with the user's pager. Returns false if there is none, or if it fails.
-fn paged(text: &str) -> bool {
+fn paged(print: &impl Fn(&mut dyn fmt::Write) -> fmt::Result) -> bool {
     let pager = std::env::var("PAGER").unwrap_or_default();
     let mut words = pager.split_whitespace();
     let Some(program) = words.next() else { return false };
     let Ok(mut child) = Command::new(program).args(words).stdin(Stdio::piped()).spawn() else { return false };
-    if let Some(mut stdin) = child.stdin.take() {
+    if let Some(stdin) = child.stdin.take() {
         // If there is an error, the user has left the pager before the end.
-        let _ = write_escaped(&mut stdin, text);
+        let _ = write_escaped(stdin, print);
     }
     child.wait().is_ok_and(|status| status.success())
 }
 
-/// Writes a text with escapes, one line at a time, because escapes of a large text need a lot of memory.
-fn write_escaped(target: &mut impl Write, text: &str) -> io::Result<()> {
-    let mut target = BufWriter::new(target);
-    for line in text.split_inclusive('\n') {
-        target.write_all(shown_lines(line).as_bytes())?;
+/// Writes a text with escapes.
+fn write_escaped(target: impl Write, print: &impl Fn(&mut dyn fmt::Write) -> fmt::Result) -> io::Result<()> {
+    let mut escaped = Escaped { target: BufWriter::new(target), failed: None };
+    let printed = print(&mut escaped);
+    match escaped.failed {
+        Some(error) => Err(error),
+        None => printed.map_err(io::Error::other).and_then(|()| escaped.target.flush()),
     }
-    target.flush()
+}
+
+/// A text that is written with escapes.
+struct Escaped<W: Write> {
+    target: BufWriter<W>,
+    /// The first error of the target, because [`fmt::Error`] can't contain it.
+    failed: Option<io::Error>,
+}
+
+impl<W: Write> fmt::Write for Escaped<W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        // One line at a time, because escapes of a large text need a lot of memory.
+        for line in text.split_inclusive('\n') {
+            if let Err(error) = self.target.write_all(shown_lines(line).as_bytes()) {
+                self.failed = Some(error);
+                return Err(fmt::Error);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Prints a line that is not part of the result, on stderr.

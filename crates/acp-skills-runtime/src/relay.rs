@@ -11,6 +11,7 @@
 //! | `hub` | the interceptor, and everything else that both directions share |
 //! | `side` | the names of the two sides |
 //! | `oversize` | messages that are too long |
+//! | `throttle` | the back-pressure for messages of the client that were held |
 //! | `standalone` | the proxy between a client and an agent that it starts |
 //! | `chain` | the proxy under a conductor |
 
@@ -21,6 +22,7 @@ mod oversize;
 mod pump;
 mod side;
 pub mod standalone;
+mod throttle;
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -31,12 +33,13 @@ use std::{
 };
 
 use acp_skills_intercept::{Input, Interceptor, Policy, Task};
-use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
+use tokio::sync::{Notify, mpsc::UnboundedReceiver, oneshot};
 
 use self::{
     hub::{Hub, Job},
     oversize::DEFAULT_MAX_MESSAGE,
     side::Side,
+    throttle::Throttled,
 };
 use crate::host::{Host, RunningHost};
 
@@ -73,6 +76,11 @@ pub struct Relay {
     pub client_gone: oneshot::Receiver<()>,
     /// Resolves when the agent closes its output and all of it was written to the client.
     pub agent_done: oneshot::Receiver<io::Result<()>>,
+    /// Notified once if a write to the agent fails. The client's thread may not notice it, because it waits for the next message
+    /// while another thread writes a message that was held.
+    pub agent_failed: Arc<Notify>,
+    /// Notified once if a write to the client fails, like `agent_failed`.
+    pub client_failed: Arc<Notify>,
 }
 
 impl Relay {
@@ -90,14 +98,17 @@ impl Relay {
                 let _ = gone.send(());
             })?;
         }
-        let client_done = start_pump("client", Side::Client, (client.reader, client.max_message), &hub)?;
+        let from_client = Box::new(Throttled::new(client.reader, &hub));
+        let client_done = start_pump("client", Side::Client, (from_client, client.max_message), &hub)?;
         let agent_done = start_pump("agent", Side::Agent, (agent.reader, agent.max_message), &hub)
             .inspect_err(|_| {
                 // The other pump is running, so close both connections. Otherwise, the client would wait for an answer.
                 hub.lane_to(Side::Client).close();
                 hub.lane_to(Side::Agent).close();
             })?;
-        Ok(Self { hub, client_done, client_gone, agent_done })
+        let agent_failed = hub.lane_to(Side::Agent).failed();
+        let client_failed = hub.lane_to(Side::Client).failed();
+        Ok(Self { hub, client_done, client_gone, agent_done, agent_failed, client_failed })
     }
 
     /// Sends an error for each request that the agent didn't answer. `why` is a clause such as `the agent exited with

@@ -51,6 +51,11 @@ impl Store {
         Self { limits: git::Limits::of_bytes(max_bytes), ..self }
     }
 
+    /// Returns the limits of a fetch.
+    pub(super) fn limits(&self) -> git::Limits {
+        self.limits
+    }
+
     /// Returns the cache directory.
     pub(super) fn dir(&self) -> &Path {
         &self.dir

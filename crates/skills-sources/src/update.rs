@@ -25,7 +25,7 @@ pub use self::changes::{FileChange, FileChangeKind, SkillChange};
 use super::{
     Options, SourceError,
     address::{Address, Place},
-    approved, digest, load,
+    approved, digest, git, load,
     lockfile::{self, LockError, LockFile, Pinned, PinnedWeb},
     named::NamedSources,
     store::{Checkout, Store},
@@ -53,6 +53,8 @@ pub struct Offer {
     left_out: BTreeMap<String, String>,
     /// The files of a repository.
     checkout: Option<Checkout>,
+    /// The limits for fetching the files of a web site.
+    limits: git::Limits,
 }
 
 /// A skill in an offer.
@@ -244,7 +246,14 @@ impl Updater {
         }
         skills.sort_by(|a, b| a.path.cmp(&b.path));
         let notes = notes(&found, &real);
-        Ok(Offer { pinned: Pinned::Git(pinned), skills, notes, left_out: BTreeMap::new(), checkout: None })
+        Ok(Offer {
+            pinned: Pinned::Git(pinned),
+            skills,
+            notes,
+            left_out: BTreeMap::new(),
+            limits: self.store.limits(),
+            checkout: None,
+        })
     }
 
     fn of_index(&self, url: &str, digest: &str) -> Option<Offer> {
@@ -254,7 +263,14 @@ impl Updater {
         skills.sort_by(|a, b| a.path.cmp(&b.path));
         let pinned = Pinned::Web(PinnedWeb { index: digest.to_owned(), skills: None });
         let notes = notes(index.skills(), Path::new(""));
-        Some(Offer { pinned, skills, notes, left_out: BTreeMap::new(), checkout: None })
+        Some(Offer {
+            pinned,
+            skills,
+            notes,
+            left_out: BTreeMap::new(),
+            limits: self.store.limits(),
+            checkout: None,
+        })
     }
 }
 

@@ -39,8 +39,10 @@ use crate::{
     words::count,
 };
 
-/// The exit code if a query or task failed, if a rate is below `--fail-under`, or if the evaluation was interrupted.
+/// The exit code if a query or task failed, or if a rate is below `--fail-under`.
 const EXIT_FAILED: u8 = 1;
+/// The exit code if the evaluation was interrupted, which is that of a program that Ctrl-C ends.
+const EXIT_INTERRUPTED: u8 = 130;
 
 /// Evaluates the skill.
 ///
@@ -89,7 +91,11 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
         Some(rate) => report.complete && report.least_rate().is_some_and(|least| least >= rate),
         None => report.is_passed(),
     };
-    Ok(if is_passed && !interrupted { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
+    Ok(match (interrupted, is_passed) {
+        (true, _) => ExitCode::from(EXIT_INTERRUPTED),
+        (false, true) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::from(EXIT_FAILED),
+    })
 }
 
 /// Runs the evaluation. Also returns true if a signal interrupted it.
@@ -101,7 +107,7 @@ async fn run_all(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Resu
         let _: Option<Signal> = signals.recv().await;
         interrupted.set(true);
     };
-    let mut bar = Bar::new(evaluation.options.jobs, output::stderr_is_terminal());
+    let mut bar = Bar::new(evaluation, output::stderr_is_terminal());
     let report = evaluation.run(workspace, |progress| bar.show(progress), stop).await.map_err(usage_error)?;
     bar.finish();
     Ok((report, interrupted.get()))

@@ -49,7 +49,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     in_flight::Limited,
-    sessions::Sessions,
+    sessions::{MAX_MCP_SESSIONS, Sessions},
     unauthenticated::{Admission, Unauthenticated},
 };
 use super::{Server, Servers, bridge, handler::Handler};
@@ -63,8 +63,8 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(150);
 
 type Body = BoxBody<Bytes, Infallible>;
 
-/// The maximum number of MCP sessions of one endpoint. Some clients start new sessions without ending the old ones.
-const MAX_MCP_SESSIONS: usize = 256;
+/// The header with the id of an MCP session. In the response to `initialize`, it starts a session.
+const SESSION_ID: &str = "Mcp-Session-Id";
 
 /// MCP over HTTP for one session.
 pub(super) struct Service {
@@ -93,15 +93,19 @@ impl Service {
         B: hyper::body::Body + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        // If a request doesn't have any of these headers, it should be an `initialize` request of an older revision,
-        // which starts a session.
-        let headers = request.headers();
-        let begins = !headers.contains_key("Mcp-Session-Id") && !headers.contains_key("MCP-Protocol-Version");
-        if begins && self.sessions.count() >= MAX_MCP_SESSIONS {
-            return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many MCP sessions: close unused sessions");
-        }
+        let may_begin = !request.headers().contains_key(SESSION_ID);
         let open = self.sessions.begin().await;
         let response = self.http.handle(request).await;
+        if may_begin
+            && let Some(id) = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok())
+            && !self.sessions.is_kept(id)
+        {
+            return if self.sessions.count() < MAX_MCP_SESSIONS {
+                refuse(StatusCode::PAYLOAD_TOO_LARGE, "params of `initialize` are too long")
+            } else {
+                refuse(StatusCode::SERVICE_UNAVAILABLE, "too many MCP sessions: close unused sessions")
+            };
+        }
         // The body owns `open`, so that the sessions are not put aside while the client reads it.
         response.map(|body| {
             let body = body.map_frame(move |frame| {
@@ -130,14 +134,16 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
                 () = end.cancelled() => return,
             };
             match accepted {
-                Ok((stream, _)) => match servers.upgrade() {
-                    Some(servers) => {
-                        // Use this to send small answers immediately. If it fails, answers are just slower.
-                        let _ = stream.set_nodelay(true);
-                        tokio::spawn(serve(stream, unauthenticated.admit(), Servers(servers)));
-                    }
-                    None => return,
-                },
+                Ok((stream, _)) => {
+                    // Use this to send small answers immediately. If it fails, answers are just slower.
+                    let _ = stream.set_nodelay(true);
+                    let admission = tokio::select! {
+                        admission = unauthenticated.admit() => admission,
+                        () = end.cancelled() => return,
+                    };
+                    let Some(servers) = servers.upgrade() else { return };
+                    tokio::spawn(serve(stream, admission, Servers(servers)));
+                }
                 Err(error) => {
                     // We get here if there are no file descriptors left, so wait for other connections to be closed.
                     tracing::warn!(%error, "cannot accept MCP connection");

@@ -3,7 +3,12 @@
 //! A thread that holds the interceptor only decides and queues: lines go into the lanes and effects into the outbox, so all of
 //! them keep the order of the decisions. After the interceptor is released, the lines are written and the effects carried out.
 
-use std::{collections::VecDeque, io::Write, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    io::{self, Write},
+    sync::Arc,
+    time::Duration,
+};
 
 use acp_skills_intercept::{Actions, Effect, Input, Interceptor, Pass, Task};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -32,14 +37,18 @@ const REQUEST_UNIT_BYTES: usize = 4096;
 /// still be sent.
 const PENDING_SETUP_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The maximum delay of a read from the client while too many of its messages are held. It must be short, because the next
+/// message can be needed to release them, such as a cancellation or the answer to a request of the agent.
+const HELD_DELAY: Duration = Duration::from_millis(100);
+
 /// The center of the relay, shared by the two pumps and the tasks.
 ///
 /// Locks are taken in the order of the fields. `interceptor` and `carrying_out` are never held at the same time.
 pub(super) struct Hub {
     /// Makes all decisions. A thread that holds it must not block.
     interceptor: Mutex<Interceptor>,
-    /// Notified when no message waits for the skills of its session.
-    setups_done: Condvar,
+    /// Notified when an input was handled, because this can release messages that were held.
+    handled: Condvar,
     /// Held while effects are carried out, so that they keep their order. Effects don't block.
     carrying_out: Mutex<()>,
     /// Effects that were decided and are not carried out yet, each with the span of its cause.
@@ -67,7 +76,7 @@ impl Hub {
         let (tasks, receiver) = unbounded_channel();
         let hub = Self {
             interceptor: Mutex::new(interceptor),
-            setups_done: Condvar::new(),
+            handled: Condvar::new(),
             carrying_out: Mutex::default(),
             outbox: Mutex::default(),
             host,
@@ -151,14 +160,27 @@ impl Hub {
         is_queued
     }
 
+    /// Waits until the next message of the client may be read. A message that was held is queued for the agent by another thread,
+    /// which doesn't wait for the agent. So this is where the client waits: without a limit if too much is queued, like for any
+    /// other message, and for [`HELD_DELAY`] if too much is held.
+    ///
+    /// # Errors
+    /// Returns an error if the agent no longer reads.
+    pub(super) fn await_room(&self) -> io::Result<()> {
+        if self.to_agent.queued() > MAX_QUEUED_BYTES {
+            self.to_agent.drain()?;
+        }
+        let is_full = |interceptor: &mut Interceptor| interceptor.held_bytes() > MAX_QUEUED_BYTES;
+        self.handled.wait_while_for(&mut self.interceptor.lock(), is_full, HELD_DELAY);
+        Ok(())
+    }
+
     /// Passes an input to the interceptor and carries out its decisions.
     pub(super) fn handle(self: &Arc<Self>, input: Input) {
         let mut actions = Actions::default();
         let mut interceptor = self.interceptor.lock();
         interceptor.handle(input, &mut actions);
-        if !interceptor.is_waiting() {
-            self.setups_done.notify_all();
-        }
+        self.handled.notify_all();
         self.carry_out(interceptor, actions, MayBlock::No);
     }
 
@@ -166,7 +188,7 @@ impl Hub {
     /// wait for the skills of their session.
     pub(super) fn client_gone(self: &Arc<Self>) {
         let mut interceptor = self.interceptor.lock();
-        self.setups_done.wait_while_for(
+        self.handled.wait_while_for(
             &mut interceptor,
             |interceptor| interceptor.is_waiting(),
             PENDING_SETUP_TIMEOUT,
@@ -266,6 +288,7 @@ impl Hub {
     fn deliver(self: &Arc<Self>, side: Side, may_block: MayBlock) {
         let lane = self.lane_to(side);
         if may_block == MayBlock::Yes && lane.queued() > MAX_QUEUED_BYTES {
+            // The lane reports an error to the supervisor, so we can ignore it here and below.
             let _ = lane.drain();
         } else if !lane.schedule() {
             let hub = Arc::clone(self);

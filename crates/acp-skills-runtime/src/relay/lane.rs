@@ -9,7 +9,10 @@ use std::{
     collections::VecDeque,
     io::{self, Write},
     mem,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
 use parking_lot::Mutex;
@@ -47,6 +50,8 @@ pub(super) struct Lane {
     written: AtomicU64,
     /// Notified when the queue has become shorter, or when the lane was closed.
     progress: Notify,
+    /// Notified once if writing fails.
+    failed: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -79,6 +84,7 @@ impl Lane {
             drain_is_scheduled: AtomicBool::new(false),
             written: AtomicU64::new(0),
             progress: Notify::new(),
+            failed: Arc::default(),
         }
     }
 
@@ -104,6 +110,11 @@ impl Lane {
     /// Returns true if the lane was closed, or if writing has failed.
     pub(super) fn is_closed(&self) -> bool {
         self.queue.lock().closed
+    }
+
+    /// Returns the notification of a failed write. It has a permit even if writing failed before the first wait.
+    pub(super) fn failed(&self) -> Arc<Notify> {
+        Arc::clone(&self.failed)
     }
 
     /// Waits until at most [`MAX_QUEUED_BYTES`] are queued.
@@ -147,7 +158,10 @@ impl Lane {
             if !is_disconnect(error) {
                 tracing::warn!("cannot write to {}: {error}", self.to.name());
             }
-            *writer = None;
+            // A lane that we closed did not fail.
+            if writer.take().is_some() {
+                self.failed.notify_one();
+            }
             self.shut();
         }
         result

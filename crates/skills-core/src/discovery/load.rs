@@ -144,6 +144,9 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<V
             other_spelling = other_spelling.max(skill_file_name(Some(&entry.file_name())));
         }
     }
+    if is_workspace(real, dir_name, &children) {
+        return Ok(Visit::Plain(None, Vec::new()));
+    }
     children.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     if loaded.is_none() {
         loaded = other_spelling.and_then(|name| load(&files, real, dir_name, name));
@@ -153,6 +156,27 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<V
         Some(Err(error)) => Visit::Plain(Some(error), children),
         None => Visit::Plain(None, children),
     })
+}
+
+/// Returns true if a directory has the results of evaluations: it has directories `iteration-N`, and is called
+/// `NAME-workspace`, or has the setup of an evaluation or its results in an iteration. The files in it are from agents, and
+/// must not become skills.
+fn is_workspace(real: &Path, dir_name: &OsStr, children: &[Child]) -> bool {
+    let is_iteration = |child: &&Child| {
+        let number = child.name.to_str().and_then(|name| name.strip_prefix("iteration-"));
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let mut iterations = children.iter().filter(is_iteration).peekable();
+    if iterations.peek().is_none() {
+        return false;
+    }
+    let has_results = |child: &Child| {
+        let results = ["evaluation.json", "benchmark.json", "triggers.json"];
+        results.iter().any(|file| real.join(&child.name).join(file).is_file())
+    };
+    let is_named =
+        |name: Option<&OsStr>| name.is_some_and(|name| name.to_string_lossy().ends_with("-workspace"));
+    is_named(Some(dir_name)) || is_named(real.file_name()) || iterations.any(has_results)
 }
 
 /// Loads the skill from the file with this name. Returns `None` if the file doesn't exist.

@@ -16,7 +16,11 @@ pub struct Bundled {
     pub complete: bool,
 }
 
-/// Lists the first `max` files of `skill`, without its `SKILL.md`. Blocks on the file system, but sends no requests.
+/// The files with the cases of an evaluation. If a skill has one of them, its directory `evals` is not listed: the model doesn't
+/// need the cases, and shouldn't know the expected results.
+const CASES: [&str; 3] = ["evals/evals.json", "evals/eval_queries.json", "evals/trigger-evals.json"];
+
+/// Lists the first `max` files of `skill`, without its `SKILL.md` and its evaluation. Blocks on the file system, but sends no requests.
 ///
 /// # Errors
 /// Returns [`FileError::NoFiles`] for a virtual skill, and [`FileError::Directory`] or [`FileError::LinkInPath`] if the
@@ -24,14 +28,26 @@ pub struct Bundled {
 pub fn bundled(skill: &Skill, max: usize) -> Result<Bundled, FileError> {
     #[cfg(feature = "fetch")]
     if let crate::skill::Source::Remote(remote) = &skill.source {
-        let known = remote.files.as_deref().unwrap_or_default();
-        let files = known.iter().take(max).map(|file| (file.path.clone(), file.size)).collect();
+        let known =
+            remote.files.iter().flat_map(|files| files.iter()).map(|file| (file.path.clone(), file.size));
+        let (files, more) = without_cases(known.collect(), max);
         let complete = remote.files.is_some() || remote.base.is_none();
-        return Ok(Bundled { files, more: known.len().saturating_sub(max), complete });
+        return Ok(Bundled { files, more, complete });
     }
-    let listing = SkillFiles::of(skill)?.list(max);
-    let files = listing.files.into_iter().map(|file| (file.path, Some(file.size))).collect();
-    Ok(Bundled { files, more: listing.more, complete: listing.complete })
+    let listing = SkillFiles::of(skill)?.list(usize::MAX);
+    let files = listing.files.into_iter().map(|file| (file.path, Some(file.size)));
+    let (files, more) = without_cases(files.collect(), max);
+    Ok(Bundled { files, more: listing.more + more, complete: listing.complete })
+}
+
+/// Removes the files of an evaluation. Returns the first `max` files, and the number of the others.
+fn without_cases(mut files: Vec<(String, Option<u64>)>, max: usize) -> (Vec<(String, Option<u64>)>, usize) {
+    if files.iter().any(|(path, _)| CASES.contains(&path.as_str())) {
+        files.retain(|(path, _)| !path.starts_with("evals/"));
+    }
+    let more = files.len().saturating_sub(max);
+    files.truncate(max);
+    (files, more)
 }
 
 /// Reads the file of `skill` at `path`, which is relative to the skill's directory or URL and separated by `/`.
@@ -46,5 +62,25 @@ pub fn read(skill: &Skill, path: &str, options: ReadOptions) -> Result<FileConte
         #[cfg(feature = "fetch")]
         crate::skill::Source::Remote(remote) => remote.read(path, options),
         _ => SkillFiles::of(skill)?.read(path, options),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_are_not_listed() {
+        let list = |paths: &[&str], max| {
+            let files = paths.iter().map(|path| ((*path).to_owned(), None)).collect();
+            let (files, more) = without_cases(files, max);
+            (files.into_iter().map(|(path, _)| path).collect::<Vec<_>>(), more)
+        };
+        let skill = ["a.md", "evals/evals.json", "evals/files/a.csv", "evals.md", "x/evals/evals.json"];
+        assert_eq!(list(&skill, 9), (vec!["a.md".into(), "evals.md".into(), "x/evals/evals.json".into()], 0));
+        assert_eq!(list(&skill, 1), (vec!["a.md".into()], 2));
+        // A skill about evaluations can have a directory with this name.
+        let about = ["evals/guide.md", "evals/notes.md"];
+        assert_eq!(list(&about, 9).0, about);
     }
 }

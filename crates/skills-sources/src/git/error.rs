@@ -203,9 +203,16 @@ fn last_lines(said: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Each error shows its cause, and gets a hint about the cause.
+    /// Checks that an error shows its cause, and gets a hint about the cause.
+    fn check(said: &str, cause: &str, hint: &str) {
+        let error = GitError::Failed { what: "fetch".to_owned(), said: said.to_owned() };
+        assert!(error.to_string().contains(cause), "{error}");
+        assert!(error.hint().contains(hint), "{error}: {}", error.hint());
+    }
+
+    /// Errors over ssh.
     #[test]
-    fn errors_keep_their_cause() {
+    fn ssh_errors_keep_their_cause() {
         const RIGHTS: &str = "fatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\n\
                               and the repository exists.\n";
         for (said, cause, hint) in [
@@ -243,72 +250,71 @@ mod tests {
                 "looks missing",
             ),
             (
-                &"remote: Repository not found.\nfatal: repository 'https://h/x/' not found\n".to_owned(),
-                "remote: Repository not found.; fatal: repository 'https://h/x/' not found",
-                "check the address",
-            ),
-            (
-                &"fatal: could not read Username for 'https://h': terminal prompts disabled".to_owned(),
-                "could not read Username",
-                "credential helper",
-            ),
-            (
-                &"fatal: unable to access 'https://h/': server certificate verification failed. CAfile: none"
-                    .to_owned(),
-                "server certificate verification failed",
-                "http.sslCAInfo FILE",
-            ),
-            (
-                &"fatal: unable to access 'https://h/': SSL certificate problem: self-signed certificate"
-                    .to_owned(),
-                "self-signed certificate",
-                "http.sslCAInfo FILE",
-            ),
-            (
-                &"fatal: unable to access 'https://h/': Problem with the SSL CA cert (path? access rights?)"
-                    .to_owned(),
-                "SSL CA cert",
-                "check `git config http.sslCAInfo`",
-            ),
-            (
-                &"fatal: unable to access 'https://h/': Could not resolve host: h".to_owned(),
-                "Could not resolve host",
-                "check the network",
-            ),
-            (
                 &format!("ssh: connect to host h port 22: Connection timed out\n{RIGHTS}"),
                 "ssh: connect to host h port 22: Connection timed out",
                 "check the network",
             ),
+        ] {
+            check(said, cause, hint);
+        }
+    }
+
+    /// Errors over https, of the disk, and of git itself.
+    #[test]
+    fn other_errors_keep_their_cause() {
+        for (said, cause, hint) in [
             (
-                &"fatal: ssh variant 'simple' does not support setting port".to_owned(),
-                "ssh variant",
-                "ssh.variant",
+                "remote: Repository not found.\nfatal: repository 'https://h/x/' not found\n",
+                "remote: Repository not found.; fatal: repository 'https://h/x/' not found",
+                "check the address",
             ),
             (
-                &"fatal: attempting to allocate 4000000001 over limit 134217728\nfatal: fetch-pack: invalid index-pack output\n"
-                    .to_owned(),
+                "fatal: could not read Username for 'https://h': terminal prompts disabled",
+                "could not read Username",
+                "credential helper",
+            ),
+            (
+                "fatal: unable to access 'https://h/': server certificate verification failed. CAfile: none",
+                "server certificate verification failed",
+                "http.sslCAInfo FILE",
+            ),
+            (
+                "fatal: unable to access 'https://h/': SSL certificate problem: self-signed certificate",
+                "self-signed certificate",
+                "http.sslCAInfo FILE",
+            ),
+            (
+                "fatal: unable to access 'https://h/': Problem with the SSL CA cert (path? access rights?)",
+                "SSL CA cert",
+                "check `git config http.sslCAInfo`",
+            ),
+            (
+                "fatal: unable to access 'https://h/': Could not resolve host: h",
+                "Could not resolve host",
+                "check the network",
+            ),
+            ("fatal: ssh variant 'simple' does not support setting port", "ssh variant", "ssh.variant"),
+            (
+                "fatal: attempting to allocate 4000000001 over limit 134217728\nfatal: fetch-pack: invalid index-pack output\n",
                 "over limit 134217728; fatal: fetch-pack",
                 "`--max-fetch MIB`",
             ),
-            (&"fatal: write error: No space left on device".to_owned(), "No space left", "free disk space"),
+            ("fatal: write error: No space left on device", "No space left", "free disk space"),
             (
-                &"fatal: detected dubious ownership in repository at '/r/.git'".to_owned(),
+                "fatal: detected dubious ownership in repository at '/r/.git'",
                 "dubious ownership",
                 "safe.directory",
             ),
-            (&"fatal: mismatched algorithms: client sha1; server sha256".to_owned(), "mismatched", "SHA-1"),
-            (&"fatal: anything else\n".to_owned(), "fatal: anything else", "git ls-remote"),
+            ("fatal: mismatched algorithms: client sha1; server sha256", "mismatched", "SHA-1"),
+            ("fatal: anything else\n", "fatal: anything else", "git ls-remote"),
             (
-                &"warning: filtering not recognized by server, ignoring\n".to_owned(),
+                "warning: filtering not recognized by server, ignoring\n",
                 "no error message from git",
                 "git ls-remote",
             ),
-            (&"a\nb\nc\nd\n50%\r100%\re\x1b[2J\n".to_owned(), ": b; c; d; e\\u{1b}[2J", "git ls-remote"),
+            ("a\nb\nc\nd\n50%\r100%\re\x1b[2J\n", ": b; c; d; e\\u{1b}[2J", "git ls-remote"),
         ] {
-            let error = GitError::Failed { what: "fetch".to_owned(), said: said.clone() };
-            assert!(error.to_string().contains(cause), "{error}");
-            assert!(error.hint().contains(hint), "{error}: {}", error.hint());
+            check(said, cause, hint);
         }
     }
 }

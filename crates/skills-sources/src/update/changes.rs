@@ -3,19 +3,22 @@
 //! The text of every file that is new or has changed is part of it, at any size. Only files that are not text are left out, and they
 //! are named with their type and size.
 
+mod site;
+
 use std::{collections::BTreeMap, fs};
 
 use serde::Serialize;
-use skills_core::{
-    ReadOptions,
-    files::{FileContent, media_type},
-};
+use skills_core::files::media_type;
 
 use super::{super::digest, Offer, OfferedFile, OfferedSkill, text::text_of};
 
 /// The maximum number of lines between the first and the last difference for which a diff is made, because its time can be
 /// quadratic. If there are more, the whole new version is shown.
 const MAX_DIFF_LINES: usize = 2_000;
+
+/// The maximum number of lines of both versions together for which a diff is made, because it needs about 50 bytes of memory for each
+/// line. If there are more, the whole new version is shown.
+const MAX_LINES: usize = 500_000;
 
 /// The difference between a skill and its approved version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -67,7 +70,8 @@ pub enum FileChangeKind {
 impl Offer {
     /// Returns the skills that differ from the approved version, with their files. Without `before`, every skill is new.
     ///
-    /// Blocks: the files of a web site are fetched, because they are only stored by their checksum.
+    /// Blocks: the files of a web site are fetched, because they are only stored by their checksum. Files beyond the limits on the time
+    /// and the size of a fetch are [`unseen`](FileChange::unseen).
     pub fn changes_since(&self, before: Option<&Self>) -> Vec<SkillChange> {
         fn by_path(offer: &Offer) -> BTreeMap<&str, &OfferedSkill> {
             offer.skills.iter().map(|skill| (skill.path.as_str(), skill)).collect()
@@ -81,10 +85,11 @@ impl Offer {
             skills.get(path).map(|skill| skill.sha256.clone())
         };
         let differs = |path: &&str| sha256(&old, path) != sha256(&new, path);
+        let mut budget = site::Budget::new(&self.limits);
         let change = |path: &str| {
             let before = old.get(path).copied();
             let after = new.get(path).copied();
-            let mut files = after.map(|after| file_changes(before, after)).unwrap_or_default();
+            let mut files = after.map(|after| file_changes(before, after, &mut budget)).unwrap_or_default();
             files.sort_by_key(|file| (!is_skill_md(&file.path), file.path.clone()));
             SkillChange { path: path.to_owned(), before: before.cloned(), after: after.cloned(), files }
         };
@@ -96,9 +101,13 @@ fn is_skill_md(path: &str) -> bool {
     skills_core::files::SKILL_FILE_NAMES.contains(&path)
 }
 
-fn file_changes(before: Option<&OfferedSkill>, after: &OfferedSkill) -> Vec<FileChange> {
+fn file_changes(
+    before: Option<&OfferedSkill>,
+    after: &OfferedSkill,
+    budget: &mut site::Budget,
+) -> Vec<FileChange> {
     if after.dir.is_none() {
-        return of_site(before, after);
+        return site::changes(before, after, budget);
     }
     // Only one file is in memory at a time, because a source can be large.
     let read = |skill: &OfferedSkill, path: &str| fs::read(skill.dir.as_ref()?.join(path)).ok();
@@ -155,10 +164,16 @@ fn diff(path: &str, old: &[u8], new: &[u8]) -> Option<String> {
     text_of(path, old)?;
     let old = std::str::from_utf8(old).ok()?;
     let new = std::str::from_utf8(new).ok()?;
-    let same_start = old.lines().zip(new.lines()).take_while(|(old, new)| old == new).count();
-    let same_end = old.lines().rev().zip(new.lines().rev()).take_while(|(old, new)| old == new).count();
-    let differ = |text: &str| text.lines().count().saturating_sub(same_start + same_end);
-    let (removed, added) = (differ(old), differ(new));
+    // Lines include their ending, as in the diff. Otherwise a change of all endings would look like no change.
+    let lines = |text| str::split_inclusive(text, '\n');
+    let (old_count, new_count) = (lines(old).count(), lines(new).count());
+    if old_count + new_count > MAX_LINES {
+        return None;
+    }
+    let same_start = lines(old).zip(lines(new)).take_while(|(old, new)| old == new).count();
+    let same_end = lines(old).rev().zip(lines(new).rev()).take_while(|(old, new)| old == new).count();
+    let differ = |count: usize| count.saturating_sub(same_start + same_end);
+    let (removed, added) = (differ(old_count), differ(new_count));
     // If lines were only added or only removed, no comparison is needed, so the limit doesn't apply.
     if removed.min(added) > 0 && removed.max(added) > MAX_DIFF_LINES {
         return None;
@@ -166,39 +181,6 @@ fn diff(path: &str, old: &[u8], new: &[u8]) -> Option<String> {
     let mut options = diffy::DiffOptions::new();
     options.set_original_filename(path.to_owned()).set_modified_filename(path.to_owned());
     Some(options.create_patch(old, new).to_string())
-}
-
-/// Fetches the files of a skill of a web site. The approved version is not stored, so all files are shown.
-fn of_site(before: Option<&OfferedSkill>, after: &OfferedSkill) -> Vec<FileChange> {
-    let Some(remote) = &after.remote else { return Vec::new() };
-    let kind = if before.is_some() { FileChangeKind::Changed } else { FileChangeKind::Added };
-    let skill_md = ("SKILL.md".to_owned(), remote.sha256, None);
-    let others = remote.files.iter().flat_map(|files| files.iter());
-    let others = others.map(|file| (file.path.clone(), file.sha256, file.size));
-    let mut changes = Vec::new();
-    for (path, sha256, size) in std::iter::once(skill_md).chain(others.filter(|file| !is_skill_md(&file.0))) {
-        let mut change = FileChange { size, ..FileChange::new(&path, kind) };
-        match remote.read(&path, ReadOptions::default()) {
-            // If there is a note, a part of the text is missing, or bytes were replaced.
-            Ok(FileContent::Text { text, note: None, .. }) => change.text = Some(text),
-            Ok(FileContent::Text { .. }) => change.unseen = Some("too long, or not UTF-8".to_owned()),
-            Ok(FileContent::Image { media_type, .. } | FileContent::Binary { media_type, .. }) => {
-                change.unseen = Some(media_type.to_owned());
-            }
-            Ok(_) => change.unseen = Some("of an unknown kind".to_owned()),
-            Err(error) => change.unseen = Some(error.to_string()),
-        }
-        if sha256.is_none() {
-            let why = "the index has no checksum, so the site can change it at any time";
-            change.unseen = Some(why.to_owned());
-        }
-        changes.push(change);
-    }
-    if remote.files.is_none() && remote.base.is_some() {
-        let unseen = Some("the index does not list them".to_owned());
-        changes.push(FileChange { unseen, ..FileChange::new("other files", kind) });
-    }
-    changes
 }
 
 #[cfg(test)]
@@ -251,12 +233,31 @@ mod tests {
         );
     }
 
+    /// A diff of a file with very many lines would need too much memory, even if they were only added.
+    #[test]
+    fn files_with_very_many_lines_have_no_diff() {
+        let breaks = "\n".repeat(MAX_LINES + 1);
+        let more = breaks.clone() + "ls\n";
+        for (before, after) in [(None, &breaks), (Some(breaks.as_bytes()), &more)] {
+            let (diff, text, unseen) = between("a.md", before, after.as_bytes());
+            assert!(diff.is_none() && text.as_ref() == Some(after) && unseen.is_none());
+        }
+    }
+
     /// A file with many different lines must not take quadratic time.
     #[test]
     fn large_diffs_end_soon() {
         let start = std::time::Instant::now();
         let lines = |word: &str| word.repeat(MAX_DIFF_LINES);
         assert!(between("a.md", Some(lines("a\n").as_bytes()), lines("b\n").as_bytes()).0.is_some());
+        // A change of all line endings changes all lines.
+        let (unix, windows) = ("x\n".repeat(100_000), "x\r\n".repeat(100_000));
+        let change = between("a.md", Some(unix.as_bytes()), windows.as_bytes());
+        assert!(change == (None, Some(windows), None));
+        assert_eq!(
+            between("a.md", Some(b"a\nb\n"), b"a\r\nb\n").0.as_deref(),
+            Some("@@ -1,2 +1,2 @@\n-a\n+a\r\n b\n")
+        );
         assert!(start.elapsed() < std::time::Duration::from_mins(1), "{:?}", start.elapsed());
     }
 }

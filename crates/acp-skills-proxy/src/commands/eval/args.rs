@@ -18,7 +18,7 @@ Examples:
   acp-skills-proxy eval ./code-review --queries tune.json --split 0.6 --among ~/.agents/skills -- claude-agent-acp
       Tune the description on one part of the queries, and validate it on the other part.
 
-Exit codes: 0 if everything passed (or reached --fail-under), 1 if something failed or was interrupted, 2 if an argument, the \
+Exit codes: 0 if everything passed (or reached --fail-under), 1 if something failed, 130 if interrupted, 2 if an argument, the \
 skill or a case is invalid, 125 if the program failed.")]
 pub(crate) struct EvalArgs {
     /// The skill: a directory with a SKILL.md, and cases in evals/evals.json or evals/eval_queries.json.
@@ -88,7 +88,7 @@ pub(super) struct CaseArgs {
     /// Run only the queries, or only the tasks.
     #[arg(long, value_name = "KIND")]
     pub(super) only: Option<Only>,
-    /// The share of queries for tuning the description. The rest is for validating it.
+    /// The share of queries for tuning the description. The rest is for validating it, so only its rates are shown.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(super) split: Option<f64>,
     /// The seed of the split. The same seed gives the same split.

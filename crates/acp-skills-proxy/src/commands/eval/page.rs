@@ -175,19 +175,21 @@ fn heat_map(evaluation: &Evaluation, report: &Report) -> HeatMap {
             titles.push(format!("{}, {without}", agent.name));
         }
     }
-    let queries = evaluation.queries.iter().enumerate().map(|(place, query)| {
-        let case = Case::Query(place);
-        let mut cells = Vec::new();
-        for agent in &report.agents {
-            cells.push(cell(report, agent, &case, Configuration::WithSkill));
-            if has_tasks {
-                let is_run = evaluation.baseline.is_some();
-                cells.push(if is_run { cell(report, agent, &case, compared) } else { Cell::Empty });
+    let queries = evaluation.queries.iter().enumerate();
+    let queries =
+        queries.filter(|(place, _)| !evaluation.is_held_out(&Case::Query(*place))).map(|(place, query)| {
+            let case = Case::Query(place);
+            let mut cells = Vec::new();
+            for agent in &report.agents {
+                cells.push(cell(report, agent, &case, Configuration::WithSkill));
+                if has_tasks {
+                    let is_run = evaluation.baseline.is_some();
+                    cells.push(if is_run { cell(report, agent, &case, compared) } else { Cell::Empty });
+                }
             }
-        }
-        let expected = if query.should_trigger { "should load" } else { "should not load" };
-        HeatRow { case: query.query.clone(), expected: Some(expected), cells }
-    });
+            let expected = if query.should_trigger { "should load" } else { "should not load" };
+            HeatRow { case: query.query.clone(), expected: Some(expected), cells }
+        });
     let tasks = evaluation.evals.iter().map(|task| {
         let case = Case::Eval(task.name.clone());
         let both = [Configuration::WithSkill, compared];

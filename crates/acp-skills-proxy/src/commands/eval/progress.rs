@@ -3,7 +3,7 @@
 
 use std::{fmt::Write, time::Duration};
 
-use acp_skills_eval::{Outcome, Progress, Status};
+use acp_skills_eval::{Evaluation, Outcome, Progress, Status};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{output, progress::Ticker};
@@ -12,7 +12,8 @@ use crate::{output, progress::Ticker};
 const TICK: Duration = Duration::from_millis(500);
 
 /// The progress of an evaluation.
-pub(super) struct Bar {
+pub(super) struct Bar<'a> {
+    evaluation: &'a Evaluation,
     drawn: Option<(ProgressBar, Ticker)>,
     jobs: usize,
     running: usize,
@@ -20,8 +21,9 @@ pub(super) struct Bar {
     total: usize,
 }
 
-impl Bar {
-    pub(super) fn new(jobs: usize, is_terminal: bool) -> Self {
+impl<'a> Bar<'a> {
+    pub(super) fn new(evaluation: &'a Evaluation, is_terminal: bool) -> Self {
+        let jobs = evaluation.options.jobs;
         let drawn = is_terminal.then(|| {
             let bar = ProgressBar::new(0);
             let style =
@@ -33,7 +35,7 @@ impl Bar {
             let ticker = Ticker::start(&bar, Duration::ZERO, TICK);
             (bar, ticker)
         });
-        Self { drawn, jobs, running: 0, finished: 0, total: 0 }
+        Self { evaluation, drawn, jobs, running: 0, finished: 0, total: 0 }
     }
 
     pub(super) fn show(&mut self, progress: &Progress<'_>) {
@@ -66,9 +68,12 @@ impl Bar {
             Progress::Finished(outcome) => {
                 self.running = self.running.saturating_sub(1);
                 self.finished += 1;
-                let line = format!("{:>4}/{} {}", self.finished, self.total, line_of(outcome));
+                // Only show that the run has ended, because the result of this query must not be used for tuning.
+                let is_held_out =
+                    self.evaluation.is_held_out(&outcome.run.case) && outcome.status != Status::Error;
+                let line = format!("{:>4}/{} {}", self.finished, self.total, line_of(outcome, is_held_out));
                 // If there is a bar, only print runs that failed. Otherwise, print all of them.
-                if self.drawn.is_none() || outcome.status != Status::Passed {
+                if self.drawn.is_none() || outcome.status != Status::Passed && !is_held_out {
                     self.line(&line);
                 }
                 if let Some((bar, _)) = &self.drawn {
@@ -104,7 +109,10 @@ impl Bar {
 }
 
 /// Returns the line of a run.
-fn line_of(outcome: &Outcome) -> String {
+fn line_of(outcome: &Outcome, is_held_out: bool) -> String {
+    if is_held_out {
+        return format!("{:<13} {}", "held out", outcome.run);
+    }
     let status = super::summary::word(outcome.status);
     let mut line = format!("{status:<13} {} ({:.1} s)", outcome.run, seconds(outcome.duration_ms));
     line.push_str(&problem_of(outcome));

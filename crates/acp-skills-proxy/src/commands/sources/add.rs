@@ -93,10 +93,13 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         return Err(nothing(&address, &found).into());
     }
     let shadowed = shadowed(&target, &updater, &offer);
-    let changes = offer.changes_since(None);
+    let changes = {
+        let _progress = Progress::spinner("reading files");
+        offer.changes_since(None)
+    };
     let findings = findings::by_skill(&changes);
     if !common.json {
-        output::page(&show::offer(&changes, &findings, &shadowed, &offer.notes), !approval.yes)?;
+        output::page(!approval.yes, |text| show::offer(text, &changes, &findings, &shadowed, &offer.notes))?;
     }
     let approved = if common.json {
         approval.approve(&changes)

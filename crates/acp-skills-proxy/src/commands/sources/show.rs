@@ -1,6 +1,11 @@
 //! Shows skills and changes before they are approved.
+//!
+//! The text is written piece by piece, because indentation and escapes can make it many times larger than the files.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write},
+};
 
 use skills_core::{
     scan::{Finding, Risk},
@@ -19,46 +24,48 @@ const MAX_FINDINGS: usize = 10;
 /// The findings of a scan, by the path of the skill.
 pub(super) type FindingsBySkill = BTreeMap<String, Vec<Finding>>;
 
-/// Renders the skills of a new source, with all of their files. Those in `shadowed` will not be used.
+/// Writes the skills of a new source, with all of their files. Those in `shadowed` will not be used.
 pub(super) fn offer(
+    text: &mut dyn Write,
     skills: &[SkillChange],
     findings: &FindingsBySkill,
     shadowed: &[Shadowed],
     new_notes: &[String],
-) -> String {
-    let mut text = String::new();
+) -> fmt::Result {
     for change in skills {
         let Some(skill) = &change.after else { continue };
-        new_skill(&mut text, ' ', skill);
+        new_skill(text, ' ', skill)?;
         if let Some(shadowed) = shadowed.iter().find(|shadowed| shadowed.name == skill.name) {
             let by = shown(&shadowed.by);
-            let _ = writeln!(text, "  !  not used, because {by} has a skill with the same name");
+            writeln!(text, "  !  not used, because {by} has a skill with the same name")?;
         }
-        found(&mut text, findings.get(&change.path));
-        files(&mut text, change);
+        found(text, findings.get(&change.path))?;
+        files(text, change)?;
     }
-    notes(&mut text, new_notes);
-    let _ = writeln!(text, "{}", count(skills.len(), "skill"));
-    text
+    notes(text, new_notes)?;
+    writeln!(text, "{}", count(skills.len(), "skill"))
 }
 
-/// Renders the changes since the approved version, with all files that are new or have changed.
-pub(super) fn changes(changes: &[SkillChange], findings: &FindingsBySkill, new_notes: &[String]) -> String {
-    let mut text = String::new();
+/// Writes the changes since the approved version, with all files that are new or have changed.
+pub(super) fn changes(
+    text: &mut dyn Write,
+    changes: &[SkillChange],
+    findings: &FindingsBySkill,
+    new_notes: &[String],
+) -> fmt::Result {
     for change in changes {
         match (&change.before, &change.after) {
-            (Some(before), Some(after)) => changed_skill(&mut text, before, after),
-            (None, Some(after)) => new_skill(&mut text, '+', after),
+            (Some(before), Some(after)) => changed_skill(text, before, after)?,
+            (None, Some(after)) => new_skill(text, '+', after)?,
             (Some(before), None) => {
-                let _ = writeln!(text, "- {} ({})", shown(&before.name), shown(&before.path));
+                writeln!(text, "- {} ({})", shown(&before.name), shown(&before.path))?;
             }
             (None, None) => {}
         }
-        found(&mut text, findings.get(&change.path));
-        files(&mut text, change);
+        found(text, findings.get(&change.path))?;
+        files(text, change)?;
     }
-    notes(&mut text, new_notes);
-    text
+    notes(text, new_notes)
 }
 
 /// Returns a line for each file that cannot be shown, or that can change later. The line contains the reason, the size
@@ -84,71 +91,78 @@ fn why_unseen(file: &FileChange) -> String {
     format!("({what}: {}{size})", shown(why))
 }
 
-fn new_skill(text: &mut String, sign: char, skill: &OfferedSkill) {
+fn new_skill(text: &mut dyn Write, sign: char, skill: &OfferedSkill) -> fmt::Result {
     let size: u64 = skill.files.iter().filter_map(|file| file.size).sum();
     let scripts = skill.files.iter().filter(|file| file.is_script).count();
     let scripts = if scripts == 0 { String::new() } else { format!(", {}", count(scripts, "script")) };
     let files = count(skill.files.len(), "file");
     let (name, path) = (shown(&skill.name), shown(&skill.path));
-    let _ = writeln!(text, "{sign} {name} ({path}; {files}{scripts}, {})", bytes(size));
-    lines(text, &format!("{sign}   "), &skill.description);
+    writeln!(text, "{sign} {name} ({path}; {files}{scripts}, {})", bytes(size))?;
+    lines(text, &format!("{sign}   "), &skill.description)?;
     for file in skill.files.iter().filter(|file| file.is_script).take(MAX_FILES) {
-        let _ = writeln!(text, "{sign}   script: {}", shown(&file.path));
+        writeln!(text, "{sign}   script: {}", shown(&file.path))?;
     }
+    Ok(())
 }
 
-fn changed_skill(text: &mut String, before: &OfferedSkill, after: &OfferedSkill) {
-    let _ = writeln!(text, "~ {} ({})", shown(&after.name), shown(&after.path));
+fn changed_skill(text: &mut dyn Write, before: &OfferedSkill, after: &OfferedSkill) -> fmt::Result {
+    writeln!(text, "~ {} ({})", shown(&after.name), shown(&after.path))?;
     for (what, old, new) in
         [("name", &before.name, &after.name), ("description", &before.description, &after.description)]
     {
         if old != new {
-            let _ = writeln!(text, "    {what}:");
-            lines(text, "    - ", old);
-            lines(text, "    + ", new);
+            writeln!(text, "    {what}:")?;
+            lines(text, "    - ", old)?;
+            lines(text, "    + ", new)?;
         }
     }
+    Ok(())
 }
 
 /// Adds the files of a skill that are new or have changed, with their whole text or a diff.
-fn files(text: &mut String, change: &SkillChange) {
+fn files(text: &mut dyn Write, change: &SkillChange) -> fmt::Result {
     for file in &change.files {
         let kind = match file.kind {
             FileChangeKind::Added => "new file",
             FileChangeKind::Removed => "removed file",
             FileChangeKind::Changed => "changed",
         };
-        let _ = write!(text, "    {kind}: {}", shown(&file.path));
+        write!(text, "    {kind}: {}", shown(&file.path))?;
         match (&file.diff, &file.text) {
             (Some(diff), _) => {
-                text.push('\n');
+                text.write_char('\n')?;
                 // Skip the header, which is two lines with the name of the file.
                 let rest = diff.splitn(3, '\n').nth(2).unwrap_or_default();
-                lines(text, "    ", rest);
+                lines(text, "    ", rest)?;
             }
             (None, Some(whole)) => {
                 let why = file.unseen.as_ref().map_or_else(String::new, |_| format!(" {}", why_unseen(file)));
-                let _ = writeln!(text, " (the whole text){why}");
-                lines(text, "    +", whole);
+                writeln!(text, " (the whole text){why}")?;
+                lines(text, "    +", whole)?;
             }
             (None, None) if file.unseen.is_some() => {
-                let _ = writeln!(text, " {}", why_unseen(file));
+                writeln!(text, " {}", why_unseen(file))?;
             }
-            (None, None) => text.push('\n'),
+            (None, None) => text.write_char('\n')?,
         }
     }
+    Ok(())
 }
 
 /// Adds lines from the source. They are indented, so that they can't imitate our own output. Characters that a terminal shows as
 /// a line break are treated as line breaks.
-fn lines(text: &mut String, indent: &str, lines: &str) {
-    for line in shown_lines(lines).lines() {
-        let _ = writeln!(text, "{indent}{line}");
+fn lines(text: &mut dyn Write, indent: &str, lines: &str) -> fmt::Result {
+    // One line at a time, because escapes of a large text need a lot of memory.
+    for line in lines.split_inclusive('\n') {
+        for line in shown_lines(line).lines() {
+            writeln!(text, "{indent}{line}")?;
+        }
     }
+    Ok(())
 }
 
 /// Adds the findings of a scan, the highest risk first.
-fn found(text: &mut String, findings: Option<&Vec<Finding>>) {
+fn found(text: &mut dyn Write, findings: Option<&Vec<Finding>>) -> fmt::Result {
     let mut findings: Vec<_> = findings.into_iter().flatten().collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.risk));
     for finding in findings.iter().take(MAX_FINDINGS) {
@@ -158,25 +172,26 @@ fn found(text: &mut String, findings: Option<&Vec<Finding>>) {
             (file, 0) => format!(" {file}:"),
             (file, line) => format!(" {file}:{line}:"),
         };
-        let _ =
-            writeln!(text, "  {sign} {} risk[{}]:{place} {}", finding.risk, finding.code, finding.message());
+        writeln!(text, "  {sign} {} risk[{}]:{place} {}", finding.risk, finding.code, finding.message())?;
         if !finding.excerpt.is_empty() {
-            let _ = writeln!(text, "       {}", finding.excerpt);
+            writeln!(text, "       {}", finding.excerpt)?;
         }
     }
     if findings.len() > MAX_FINDINGS {
-        let _ = writeln!(
+        writeln!(
             text,
             "  !  and {} more: use `acp-skills-proxy check --security` to list all",
             findings.len() - MAX_FINDINGS
-        );
+        )?;
     }
+    Ok(())
 }
 
-fn notes(text: &mut String, notes: &[String]) {
+fn notes(text: &mut dyn Write, notes: &[String]) -> fmt::Result {
     for note in notes {
-        let _ = writeln!(text, "! {}", shown(note));
+        writeln!(text, "! {}", shown(note))?;
     }
+    Ok(())
 }
 
 fn bytes(size: u64) -> String {

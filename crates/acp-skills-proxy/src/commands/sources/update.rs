@@ -13,7 +13,7 @@ use std::{
 use clap::Args;
 use serde::Serialize;
 use skills_core::text::{shown, shown_path};
-use skills_sources::{Address, LockFile, Offer, Pinned, SkillChange, SourceError, Updater};
+use skills_sources::{LockFile, Offer, Pinned, SkillChange, SourceError, Updater};
 
 use super::{
     ApprovalArgs, CommonArgs, FetchArgs, Known, Target, findings, known, lock_error, named,
@@ -92,23 +92,24 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
     }
     // Do this first, so that we report an invalid lock file before we fetch the sources.
     let mut fetches = Vec::new();
-    for source in &sources {
+    for source in sources {
         let lock = LockFile::read(&source.lock).map_err(lock_error)?;
-        fetches.push((source.address.clone(), lock.get(source.address.as_str()).cloned()));
+        let before = lock.get(source.address.as_str()).cloned();
+        fetches.push(Fetch { source, before, is_locked: args.locked });
     }
-    let mut rows: Vec<Option<Row>> = sources.iter().map(|_| None).collect();
-    let latest = fetch(&updater, fetches.clone());
+    let fetches = Arc::new(fetches);
+    let mut rows: Vec<Option<Row>> = fetches.iter().map(|_| None).collect();
+    let latest = fetch(&updater, &fetches);
     loop {
         let arrived = {
             let _progress = Progress::spinner("fetching");
             latest.recv()
         };
         let Ok((number, latest)) = arrived else { break };
-        let before = fetches[number].1.clone();
-        rows[number] = Some(update(&args, &updater, &sources[number], before, latest)?);
+        rows[number] = Some(update(&args, &updater, &fetches[number], latest)?);
     }
     let rows: Vec<Row> = rows.into_iter().flatten().collect();
-    let is_done = rows.len() == sources.len() && rows.iter().all(|row| row.error.is_none() && row.approved);
+    let is_done = rows.len() == fetches.len() && rows.iter().all(|row| row.error.is_none() && row.approved);
     tidy(&updater);
     if args.common.json {
         output::print_json(&rows)?;
@@ -138,26 +139,61 @@ fn resolve_conflicts(updater: &Updater, sources: &[Known]) -> anyhow::Result<()>
     Ok(())
 }
 
+/// A source to fetch.
+struct Fetch {
+    source: Known,
+    before: Option<Pinned>,
+    /// True if only the skills in use are compared.
+    is_locked: bool,
+}
+
+/// The current version of a source, compared with the approved one.
+struct Latest {
+    offer: Offer,
+    is_unchanged: bool,
+    /// True if the approved version is in the cache.
+    has_approved: bool,
+    changes: Vec<SkillChange>,
+    findings: FindingsBySkill,
+}
+
+impl Fetch {
+    /// Fetches the source and the files of its changes. A site can take a long time to send them.
+    fn run(&self, updater: &Updater) -> Result<Latest, SourceError> {
+        let address = &self.source.address;
+        let mut offer = updater.latest(address, self.before.as_ref())?;
+        offer.retain(|name| self.source.takes(name));
+        let approved = self.before.as_ref().and_then(|pinned| updater.approved(address, pinned));
+        let uses = |name: &str| !self.is_locked || self.source.uses(name);
+        let is_same = |before: &Pinned| offer.pinned == *before || offer.is_approved_by(before, uses);
+        let is_same = self.before.as_ref().is_some_and(is_same);
+        let changes = if is_same { Vec::new() } else { offer.changes_since(approved.as_ref()) };
+        // The index of a web site can be new although its skills are the same.
+        let is_unchanged = is_same || (approved.is_some() && changes.is_empty());
+        let findings = findings::by_skill(&changes);
+        Ok(Latest { offer, is_unchanged, has_approved: approved.is_some(), changes, findings })
+    }
+}
+
 /// A source by its number, and its current version.
-type Fetched = (usize, Result<Offer, SourceError>);
+type Fetched = (usize, Result<Latest, SourceError>);
 
 /// Fetches sources on background threads, several at a time. Returns each with its number as soon as it has arrived. If this process
 /// ends before, the remaining fetches end with it.
-fn fetch(updater: &Arc<Updater>, sources: Vec<(Address, Option<Pinned>)>) -> Receiver<Fetched> {
+fn fetch(updater: &Arc<Updater>, fetches: &Arc<Vec<Fetch>>) -> Receiver<Fetched> {
     let (sender, receiver) = mpsc::channel();
-    let workers = sources.len().min(PARALLEL_FETCHES);
-    let sources = Arc::new(sources);
+    let workers = fetches.len().min(PARALLEL_FETCHES);
     let next = Arc::new(AtomicUsize::new(0));
     let work = || {
         let updater = Arc::clone(updater);
-        let sources = Arc::clone(&sources);
+        let fetches = Arc::clone(fetches);
         let next = Arc::clone(&next);
         let sender = sender.clone();
         move || {
-            while let Some((number, (address, before))) = Some(next.fetch_add(1, Ordering::Relaxed))
-                .and_then(|number| Some((number, sources.get(number)?)))
+            while let Some((number, fetch)) = Some(next.fetch_add(1, Ordering::Relaxed))
+                .and_then(|number| Some((number, fetches.get(number)?)))
             {
-                if sender.send((number, updater.latest(address, before.as_ref()))).is_err() {
+                if sender.send((number, fetch.run(&updater))).is_err() {
                     return;
                 }
             }
@@ -175,29 +211,25 @@ fn fetch(updater: &Arc<Updater>, sources: Vec<(Address, Option<Pinned>)>) -> Rec
 fn update(
     args: &UpdateArgs,
     updater: &Updater,
-    source: &Known,
-    before: Option<Pinned>,
-    latest: Result<Offer, SourceError>,
+    fetch: &Fetch,
+    latest: Result<Latest, SourceError>,
 ) -> anyhow::Result<Row> {
     let is_json = args.common.json;
+    let Fetch { source, before, .. } = fetch;
     let address = &source.address;
     let print = |text: &str| if is_json { Ok(true) } else { output::print(text) };
-    let approved = before.as_ref().and_then(|pinned| updater.approved(address, pinned));
     let mut row = Row {
         source: address.to_string(),
         changes: Vec::new(),
         findings: FindingsBySkill::new(),
         notes: Vec::new(),
-        before,
+        before: before.clone(),
         after: None,
         approved: false,
         error: None,
     };
-    let offer = match latest {
-        Ok(mut offer) => {
-            offer.retain(|name| source.takes(name));
-            offer
-        }
+    let Latest { offer, is_unchanged, has_approved, changes, findings } = match latest {
+        Ok(latest) => latest,
         Err(error) => {
             // Report the error, but continue with the next source.
             let message = error.to_string();
@@ -207,13 +239,6 @@ fn update(
         }
     };
     row.after = Some(offer.pinned.clone());
-    let is_unchanged = row.before.as_ref().is_some_and(|before| {
-        let uses = |name: &str| !args.locked || source.uses(name);
-        row.after == row.before || offer.is_approved_by(before, uses)
-    });
-    // The index of a web site can be new although its skills are the same.
-    let is_unchanged = is_unchanged
-        || approved.as_ref().is_some_and(|approved| offer.changes_since(Some(approved)).is_empty());
     if is_unchanged {
         row.approved = true;
         print(&format!("{}: no changes\n", shown(&row.source)))?;
@@ -224,18 +249,20 @@ fn update(
         updater.discard(&offer);
         return Ok(row);
     }
-    row.changes = offer.changes_since(approved.as_ref());
+    row.changes = changes;
+    row.findings = findings;
     row.notes.clone_from(&offer.notes);
-    row.findings = findings::by_skill(&row.changes);
-    let since = match (&row.before, &approved) {
+    let since = match (&row.before, has_approved) {
         (None, _) => ", not approved yet",
-        (Some(_), None) => " (showing all skills, because the approved version is no longer in the cache)",
+        (Some(_), false) => " (showing all skills, because the approved version is no longer in the cache)",
         _ => " since the approved version",
     };
     if !is_json {
-        let head = format!("{}: {}{since}\n", shown(&row.source), count(row.changes.len(), "change"));
-        let text = head + &show::changes(&row.changes, &row.findings, &row.notes);
-        output::page(&text, !args.approval.yes && !args.locked && !row.changes.is_empty())?;
+        let asks = !args.approval.yes && !args.locked && !row.changes.is_empty();
+        output::page(asks, |text| {
+            writeln!(text, "{}: {}{since}", shown(&row.source), count(row.changes.len(), "change"))?;
+            show::changes(text, &row.changes, &row.findings, &row.notes)
+        })?;
     }
     row.approved = match (args.locked, is_json) {
         (true, _) => false,

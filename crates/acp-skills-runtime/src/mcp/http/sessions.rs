@@ -3,9 +3,11 @@
 //! A running session costs about 70 KiB. Agents keep a session for hours without using it, and few of them would start a new one.
 //! So a session without an open response is put aside after a while: it ends, and only the params of its `initialize` request are
 //! kept. The next request of the client starts it again. A client that listens for notifications has an open response.
+//!
+//! The number of sessions is limited. At the limit, a new session replaces one that was put aside, and is refused if all of them
+//! run.
 
 use std::{
-    collections::HashMap,
     pin::Pin,
     sync::{
         Arc, Weak,
@@ -31,6 +33,11 @@ pub(super) const IDLE: Duration = Duration::from_mins(1);
 /// The time in which a session ends. New requests wait meanwhile, because the end of a session removes it by its id.
 const SETTLING: Duration = Duration::from_millis(20);
 
+/// The maximum number of MCP sessions of one endpoint. Some clients start new sessions without ending the old ones.
+pub(super) const MAX_MCP_SESSIONS: usize = 256;
+/// The maximum size of the params of an `initialize` request, as JSON. They are kept as long as the session.
+pub(super) const MAX_PARAMS_BYTES: usize = 64 * 1024;
+
 /// The MCP sessions of one endpoint. Cheap to clone; all clones share their state.
 #[derive(Clone)]
 pub(super) struct Sessions(Arc<Shared>);
@@ -54,10 +61,12 @@ pub(super) struct Open(Arc<Shared>);
 
 impl Sessions {
     pub(super) fn new(handler: Handler) -> Self {
+        let manager = Arc::new(manager());
+        let store = Arc::new(Store { manager: Arc::clone(&manager), kept: Mutex::default() });
         Self(Arc::new(Shared {
             handler,
-            manager: Arc::new(manager()),
-            store: Arc::default(),
+            manager,
+            store,
             open: AtomicUsize::new(0),
             requests: AtomicU64::new(0),
             is_timed: AtomicBool::new(false),
@@ -75,7 +84,12 @@ impl Sessions {
 
     /// Returns the number of sessions, including those that were put aside.
     pub(super) fn count(&self) -> usize {
-        self.0.store.0.lock().len()
+        self.0.store.kept.lock().len()
+    }
+
+    /// Returns true if this session exists, even if it was put aside.
+    pub(super) fn is_kept(&self, id: &str) -> bool {
+        self.0.store.index(id).is_some()
     }
 
     /// Begins a request. Keep the returned value until the response is complete.
@@ -106,7 +120,7 @@ impl Shared {
     fn await_idleness(self: &Arc<Self>) {
         // At the end of the program, there is no runtime.
         let Ok(runtime) = Handle::try_current() else { return };
-        if self.store.0.lock().is_empty() || self.is_timed.swap(true, Ordering::SeqCst) {
+        if self.store.kept.lock().is_empty() || self.is_timed.swap(true, Ordering::SeqCst) {
             return;
         }
         runtime.spawn(put_aside_when_idle(Arc::downgrade(self)));
@@ -124,8 +138,7 @@ impl Shared {
         }
         let running: Vec<_> = self.manager.sessions.read().await.keys().cloned().collect();
         for id in running {
-            let is_kept = self.store.0.lock().contains_key(id.as_ref());
-            if is_kept {
+            if self.store.index(&id).is_some() {
                 // This fails if the session has already ended.
                 let _ = self.manager.close_session(&id).await;
             }
@@ -171,9 +184,46 @@ fn manager() -> LocalSessionManager {
     sessions
 }
 
-/// The params of the `initialize` request of each session, by the id of the session.
-#[derive(Default)]
-struct Store(Mutex<HashMap<String, SessionState>>);
+/// The params of the `initialize` requests.
+struct Store {
+    manager: Arc<LocalSessionManager>,
+    /// The ids of the sessions with their params. The session that was started the longest time ago comes first.
+    kept: Mutex<Vec<(String, SessionState)>>,
+}
+
+/// The reasons to refuse a session.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error("all {MAX_MCP_SESSIONS} MCP sessions are running")]
+    TooMany,
+    #[error("params of `initialize` are longer than {MAX_PARAMS_BYTES} bytes")]
+    TooLong,
+}
+
+impl Store {
+    fn index(&self, id: &str) -> Option<usize> {
+        self.kept.lock().iter().position(|(kept, _)| kept == id)
+    }
+
+    /// Keeps the params of a new session, which runs already. At the limit, the session that was put aside and was not used for
+    /// the longest time is dropped.
+    async fn keep(&self, id: &str, state: &SessionState) -> Result<(), Refused> {
+        if serde_json::to_vec(state).map_or(true, |params| params.len() > MAX_PARAMS_BYTES) {
+            return Err(Refused::TooLong);
+        }
+        let running = self.manager.sessions.read().await;
+        if running.len() > MAX_MCP_SESSIONS {
+            return Err(Refused::TooMany);
+        }
+        let mut kept = self.kept.lock();
+        if kept.len() >= MAX_MCP_SESSIONS {
+            let unused = kept.iter().position(|(id, _)| !running.contains_key(id.as_str()));
+            kept.remove(unused.ok_or(Refused::TooMany)?);
+        }
+        kept.push((id.to_owned(), state.clone()));
+        Ok(())
+    }
+}
 
 /// The type of the futures of [`SessionStore`].
 type Ready<'f, T> = Pin<Box<dyn Future<Output = Result<T, SessionStoreError>> + Send + 'f>>;
@@ -184,7 +234,14 @@ impl SessionStore for Store {
         's: 'f,
         'i: 'f,
     {
-        Box::pin(async { Ok(self.0.lock().get(id).cloned()) })
+        // The session starts again, so it is now the newest one.
+        let mut kept = self.kept.lock();
+        let index = kept.iter().position(|(kept, _)| kept == id);
+        if let Some(index) = index {
+            kept[index..].rotate_left(1);
+        }
+        let state = index.and_then(|_| kept.last()).map(|(_, state)| state.clone());
+        Box::pin(async { Ok(state) })
     }
 
     fn store<'s, 'i, 't, 'f>(&'s self, id: &'i str, state: &'t SessionState) -> Ready<'f, ()>
@@ -193,8 +250,15 @@ impl SessionStore for Store {
         'i: 'f,
         't: 'f,
     {
-        self.0.lock().insert(id.to_owned(), state.clone());
-        Box::pin(async { Ok(()) })
+        Box::pin(async move {
+            let refused = match self.keep(id, state).await {
+                Ok(()) => return Ok(()),
+                Err(refused) => refused,
+            };
+            // This fails if the session has already ended.
+            let _ = self.manager.close_session(&id.into()).await;
+            Err(refused.into())
+        })
     }
 
     fn delete<'s, 'i, 'f>(&'s self, id: &'i str) -> Ready<'f, ()>
@@ -202,7 +266,7 @@ impl SessionStore for Store {
         's: 'f,
         'i: 'f,
     {
-        self.0.lock().remove(id);
+        self.kept.lock().retain(|(kept, _)| kept != id);
         Box::pin(async { Ok(()) })
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of MCP over HTTP without a network: they call the service of a session directly, or connect over pipes.
 
 mod bridge;
+mod limits;
 
 use std::time::Duration;
 
@@ -218,29 +219,14 @@ async fn a_session_does_not_expire() {
     assert_eq!(status, StatusCode::OK, "{text}");
 }
 
-#[tokio::test]
-async fn the_number_of_mcp_sessions_is_limited() {
-    let service = service(&CancellationToken::new());
-    let (session, _) = initialized(&service).await;
-    for _ in 1..MAX_MCP_SESSIONS {
-        initialized(&service).await;
-    }
-    let request = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} }).to_string();
-    assert_eq!(send(&service, "POST", None, &request).await.0, StatusCode::SERVICE_UNAVAILABLE);
-    // Existing sessions should still work, and when one of them is ended, there should be room for another.
-    assert_eq!(call(&service, &session, "tools/list").await.0, StatusCode::OK);
-    let _ = send(&service, "DELETE", Some(&session), "").await;
-    initialized(&service).await;
-}
-
 /// Returns a connection over a pipe to servers with one session, and the servers.
-fn connection(unauthenticated: &Unauthenticated) -> (tokio::io::DuplexStream, Servers) {
+async fn connection(unauthenticated: &Unauthenticated) -> (tokio::io::DuplexStream, Servers) {
     let make = Arc::new(Toolbox::new);
     let servers = Servers::new(make, None, unbounded_channel().0, None, Spans::default());
     let skills = [skill("review")].into_iter().collect();
     servers.serve(SessionKey(1), &skills, CallContext::default());
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
-    let admission = unauthenticated.admit();
+    let admission = unauthenticated.admit().await;
     tokio::spawn(super::serve(theirs, admission, servers.clone()));
     (ours, servers)
 }
@@ -251,7 +237,7 @@ async fn connections_without_a_token_are_closed() {
     let unauthenticated = Unauthenticated::default();
     // The first client doesn't send a request, and the second one doesn't send a token.
     for request in ["", "GET /x/mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"] {
-        let (mut stream, _servers) = connection(&unauthenticated);
+        let (mut stream, _servers) = connection(&unauthenticated).await;
         stream.write_all(request.as_bytes()).await.unwrap();
         let begun = tokio::time::Instant::now();
         let mut received = String::new();
@@ -263,7 +249,7 @@ async fn connections_without_a_token_are_closed() {
         );
     }
     // If a client sends the token, it should stay connected.
-    let (mut stream, servers) = connection(&unauthenticated);
+    let (mut stream, servers) = connection(&unauthenticated).await;
     let server = servers.by_key(SessionKey(1)).unwrap();
     let request = format!(
         "GET /{}/x HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\n\r\n",

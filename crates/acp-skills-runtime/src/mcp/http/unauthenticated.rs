@@ -2,28 +2,37 @@
 //!
 //! Any program on this machine can connect. Until a connection has sent a request with the token of a session, it
 //! counts as unauthenticated. Only a few such connections are allowed, for a short time. If there are too many, the
-//! oldest one is closed, because real agents send their token at once.
+//! oldest one is closed, because real agents send their token at once. But a burst of connections can be accepted before
+//! any of them was read, so a connection is not closed in its first [`MIN_AGE`]. Meanwhile, no connection is admitted.
 
-use std::{
-    collections::VecDeque,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
 
 /// The maximum number of unauthenticated connections. Agents open one or two connections per session, one after
 /// another.
 pub(super) const MAX_UNAUTHENTICATED: usize = 32;
 /// The timeout for the first authorized request on a connection.
 pub(super) const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time in which a connection is not closed to make room for another one.
+pub(super) const MIN_AGE: Duration = Duration::from_millis(250);
 /// The minimum time between two warnings about rejected connections.
 const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The unauthenticated connections. Cheap to clone; all clones share their state.
 #[derive(Clone, Default)]
-pub(super) struct Unauthenticated(Arc<Mutex<State>>);
+pub(super) struct Unauthenticated(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Notified if a connection has left the waiting ones.
+    left: Notify,
+}
 
 /// The state behind the only lock of this file. No thread blocks while it is held.
 #[derive(Default)]
@@ -33,8 +42,8 @@ struct State {
     warned_at: Option<Instant>,
 }
 
-#[derive(Default)]
 struct Waiting {
+    since: Instant,
     authenticated: Notify,
     /// Notified if the connection has to make room for a newer one.
     evicted: Notify,
@@ -47,23 +56,43 @@ pub(super) struct Admission {
 }
 
 impl Unauthenticated {
-    /// Adds a connection. If there are too many, evicts the oldest one.
-    pub(super) fn admit(&self) -> Admission {
-        let waiting = Arc::<Waiting>::default();
+    /// Adds a connection. If there are too many, waits until one of them has left, or until the oldest one has reached
+    /// [`MIN_AGE`], which is then evicted. Only one task may wait.
+    pub(super) async fn admit(&self) -> Admission {
+        loop {
+            match self.try_admit() {
+                Ok(admission) => return admission,
+                // After this time, the next attempt evicts the oldest connection.
+                Err(free) => {
+                    let _ = timeout_at(free, self.0.left.notified()).await;
+                }
+            }
+        }
+    }
+
+    /// Adds a connection, or returns the time from which the oldest one can be evicted.
+    fn try_admit(&self) -> Result<Admission, Instant> {
         let mut state = self.state();
-        state.waiting.push_back(Arc::clone(&waiting));
-        if state.waiting.len() > MAX_UNAUTHENTICATED
-            && let Some(oldest) = state.waiting.pop_front()
+        if state.waiting.len() >= MAX_UNAUTHENTICATED
+            && let Some(oldest) = state.waiting.front()
         {
+            let free = oldest.since + MIN_AGE;
+            if Instant::now() < free {
+                return Err(free);
+            }
             oldest.evicted.notify_one();
+            state.waiting.pop_front();
             state.warn();
         }
+        let waiting =
+            Arc::new(Waiting { since: Instant::now(), authenticated: Notify::new(), evicted: Notify::new() });
+        state.waiting.push_back(Arc::clone(&waiting));
         drop(state);
-        Admission { waiting, all: self.clone() }
+        Ok(Admission { waiting, all: self.clone() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock()
+        self.0.state.lock()
     }
 
     /// Returns the number of unauthenticated connections.
@@ -107,7 +136,12 @@ impl Admission {
     fn leave(&self) -> bool {
         let mut state = self.all.state();
         let index = state.waiting.iter().position(|other| Arc::ptr_eq(other, &self.waiting));
-        index.is_some_and(|index| state.waiting.remove(index).is_some())
+        let has_left = index.is_some_and(|index| state.waiting.remove(index).is_some());
+        drop(state);
+        if has_left {
+            self.all.0.left.notify_one();
+        }
+        has_left
     }
 }
 
@@ -124,23 +158,59 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_oldest_connection_is_evicted() {
         let all = Unauthenticated::default();
-        let known = all.admit();
+        let known = all.admit().await;
         known.authenticated();
         known.authenticated();
-        let admitted: Vec<_> = (0..MAX_UNAUTHENTICATED).map(|_| all.admit()).collect();
-        let begun = tokio::time::Instant::now();
-        // The oldest connection should be closed immediately.
-        let newest = all.admit();
+        let begun = Instant::now();
+        let admitted = fill(&all).await;
+        // The oldest connection should be closed when it has had time to send the token.
+        let newest = all.admit().await;
         admitted[0].expires().await;
-        assert_eq!(begun.elapsed(), Duration::ZERO);
+        assert_eq!(begun.elapsed(), MIN_AGE);
         assert_eq!(all.count(), MAX_UNAUTHENTICATED);
         // All other connections should stay open until the timeout.
         newest.expires().await;
-        assert_eq!(begun.elapsed(), AUTHENTICATION_TIMEOUT);
+        assert_eq!(begun.elapsed(), MIN_AGE + AUTHENTICATION_TIMEOUT);
         // If we close these connections, there should be room for new ones.
         drop(admitted);
         assert_eq!(all.count(), 1);
         let forever = tokio::time::timeout(Duration::from_hours(1), known.expires()).await;
         assert!(forever.is_err(), "an authenticated connection may stay");
+    }
+
+    /// Admits as many connections as possible without waiting.
+    async fn fill(all: &Unauthenticated) -> Vec<Admission> {
+        let mut admitted = Vec::new();
+        while all.count() < MAX_UNAUTHENTICATED {
+            admitted.push(all.admit().await);
+        }
+        admitted
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_of_clients_with_the_token_is_not_evicted() {
+        let all = Unauthenticated::default();
+        let begun = Instant::now();
+        for leaves in [true, false] {
+            let mut admitted = fill(&all).await;
+            let ((), next) = tokio::join!(
+                async {
+                    // The others wait for this, so the connection should be closed or authenticated first.
+                    tokio::task::yield_now().await;
+                    if leaves {
+                        drop(admitted.pop());
+                    } else {
+                        admitted[0].authenticated();
+                    }
+                },
+                all.admit(),
+            );
+            assert_eq!((begun.elapsed(), all.count()), (Duration::ZERO, MAX_UNAUTHENTICATED));
+            for other in admitted.iter().chain([&next]) {
+                other.authenticated();
+                let closed = tokio::time::timeout(Duration::ZERO, other.expires()).await;
+                assert!(closed.is_err(), "a client with the token was evicted");
+            }
+        }
     }
 }

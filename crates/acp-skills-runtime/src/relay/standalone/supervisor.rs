@@ -5,7 +5,7 @@ use std::{io, process::ExitStatus, time::Duration};
 use tokio::{
     sync::mpsc::Receiver,
     task::spawn_blocking,
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until, timeout, timeout_at},
 };
 
 use crate::{
@@ -21,6 +21,9 @@ const TERMINATE_GRACE: Duration = Duration::from_secs(2);
 /// The timeout for a side that doesn't read. It is used for the client when we write the last output of an agent, and
 /// for the agent when we write the last messages of the client.
 const STALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// The maximum time to write the last output of an agent while the client reads it. The output of the agent itself is at most
+/// what fits into its pipe, but a child that left the agent's group can hold the pipe and write to it forever.
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time to wait for the first request of the client if the agent exits early, so that we can respond with an
 /// error.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
@@ -40,13 +43,23 @@ pub(super) struct Supervisor {
     /// True if all output of the agent was written to the client, or if writing failed.
     is_drained: bool,
     stdout: AgentStdout,
-    /// True if the client closed its output, or if we can no longer forward it.
-    is_client_done: bool,
+    client: Client,
     /// True if a signal asked the proxy to end.
     end_requested: bool,
     shutdown: Shutdown,
     /// The time at which the next phase of the shutdown begins.
     deadline: Option<Instant>,
+}
+
+/// The state of the client, as far as its messages to the agent are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Client {
+    /// Connected, as far as we know.
+    Connected,
+    /// The client disconnected, and its last messages are still being forwarded. Or we can't find out before they end.
+    Gone,
+    /// The client closed its output, or we can no longer forward it.
+    Done,
 }
 
 /// The state of the agent's stdout.
@@ -89,7 +102,7 @@ impl Supervisor {
             exit_wait,
             is_drained: false,
             stdout: AgentStdout::Open,
-            is_client_done: false,
+            client: Client::Connected,
             end_requested: false,
             shutdown: Shutdown::NotStarted,
             deadline: None,
@@ -107,19 +120,13 @@ impl Supervisor {
     }
 
     async fn until_the_agent_exits(&mut self) -> io::Result<ExitStatus> {
-        let mut client_gone = false;
         loop {
             tokio::select! {
                 status = self.agent.wait() => return status,
-                _ = &mut self.relay.client_done, if !self.is_client_done => {
-                    self.is_client_done = true;
-                    client_gone = true;
-                    if matches!(self.shutdown, Shutdown::NotStarted | Shutdown::Stalled(_)) {
-                        self.begin_grace();
-                    }
-                }
-                gone = &mut self.relay.client_gone, if !client_gone => {
-                    client_gone = true;
+                _ = &mut self.relay.client_done, if self.client != Client::Done => self.end_client_output(),
+                () = self.relay.agent_failed.notified(), if self.client != Client::Done => self.end_client_output(),
+                gone = &mut self.relay.client_gone, if self.client == Client::Connected => {
+                    self.client = Client::Gone;
                     if gone.is_ok() && matches!(self.shutdown, Shutdown::NotStarted) {
                         self.begin(Shutdown::Stalled(self.relay.written_to_agent()), STALL_TIMEOUT);
                     }
@@ -128,30 +135,52 @@ impl Supervisor {
                 // our stdin is still open. If there's no error, the agent has closed its stdout, so it can't respond
                 // to requests any more, even if it's still running.
                 delivered = &mut self.relay.agent_done, if !self.is_drained => {
-                    self.is_drained = true;
-                    match delivered {
-                        Ok(Ok(())) => self.stdout = AgentStdout::Closed,
-                        Ok(Err(_)) => self.stdout = AgentStdout::Unread,
-                        Err(_) => {}
-                    }
-                    if matches!(self.shutdown, Shutdown::NotStarted) {
-                        spawn_blocking(self.relay.close_agent());
-                        self.begin_grace();
-                    }
+                    self.end_agent_output(match delivered {
+                        Ok(Ok(())) => AgentStdout::Closed,
+                        Ok(Err(_)) => AgentStdout::Unread,
+                        Err(_) => self.stdout,
+                    });
                 }
-                Some(signal) = self.signals.recv() => {
-                    self.agent.forward(signal);
-                    // Some agents use Ctrl-C just to stop the current turn, but any other signal is a request to
-                    // exit.
-                    if signal != Signal::Interrupt {
-                        self.end_requested = true;
-                        self.begin(Shutdown::Terminating, TERMINATE_GRACE);
-                    }
+                () = self.relay.client_failed.notified(), if !self.is_drained => {
+                    self.end_agent_output(AgentStdout::Unread);
                 }
+                Some(signal) = self.signals.recv() => self.forward(signal),
                 () = sleep_until(self.deadline.unwrap_or_else(Instant::now)), if self.deadline.is_some() => {
-                    self.next_phase(client_gone);
+                    self.next_phase();
                 }
             }
+        }
+    }
+
+    /// Begins the shutdown because nothing more can be forwarded to the agent.
+    fn end_client_output(&mut self) {
+        self.client = Client::Done;
+        if matches!(self.shutdown, Shutdown::NotStarted | Shutdown::Stalled(_)) {
+            self.begin_grace();
+        }
+    }
+
+    /// Begins the shutdown because nothing more can be forwarded to the client.
+    fn end_agent_output(&mut self, stdout: AgentStdout) {
+        self.is_drained = true;
+        self.stdout = stdout;
+        if matches!(self.shutdown, Shutdown::NotStarted) {
+            spawn_blocking(self.relay.close_agent());
+            self.begin_grace();
+        }
+    }
+
+    /// Forwards a signal to the agent. Some agents use Ctrl-C just to stop the current turn, but any other signal is a request
+    /// to exit.
+    fn forward(&mut self, signal: Signal) {
+        self.agent.forward(signal);
+        if signal == Signal::Interrupt {
+            return;
+        }
+        self.end_requested = true;
+        // Repeated signals must not extend the time until we kill the agent.
+        if !matches!(self.shutdown, Shutdown::Terminating) {
+            self.begin(Shutdown::Terminating, TERMINATE_GRACE);
         }
     }
 
@@ -168,7 +197,7 @@ impl Supervisor {
     }
 
     /// Continues the shutdown after the deadline of the current phase.
-    fn next_phase(&mut self, client_gone: bool) {
+    fn next_phase(&mut self) {
         match self.shutdown {
             Shutdown::NotStarted => self.deadline = None,
             Shutdown::Stalled(before) => {
@@ -181,7 +210,7 @@ impl Supervisor {
                 }
             }
             Shutdown::StdinClosed => {
-                if self.stdout == AgentStdout::Closed && !client_gone {
+                if self.stdout == AgentStdout::Closed && self.client == Client::Connected {
                     self.stdout = AgentStdout::ClosedTooEarly;
                 }
                 self.agent.terminate();
@@ -205,9 +234,7 @@ impl Supervisor {
             sleep(POLL_INTERVAL).await;
         }
         self.agent.reap();
-        if !self.deliver_output().await {
-            tracing::info!("client did not read the last agent output");
-        }
+        self.deliver_output().await;
         // An agent can exit because its output goes nowhere, and we may notice its exit before we notice the failed write.
         if self.relay.is_client_unreachable() {
             self.stdout = AgentStdout::Unread;
@@ -230,9 +257,15 @@ impl Supervisor {
         let deadline = Instant::now() + FIRST_REQUEST_TIMEOUT;
         let is_over = self.end_requested || self.relay.has_traffic();
         let mut was_starting = self.relay.agent_gone(why);
-        while !is_over && !self.is_client_done && !self.relay.has_traffic() && Instant::now() < deadline {
+        while !is_over
+            && self.client != Client::Done
+            && !self.relay.has_traffic()
+            && Instant::now() < deadline
+        {
             // If the first request can't be forwarded, the client's pump will stop here.
-            self.is_client_done = timeout(POLL_INTERVAL, &mut self.relay.client_done).await.is_ok();
+            if timeout(POLL_INTERVAL, &mut self.relay.client_done).await.is_ok() {
+                self.client = Client::Done;
+            }
             was_starting |= self.relay.agent_gone(why);
         }
         let is_refused = was_starting && !self.end_requested && self.stdout != AgentStdout::Unread;
@@ -244,20 +277,24 @@ impl Supervisor {
         is_refused
     }
 
-    /// Waits until all output of the agent was written to the client. Gives up and returns false if the client stops
-    /// reading.
-    async fn deliver_output(&mut self) -> bool {
+    /// Waits until all output of the agent was written to the client. Gives up if the client stops reading, or after
+    /// [`LAST_OUTPUT_TIMEOUT`].
+    async fn deliver_output(&mut self) {
+        let end = Instant::now() + LAST_OUTPUT_TIMEOUT;
         let mut written = self.relay.written_to_client();
         while !self.is_drained {
-            if timeout(STALL_TIMEOUT, &mut self.relay.agent_done).await.is_ok() {
-                return true;
+            let stalled = Instant::now() + STALL_TIMEOUT;
+            if timeout_at(stalled.min(end), &mut self.relay.agent_done).await.is_ok() {
+                return;
             }
             let now = self.relay.written_to_client();
-            if now == written {
-                return false;
+            if now == written || Instant::now() >= end {
+                tracing::info!(
+                    "agent output did not end: the client does not read it, or a child of the agent still writes"
+                );
+                return;
             }
             written = now;
         }
-        true
     }
 }

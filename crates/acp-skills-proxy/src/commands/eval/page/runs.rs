@@ -74,6 +74,9 @@ impl<'a> Runs<'a> {
         };
         let mut cases = Vec::new();
         for (place, query) in evaluation.queries.iter().enumerate() {
+            if evaluation.is_held_out(&Case::Query(place)) {
+                continue;
+            }
             cases.push(CaseRuns {
                 title: format!("Query {}: {}", place + 1, query.query),
                 prompt: None,
