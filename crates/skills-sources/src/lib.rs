@@ -33,6 +33,7 @@
 //! | file | responsible for |
 //! |---|---|
 //! | `address` | the syntax of addresses |
+//! | `approved` | the approved skills of repositories, apart from all others |
 //! | `git/` | fetching the skills of a repository with the user's `git` |
 //! | `store` | fetched sources on disk |
 //! | `named` | sources that were approved by naming them |
@@ -50,6 +51,7 @@
 //! | `reason` | why a value in an address or a lock file is invalid |
 
 mod address;
+mod approved;
 mod digest;
 pub mod disk;
 mod error;

@@ -24,6 +24,7 @@ use skills_core::{
 use super::{
     SourceError,
     address::{Address, Place},
+    approved,
     load::{self, Wanted},
     lockfile::{LockError, LockFile, Pinned},
     prune::InUse,
@@ -293,6 +294,7 @@ impl Sources {
         if in_use.get(&number).is_some_and(|(commit, _)| *commit == git.commit) {
             return;
         }
+        approved::reduce(store, place, git, self.0.options.max_skills);
         let root = store.root(place, &git.commit);
         if let Some(mark) = root.parent().and_then(InUse::of) {
             in_use.insert(number, (git.commit.clone(), mark));

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, io, path::Path};
 
 use skills_core::{
-    Diagnostic, RemoteIndex, Scope, Skill, SkillSet, SkillSetBuilder, Source,
-    discovery::{Discovery, Filter, Root},
+    Diagnostic, RemoteIndex, Skill, SkillName, SkillSet, SkillSetBuilder, Source,
+    discovery::Filter,
     files::is_unchanged,
     scan::{Finding, Risk, Rules, scan},
     set::{Entry, Skipped},
@@ -13,9 +13,8 @@ use skills_core::{
 
 use super::{
     address::{Address, Place},
-    digest,
+    approved, digest,
     lockfile::{Pinned, PinnedGit, PinnedWeb},
-    manifest,
     store::Store,
 };
 
@@ -41,8 +40,8 @@ pub(super) fn load(
 ) -> Option<SkillSet> {
     match (address.place(), pinned) {
         (Place::Git(place), Pinned::Git(pinned)) => {
-            let root = store.root(place, &pinned.commit);
-            root.is_dir().then(|| of_repository(address, &root, pinned, wanted))
+            let root = approved::served(store, place, pinned)?;
+            Some(of_repository(address, &root, pinned, wanted))
         }
         (Place::Web(url), Pinned::Web(pinned)) => {
             let index = store.index(url, &pinned.index)?;
@@ -52,15 +51,6 @@ pub(super) fn load(
     }
 }
 
-/// Finds all skills below the directory of a repository, including skills that were not approved.
-pub(super) fn find(root: &Path, max_skills: usize) -> SkillSet {
-    let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-    let roots = std::iter::once(real.clone()).chain(manifest::directories(&real));
-    let mut discovery = Discovery::new(roots.map(|dir| Root::new(Scope::Remote, dir).within(&real)));
-    discovery.limits.max_skills = max_skills;
-    discovery.find()
-}
-
 /// Returns the pin that approves all skills of a repository, including those that other skills of the repository shadow.
 ///
 /// # Errors
@@ -68,12 +58,12 @@ pub(super) fn find(root: &Path, max_skills: usize) -> SkillSet {
 pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<PinnedGit> {
     let real = dunce::canonicalize(root)?;
     let mut skills = BTreeMap::new();
-    let found = find(&real, max_skills);
+    let found = approved::find(&real, max_skills);
     let shadowed =
         found.shadowed().iter().filter_map(|shadowed| Some(shadowed.path.as_deref()?.parent()?.to_owned()));
     let dirs = found.iter().filter_map(|skill| skill.dir().map(Path::to_owned)).chain(shadowed);
     for dir in dirs {
-        skills.insert(relative(&real, &dir), digest::of_skill(&dir)?.to_string());
+        skills.insert(approved::relative(&real, &dir), digest::of_skill(&dir)?.to_string());
     }
     Ok(PinnedGit { commit: commit.to_owned(), skills })
 }
@@ -85,9 +75,10 @@ pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<Pi
 pub(super) fn pin_wanted(root: &Path, commit: &str, wanted: &Wanted<'_>) -> io::Result<PinnedGit> {
     let real = dunce::canonicalize(root)?;
     let mut skills = BTreeMap::new();
-    for entry in find(&real, wanted.max_skills).entries().iter().filter(|entry| wanted.takes(entry)) {
+    for entry in approved::find(&real, wanted.max_skills).entries().iter().filter(|entry| wanted.takes(entry))
+    {
         if let Some(dir) = entry.skill.dir() {
-            skills.insert(relative(&real, dir), digest::of_skill(dir)?.to_string());
+            skills.insert(approved::relative(&real, dir), digest::of_skill(dir)?.to_string());
         }
     }
     Ok(PinnedGit { commit: commit.to_owned(), skills })
@@ -136,37 +127,43 @@ fn reason_to_wait(findings: &[Finding]) -> Option<String> {
     Some(format!("{} ({}{file})", finding.message(), finding.code))
 }
 
-/// Returns the directory of a skill in the form that lock files use: relative to `root` with `/` as the separator; the root is `.`.
-pub(super) fn relative(root: &Path, dir: &Path) -> String {
-    let below = dir.strip_prefix(root).unwrap_or(dir);
-    let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
-    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
-}
-
 fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wanted<'_>) -> SkillSet {
     let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-    let found = find(&real, wanted.max_skills);
+    let found = approved::find(&real, wanted.max_skills);
     let mut skills = SkillSet::builder();
-    for entry in found.entries().iter().filter(|entry| wanted.takes(entry)) {
+    let mut others = approved::skills_at(root).unwrap_or_default();
+    for entry in found.entries() {
         let Source::Stored(stored) = &entry.skill.source else { continue };
-        let approved = pinned.skills.get(&relative(&real, &stored.dir));
-        let files = approved.and_then(|approved| {
-            digest::Files::of(&stored.dir).ok().filter(|files| files.digest().to_string() == *approved)
-        });
+        let path = approved::relative(&real, &stored.dir);
+        let Some(approved) = pinned.skills.get(&path) else { continue };
+        others.remove(&path);
+        if !wanted.takes(entry) {
+            continue;
+        }
+        let files =
+            digest::Files::of(&stored.dir).ok().filter(|files| files.digest().to_string() == *approved);
         // If a file changes later, the guard will detect this when we read it. Here, we check for changes since discovery.
         let guarded = files
             .map(|files| Skill::clone(&entry.skill).guarded(Guard::new(files.digest().to_string(), files)));
         if let Some(skill) = guarded.filter(|skill| is_unchanged(skill).is_ok_and(|unchanged| unchanged)) {
             skills.add(skill, entry.diagnostics.clone());
         } else {
-            let why = not_approved(address, &entry.skill.name, approved.is_some());
+            let why = not_approved(address, &entry.skill.name, true);
             skills.skip(Skipped::new(stored.file(), vec![why]));
+        }
+    }
+    for (path, name) in others {
+        let name =
+            SkillName::new(&name).filter(|name| wanted.filters.iter().all(|filter| filter.takes(name)));
+        if let Some(name) = name {
+            let why = not_approved(address, &name, pinned.skills.contains_key(&path));
+            skills.skip(Skipped::new(real.join(path), vec![why]));
         }
     }
     finish(skills, &found)
 }
 
-fn not_approved(address: &Address, name: &skills_core::SkillName, is_known: bool) -> Diagnostic {
+fn not_approved(address: &Address, name: &SkillName, is_known: bool) -> Diagnostic {
     let why = if is_known {
         "differs from the approved version"
     } else {

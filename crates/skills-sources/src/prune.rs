@@ -67,13 +67,13 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// A version that is not in use. Its exclusive lock keeps other processes from using it while it is removed.
-struct Unused<'a> {
+pub(super) struct Unused<'a> {
     path: &'a Path,
     mark: Option<File>,
 }
 
 impl<'a> Unused<'a> {
-    fn of(path: &'a Path, unused: Duration) -> Option<Self> {
+    pub(super) fn of(path: &'a Path, unused: Duration) -> Option<Self> {
         let mark = path.join(MARK);
         let has_mark = path.is_dir() && mark.exists();
         let dated = if has_mark { &mark } else { path };
@@ -91,21 +91,24 @@ impl<'a> Unused<'a> {
 
     /// Renames the directory first, so that no process finds a part of it, and then removes it. Returns true on success.
     fn remove(self, place: &Path) -> bool {
+        if self.path.is_file() {
+            return fs::remove_file(self.path).is_ok();
+        }
+        self.aside(place).is_some()
+    }
+
+    /// Moves the directory to `old` in a temporary directory, unless a process uses it.
+    pub(super) fn aside(self, place: &Path) -> Option<tempfile::TempDir> {
         let Self { path, mut mark } = self;
         let has_mark = mark.is_some();
-        if path.is_file() {
-            return fs::remove_file(path).is_ok();
-        }
-        let Ok(aside) = tempfile::Builder::new().prefix(".new-").tempdir_in(place) else { return false };
+        let aside = tempfile::Builder::new().prefix(".new-").tempdir_in(place).ok()?;
         if cfg!(windows) {
             // Windows can't rename a directory that contains an open file.
             drop(mark.take());
         }
         // When we drop `aside`, the temporary directory is removed. If that fails, we will remove it later as a leftover.
         let old = aside.path().join("old");
-        if fs::rename(path, &old).is_err() {
-            return false;
-        }
+        fs::rename(path, &old).ok()?;
         if has_mark && mark.is_none() {
             // A process may have locked the mark before the directory was renamed. Give the version back to it.
             let is_unused =
@@ -113,11 +116,11 @@ impl<'a> Unused<'a> {
             if !is_unused {
                 // If this fails, the version will be fetched again.
                 let _ = fs::rename(&old, path);
-                return false;
+                return None;
             }
         }
         drop(mark);
-        true
+        Some(aside)
     }
 }
 

@@ -2,11 +2,12 @@
 //!
 //! | path below the cache directory | content |
 //! |---|---|
-//! | `git/PLACE/COMMIT/NAME/…` | the skills of a repository at a commit |
+//! | `git/PLACE/COMMIT/NAME/…` | the approved skills of a repository at a commit, see `approved` |
+//! | `git/PLACE/.new-…` | a checkout for a review, which is removed after a day at the latest |
 //! | `web/PLACE/SHA256.json` | the index of a web site |
 //! | `locks/` | see `lockfile` |
 //!
-//! `PLACE` is a checksum of the address. Entries are always complete, because they are written to a temporary directory and renamed.
+//! `PLACE` is a checksum of the address. Skills are always complete, because they are written to a temporary directory and renamed.
 //! The whole directory can be removed at any time; sources are then fetched again.
 
 use std::{
@@ -24,7 +25,7 @@ use skills_core::{
 
 use super::{
     address::{GitPlace, Place},
-    git::{self, Fetched, GitError},
+    git::{self, GitError},
     system,
 };
 use crate::disk::{self, FileLock};
@@ -60,7 +61,7 @@ impl Store {
         &self.dir
     }
 
-    /// Returns the directory of a source at a commit. It exists only if that version was fetched.
+    /// Returns the directory with the approved skills of a source at a commit. It exists only if that version was approved.
     pub(super) fn root(&self, place: &GitPlace, commit: &str) -> PathBuf {
         self.of_place(place).join(commit).join(name(place))
     }
@@ -78,37 +79,49 @@ impl Store {
         self.dir.join("git").join(key(&format!("{}\n{}", place.url, place.path)))
     }
 
-    /// Fetches a source at `commit`, or its current version. A file lock per source makes other processes wait and use the result.
+    /// Fetches a source at `commit`, or its current version, into a directory of its own for a review. Other processes wait for the
+    /// fetch.
     pub(super) fn fetch_git(
         &self,
         place: &GitPlace,
         commit: Option<&str>,
         observer: Option<Arc<dyn ProcessObserver>>,
-    ) -> Result<Fetched, GitError> {
+    ) -> Result<Checkout, GitError> {
+        let _lock = self.lock(place)?;
+        self.fetch_locked(place, commit, observer)
+    }
+
+    /// Takes the file lock of a source.
+    pub(super) fn lock(&self, place: &GitPlace) -> Result<FileLock, GitError> {
+        let dir = self.of_place(place);
+        FileLock::acquire(&dir.join(LOCK)).map_err(|source| GitError::Write { path: dir, source })
+    }
+
+    /// Fetches a source like [`fetch_git`](Self::fetch_git), for callers that hold its lock.
+    pub(super) fn fetch_locked(
+        &self,
+        place: &GitPlace,
+        commit: Option<&str>,
+        observer: Option<Arc<dyn ProcessObserver>>,
+    ) -> Result<Checkout, GitError> {
         let dir = self.of_place(place);
         let failed = |source| GitError::Write { path: dir.clone(), source };
-        let _lock = FileLock::acquire(&dir.join(LOCK)).map_err(failed)?;
-        if let Some(commit) = commit
-            && self.root(place, commit).is_dir()
-        {
-            return Ok(Fetched { commit: commit.to_owned(), notes: Vec::new() });
-        }
         remove_leftovers(&dir, OLD);
-        let new = tempfile::Builder::new().prefix(NEW).tempdir_in(&dir).map_err(failed)?;
-        let tree = new.path().join("tree");
-        let scratch = new.path().join("git");
-        let root = tree.join(name(place));
-        fs::create_dir_all(&root).and_then(|()| fs::create_dir(&scratch)).map_err(failed)?;
+        let new = self.temporary(place).map_err(failed)?;
+        let root = new.path().join(name(place));
+        let scratch = new.path().join(".git");
+        fs::create_dir(&root).and_then(|()| fs::create_dir(&scratch)).map_err(failed)?;
         let fetched = git::fetch(place, commit, &root, &scratch, observer, &self.limits);
         // If this fails, a later fetch will remove the directory after at least a day.
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;
-        let target = dir.join(&fetched.commit);
-        if target.join(name(place)).is_dir() {
-            return Ok(fetched);
-        }
-        fs::rename(&tree, &target).map_err(failed)?;
-        Ok(fetched)
+        let _ = new.keep();
+        Ok(Checkout { commit: fetched.commit, notes: fetched.notes, root })
+    }
+
+    /// Creates a temporary directory on the disk of a source. If it is left over, a fetch after at least a day removes it.
+    pub(super) fn temporary(&self, place: &GitPlace) -> io::Result<tempfile::TempDir> {
+        tempfile::Builder::new().prefix(NEW).tempdir_in(self.of_place(place))
     }
 
     /// Takes the lock for the first fetch of a source that is not in a lock file. Other processes wait for it, at most as long as a
@@ -120,14 +133,6 @@ impl Store {
         };
         fs::create_dir_all(&dir).ok()?;
         FileLock::acquire_within(&dir.join(FIRST_LOCK), self.limits.total).ok()
-    }
-
-    /// Removes a source at a commit, so that it is fetched again.
-    pub(super) fn forget_git(&self, place: &GitPlace, commit: &str) -> io::Result<()> {
-        match system::remove_dir_all(&self.of_place(place).join(commit)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
     }
 
     /// Returns the index of a web site with this checksum if it is stored.
@@ -157,6 +162,26 @@ impl Store {
         serde_json::to_writer(&mut file, &index).map_err(io::Error::from)?;
         disk::replace(file, &dir.join(format!("{digest}.json")))?;
         Ok(digest)
+    }
+}
+
+/// A version of a repository for a review. No skill is served from here.
+#[derive(Debug, Clone)]
+pub(super) struct Checkout {
+    /// The hash of the commit.
+    pub(super) commit: String,
+    /// Notes for the user about files that were left out.
+    pub(super) notes: Vec<String>,
+    /// The directory with the skills.
+    pub(super) root: PathBuf,
+}
+
+impl Checkout {
+    /// Removes the files. If this fails, they are removed after a day.
+    pub(super) fn remove(&self) {
+        if let Some(dir) = self.root.parent() {
+            let _ = system::remove_dir_all(dir);
+        }
     }
 }
 

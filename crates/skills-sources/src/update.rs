@@ -25,10 +25,10 @@ pub use self::changes::{FileChange, FileChangeKind, SkillChange};
 use super::{
     Options, SourceError,
     address::{Address, Place},
-    digest, git, load,
+    approved, digest, git, load,
     lockfile::{self, LockError, LockFile, Pinned, PinnedWeb},
     named::NamedSources,
-    store::Store,
+    store::{Checkout, Store},
     system,
 };
 use crate::disk::{FileLock, cache_dir, state_dir};
@@ -51,6 +51,8 @@ pub struct Offer {
     pub notes: Vec<String>,
     /// The names of the skills that [`retain`](Self::retain) has removed, by path.
     left_out: BTreeMap<String, String>,
+    /// The files of a repository.
+    checkout: Option<Checkout>,
     /// The limits for fetching the files of a web site.
     limits: git::Limits,
 }
@@ -118,27 +120,23 @@ impl Updater {
         match (address.place(), approved) {
             (Place::Git(place), _) => {
                 let fetched = self.store.fetch_git(place, None, self.options.observer.clone());
-                let mut fetched = fetched.map_err(|error| SourceError::git(address, error))?;
+                let fetched = fetched.map_err(|error| SourceError::git(address, error))?;
                 // If the stored files were changed on disk, we need to fetch them again.
-                if let Some(Pinned::Git(approved)) = approved
-                    && approved.commit == fetched.commit
-                    && load::pin(
-                        &self.store.root(place, &approved.commit),
-                        &approved.commit,
-                        self.options.max_skills,
-                    )
-                    .map_or(true, |here| !here.has_all_of(approved))
+                if let Some(Pinned::Git(git)) = approved
+                    && git.commit == fetched.commit
+                    && approved.is_some_and(|pinned| self.approved(address, pinned).is_none())
                 {
-                    let system = |error| SourceError::system(address, error);
-                    self.store.forget_git(place, &approved.commit).map_err(system)?;
-                    let again =
-                        self.store.fetch_git(place, Some(&approved.commit), self.options.observer.clone());
-                    fetched = again.map_err(|error| SourceError::git(address, error))?;
+                    let again = self.store.fetch_git(place, Some(&git.commit), self.options.observer.clone());
+                    again
+                        .and_then(|again| {
+                            approved::add(&self.store, place, git, &again, self.options.max_skills)
+                        })
+                        .map_err(|error| SourceError::git(address, error))?;
                 }
-                let root = self.store.root(place, &fetched.commit);
                 let mut offer = self
-                    .of_directory(&root, &fetched.commit)
+                    .of_directory(&fetched.root, &fetched.commit)
                     .map_err(|error| SourceError::system(address, error))?;
+                offer.checkout = Some(fetched.clone());
                 offer.notes.splice(0..0, fetched.notes);
                 Ok(offer)
             }
@@ -161,7 +159,9 @@ impl Updater {
     pub fn approved(&self, address: &Address, pinned: &Pinned) -> Option<Offer> {
         let offer = match (address.place(), pinned) {
             (Place::Git(place), Pinned::Git(pinned)) => {
-                self.of_directory(&self.store.root(place, &pinned.commit), &pinned.commit).ok()
+                approved::reduce(&self.store, place, pinned, self.options.max_skills);
+                let root = approved::served(&self.store, place, pinned)?;
+                self.of_directory(&root, &pinned.commit).ok()
             }
             (Place::Web(url), Pinned::Web(pinned)) => self.of_index(url, &pinned.index),
             _ => None,
@@ -181,12 +181,27 @@ impl Updater {
         Some(offer)
     }
 
-    /// Approves an offer: writes its pin to the lock file.
+    /// Approves an offer: writes its pin to the lock file. The skills of a repository then move to the directory from which they are
+    /// served, so the directories in the offer are gone.
     ///
     /// # Errors
     /// Returns the errors of [`LockFile::change`].
     pub fn approve(&self, lock: &Path, address: &Address, offer: &Offer) -> Result<(), LockError> {
-        LockFile::change(lock, self.store.dir(), |lock| lock.set(address.as_str(), offer.pinned.clone()))
+        LockFile::change(lock, self.store.dir(), |lock| lock.set(address.as_str(), offer.pinned.clone()))?;
+        if let (Place::Git(place), Pinned::Git(git), Some(checkout)) =
+            (address.place(), &offer.pinned, &offer.checkout)
+        {
+            // If this fails, the approved version is fetched when it is used.
+            let _ = approved::add(&self.store, place, git, checkout, self.options.max_skills);
+        }
+        Ok(())
+    }
+
+    /// Removes the local files of an offer that needs no review. Otherwise they are removed by the approval, or after a day.
+    pub fn discard(&self, offer: &Offer) {
+        if let Some(checkout) = &offer.checkout {
+            checkout.remove();
+        }
     }
 
     /// Removes a source from the lock file. Returns true if the file contained it.
@@ -216,11 +231,11 @@ impl Updater {
     fn of_directory(&self, root: &Path, commit: &str) -> std::io::Result<Offer> {
         let pinned = load::pin(root, commit, self.options.max_skills)?;
         let real = dunce::canonicalize(root)?;
-        let found = load::find(&real, self.options.max_skills);
+        let found = approved::find(&real, self.options.max_skills);
         let mut skills = Vec::new();
         for skill in found.iter() {
             let Source::Stored(stored) = &skill.source else { continue };
-            let path = load::relative(&real, &stored.dir);
+            let path = approved::relative(&real, &stored.dir);
             let sha256 = pinned.skills.get(&path).cloned().unwrap_or_default();
             let files =
                 digest::files(&stored.dir)?.into_iter().map(|path| offered_file(&stored.dir, path)).collect();
@@ -237,6 +252,7 @@ impl Updater {
             notes,
             left_out: BTreeMap::new(),
             limits: self.store.limits(),
+            checkout: None,
         })
     }
 
@@ -247,7 +263,14 @@ impl Updater {
         skills.sort_by(|a, b| a.path.cmp(&b.path));
         let pinned = Pinned::Web(PinnedWeb { index: digest.to_owned(), skills: None });
         let notes = notes(index.skills(), Path::new(""));
-        Some(Offer { pinned, skills, notes, left_out: BTreeMap::new(), limits: self.store.limits() })
+        Some(Offer {
+            pinned,
+            skills,
+            notes,
+            left_out: BTreeMap::new(),
+            limits: self.store.limits(),
+            checkout: None,
+        })
     }
 }
 

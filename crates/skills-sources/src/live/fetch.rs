@@ -6,10 +6,11 @@ use super::{
     super::{
         SourceError,
         address::{Address, Place},
+        approved,
         load::{self, HeldBack, Wanted},
         lockfile::{LockError, LockFile, Pinned, PinnedWeb, lock_path},
         named::NamedSources,
-        store::Store,
+        store::{Checkout, Store},
     },
     Options, Spec,
 };
@@ -32,8 +33,7 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
     let pinned = lock_file.get(spec.address.as_str()).cloned();
     match (spec.address.place(), pinned) {
         (Place::Git(place), Some(Pinned::Git(pinned))) => {
-            store
-                .fetch_git(place, Some(&pinned.commit), options.observer.clone())
+            approved::fetch(store, place, &pinned, options.observer.clone(), options.max_skills)
                 .map_err(|error| SourceError::git(&spec.address, error))?;
             Ok(Fetched { pinned: Pinned::Git(pinned), is_saved: true })
         }
@@ -61,12 +61,27 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
             if waits(spec, store) {
                 return Err(not_approved(spec));
             }
-            let mut pinned = pin_now(spec, store, options)?;
-            if let (Place::Git(place), Pinned::Git(git)) = (spec.address.place(), &mut pinned) {
-                let root = store.root(place, &git.commit);
-                warn_of_risks(&spec.address, &load::hold_back_risks(&root, git));
+            let (mut pinned, checkout) = pin_now(spec, store, options)?;
+            if let (Some(checkout), Pinned::Git(git)) = (&checkout, &mut pinned) {
+                warn_of_risks(&spec.address, &load::hold_back_risks(&checkout.root, git));
             }
-            approve_first(spec, pinned, store)
+            let approved = approve_first(spec, pinned, store);
+            let (Place::Git(place), Some(checkout)) = (spec.address.place(), checkout) else {
+                return approved;
+            };
+            let Ok(Fetched { pinned: Pinned::Git(git), .. }) = &approved else {
+                checkout.remove();
+                return approved;
+            };
+            // Another process may have approved another version.
+            let is_ours = git.commit == checkout.commit;
+            let added = if is_ours {
+                approved::add(store, place, git, &checkout, options.max_skills)
+            } else {
+                checkout.remove();
+                approved::fetch(store, place, git, options.observer.clone(), options.max_skills)
+            };
+            added.map_err(|error| SourceError::git(&spec.address, error)).and(approved)
         }
     }
 }
@@ -131,8 +146,9 @@ fn warn_of_risks(address: &Address, held_back: &[HeldBack]) {
     }
 }
 
-/// Fetches the current version of a source. Returns the pin that approves the skills that pass the filters.
-fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<Pinned, SourceError> {
+/// Fetches the current version of a source. Returns the pin that approves the skills that pass the filters, and the files of a
+/// repository.
+fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<(Pinned, Option<Checkout>), SourceError> {
     let address = &spec.address;
     let wanted = Wanted { filters: &spec.filters, max_skills: options.max_skills };
     match address.place() {
@@ -143,9 +159,9 @@ fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<Pinned, Sour
             for note in &fetched.notes {
                 tracing::warn!("{address}: {note}");
             }
-            let root = store.root(place, &fetched.commit);
-            let pinned = load::pin_wanted(&root, &fetched.commit, &wanted);
-            pinned.map(Pinned::Git).map_err(|error| SourceError::system(address, error))
+            let pinned = load::pin_wanted(&fetched.root, &fetched.commit, &wanted);
+            let pinned = pinned.map_err(|error| SourceError::system(address, error))?;
+            Ok((Pinned::Git(pinned), Some(fetched)))
         }
         Place::Web(url) => {
             let digest = store.fetch_index(url, None).map_err(|error| SourceError::web(address, error))?;
@@ -154,7 +170,7 @@ fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<Pinned, Sour
                 .index(url, &index)
                 .and_then(|index| RemoteIndex::parse(&index.text, &index.url).ok())
                 .and_then(|index| load::listed(&index, &wanted));
-            Ok(Pinned::Web(PinnedWeb { index, skills }))
+            Ok((Pinned::Web(PinnedWeb { index, skills }), None))
         }
     }
 }

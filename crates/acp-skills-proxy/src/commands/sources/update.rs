@@ -246,6 +246,7 @@ fn update(
         if !args.locked && (!is_json || args.approval.yes) && row.after != row.before {
             updater.approve(&source.lock, address, &offer).map_err(lock_error)?;
         }
+        updater.discard(&offer);
         return Ok(row);
     }
     row.changes = changes;

@@ -1,0 +1,181 @@
+//! The approved skills of repositories on disk, apart from all other skills.
+//!
+//! A script can read and run the files beside its own skill. Skills are therefore only served from `COMMIT/NAME`, which contains the
+//! skills that a lock file of the user approves, and no other file of the repository. Everything else stays in the checkout for the
+//! review ([`Store::fetch_git`]), which is removed after the approval.
+//!
+//! `COMMIT/skills.json` lists all skills of the repository at this commit, because skills that were not approved are still listed with
+//! the reason.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use skills_core::{
+    Scope, SkillSet,
+    discovery::{Discovery, Root},
+    exec::ProcessObserver,
+};
+
+use super::{
+    address::GitPlace,
+    digest,
+    git::GitError,
+    lockfile::PinnedGit,
+    manifest,
+    prune::Unused,
+    store::{self, Checkout, Store},
+};
+use crate::disk::FileLock;
+
+/// The name of the list of skills in the directory of a version.
+const LIST: &str = "skills.json";
+
+/// Finds all skills below the directory of a checkout or of a served version.
+pub(super) fn find(root: &Path, max_skills: usize) -> SkillSet {
+    let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    let dirs = match skills_at(root) {
+        // The manifests are not part of a served version.
+        Some(skills) => skills.keys().map(|path| at(&real, path)).filter(|dir| dir.is_dir()).collect(),
+        None => manifest::directories(&real),
+    };
+    let roots = std::iter::once(real.clone()).chain(dirs);
+    let mut discovery = Discovery::new(roots.map(|dir| Root::new(Scope::Remote, dir).within(&real)));
+    discovery.limits.max_skills = max_skills;
+    discovery.find()
+}
+
+/// Returns the names of all skills of the repository by directory, for a served version. A skill that another one shadows has an empty
+/// name. Returns `None` for a checkout.
+pub(super) fn skills_at(root: &Path) -> Option<BTreeMap<String, String>> {
+    serde_json::from_slice(&fs::read(root.with_file_name(LIST)).ok()?).ok()
+}
+
+/// Returns the directory of a skill in the form that lock files use: relative to `root` with `/` as the separator; the root is `.`.
+pub(super) fn relative(root: &Path, dir: &Path) -> String {
+    let below = dir.strip_prefix(root).unwrap_or(dir);
+    let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
+    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+}
+
+fn at(root: &Path, path: &str) -> PathBuf {
+    if path == "." { root.to_owned() } else { root.join(path) }
+}
+
+/// Returns the directory from which an approved version is served, or `None` if it has to be fetched first.
+pub(super) fn served(store: &Store, place: &GitPlace, pinned: &PinnedGit) -> Option<PathBuf> {
+    let root = store.root(place, &pinned.commit);
+    let has_all = skills_at(&root).is_some() && pinned.skills.keys().all(|path| at(&root, path).is_dir());
+    has_all.then_some(root)
+}
+
+/// Fetches an approved version, unless it is already served.
+pub(super) fn fetch(
+    store: &Store,
+    place: &GitPlace,
+    pinned: &PinnedGit,
+    observer: Option<Arc<dyn ProcessObserver>>,
+    max_skills: usize,
+) -> Result<(), GitError> {
+    let _lock = store.lock(place)?;
+    if served(store, place, pinned).is_some() {
+        return Ok(());
+    }
+    let checkout = store.fetch_locked(place, Some(&pinned.commit), observer)?;
+    let added = add_locked(store, place, pinned, &checkout.root, max_skills);
+    checkout.remove();
+    added.map_err(|source| GitError::Write { path: store.root(place, &pinned.commit), source })
+}
+
+/// Moves the approved skills out of a checkout, so that they are served, and removes the checkout.
+pub(super) fn add(
+    store: &Store,
+    place: &GitPlace,
+    pinned: &PinnedGit,
+    checkout: &Checkout,
+    max_skills: usize,
+) -> Result<(), GitError> {
+    let _lock = store.lock(place)?;
+    let added = add_locked(store, place, pinned, &checkout.root, max_skills);
+    checkout.remove();
+    added.map_err(|source| GitError::Write { path: store.root(place, &pinned.commit), source })
+}
+
+/// Reduces a version from the cache of an older program, which contains all skills, to the approved ones. Does nothing if another
+/// process uses it.
+pub(super) fn reduce(store: &Store, place: &GitPlace, pinned: &PinnedGit, max_skills: usize) {
+    let root = store.root(place, &pinned.commit);
+    let (Some(version), Some(name)) = (root.parent(), root.file_name()) else { return };
+    let Some(of_place) = version.parent().filter(|_| root.is_dir() && skills_at(&root).is_none()) else {
+        return;
+    };
+    let Some(_lock) = FileLock::try_acquire(&of_place.join(store::LOCK)) else { return };
+    let Some(aside) = Unused::of(version, Duration::ZERO).and_then(|unused| unused.aside(of_place)) else {
+        return;
+    };
+    let whole = aside.path().join("old").join(name);
+    if let Err(error) = add_locked(store, place, pinned, &whole, max_skills) {
+        tracing::warn!("cannot use {} from the cache: {error}", root.display());
+    }
+}
+
+/// Moves the approved skills from `from`. If the content of a skill differs from its checksum, its directory stays empty.
+fn add_locked(
+    store: &Store,
+    place: &GitPlace,
+    pinned: &PinnedGit,
+    from: &Path,
+    max_skills: usize,
+) -> io::Result<()> {
+    let root = store.root(place, &pinned.commit);
+    let from = dunce::canonicalize(from)?;
+    if root.exists() && skills_at(&root).is_none() {
+        return Err(io::Error::other("an older version of the program uses this directory"));
+    }
+    if skills_at(&root).is_none() {
+        let dir = root.parent().unwrap_or(&root);
+        fs::create_dir_all(dir)?;
+        fs::write(dir.join(LIST), list(&find(&from, max_skills), &from))?;
+    }
+    let replaced = store.temporary(place)?;
+    for (number, (path, approved)) in pinned.skills.iter().enumerate() {
+        let target = at(&root, path);
+        let is_approved =
+            |dir: &Path| digest::of_skill(dir).is_ok_and(|digest| digest.to_string() == *approved);
+        if is_approved(&target) {
+            continue;
+        }
+        if target.exists() {
+            fs::rename(&target, replaced.path().join(number.to_string()))?;
+        }
+        let source = at(&from, path);
+        if is_approved(&source) {
+            fs::create_dir_all(target.parent().unwrap_or(&root))?;
+            fs::rename(source, target)?;
+        } else {
+            fs::create_dir_all(target)?;
+        }
+    }
+    fs::create_dir_all(root)
+}
+
+/// Returns the text of the list.
+fn list(found: &SkillSet, root: &Path) -> String {
+    let mut skills = BTreeMap::new();
+    for skill in found.iter() {
+        skills.extend(skill.dir().map(|dir| (relative(root, dir), skill.name.to_string())));
+    }
+    for shadowed in found.shadowed() {
+        let dir = shadowed.path.as_deref().and_then(Path::parent);
+        skills.extend(dir.map(|dir| (relative(root, dir), String::new())));
+    }
+    let text = serde_json::to_string(&skills).unwrap_or_default();
+    // These characters only occur in paths. A skill may run this file, and an interpreter would evaluate them.
+    ['$', '`', '#', '@', '%']
+        .iter()
+        .fold(text, |text, c| text.replace(*c, &format!("\\u{:04x}", u32::from(*c))))
+}
