@@ -236,7 +236,7 @@ fn directories_without_permissions() {
         let ended = start(flag, &closed.join("written"));
         assert_eq!(ended.code(), Some(2), "{flag}: {:?}", ended.log);
         assert!(
-            ended.log[0].starts_with("error: ") && ended.log[0].contains("Permission denied"),
+            ended.log[0].starts_with("error: ") && ended.log[0].to_lowercase().contains("permission denied"),
             "{:?}",
             ended.log
         );

@@ -296,7 +296,9 @@ fn a_lock_file_with_conflict_markers() {
     for arguments in [&["update"][..], &["sources"], &["remove", &source]] {
         let errors = home.fails(arguments, 2);
         assert!(
-            errors.contains("skills.lock: file contains merge conflict markers") && errors.contains("hint: "),
+            errors.contains("file contains merge conflict markers: ")
+                && errors.contains("skills.lock")
+                && errors.contains("hint: "),
             "{errors}"
         );
     }

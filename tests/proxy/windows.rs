@@ -186,10 +186,13 @@ fn the_interpreter_of_a_script() {
     for (script, words) in [
         (
             "a.py",
-            "could not find `py` or `python` or `python3` to run `a.py`; ask the user to install Python, because the `python`",
+            "could not find `py` or `python` or `python3` to run `scripts/a.py`; ask the user to install Python, because the `python`",
         ),
-        ("b.sh", "could not find `sh` or `bash` to run `b.sh`; ask the user to install Git for Windows"),
-        ("c.ps1", "could not find `pwsh` or `powershell` to run `c.ps1`"),
+        (
+            "b.sh",
+            "could not find `sh` or `bash` to run `scripts/b.sh`; ask the user to install Git for Windows",
+        ),
+        ("c.ps1", "could not find `pwsh` or `powershell` to run `scripts/c.ps1`"),
     ] {
         let result = run(&impostors, script);
         assert!(result["message"].as_str().is_some_and(|message| message.contains(words)), "{result}");
