@@ -68,6 +68,7 @@ impl Bounds {
 impl SkillFiles {
     /// Lists up to `max` entries under the directory, including `SKILL.md`, hidden files and links that lead out, but without
     /// the contents of `.git` directories. The second value is true if the list is complete.
+    #[cfg(feature = "scan")]
     pub(crate) fn every(&self, max: usize) -> (Vec<Entry>, bool) {
         every(&self.dir, max, Repositories::Skip)
     }
