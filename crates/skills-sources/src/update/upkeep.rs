@@ -8,7 +8,7 @@ use std::{
 use super::{super::prune, LockError, LockFile, Updater};
 
 impl Updater {
-    /// Sets the maximum number of bytes to receive from a repository, as in [`Options::max_fetch_bytes`].
+    /// Sets the maximum number of bytes to receive from a repository, as in [`Options::max_fetch_bytes`](crate::Options::max_fetch_bytes).
     #[must_use]
     pub fn with_max_fetch_bytes(self, max_bytes: Option<u64>) -> Self {
         Self { store: self.store.with_max_bytes(max_bytes), ..self }
