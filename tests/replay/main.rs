@@ -8,6 +8,7 @@
 //! | `compaction` | `recordings/compacted`, in which the agent compacts the conversation; all others restore nothing |
 //! | `clients` | `recordings/clients`: the content blocks that clients send for commands and shared files |
 //! | `generated` | conversations with every message of the schema |
+//! | `families` | valid messages from the schema |
 //! | `play` | the interceptor through which all conversations are replayed |
 //! | `recording` | reading recordings |
 //! | `ours` | finding and removing text of ours in a line |
@@ -18,6 +19,7 @@
 mod clients;
 mod compaction;
 mod direct;
+mod families;
 mod generated;
 mod ours;
 mod play;

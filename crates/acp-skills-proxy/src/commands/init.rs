@@ -112,8 +112,8 @@ fn remove_leftovers(parent: &Path) {
     }
 }
 
-/// Returns true for a directory `.NAME-init-XXXXXX` that contains only the directory `NAME`, or nothing. The user could have other
-/// directories with such a name.
+/// Returns true if `init` left `dir` behind: it is called `.NAME-init-` and six random characters, and contains the directory `NAME`
+/// or nothing. This protects directories of the user with a similar name.
 fn is_leftover(dir: &Path) -> bool {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     let Some((name, random)) = name.strip_prefix('.').and_then(|rest| rest.rsplit_once(STAGED)) else {
