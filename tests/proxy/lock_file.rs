@@ -17,6 +17,7 @@ crate::trials!(
     a_risky_skill_needs_approval,
     a_skill_that_the_scan_cannot_read_needs_approval,
     only_approved_skills_are_beside_an_approved_skill,
+    a_lock_file_cannot_name_directories_outside_of_the_cache,
 );
 
 fn an_invalid_lock_file() {
@@ -200,6 +201,83 @@ fn only_approved_skills_are_beside_an_approved_skill() {
     repository.delete();
     assert_eq!(names(&included.json(&["list", "--json"]), "skills"), ["review"]);
     assert_eq!(files_with(&included, "lib.sh"), Vec::<String>::new());
+}
+
+/// Anyone who can write to a project can write its lock file.
+fn a_lock_file_cannot_name_directories_outside_of_the_cache() {
+    let repository = Repository::review();
+    let commit = repository.git(&["rev-parse", "HEAD"]);
+    let source = repository.source("");
+    let home = Home::new();
+    let config = home.path("team/skills.yaml");
+    home.write(&config, &json!({ "sources": [source] }).to_string());
+    let config = config.to_str().expect("text");
+    home.printed(&["update", "--yes", "--config", config]);
+    let lock = home.path("team/skills.lock");
+    let good: serde_json::Value = serde_json::from_slice(&fs::read(&lock).expect("a file")).expect("JSON");
+    let digest = &good["sources"][&source]["skills"]["review"];
+    let files =
+        ["home/documents/thesis.txt", "home/review/SKILL.md", "home/.ssh/id_ed25519", "team/notes.txt"];
+    let documents = home.path("home/documents");
+    let documents = documents.to_str().expect("text");
+    let up = "../".repeat(16);
+    let from_root = documents.trim_start_matches(|c| c != '/' && c != '\\').trim_start_matches(['/', '\\']);
+    let skill_dir = home.path("home/review").to_str().expect("text").to_owned();
+    for (key, digest) in [
+        (documents.to_owned(), json!("0".repeat(64))),
+        (skill_dir, digest.clone()),
+        (format!("{up}{from_root}"), json!("0".repeat(64))),
+        (format!("review/../{up}{from_root}"), json!("0".repeat(64))),
+        (format!("./{up}{from_root}/"), json!("0".repeat(64))),
+        (documents.replace('/', "\\"), json!("0".repeat(64))),
+        (format!("{up}{from_root}").replace('/', "\\"), json!("0".repeat(64))),
+        (format!("/{documents}"), json!("0".repeat(64))),
+        ("..".to_owned(), json!("0".repeat(64))),
+        ("../../../..".to_owned(), json!("0".repeat(64))),
+    ] {
+        for file in files {
+            home.write(&home.path(file), "mine");
+        }
+        let skills = json!({ "review": good["sources"][&source]["skills"]["review"], &key: digest });
+        let text = json!({ "version": 1, "sources": { &source: { "commit": commit, "skills": skills } } });
+        for has_cache in [true, false] {
+            home.write(&lock, &text.to_string());
+            if !has_cache {
+                fs::remove_dir_all(home.path("cache")).expect("the path exists");
+            }
+            let errors = home.run(&["list", "--config", config]).stderr;
+            let errors = String::from_utf8_lossy(&errors).into_owned();
+            assert!(errors.contains("is not a directory in the repository"), "{key}: {errors}");
+            let mut fixture = Fixture::over_http(home.proxy().flag("--config", config));
+            fixture.editor.wait_for_log("is not a directory in the repository");
+            fixture.new_session("s");
+            fixture.finish();
+            for command in [
+                &["update", "--config", config][..],
+                &["update", "--yes", "--unseen", "--config", config],
+                &["update", "--locked", "--config", config],
+                &["sources", "--config", config],
+                &["sources", "--prune"],
+            ] {
+                home.run(command);
+            }
+            assert_eq!(fs::read_to_string(&lock).expect("a file"), text.to_string(), "{key}");
+            for file in files {
+                let read = fs::read_to_string(home.path(file));
+                assert_eq!(read.ok().as_deref(), Some("mine"), "{key}: {file}");
+            }
+            let entries = fs::read_dir(home.path("home")).expect("a directory").count();
+            assert_eq!((entries, documents_of(&home)), (3, 1), "{key}");
+        }
+    }
+    // The lock file can be repaired.
+    home.write(&lock, &good.to_string());
+    let list = home.json(&["list", "--json", "--config", config]);
+    assert_eq!(list["skills"][0]["name"], "review", "{list}");
+}
+
+fn documents_of(home: &Home) -> usize {
+    fs::read_dir(home.path("home/documents")).expect("a directory").count()
 }
 
 /// Returns the paths of all files with this name in the cache.
