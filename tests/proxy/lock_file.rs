@@ -203,10 +203,13 @@ fn only_approved_skills_are_beside_an_approved_skill() {
     assert_eq!(files_with(&included, "lib.sh"), Vec::<String>::new());
 }
 
+/// Files of the user that no lock file may touch.
+const MINE: [&str; 4] =
+    ["home/documents/thesis.txt", "home/review/SKILL.md", "home/.ssh/id_ed25519", "team/notes.txt"];
+
 /// Anyone who can write to a project can write its lock file.
 fn a_lock_file_cannot_name_directories_outside_of_the_cache() {
     let repository = Repository::review();
-    let commit = repository.git(&["rev-parse", "HEAD"]);
     let source = repository.source("");
     let home = Home::new();
     let config = home.path("team/skills.yaml");
@@ -215,60 +218,32 @@ fn a_lock_file_cannot_name_directories_outside_of_the_cache() {
     home.printed(&["update", "--yes", "--config", config]);
     let lock = home.path("team/skills.lock");
     let good: serde_json::Value = serde_json::from_slice(&fs::read(&lock).expect("a file")).expect("JSON");
-    let digest = &good["sources"][&source]["skills"]["review"];
-    let files =
-        ["home/documents/thesis.txt", "home/review/SKILL.md", "home/.ssh/id_ed25519", "team/notes.txt"];
-    let documents = home.path("home/documents");
-    let documents = documents.to_str().expect("text");
-    let up = "../".repeat(16);
+    let documents = home.path("home/documents").to_str().expect("text").to_owned();
     let from_root = documents.trim_start_matches(|c| c != '/' && c != '\\').trim_start_matches(['/', '\\']);
-    let skill_dir = home.path("home/review").to_str().expect("text").to_owned();
-    for (key, digest) in [
-        (documents.to_owned(), json!("0".repeat(64))),
-        (skill_dir, digest.clone()),
-        (format!("{up}{from_root}"), json!("0".repeat(64))),
-        (format!("review/../{up}{from_root}"), json!("0".repeat(64))),
-        (format!("./{up}{from_root}/"), json!("0".repeat(64))),
-        (documents.replace('/', "\\"), json!("0".repeat(64))),
-        (format!("{up}{from_root}").replace('/', "\\"), json!("0".repeat(64))),
-        (format!("/{documents}"), json!("0".repeat(64))),
-        ("..".to_owned(), json!("0".repeat(64))),
-        ("../../../..".to_owned(), json!("0".repeat(64))),
-    ] {
-        for file in files {
-            home.write(&home.path(file), "mine");
-        }
-        let skills = json!({ "review": good["sources"][&source]["skills"]["review"], &key: digest });
-        let text = json!({ "version": 1, "sources": { &source: { "commit": commit, "skills": skills } } });
-        for has_cache in [true, false] {
-            home.write(&lock, &text.to_string());
-            if !has_cache {
-                fs::remove_dir_all(home.path("cache")).expect("the path exists");
-            }
-            let errors = home.run(&["list", "--config", config]).stderr;
-            let errors = String::from_utf8_lossy(&errors).into_owned();
-            assert!(errors.contains("is not a directory in the repository"), "{key}: {errors}");
-            let mut fixture = Fixture::over_http(home.proxy().flag("--config", config));
-            fixture.editor.wait_for_log("is not a directory in the repository");
-            fixture.new_session("s");
-            fixture.finish();
-            for command in [
-                &["update", "--config", config][..],
-                &["update", "--yes", "--unseen", "--config", config],
-                &["update", "--locked", "--config", config],
-                &["sources", "--config", config],
-                &["sources", "--prune"],
-            ] {
-                home.run(command);
-            }
-            assert_eq!(fs::read_to_string(&lock).expect("a file"), text.to_string(), "{key}");
-            for file in files {
-                let read = fs::read_to_string(home.path(file));
-                assert_eq!(read.ok().as_deref(), Some("mine"), "{key}: {file}");
-            }
-            let entries = fs::read_dir(home.path("home")).expect("a directory").count();
-            assert_eq!((entries, documents_of(&home)), (3, 1), "{key}");
-        }
+    let up = "../".repeat(16);
+    let keys = [
+        documents.clone(),
+        format!("{up}{from_root}"),
+        format!("review/../{up}{from_root}"),
+        format!("./{up}{from_root}/"),
+        format!("/{documents}"),
+        documents.replace('/', "\\"),
+        format!("{up}{from_root}").replace('/', "\\"),
+        home.path("home/review").to_str().expect("text").to_owned(),
+        "../../../..".to_owned(),
+        "..".to_owned(),
+    ];
+    let lock_with = |key: &String| {
+        let mut text = good.clone();
+        text["sources"][&source]["skills"][key] = json!("0".repeat(64));
+        text.to_string()
+    };
+    for key in &keys {
+        touches_nothing(&home, config, &lock_with(key));
+    }
+    fs::remove_dir_all(home.path("cache")).expect("the path exists");
+    for key in &keys[..2] {
+        touches_nothing(&home, config, &lock_with(key));
     }
     // The lock file can be repaired.
     home.write(&lock, &good.to_string());
@@ -276,8 +251,38 @@ fn a_lock_file_cannot_name_directories_outside_of_the_cache() {
     assert_eq!(list["skills"][0]["name"], "review", "{list}");
 }
 
-fn documents_of(home: &Home) -> usize {
-    fs::read_dir(home.path("home/documents")).expect("a directory").count()
+/// Asserts that a start and all commands reject a lock file, and that no file of the user is touched.
+fn touches_nothing(home: &Home, config: &str, lock_text: &str) {
+    const WHY: &str = "is not a directory in the repository";
+    let lock = home.path("team/skills.lock");
+    home.write(&lock, lock_text);
+    for file in MINE {
+        home.write(&home.path(file), "mine");
+    }
+    let errors = home.run(&["list", "--config", config]).stderr;
+    let errors = String::from_utf8_lossy(&errors).into_owned();
+    assert!(errors.contains(WHY), "{lock_text}: {errors}");
+    let mut fixture = Fixture::over_http(home.proxy().flag("--config", config));
+    fixture.editor.wait_for_log(WHY);
+    fixture.new_session("s");
+    fixture.finish();
+    for command in [
+        &["update", "--locked", "--config", config][..],
+        &["update", "--yes", "--unseen", "--config", config],
+        &["sources", "--config", config],
+        &["sources", "--prune", "--config", config],
+    ] {
+        home.run(command);
+    }
+    assert_eq!(fs::read_to_string(&lock).expect("a file"), lock_text);
+    for file in MINE {
+        let read = fs::read_to_string(home.path(file));
+        assert_eq!(read.ok().as_deref(), Some("mine"), "{lock_text}: {file}");
+    }
+    for (dir, entries) in [("home", 3), ("home/documents", 1), ("team", 3)] {
+        let found = fs::read_dir(home.path(dir)).expect("a directory").count();
+        assert_eq!(found, entries, "{lock_text}: {dir}");
+    }
 }
 
 /// Returns the paths of all files with this name in the cache.

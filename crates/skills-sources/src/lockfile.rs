@@ -359,7 +359,7 @@ mod tests {
             (of_directory(&"a/".repeat(600)), "not a directory"),
             (
                 one(&format!(r#"{{"commit":"{}","skills":{{"a\ud800":"{digest}"}}}}"#, "a".repeat(40))),
-                "did not match",
+                "hex escape",
             ),
             (one(&format!(r#"{{"index":"{digest}","skills":{{"a":"b"}}}}"#)), "not a SHA-256"),
             (one(&format!(r#"{{"index":"{digest}","commit":"{digest}"}}"#)), "did not match"),
