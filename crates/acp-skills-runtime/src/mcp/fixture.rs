@@ -29,7 +29,7 @@ pub(super) fn handler(skill: Skill) -> Handler {
 /// Replaces the skills and notifies the clients.
 pub(super) async fn serve(handler: &Handler, names: &[&str]) {
     let skills = names.iter().map(|name| skill(name)).collect();
-    handler.listeners.notify(handler.serve(&skills, CallContext::default())).await;
+    handler.listeners.notify(handler.serve(&skills, CallContext::default(), false)).await;
 }
 
 /// Returns servers with one session.
@@ -37,6 +37,6 @@ pub(super) fn servers() -> Servers {
     let make = Arc::new(Toolbox::new);
     let servers = Servers::new(make, None, unbounded_channel().0, None, Spans::default());
     let skills = [skill("review")].into_iter().collect();
-    servers.serve(SessionKey(1), &skills, CallContext::default());
+    servers.serve(SessionKey(1), &skills, CallContext::default(), true);
     servers
 }
