@@ -163,10 +163,10 @@ async fn answer_to(line: &str, servers: &Servers) -> (String, Duration) {
     tokio::spawn(super::serve(theirs, admission, servers.clone()));
     let begun = tokio::time::Instant::now();
     ours.write_all(line.as_bytes()).await.unwrap();
-    let mut answer = String::new();
+    let mut answer = Vec::new();
     // An accepted bridge stays connected.
-    let _ = tokio::time::timeout(Duration::from_hours(1), ours.read_to_string(&mut answer)).await;
-    (answer, begun.elapsed())
+    let _ = tokio::time::timeout(Duration::from_hours(1), ours.read_to_end(&mut answer)).await;
+    (String::from_utf8(answer).unwrap(), begun.elapsed())
 }
 
 #[tokio::test(start_paused = true)]
