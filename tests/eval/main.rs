@@ -7,6 +7,10 @@
 //! | `triggers` | queries: is the skill loaded when it should be? |
 //! | `tasks` | tasks: are results better with the skill? Also the files of the standard |
 //! | `flow` | several agents, iterations, resuming, interrupts, invalid input |
+//! | `formats` | files of other tools, and files for other tools |
+//! | `grading` | weights, scores, two graders, several turns, costs |
+//! | `scale` | models, parts of an evaluation, the trend |
+//! | `writers` | descriptions and cases that an agent writes |
 //! | `output` | the page, a new skill, the whole flow on the built-in agent |
 
 #![expect(
@@ -18,9 +22,13 @@
 mod agent;
 mod fixture;
 mod flow;
+mod formats;
+mod grading;
 mod output;
+mod scale;
 mod tasks;
 mod triggers;
+mod writers;
 
 use std::{env, process::ExitCode};
 
@@ -36,6 +44,10 @@ fn main() -> ExitCode {
     trials.extend(tasks::trials());
     trials.extend(flow::trials());
     trials.extend(output::trials());
+    trials.extend(formats::trials());
+    trials.extend(grading::trials());
+    trials.extend(scale::trials());
+    trials.extend(writers::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 

@@ -6,25 +6,16 @@ use acp_skills::client::Update;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::permission::PermissionAnswer;
+use super::{
+    permission::PermissionAnswer,
+    usage::{Cost, Tokens, cost, reported},
+};
 
 /// The maximum length of the kept output of a tool.
 const MAX_OUTPUT_CHARS: usize = 2_000;
 
 /// The maximum size of the text in a transcript. Later text is counted, but not kept.
 const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
-
-/// The number of tokens that an agent reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Tokens {
-    /// All tokens.
-    pub total: u64,
-    /// Tokens that the model read, if the agent reports them.
-    pub input: Option<u64>,
-    /// Tokens that the model wrote, if the agent reports them.
-    pub output: Option<u64>,
-}
 
 /// Statistics about a run, with the field names of the skill-creator.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +68,7 @@ pub(super) struct Transcript {
     /// The size of the text that was not kept.
     left_out: usize,
     usage: Option<Tokens>,
+    cost: Option<Cost>,
 }
 
 impl Transcript {
@@ -118,6 +110,8 @@ impl Transcript {
             Update::Other(update) if update["sessionUpdate"] == "usage_update" => {
                 let used = update["used"].as_u64();
                 self.usage = used.map(|total| Tokens { total, input: None, output: None }).or(self.usage);
+                // The agent sends the costs of the whole session each time.
+                self.cost = cost(&update["cost"]).or_else(|| self.cost.take());
             }
             _ => {}
         }
@@ -182,6 +176,11 @@ impl Transcript {
     /// Returns the tokens that the agent reported, if any.
     pub(super) fn tokens(&self) -> Option<Tokens> {
         self.usage
+    }
+
+    /// Returns the costs that the agent reported, if any.
+    pub(super) fn cost(&self) -> Option<&Cost> {
+        self.cost.as_ref()
     }
 
     /// Returns true if the agent has sent no text and no tool call.
@@ -281,17 +280,6 @@ impl ToolUse {
     }
 }
 
-/// Reads a token count. The field names differ between agents.
-fn reported(usage: &Value) -> Option<Tokens> {
-    let number = |names: &[&str]| names.iter().find_map(|name| usage[*name].as_u64());
-    let input = number(&["inputTokens", "input_tokens", "promptTokens", "prompt_tokens"]);
-    let output = number(&["outputTokens", "output_tokens", "completionTokens", "completion_tokens"]);
-    let total = number(&["totalTokens", "total_tokens"]);
-    // If there's no total, we need both parts to compute it.
-    let total = total.or_else(|| Some(input? + output?))?;
-    Some(Tokens { total, input, output })
-}
-
 /// Returns a fenced block. Its fence is longer than any sequence of backticks in the text.
 fn fenced(text: &str, language: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
@@ -335,7 +323,9 @@ mod tests {
             assert_eq!(transcript.tokens().map(|tokens| tokens.total), total, "{result}");
         }
         let mut transcript = Transcript::default();
-        transcript.update(&json!({ "sessionUpdate": "usage_update", "used": 15, "size": 100 }));
+        transcript.update(&json!({ "sessionUpdate": "usage_update", "used": 15, "size": 100, "cost": { "amount": 0.25, "currency": "USD" } }));
+        transcript.update(&json!({ "sessionUpdate": "usage_update", "used": 15, "size": 100, "cost": { "amount": -1, "currency": "USD" } }));
+        assert_eq!(transcript.cost(), Some(&Cost { amount: 0.25, currency: "USD".to_owned() }));
         assert_eq!(transcript.tokens().unwrap().total, 15);
         transcript.end(&json!({ "stopReason": "end_turn" }));
         assert_eq!(transcript.tokens().unwrap().total, 15);
