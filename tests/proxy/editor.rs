@@ -311,7 +311,11 @@ impl Editor {
     fn fail(&mut self, what: &str) -> ! {
         let rest = self.stderr.try_iter().map(|line| String::from_utf8_lossy(&line).trim_end().to_owned());
         self.log.extend(rest);
-        panic!("{what}\nunread: {:?}\nstderr: {:#?}", self.inbox, self.log)
+        let state = match self.child.try_wait() {
+            Ok(Some(status)) => format!("has exited: {status}"),
+            _ => "is running".to_owned(),
+        };
+        panic!("{what}; the proxy {state}\nunread: {:?}\nstderr: {:#?}", self.inbox, self.log)
     }
 }
 

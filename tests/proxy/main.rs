@@ -16,6 +16,7 @@ mod agent;
 mod approval;
 mod catalog;
 mod chain;
+mod chain_ends;
 mod clients;
 mod commands;
 mod compaction;
@@ -101,6 +102,7 @@ fn main() -> ExitCode {
     trials.extend(approval::trials());
     trials.extend(catalog::trials());
     trials.extend(chain::trials());
+    trials.extend(chain_ends::trials());
     trials.extend(clients::trials());
     trials.extend(commands::trials());
     trials.extend(compaction::trials());
