@@ -89,7 +89,10 @@ fn no_events() {
     assert_eq!(stdout(&report(dir.path(), &["-"], "")), "No events found.\n");
     let output = report(dir.path(), &["missing.jsonl"], "");
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot read missing.jsonl"));
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .contains("cannot read: no such file or directory: missing.jsonl")
+    );
     assert_eq!(report(dir.path(), &[], "").status.code(), Some(2));
 }
 

@@ -19,7 +19,7 @@ mod summary;
 use std::{fmt::Write, process::ExitCode};
 
 use acp_skills::{
-    config::{LogLevel, Settings},
+    config::{LogLevel, Settings, describe_load_error},
     skills_core::exec::Sandbox,
 };
 use acp_skills_eval::{EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Workspace};
@@ -219,7 +219,11 @@ fn usage_error(error: EvaluationError) -> anyhow::Error {
         EvaluationError::Unwritable { .. } => return error.into(),
         _ => None,
     };
-    let usage = UsageError::of(error);
+    let usage = match error {
+        EvaluationError::Skill { source, .. } => UsageError::new(describe_load_error(&source)),
+        EvaluationError::Unreadable { path, source } => UsageError::at("cannot read", &path, source),
+        error => UsageError::of(error),
+    };
     match hint {
         Some(hint) => usage.hint(hint).into(),
         None => usage.into(),

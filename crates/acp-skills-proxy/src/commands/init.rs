@@ -126,6 +126,7 @@ fn is_leftover(dir: &Path) -> bool {
 
 /// Suggests a command for an invalid `name`, which may be a path or several words.
 fn suggestion(name: &str) -> Option<String> {
+    let name = name.trim_end_matches(['/', '\\']);
     let (parent, last) =
         name.rsplit_once(['/', '\\']).map_or((None, name), |(parent, last)| (Some(parent), last));
     let words = last.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
