@@ -109,5 +109,8 @@ fn an_html_page() {
     }
     let output = report(dir.path(), &["a.jsonl", "--html", "none/out.html"], "");
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write none/out.html"));
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .contains("cannot write page: no such file or directory: none/out.html")
+    );
 }

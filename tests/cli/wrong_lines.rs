@@ -114,7 +114,7 @@ fn numbers_and_flags() {
 fn evaluations() {
     check(&[
         (&["eval", "nope"], &["error: no such skill directory: ", "/nope", "!error["]),
-        (&["eval", "skills"], &["error: directory has no SKILL.md: ", "!error["]),
+        (&["eval", "skills"], &["error: directory has no SKILL.md: ", "acp-skills-proxy eval ", "!error["]),
         (&["eval", "skills/pdf", "--baseline", "nope"], &["error: no such skill directory: ", "/nope"]),
         (
             &["eval", "skills/pdf", "--among", "nope"],
@@ -137,6 +137,11 @@ fn places_and_words() {
         (&["search", "--skills", "skills", "--limit", "0", "x"], &["invalid value '0'", "at least 1"]),
         (&["search", "--skills", "skills", "--limit", "-1", "x"], &["invalid value '-1'", "at least 1"]),
         (&["setup", "zed", "nope"], &["unexpected argument `nope`", "--agent ID", "!--prompt"]),
+        (
+            &["init", "demo", "--in", "skills/pdf/SKILL.md"],
+            &["error: cannot create skill: ", ": skills/pdf/SKILL.md/demo"],
+        ),
+        (&["check", "skills", "--sarif", "no/x"], &["error: cannot write: no such file or directory: no/x"]),
         (&["init", "demo/"], &["did you mean `acp-skills-proxy init demo`?"]),
         (&["add", "https://"], &["host is missing", "!only https"]),
         (&["add", "github:acme"], &["expected an owner and a repository"]),

@@ -18,8 +18,8 @@ const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
 /// some of them out could change its result.
 pub(super) const MAX_CALL_BYTES: usize = 64 * 1024 * 1024;
 
-/// The size that an entry with text counts in addition to its text.
-const MIN_TEXT_BYTES: usize = 128;
+/// The maximum number of texts in a transcript. Even a short one needs about a hundred bytes.
+const MAX_TEXTS: usize = 32 * 1024;
 
 /// The size that a tool call or a permission request counts at least.
 const MIN_CALL_BYTES: usize = 1024;
@@ -69,6 +69,8 @@ pub(super) struct Transcript {
     entries: Vec<Entry>,
     /// The size of the kept text of the agent's messages, thoughts and notes.
     kept: usize,
+    /// The number of the kept texts.
+    texts: usize,
     /// The size of the text that was not kept.
     left_out: usize,
     /// The size of the tool calls and permission requests.
@@ -98,15 +100,15 @@ impl Transcript {
         }
     }
 
-    /// Adds an entry whose text was counted. An entry without text costs something too.
+    /// Adds an entry whose text was counted.
     fn push(&mut self, entry: Entry) {
-        self.kept += MIN_TEXT_BYTES;
+        self.texts += 1;
         self.entries.push(entry);
     }
 
     /// Counts a text of this size. Returns true if it should be kept.
     fn has_room(&mut self, bytes: usize) -> bool {
-        let has_room = self.left_out == 0 && self.kept + bytes <= MAX_TEXT_BYTES;
+        let has_room = self.left_out == 0 && self.kept + bytes <= MAX_TEXT_BYTES && self.texts < MAX_TEXTS;
         *(if has_room { &mut self.kept } else { &mut self.left_out }) += bytes;
         has_room
     }
@@ -307,16 +309,16 @@ mod tests {
     fn calls_and_requests_have_a_limit() {
         let long = "x".repeat(1024 * 1024);
         let call = |id: usize, input: &str| json!({ "sessionUpdate": "tool_call", "toolCallId": id.to_string(), "rawInput": { "x": input } });
-        let full = |update: &dyn Fn(&mut Transcript, usize)| {
+        let full = |most: usize, update: &dyn Fn(&mut Transcript, usize)| {
             let mut transcript = Transcript::default();
-            (1..100_000).find(|&number| {
+            (1..most).find(|&number| {
                 update(&mut transcript, number);
                 transcript.is_full()
             })
         };
-        assert_eq!(full(&|transcript, id| drop(transcript.update(&call(id, &long)).cloned())), Some(64));
-        assert_eq!(full(&|transcript, _| drop(transcript.update(&call(1, &long)).cloned())), None);
-        let requests = full(&|transcript, _| {
+        assert_eq!(full(100, &|transcript, id| drop(transcript.update(&call(id, &long)).cloned())), Some(64));
+        assert_eq!(full(100, &|transcript, _| drop(transcript.update(&call(1, &long)).cloned())), None);
+        let requests = full(100_000, &|transcript, _| {
             transcript.permission(&PermissionAnswer {
                 title: String::new(),
                 kind: String::new(),

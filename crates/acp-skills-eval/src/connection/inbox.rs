@@ -131,7 +131,7 @@ pub(super) fn read_lines(reader: impl Read, sender: &InboxSender) {
     sender.send(Received::Closed, None);
 }
 
-/// The output of an agent. It ends if a line is longer than the maximum.
+/// The output of an agent. It ends with an error if a line is longer than the maximum.
 pub(super) struct Limited<R> {
     source: R,
     sender: InboxSender,
@@ -167,7 +167,8 @@ impl<R: Read> Read for Limited<R> {
         if longest > self.max_line {
             self.has_ended = true;
             self.sender.send(Received::TooLong(self.max_line), None);
-            return Ok(0);
+            // Because of the error, the start of the line is not forwarded.
+            return Err(io::Error::other(format!("a line is longer than {} bytes", self.max_line)));
         }
         Ok(read)
     }
@@ -308,7 +309,7 @@ mod tests {
                     inbox.discard_lines();
                     let before = *produced.lock().unwrap();
                     let goes_on = async {
-                        while *produced.lock().unwrap() < before + 16 * MAX_QUEUED_KIB * 1024 {
+                        while *produced.lock().unwrap() < before + 4 * MAX_QUEUED_KIB * 1024 {
                             tokio::task::yield_now().await;
                         }
                     };

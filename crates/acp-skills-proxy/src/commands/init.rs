@@ -65,8 +65,7 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
         });
     }
     let dir = parent.join(&name);
-    let unwritable =
-        |error: io::Error| UsageError::failed(format_args!("cannot create {}", dir.display()), error);
+    let unwritable = |error: io::Error| UsageError::at("cannot create skill", &dir, error);
     fs::create_dir_all(&parent).map_err(unwritable)?;
     let exists = || {
         UsageError::new(format!("{} already exists", dir.display()))

@@ -72,7 +72,7 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     output::print(&text(&summary, table::terminal_width()))?;
     if let Some(out) = html {
         log::before_start(|| patient::write(&out, page(&summary, &names)))
-            .map_err(|error| UsageError::failed(format_args!("cannot write {}", out.display()), error))?;
+            .map_err(|error| UsageError::at("cannot write page", &out, error))?;
     }
     Ok(ExitCode::SUCCESS)
 }
