@@ -11,6 +11,7 @@
 //! | `grading` | weights, scores, two graders, several turns, costs |
 //! | `scale` | models, parts of an evaluation, the trend |
 //! | `writers` | descriptions and cases that an agent writes |
+//! | `floods` | agents that send more than is kept |
 //! | `output` | the page, a new skill, the whole flow on the built-in agent |
 
 #![expect(
@@ -21,6 +22,7 @@
 
 mod agent;
 mod fixture;
+mod floods;
 mod flow;
 mod formats;
 mod grading;
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
     let mut trials = triggers::trials();
     trials.extend(tasks::trials());
     trials.extend(flow::trials());
+    trials.extend(floods::trials());
     trials.extend(output::trials());
     trials.extend(formats::trials());
     trials.extend(grading::trials());

@@ -201,7 +201,7 @@ fn the_trend_shows_all_iterations() {
     let mut command = program();
     let run = Run::of(command.args(["eval", "history"]).arg(fixture.path("demo")));
     assert_eq!(run.code, Some(2));
-    assert!(run.stderr.contains("no results in"), "{}", run.stderr);
+    assert!(run.stderr.contains("no results: "), "{}", run.stderr);
 }
 
 fn an_iteration_can_be_the_baseline() {
@@ -218,5 +218,5 @@ fn an_iteration_can_be_the_baseline() {
     }
     let run = fixture.eval(&["--baseline", "9"], "pass");
     assert_eq!(run.code, Some(2));
-    assert!(run.stderr.contains("no copy of the skill in"), "{}", run.stderr);
+    assert!(run.stderr.contains("no copy of the skill: "), "{}", run.stderr);
 }

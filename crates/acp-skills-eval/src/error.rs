@@ -41,7 +41,7 @@ pub enum EvaluationError {
     #[error("too few queries for a training part and a validation part in {}", .0.display())]
     TooFewQueries(PathBuf),
     /// The description can't be replaced, because the frontmatter is unusual. The path is the skill's directory.
-    #[error("cannot replace the description in {}", .0.join("SKILL.md").display())]
+    #[error("cannot replace the description: {}", .0.join("SKILL.md").display())]
     Description(PathBuf),
     /// A writer returned no usable answer.
     #[error("no usable answer from the writer: {0}")]
@@ -63,7 +63,7 @@ pub enum EvaluationError {
         reason: String,
     },
     /// Results can't be merged.
-    #[error("cannot merge {}: {reason}", path.display())]
+    #[error("cannot merge: {reason}: {}", path.display())]
     Merge {
         /// The directory of the part.
         path: PathBuf,

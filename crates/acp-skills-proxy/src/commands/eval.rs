@@ -33,8 +33,11 @@ use std::{
 };
 
 use acp_skills::{
-    config::{LogLevel, Settings},
-    skills_core::exec::Sandbox,
+    config::{LogLevel, Settings, describe_load_error, shorten_home},
+    skills_core::{
+        discovery::{Discovery, Root},
+        exec::Sandbox,
+    },
 };
 use acp_skills_eval::{EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Workspace};
 use acp_skills_runtime::agent::{self, Signal};
@@ -200,7 +203,7 @@ fn version(named: &Path, root: &Path) -> Result<PathBuf, UsageError> {
         return Ok(iteration);
     }
     acp_skills_eval::kept_skill(&iteration).ok_or_else(|| {
-        UsageError::new(format!("no copy of the skill in {}", iteration.display()))
+        UsageError::new(format!("no copy of the skill: {}", iteration.display()))
             .hint("use the number of an iteration in the workspace, or the directory of an older version")
     })
 }
@@ -250,25 +253,38 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
     Ok(())
 }
 
+/// Returns a hint if `dir` is not a skill, but contains one.
+fn skill_below(dir: &Path) -> Option<String> {
+    let found = Discovery::new([Root::scanned(dir)]).find();
+    let skill = found.iter().find_map(|skill| skill.dir())?;
+    Some(format!("`eval` takes one skill, for example `acp-skills-proxy eval {}`", shorten_home(skill)))
+}
+
 /// Returns the error to report. An error in the user's input gets a hint. An error about results that cannot be written is
 /// returned as it is.
 fn usage_error(error: EvaluationError) -> anyhow::Error {
     let hint = match &error {
         EvaluationError::NoCases(_) => Some(
             "add cases to evals/evals.json or evals/eval_queries.json of the skill, or use `acp-skills-proxy init \
-             NAME` to create a skill with examples",
+             NAME` to create a skill with examples"
+                .to_owned(),
         ),
-        EvaluationError::TooFewQueries(_) => {
-            Some("add more queries to evals/eval_queries.json of the skill, or draft some with `eval cases`")
-        }
-        EvaluationError::Description(_) => {
-            Some("write the frontmatter with one field per line, such as `description: Reviews code.`")
-        }
-        EvaluationError::Resume { .. } => Some("remove `--resume` to start a new iteration"),
+        EvaluationError::TooFewQueries(_) => Some(
+            "add more queries to evals/eval_queries.json of the skill, or draft some with `eval cases`".to_owned(),
+        ),
+        EvaluationError::Description(_) => Some(
+            "write the frontmatter with one field per line, such as `description: Reviews code.`".to_owned(),
+        ),
+        EvaluationError::Resume { .. } => Some("remove `--resume` to start a new iteration".to_owned()),
+        EvaluationError::Skill { path, .. } => skill_below(path),
         EvaluationError::Unwritable { .. } => return error.into(),
         _ => None,
     };
-    let usage = UsageError::of(error);
+    let usage = match error {
+        EvaluationError::Skill { source, .. } => UsageError::new(describe_load_error(&source)),
+        EvaluationError::Unreadable { path, source } => UsageError::at("cannot read", &path, source),
+        error => UsageError::of(error),
+    };
     match hint {
         Some(hint) => usage.hint(hint).into(),
         None => usage.into(),

@@ -71,7 +71,7 @@ pub(super) fn run(args: CasesArgs) -> anyhow::Result<ExitCode> {
 fn write(path: &Path, value: &Value) -> Result<(), UsageError> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)
-            .map_err(|error| UsageError::failed(format_args!("cannot create {}", parent.display()), error))?;
+            .map_err(|error| UsageError::at("cannot create directory", parent, error))?;
     }
     results::write(path, format!("{value:#}\n"))
 }

@@ -33,7 +33,7 @@ pub(super) fn run(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
         (None, None) => return Err(UsageError::new("no skill named").into()),
     };
     if !workspace.is_dir() {
-        return Err(UsageError::new(format!("no results in {}", workspace.display()))
+        return Err(UsageError::new(format!("no results: {}", workspace.display()))
             .hint("use `acp-skills-proxy eval SKILL` first, or name the directory with `--workspace`")
             .into());
     }

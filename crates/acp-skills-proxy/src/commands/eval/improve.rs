@@ -73,10 +73,14 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
         return Ok(code);
     }
     // The user may have edited the file during the rounds.
-    let now = patient::read_text(&path, u64::MAX)
-        .map_err(|error| UsageError::failed(format_args!("cannot read {}", path.display()), error))?;
+    let now =
+        patient::read_text(&path, u64::MAX).map_err(|error| UsageError::at("cannot read", &path, error))?;
     if now != before {
-        return Err(UsageError::new(format!("not written, because {} has changed", path.display())).into());
+        return Err(UsageError::new(format!(
+            "not written, because the file has changed: {}",
+            path.display()
+        ))
+        .into());
     }
     let evaluation = Evaluation::new(path.parent().unwrap_or(&path)).map_err(usage_error)?;
     let text = evaluation.with_text(&result.rounds[result.best].description).map_err(usage_error)?;

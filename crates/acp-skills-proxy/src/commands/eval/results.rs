@@ -88,5 +88,5 @@ fn advice(evaluation: &Evaluation) -> String {
 /// Writes a file.
 pub(super) fn write(path: &Path, text: String) -> Result<(), UsageError> {
     log::before_start(|| patient::write(path, text))
-        .map_err(|error| UsageError::failed(format_args!("cannot write {}", path.display()), error))
+        .map_err(|error| UsageError::at("cannot write", path, error))
 }
