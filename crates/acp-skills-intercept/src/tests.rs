@@ -4,6 +4,7 @@ mod call_titles;
 mod commands;
 mod compaction;
 mod drafts;
+mod files;
 mod host;
 mod lifecycle;
 mod permission;
