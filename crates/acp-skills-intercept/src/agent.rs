@@ -5,7 +5,6 @@ use acp_skills_wire::{Id, Kind, Message, Node};
 use crate::{
     Interceptor,
     agent_facts::AgentFacts,
-    events::CompactionSignal,
     keys::SessionKey,
     outputs::{Actions, Effect, Level, Pass, Task},
     requests::{Purpose, Setup, SetupKind},
@@ -132,9 +131,8 @@ impl Interceptor {
             Turn::Over { forgotten } => {
                 session.briefing.turn_over(id, forgotten);
                 session.claims.turn_over();
-                if session.compaction.turn_over(id, forgotten) {
-                    session.compacted(CompactionSignal::Command, self.agent.quirks, actions);
-                }
+                let end = session.compaction.turn_over(id, forgotten);
+                session.turn_ended(end, self.agent.quirks, actions);
             }
             Turn::Accepted => {
                 session.turns.accepted();
@@ -154,9 +152,8 @@ impl Interceptor {
             let forgotten = version::forgets(update);
             session.briefing.turns_over(forgotten);
             session.claims.turn_over();
-            if session.compaction.turns_over(forgotten) {
-                session.compacted(CompactionSignal::Command, self.agent.quirks, actions);
-            }
+            let end = session.compaction.turns_over(forgotten);
+            session.turn_ended(end, self.agent.quirks, actions);
         }
     }
 }

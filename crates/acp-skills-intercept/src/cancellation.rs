@@ -19,7 +19,7 @@ impl Interceptor {
         let Some(id) = message.session_id() else { return Pass::Untouched };
         let key = self.sessions.key_of(&id);
         if let Some(session) = self.sessions.find(&id) {
-            session.claims.cancelled();
+            session.claims.cancelled(session.turns.agent_works());
         }
         let mut had_prompts = false;
         for entry in self.pending.take_turn(key, &id) {
@@ -47,12 +47,14 @@ impl Interceptor {
     /// Cancels a request of the client, and answers it here if the agent has not received it.
     pub(crate) fn cancel_request(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(id) = message.param(&["requestId"]).and_then(Id::of) else { return Pass::Untouched };
-        if let Some(Purpose::Prompt(key)) = self.requests.get(&id).map(|open| &open.purpose)
-            && let Some(session) = self.sessions.get(*key)
-        {
-            session.claims.cancelled();
-        }
-        let Some(entry) = self.pending.take_request(&id) else { return Pass::Untouched };
+        let Some(entry) = self.pending.take_request(&id) else {
+            if let Some(Purpose::Prompt(key)) = self.requests.get(&id).map(|open| &open.purpose)
+                && let Some(session) = self.sessions.get(*key)
+            {
+                session.claims.cancelled(session.turns.agent_works());
+            }
+            return Pass::Untouched;
+        };
         self.requests.remove(&id);
         actions.to_client.push(build::error(&id, REQUEST_CANCELLED, "cancelled"));
         match (entry.kind, entry.session) {
@@ -81,6 +83,7 @@ impl Interceptor {
     pub(crate) fn close_session(&mut self, key: SessionKey, actions: &mut Actions) {
         actions.effects.push(Effect::CloseServer(key));
         let Some(session) = self.sessions.remove(key) else { return };
+        self.reader.usage_scanner.forget(key);
         if let Some(cwd) = session.cwd
             && !self.sessions.iter().any(|other| other.cwd.as_ref() == Some(&cwd))
         {

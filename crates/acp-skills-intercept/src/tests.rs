@@ -301,7 +301,7 @@ impl Fixture {
     }
 
     pub(super) fn sessions(&self) -> usize {
-        self.interceptor.session_count()
+        self.interceptor.sessions.iter().count()
     }
 }
 
