@@ -46,6 +46,8 @@ impl Interceptor {
                             if let Some(before) = self.sessions.name(session, &name) {
                                 self.close_session(before, actions);
                             }
+                            // A copy may have been replayed before its id was known here.
+                            actions.to_client.append(&mut self.reader.flush(&name));
                         }
                         None => self.close_session(session, actions),
                     }
@@ -59,7 +61,11 @@ impl Interceptor {
                 actions.after.extend(question);
                 self.with_options(session, message, pass)
             }
-            (Purpose::SetUp(setup), None) => self.refused(id, open.method, setup, message, actions),
+            (Purpose::SetUp(setup), None) => {
+                let pass = self.refused(id, open.method, setup, message, actions);
+                self.forget_early_commands();
+                pass
+            }
             (Purpose::Close { id }, Some(_)) => {
                 if let Some(key) = self.sessions.key_of(&id) {
                     self.close_session(key, actions);
@@ -77,9 +83,7 @@ impl Interceptor {
             (Purpose::Prompt(session), _) => {
                 self.judge_transport(session, message, actions);
                 self.answered(session, &id, message, actions);
-                if !self.sessions.get(session).is_some_and(|session| session.turns.agent_works()) {
-                    actions.effects.push(Effect::TurnEnded(session));
-                }
+                self.end_turn_if_idle(session, actions);
                 Pass::Untouched
             }
             _ => Pass::Untouched,
@@ -114,6 +118,14 @@ impl Interceptor {
         session.server.listed();
         actions.tasks.push(Task::Mcp { session: session.key(), line: message.line.to_vec() });
         Pass::Consumed
+    }
+
+    /// Ends the turn of a session for the host, unless the agent works or prompts are held.
+    pub(crate) fn end_turn_if_idle(&mut self, key: SessionKey, actions: &mut Actions) {
+        let works = self.sessions.get(key).is_some_and(|session| session.turns.agent_works());
+        if !works && !self.pending.has_prompts(key) {
+            actions.effects.push(Effect::TurnEnded(key));
+        }
     }
 
     /// Handles the agent's answer to a prompt.
@@ -154,6 +166,8 @@ impl Interceptor {
             session.claims.turn_over();
             let end = session.compaction.turns_over(forgotten);
             session.turn_ended(end, self.agent.quirks, actions);
+            let key = session.key();
+            self.end_turn_if_idle(key, actions);
         }
     }
 }

@@ -31,6 +31,9 @@ impl Interceptor {
             had_prompts = true;
             self.answer_cancelled(entry, actions);
         }
+        if let Some(key) = key.filter(|_| had_prompts) {
+            self.end_turn_if_idle(key, actions);
+        }
         let is_working = self.sessions.find(&id).is_some_and(|session| session.turns.agent_works());
         // If we didn't cancel any prompts here, the notification must be for the agent.
         if is_working || !had_prompts { Pass::Untouched } else { Pass::Consumed }
@@ -63,7 +66,10 @@ impl Interceptor {
                 self.resume(queue, actions);
             }
             // Later prompts in this session could be ready by now, and were only waiting for this one.
-            (Kind::Prompt(_), Some(session)) => self.release(session, actions),
+            (Kind::Prompt(_), Some(session)) => {
+                self.release(session, actions);
+                self.end_turn_if_idle(session, actions);
+            }
             _ => {}
         }
         Pass::Consumed

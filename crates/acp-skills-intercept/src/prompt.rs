@@ -190,6 +190,7 @@ impl Interceptor {
         if let Some(message) = Message::parse(&prompt.line) {
             self.reply(key, &message, id, text, actions);
         }
+        self.end_turn_if_idle(key, actions);
     }
 
     /// Sends the held prompts of a session up to the first one that still has to wait.

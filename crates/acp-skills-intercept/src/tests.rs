@@ -6,6 +6,7 @@ mod compaction;
 mod drafts;
 mod files;
 mod host;
+mod leftovers;
 mod lifecycle;
 mod permission;
 mod placement;

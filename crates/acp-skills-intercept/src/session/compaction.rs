@@ -77,6 +77,8 @@ impl Compaction {
     pub(crate) fn reopened(&mut self) {
         self.is_live = false;
         self.calls.clear();
+        // The agent may count from the start again.
+        self.last_id = None;
         self.usage.reopened();
     }
 
