@@ -161,7 +161,7 @@ impl Interceptor {
     pub(crate) fn invoked(&mut self, key: SessionKey, skill: &SkillName, actions: &mut Actions) {
         if let Some(session) = self.sessions.get(key) {
             record::activate(session, skill, ActivatedBy::User, actions);
-            actions.effects.push(session.serve());
+            actions.effects.push(session.serve(false));
         }
     }
 }
