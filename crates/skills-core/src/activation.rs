@@ -44,7 +44,7 @@ use crate::{
 use body::Body;
 pub use body::BodyCache;
 pub use error::ActivationError;
-use parsed::{ADDRESS, DIRECTORY, END, START};
+use parsed::{DIRECTORY, END, START};
 pub use parsed::{Parsed, parse};
 
 /// The maximum number of lines of a body. A longer body causes a warning.
@@ -189,7 +189,7 @@ fn address(skill: &Skill, guide: Guide) -> Option<String> {
         Guide::Tools => "read its files with `read_skill_file`. Its scripts can be read but not run.",
         Guide::Files => "fetch its files with your own tools.",
     };
-    Some(format!("{ADDRESS}{base}\nRelative paths in this skill start there; {how}\n"))
+    Some(format!("{}{base}\nRelative paths in this skill start there; {how}\n", parsed::ADDRESS))
 }
 
 #[cfg(not(feature = "fetch"))]

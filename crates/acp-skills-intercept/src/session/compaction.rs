@@ -62,7 +62,7 @@ pub(crate) enum TurnEnd {
     Compacted,
     /// The agent may have dropped a prompt with instructions, so the model has lost them.
     LostAgain,
-    /// Nothing has changed.
+    /// No action is needed.
     Ordinary,
 }
 
