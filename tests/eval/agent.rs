@@ -16,8 +16,11 @@
 //! | `stop REASON` | ends the turn with another reason |
 //! | `fail NUMBER FILE` | exits the first few times; the file counts the attempts |
 //! | `crash`, `hang`, `refuse` | exits, never answers, answers with an error |
+//! | `endless`, `flood FILE`, `deaf FILE`, `calls` | sends more than is kept, see [`flood`] |
 //!
 //! If the prompt asks for grades, the agent answers according to its argument.
+
+mod flood;
 
 use std::{
     fs,
@@ -149,6 +152,10 @@ impl Agent {
                     thread::park();
                 },
                 "refuse" => return None,
+                "endless" => flood::endless(),
+                "flood" => flood::updates(rest),
+                "deaf" => flood::requests(rest),
+                "calls" => flood::calls(),
                 _ => {}
             }
         }

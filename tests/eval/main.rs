@@ -7,6 +7,7 @@
 //! | `triggers` | queries: is the skill loaded when it should be? |
 //! | `tasks` | tasks: are results better with the skill? Also the files of the standard |
 //! | `flow` | several agents, iterations, resuming, interrupts, invalid input |
+//! | `floods` | agents that send more than is kept |
 //! | `output` | the page, a new skill, the whole flow on the built-in agent |
 
 #![expect(
@@ -17,6 +18,7 @@
 
 mod agent;
 mod fixture;
+mod floods;
 mod flow;
 mod output;
 mod tasks;
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
     let mut trials = triggers::trials();
     trials.extend(tasks::trials());
     trials.extend(flow::trials());
+    trials.extend(floods::trials());
     trials.extend(output::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

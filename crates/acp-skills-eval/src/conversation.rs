@@ -107,7 +107,8 @@ pub(super) async fn converse(
     conversation.end = match end {
         Ok(end) | Err(end) => end,
     };
-    if let Some(problem) = conversation.end.problem() {
+    // For a crash, the note is added when the process has ended and the reason is known.
+    if let Some(problem) = conversation.end.problem().filter(|_| !conversation.end.is_crash()) {
         conversation.transcript.note(problem);
     }
     conversation
@@ -165,7 +166,7 @@ impl Client<'_> {
         let response = async {
             loop {
                 let line = match self.connection.receive().await {
-                    Received::Closed => return None,
+                    Received::Closed | Received::TooLong(_) => return None,
                     Received::Loaded(_) => continue,
                     Received::Line(line) => line,
                 };
@@ -175,6 +176,9 @@ impl Client<'_> {
                     }
                     Some(Incoming::Permission(call)) => {
                         self.answer_permission(&call);
+                        if self.conversation.transcript.is_full() {
+                            return None;
+                        }
                     }
                     _ => {}
                 }
@@ -203,6 +207,7 @@ impl Client<'_> {
                     self.loaded(&skill)?;
                     continue;
                 }
+                Received::TooLong(max) => return Err(End::too_long(max)),
                 Received::Closed => return Err(End::Crashed { why: String::new() }),
             };
             match self.read(&line) {
@@ -217,6 +222,9 @@ impl Client<'_> {
                 }
                 Some(Incoming::Unsupported { answer }) => self.send(&answer),
                 _ => {}
+            }
+            if self.conversation.transcript.is_full() {
+                return Err(End::too_many_calls());
             }
         }
     }

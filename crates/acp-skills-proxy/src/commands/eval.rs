@@ -16,11 +16,14 @@ mod page;
 mod progress;
 mod summary;
 
-use std::{fmt::Write, process::ExitCode};
+use std::{fmt::Write, path::Path, process::ExitCode};
 
 use acp_skills::{
-    config::{LogLevel, Settings},
-    skills_core::exec::Sandbox,
+    config::{LogLevel, Settings, describe_load_error, shorten_home},
+    skills_core::{
+        discovery::{Discovery, Root},
+        exec::Sandbox,
+    },
 };
 use acp_skills_eval::{EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Workspace};
 use acp_skills_runtime::agent::{self, Signal};
@@ -72,7 +75,7 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
     if let Some(path) = &results.html {
         let page = page::page(&evaluation, &workspace, &report);
         log::before_start(|| patient::write(path, page))
-            .map_err(|error| UsageError::failed(format_args!("cannot write {}", path.display()), error))?;
+            .map_err(|error| UsageError::at("cannot write page", path, error))?;
     }
     if results.json {
         output::print(&format!("{:#}\n", summary::json(&report, &workspace)))?;
@@ -207,19 +210,32 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
     Ok(())
 }
 
+/// Returns a hint if `dir` is not a skill, but contains one.
+fn skill_below(dir: &Path) -> Option<String> {
+    let found = Discovery::new([Root::scanned(dir)]).find();
+    let skill = found.iter().find_map(|skill| skill.dir())?;
+    Some(format!("`eval` takes one skill, for example `acp-skills-proxy eval {}`", shorten_home(skill)))
+}
+
 /// Returns the error to report. An error in the user's input gets a hint. An error about results that cannot be written is
 /// returned as it is.
 fn usage_error(error: EvaluationError) -> anyhow::Error {
     let hint = match &error {
         EvaluationError::NoCases(_) => Some(
             "add cases to evals/evals.json or evals/eval_queries.json of the skill, or use `acp-skills-proxy init \
-             NAME` to create a skill with examples",
+             NAME` to create a skill with examples"
+                .to_owned(),
         ),
-        EvaluationError::Resume { .. } => Some("remove `--resume` to start a new iteration"),
+        EvaluationError::Resume { .. } => Some("remove `--resume` to start a new iteration".to_owned()),
+        EvaluationError::Skill { path, .. } => skill_below(path),
         EvaluationError::Unwritable { .. } => return error.into(),
         _ => None,
     };
-    let usage = UsageError::of(error);
+    let usage = match error {
+        EvaluationError::Skill { source, .. } => UsageError::new(describe_load_error(&source)),
+        EvaluationError::Unreadable { path, source } => UsageError::at("cannot read", &path, source),
+        error => UsageError::of(error),
+    };
     match hint {
         Some(hint) => usage.hint(hint).into(),
         None => usage.into(),

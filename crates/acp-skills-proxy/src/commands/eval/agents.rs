@@ -42,7 +42,7 @@ pub(super) fn named(
 fn unknown(text: &str, error: &AgentError) -> UsageError {
     match error {
         AgentError::Unknown { similar: None, .. } => UsageError::new(format!("unknown agent `{text}`"))
-            .hint(format!("use `--agent NAME='{text}'` for a command")),
+            .hint("`acp-skills-proxy setup --agents` lists the known agents; for another one, use `--agent NAME='COMMAND'`"),
         _ => UsageError::new(error.to_string()).hint(error.hint()),
     }
 }
