@@ -20,6 +20,9 @@ const ADDRESS: &str = "ACP_SKILLS_BRIDGE_ADDRESS";
 const SESSION: &str = "ACP_SKILLS_BRIDGE_SESSION";
 const TOKEN: &str = "ACP_SKILLS_BRIDGE_TOKEN";
 
+/// The maximum size of the proxy's answer.
+const MAX_ANSWER_BYTES: u64 = 16 * 1024;
+
 /// The timeout for connecting, and for the proxy's answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -100,7 +103,8 @@ fn authenticate(
     writer.write_all(format!("{session} {token}\n").as_bytes())?;
     writer.flush()?;
     let mut answer = String::new();
-    if reader.read_line(&mut answer)? == 0 {
+    // Another program may listen at this address by now.
+    if reader.by_ref().take(MAX_ANSWER_BYTES).read_line(&mut answer)? == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     reader.get_mut().set_read_timeout(None)?;
