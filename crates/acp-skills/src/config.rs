@@ -31,7 +31,7 @@ use skills_core::{
 };
 use skills_sources::disk::patient;
 
-pub use skills_sources::disk::{cache_dir, config_file, expand_home, reason, shorten_home, state_dir};
+pub use skills_sources::disk::{cache_dir, config_file, error_text, expand_home, shorten_home, state_dir};
 
 pub use self::{
     choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Trusted, Validation},

@@ -34,7 +34,7 @@ use skills_core::{
     discovery::{Filter, FilterError},
     text::shown_path,
 };
-use skills_sources::{Address, LockFile, SkillChange, Updater, lock_beside, named_sources, user_lock};
+use skills_sources::{Address, LockFile, Offer, SkillChange, Updater, lock_beside, named_sources, user_lock};
 
 use crate::{
     args::{ConfigArgs, LogArgs},
@@ -285,6 +285,13 @@ pub(super) fn source_error(error: skills_sources::SourceError) -> anyhow::Error 
 pub(super) fn lock_error(error: skills_sources::LockError) -> anyhow::Error {
     let hint = error.hint();
     UsageError::of(error).hint(hint).into()
+}
+
+/// Keeps the local files of an offer that was not approved, if the user has to look at some of them.
+pub(super) fn keep_unseen(offer: &Offer, changes: &[SkillChange]) {
+    if !show::unseen(changes).is_empty() {
+        offer.keep_files();
+    }
 }
 
 /// The flags that approve without a question.

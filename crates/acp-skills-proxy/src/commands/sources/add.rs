@@ -9,8 +9,8 @@ use skills_core::text::shown_path;
 use skills_sources::Address;
 
 use super::{
-    ApprovalArgs, CommonArgs, FetchArgs, Target, filter, findings, lock_error, shadowed::shadowed, show,
-    source_error, updater,
+    ApprovalArgs, CommonArgs, FetchArgs, Target, filter, findings, keep_unseen, lock_error,
+    shadowed::shadowed, show, source_error, updater,
 };
 use crate::{error::UsageError, output, progress::Progress};
 
@@ -112,6 +112,8 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         // version, and it would then be approved automatically in the next session.
         updater.approve(&target.lock(), &address, &offer).map_err(lock_error)?;
         target.change(&updater, add)?;
+    } else {
+        keep_unseen(&offer, &changes);
     }
     if common.json {
         let report = json!({

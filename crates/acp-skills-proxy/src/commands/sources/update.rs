@@ -16,7 +16,7 @@ use skills_core::text::{shown, shown_path};
 use skills_sources::{LockFile, Offer, Pinned, SkillChange, SourceError, Updater};
 
 use super::{
-    ApprovalArgs, CommonArgs, FetchArgs, Known, Target, findings, known, lock_error, named,
+    ApprovalArgs, CommonArgs, FetchArgs, Known, Target, findings, keep_unseen, known, lock_error, named,
     show::{self, FindingsBySkill},
     tidy, updater,
 };
@@ -246,7 +246,6 @@ fn update(
         if !args.locked && (!is_json || args.approval.yes) && row.after != row.before {
             updater.approve(&source.lock, address, &offer).map_err(lock_error)?;
         }
-        updater.discard(&offer);
         return Ok(row);
     }
     row.changes = changes;
@@ -276,7 +275,10 @@ fn update(
     if row.approved {
         updater.approve(&source.lock, address, &offer).map_err(lock_error)?;
         print("Approved.\n")?;
-    } else if args.locked {
+        return Ok(row);
+    }
+    keep_unseen(&offer, &row.changes);
+    if args.locked {
         output::complain(
             &format!("`{}` has changed", shown(&row.source)),
             Some("use `acp-skills-proxy update` to review and approve the changes"),
