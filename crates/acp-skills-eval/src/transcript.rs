@@ -1,6 +1,9 @@
 //! [`Transcript`]: the conversation of a run as a document, and statistics about it.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write,
+};
 
 use acp_skills::client::Update;
 use serde::{Deserialize, Serialize};
@@ -13,6 +16,13 @@ const MAX_OUTPUT_CHARS: usize = 2_000;
 
 /// The maximum size of the text in a transcript. Later text is counted, but not kept.
 const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
+
+/// The maximum number of tool calls in a transcript.
+const MAX_TOOL_CALLS: usize = 10_000;
+/// The maximum size of the inputs, the locations and the contents of all tool calls, in bytes.
+const MAX_TOOL_BYTES: usize = 32 * 1024 * 1024;
+/// The maximum length of the id, the title, the kind, the status and the name of a tool call.
+const MAX_WORD_CHARS: usize = 8_000;
 
 /// The number of tokens that an agent reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +57,6 @@ pub struct Metrics {
 /// A tool call, combined from its updates so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ToolUse {
-    pub(super) id: String,
     pub(super) title: String,
     pub(super) kind: String,
     pub(super) status: String,
@@ -76,6 +85,12 @@ pub(super) struct Transcript {
     kept: usize,
     /// The size of the text that was not kept.
     left_out: usize,
+    /// The place of each tool call in `entries`, by id.
+    tools: HashMap<String, usize>,
+    /// The size of the kept inputs, locations and contents of tool calls.
+    tool_bytes: usize,
+    /// The number of inputs, locations, contents and tool calls that were not kept.
+    left_out_of_tools: usize,
     usage: Option<Tokens>,
 }
 
@@ -102,7 +117,7 @@ impl Transcript {
         has_room
     }
 
-    /// Adds an update. Returns the tool call that it belongs to, if any.
+    /// Adds an update. Returns the tool call that it belongs to, if any. Returns `None` if there are too many tool calls.
     pub(super) fn update(&mut self, update: &Value) -> Option<&ToolUse> {
         match Update::read(update) {
             Update::Message(piece) | Update::Thought(piece) if !self.has_room(piece.len()) => {}
@@ -114,7 +129,7 @@ impl Transcript {
                 Some(Entry::Thought(text)) => text.push_str(piece),
                 _ => self.entries.push(Entry::Thought(piece.to_owned())),
             },
-            Update::ToolCall(update) => return Some(self.tool(update)),
+            Update::ToolCall(update) => return self.tool(update),
             Update::Other(update) if update["sessionUpdate"] == "usage_update" => {
                 let used = update["used"].as_u64();
                 self.usage = used.map(|total| Tokens { total, input: None, output: None }).or(self.usage);
@@ -127,33 +142,46 @@ impl Transcript {
         None
     }
 
-    fn tool(&mut self, update: &Value) -> &ToolUse {
-        let id = update["toolCallId"].as_str().unwrap_or_default();
-        let known =
-            self.entries.iter().rposition(|entry| matches!(entry, Entry::Tool(tool) if tool.id == id));
-        let place = known.unwrap_or_else(|| {
-            self.entries.push(Entry::Tool(Box::new(ToolUse { id: id.to_owned(), ..ToolUse::default() })));
-            self.entries.len() - 1
-        });
+    fn tool(&mut self, update: &Value) -> Option<&ToolUse> {
+        let id = shortened(update["toolCallId"].as_str().unwrap_or_default(), MAX_WORD_CHARS);
+        let place = match self.tools.get(&id) {
+            Some(place) => *place,
+            None if self.tools.len() == MAX_TOOL_CALLS => {
+                self.left_out_of_tools += 1;
+                return None;
+            }
+            None => {
+                self.tools.insert(id, self.entries.len());
+                self.entries.push(Entry::Tool(Box::default()));
+                self.entries.len() - 1
+            }
+        };
         let Entry::Tool(tool) = &mut self.entries[place] else { unreachable!("position of a tool call") };
         for (field, name) in
             [(&mut tool.title, "title"), (&mut tool.kind, "kind"), (&mut tool.status, "status")]
         {
             if let Some(text) = update[name].as_str() {
-                text.clone_into(field);
+                *field = shortened(text, MAX_WORD_CHARS);
             }
         }
         let name = update["name"].as_str().or(update["_meta"]["claudeCode"]["toolName"].as_str());
         if let Some(name) = name {
-            tool.name = Some(name.to_owned());
+            tool.name = Some(shortened(name, MAX_WORD_CHARS));
         }
         for (field, name) in [
             (&mut tool.input, "rawInput"),
             (&mut tool.locations, "locations"),
             (&mut tool.content, "content"),
         ] {
-            if !update[name].is_null() {
+            if update[name].is_null() {
+                continue;
+            }
+            let bytes = self.tool_bytes - size(field) + size(&update[name]);
+            if bytes <= MAX_TOOL_BYTES {
+                self.tool_bytes = bytes;
                 field.clone_from(&update[name]);
+            } else {
+                self.left_out_of_tools += 1;
             }
         }
         let output: String = update["content"]
@@ -165,7 +193,7 @@ impl Transcript {
         if !output.is_empty() {
             tool.output = shortened(&output, MAX_OUTPUT_CHARS);
         }
-        tool
+        Some(tool)
     }
 
     /// Adds the agent's response at the end of the turn.
@@ -248,6 +276,10 @@ impl Transcript {
         if self.left_out > 0 {
             let _ = write!(text, "> {} more bytes of text were left out\n\n", self.left_out);
         }
+        if self.left_out_of_tools > 0 {
+            let _ =
+                write!(text, "> {} tool calls or parts of them were left out\n\n", self.left_out_of_tools);
+        }
         text
     }
 }
@@ -278,6 +310,17 @@ impl ToolUse {
             let _ = write!(text, "{}", fenced(self.output.trim_end(), ""));
         }
         text
+    }
+}
+
+/// Returns the size in memory of what a value contains, approximately.
+fn size(value: &Value) -> usize {
+    let inner = |value: &Value| size_of::<Value>() + size(value);
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(inner).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + inner(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }
 
@@ -354,6 +397,31 @@ mod tests {
         assert!(text.len() < MAX_TEXT_BYTES + 1000, "{}", text.len());
         assert!(text.ends_with(&format!("> {} more bytes of text were left out\n\n", 96 * 1024 * 1024)));
         assert!(!transcript.is_silent());
+    }
+
+    #[test]
+    fn tool_calls_have_limits() {
+        let mut transcript = Transcript::default();
+        let call = |id: usize, bytes: usize| json!({ "sessionUpdate": "tool_call", "toolCallId": id.to_string(), "status": "pending", "rawInput": "x".repeat(bytes) });
+        // A later update replaces the input of an earlier one, so that only one counts.
+        for _ in 0..3 {
+            transcript.update(&call(0, MAX_TOOL_BYTES - 100));
+        }
+        assert_eq!((transcript.left_out_of_tools, transcript.tools().count()), (0, 1));
+        let update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "1", "status": "completed", "rawInput": "x".repeat(200) });
+        let tool = transcript.update(&update).unwrap();
+        assert_eq!((tool.status.as_str(), &tool.input), ("completed", &Value::Null));
+        transcript.update(&call(0, 0));
+        for id in 1..=MAX_TOOL_CALLS {
+            transcript.update(&call(id, 1));
+        }
+        assert!(transcript.update(&call(MAX_TOOL_CALLS, 0)).is_none());
+        assert_eq!(transcript.tools().count(), MAX_TOOL_CALLS);
+        assert!(transcript.markdown().ends_with("> 3 tool calls or parts of them were left out\n\n"));
+        // An update of a known call is kept.
+        let done = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "1", "status": "failed" });
+        assert_eq!(transcript.update(&done).unwrap().status, "failed");
+        assert_eq!(transcript.metrics().errors_encountered, 1);
     }
 
     #[test]

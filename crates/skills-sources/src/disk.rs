@@ -9,9 +9,11 @@
 //! | [`state`] | small state files, written atomically under a lock |
 //! | [`replace()`] | replacing files that other processes may have open |
 //! | [`home`] | `~` in paths |
+//! | [`leftovers`] | temporary files of processes that were killed |
 //! | [`error_text()`] | the text of a system's error |
 
 pub mod home;
+pub mod leftovers;
 pub mod locations;
 pub mod lock;
 pub mod patient;

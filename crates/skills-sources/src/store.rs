@@ -31,7 +31,7 @@ use super::{
     git::{self, GitError},
     system,
 };
-use crate::disk::{self, FileLock};
+use crate::disk::{self, FileLock, leftovers};
 
 /// The timeout for web sites.
 const WEB_TIMEOUT: Duration = Duration::from_secs(30);
@@ -223,14 +223,9 @@ pub(super) const OLD: Duration = Duration::from_hours(24);
 
 /// Removes incomplete directories of killed processes that are at least `old`.
 pub(super) fn remove_leftovers(dir: &Path, old: Duration) {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let is_new = entry.file_name().to_string_lossy().starts_with(NEW);
-        let written = entry.metadata().and_then(|metadata| metadata.modified()).ok();
-        if is_new && written.and_then(|time| time.elapsed().ok()).is_some_and(|age| age >= old) {
-            // If this fails, we just waste some disk space.
-            let _ = system::remove_dir_all(&entry.path());
-        }
-    }
+    leftovers::remove_older(dir, old, |path, _| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NEW))
+    });
 }
 
 /// Returns the directory name for a source. A skill in the root of the source has this name if it doesn't have one of its own.

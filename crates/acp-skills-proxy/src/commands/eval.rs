@@ -71,7 +71,8 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
     runtime.shutdown_background();
     if let Some(path) = &results.html {
         let page = page::page(&evaluation, &workspace, &report);
-        log::before_start(|| patient::write(path, page))
+        // The log is off by default, but the user has to know if we wait for a FIFO.
+        log::with_warnings_on_stderr(|| patient::write(path, page))
             .map_err(|error| UsageError::failed(format_args!("cannot write {}", path.display()), error))?;
     }
     if results.json {

@@ -57,14 +57,14 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         let result = if path == Path::new("-") {
             read::lines(io::stdin().lock(), &mut add)
         } else {
-            log::before_start(|| patient::open(path)).and_then(|file| read::lines(file, &mut add))
+            log::with_warnings_on_stderr(|| patient::open(path)).and_then(|file| read::lines(file, &mut add))
         };
         result.map_err(|error| UsageError::failed(format_args!("cannot read {name}"), error))?;
         names.push(name);
     }
     output::print(&text(&summary, table::terminal_width()))?;
     if let Some(out) = html {
-        log::before_start(|| patient::write(&out, page(&summary, &names)))
+        log::with_warnings_on_stderr(|| patient::write(&out, page(&summary, &names)))
             .map_err(|error| UsageError::failed(format_args!("cannot write {}", out.display()), error))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -65,9 +65,14 @@ pub(super) struct Handler {
 
 impl Handler {
     pub(super) fn new(session: SessionKey, serving: Serving, reports: Reports) -> Self {
-        let serving = Arc::new(Mutex::new(serving));
-        let (lost, listeners) = (Arc::default(), Arc::default());
-        Self { session, serving, lost, reports, listeners, bodies: BodyCache::default() }
+        Self {
+            session,
+            serving: Arc::new(Mutex::new(serving)),
+            lost: Arc::default(),
+            reports,
+            listeners: Arc::default(),
+            bodies: BodyCache::default(),
+        }
     }
 
     /// Replaces the skills that are served. Returns the lists that have changed.

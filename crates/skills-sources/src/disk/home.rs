@@ -22,7 +22,8 @@ pub fn shorten_home(path: &Path) -> String {
     shorten(path, env::home_dir().as_deref())
 }
 
-fn shorten(path: &Path, home: Option<&Path>) -> String {
+/// Returns a path for messages as [`shorten_home`] does, for another home directory.
+pub fn shorten(path: &Path, home: Option<&Path>) -> String {
     let home = home.filter(|home| cfg!(unix) && home.is_absolute() && home.parent().is_some());
     match home.and_then(|home| path.strip_prefix(home).ok()) {
         Some(rest) => shown_path(&Path::new("~").join(rest)),

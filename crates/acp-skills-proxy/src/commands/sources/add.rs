@@ -102,7 +102,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         output::page(!approval.yes, |text| show::offer(text, &changes, &findings, &shadowed, &offer.notes))?;
     }
     let approved = if common.json {
-        approval.approve(&changes)
+        approval.approve_or_explain(&changes)
     } else {
         approval.ask(&format!("Add `{address}` to {path}?"), &changes)?
     };
@@ -127,7 +127,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     } else {
         output::print("Nothing was added.\n")?;
     }
-    Ok(ExitCode::from(u8::from(!approved && !common.json)))
+    Ok(ExitCode::from(u8::from(!approved && (!common.json || approval.yes))))
 }
 
 /// Returns the error for a source without skills, or without skills that the filters select. `found` are the names of its skills.

@@ -190,9 +190,9 @@ fn fetch(updater: &Arc<Updater>, fetches: &Arc<Vec<Fetch>>) -> Receiver<Fetched>
         let next = Arc::clone(&next);
         let sender = sender.clone();
         move || {
-            while let Some((number, fetch)) = Some(next.fetch_add(1, Ordering::Relaxed))
-                .and_then(|number| Some((number, fetches.get(number)?)))
-            {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(fetch) = fetches.get(number) else { return };
                 if sender.send((number, fetch.run(&updater))).is_err() {
                     return;
                 }
@@ -265,7 +265,7 @@ fn update(
     }
     row.approved = match (args.locked, is_json) {
         (true, _) => false,
-        (false, true) => args.approval.approve(&row.changes),
+        (false, true) => args.approval.approve_or_explain(&row.changes),
         (false, false) => args.approval.ask("Approve?", &row.changes).unwrap_or_else(|error| {
             // There is no terminal. Continue with the next source.
             output::complain(&error::message(&error), error::hint(&error).as_deref());
