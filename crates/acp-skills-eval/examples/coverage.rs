@@ -1,5 +1,5 @@
 //! Simulates evaluations, and prints the share of confidence intervals that contain the true rate. It should be close to
-//! 95 %, and the example fails if the share is outside of 93 to 97 % for queries.
+//! 95 %, and the example fails if the share is outside of 93 to 97 % for queries. It runs in `nightly.yml`.
 //!
 //! ```sh
 //! cargo run --release -p acp-skills-eval --example coverage
