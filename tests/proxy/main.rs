@@ -14,8 +14,10 @@
 
 mod agent;
 mod approval;
+mod cache;
 mod catalog;
 mod chain;
+mod chain_ends;
 mod clients;
 mod commands;
 mod compaction;
@@ -99,8 +101,10 @@ fn main() -> ExitCode {
     }
     let mut trials = Vec::new();
     trials.extend(approval::trials());
+    trials.extend(cache::trials());
     trials.extend(catalog::trials());
     trials.extend(chain::trials());
+    trials.extend(chain_ends::trials());
     trials.extend(clients::trials());
     trials.extend(commands::trials());
     trials.extend(compaction::trials());

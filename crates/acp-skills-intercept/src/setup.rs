@@ -124,7 +124,8 @@ impl Interceptor {
         }
         let ticket = self.pending.new_ticket();
         let transport = servers::choose(self.policy.mcp, &self.agent);
-        let needs = Needs { transport, agent: self.agent.identity(), ..needs };
+        let open_names = self.agent.quirks.checks_names;
+        let needs = Needs { transport, open_names, agent: self.agent.identity(), ..needs };
         actions.ask(Query::SetUp { session, ticket, needs });
         let setup = HeldSetup {
             method: message.method().into_owned(),
@@ -165,9 +166,8 @@ impl Interceptor {
         };
         let is_new = known.is_none();
         let names_itself = matches!(setup.method.as_str(), "session/new" | "session/fork");
-        let mut session = known.unwrap_or_else(|| {
-            Session::new(key, setup.about.clone().filter(|_| !names_itself), self.ids.mark)
-        });
+        let mut session = known
+            .unwrap_or_else(|| Session::new(key, setup.about.clone().filter(|_| !names_itself), self.marks));
         if is_new {
             session.switches = Switches::remembering(provisions.off);
             session.skills = session.switches.replace(provisions.skills);
@@ -180,6 +180,10 @@ impl Interceptor {
             }
             if let Some(client_skills) = setup.client_skills {
                 session.set_client_skills(client_skills, actions);
+            }
+            // A copy has lost the same.
+            if session.compaction.lost().is_some() {
+                session.remind(actions);
             }
         }
         match (setup.transport, provisions.endpoint) {
@@ -229,15 +233,16 @@ impl Interceptor {
         let Some(params) = message.params.filter(Node::is_object) else {
             return Pass::Untouched;
         };
+        if matches!(message.method().as_ref(), "session/load" | "session/resume") {
+            session.compaction.reopened();
+            self.reader.usage_scanner.forget(session.key());
+        }
         // If there are no skills or tools, we don't need to add a server or any text to this session. Note that disabled skills
         // count, because the user can enable them later.
         if session.switches.all().will_offer_nothing() {
             return Pass::Untouched;
         }
-        actions.effects.push(session.serve());
-        if matches!(message.method().as_ref(), "session/load" | "session/resume") {
-            session.compaction.reopened();
-        }
+        actions.effects.push(session.serve(true));
         session.menu.is_due_again();
         let mut edit = Edit::new();
         let had_tools = session.server.withdraw();

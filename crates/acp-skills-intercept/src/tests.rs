@@ -4,7 +4,9 @@ mod call_titles;
 mod commands;
 mod compaction;
 mod drafts;
+mod files;
 mod host;
+mod leftovers;
 mod lifecycle;
 mod permission;
 mod placement;
@@ -96,6 +98,9 @@ impl Out {
 /// The number of the next interceptor.
 static RUNS: AtomicU64 = AtomicU64::new(1);
 
+/// The secret of all interceptors.
+pub(super) const MARKS: MarkKey = MarkKey::new([7; 32]);
+
 /// An interceptor with a host. The test plays the client and the agent.
 pub(super) struct Fixture {
     interceptor: Interceptor,
@@ -122,7 +127,7 @@ impl Fixture {
 
     pub(super) fn with_skills(policy: Policy, skills: SkillSet) -> Self {
         Self {
-            interceptor: Interceptor::new(policy, RUNS.fetch_add(1, Ordering::Relaxed)),
+            interceptor: Interceptor::new(policy, RUNS.fetch_add(1, Ordering::Relaxed), MARKS),
             timers: Vec::new(),
             host: Host { skills, ..Host::default() },
         }
@@ -294,13 +299,8 @@ impl Fixture {
         lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
     }
 
-    /// Returns the marks around our text.
-    pub(super) fn mark(&self) -> Mark {
-        self.interceptor.ids.mark
-    }
-
     pub(super) fn sessions(&self) -> usize {
-        self.interceptor.session_count()
+        self.interceptor.sessions.iter().count()
     }
 }
 

@@ -35,9 +35,9 @@ use std::{
 use acp_skills_intercept::{Input, Interceptor, Policy, Task};
 use tokio::sync::{Notify, mpsc::UnboundedReceiver, oneshot};
 
+pub use self::oversize::DEFAULT_MAX_MESSAGE;
 use self::{
     hub::{Hub, Job},
-    oversize::DEFAULT_MAX_MESSAGE,
     side::Side,
     throttle::Throttled,
 };
@@ -167,8 +167,9 @@ fn start_hub(
     to_client: Box<dyn Write + Send>,
     to_agent: Box<dyn Write + Send>,
 ) -> Arc<Hub> {
+    let marks = host.marks();
     let (host, inputs) = host.start();
-    let interceptor = Interceptor::new(policy, RandomState::new().hash_one(()));
+    let interceptor = Interceptor::new(policy, RandomState::new().hash_one(()), marks);
     let (hub, tasks) = Hub::new(interceptor, host.clone(), to_client, to_agent);
     let hub = Arc::new(hub);
     tokio::spawn(run_tasks(Arc::downgrade(&hub), host, tasks, inputs));

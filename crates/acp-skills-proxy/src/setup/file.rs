@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use skills_sources::disk::{self, leftovers, private};
+use skills_sources::disk::{self, error_text, leftovers, private, shorten_home};
 use tempfile::{Builder, NamedTempFile};
 
 /// The prefix of the names of staged files. Six random characters follow.
@@ -38,7 +38,7 @@ pub(crate) struct SettingsFile {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     /// Reading failed.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read settings: {}: {}", error_text(source), shorten_home(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -46,7 +46,7 @@ pub(crate) enum FileError {
         source: io::Error,
     },
     /// Writing failed.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write settings: {}: {}", error_text(source), shorten_home(path))]
     Write {
         /// The file.
         path: PathBuf,
