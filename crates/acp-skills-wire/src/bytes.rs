@@ -40,7 +40,7 @@ fn is_long_equal(a: &[u8], b: &[u8]) -> bool {
     }
     // The end can overlap the last chunk.
     add_differences(&mut differences, end_of_a, end_of_b);
-    differences == [0; WORDS]
+    differences.iter().fold(0, |all, difference| all | difference) == 0
 }
 
 /// Sets the bits in which two chunks differ.
