@@ -13,8 +13,8 @@ use std::{
 };
 
 use acp_skills_intercept::{
-    Effect, HostError, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SavedSwitches,
-    SessionKey, TrustOutcome,
+    Effect, HostError, Input, Level, MarkKey, Needs, Provisions, Query, Reason, Refreshed, Resolved,
+    SavedSwitches, SessionKey, TrustOutcome,
 };
 use parking_lot::Mutex;
 use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
@@ -34,6 +34,7 @@ use crate::{
     agent_store::AgentStore,
     events::Record,
     library::{Library, MakeToolbox},
+    mark_secret,
     mcp::Servers,
     paths,
     processes::Processes,
@@ -54,6 +55,7 @@ pub struct Host {
     agents: Option<AgentStore>,
     sandbox: Option<Sandbox>,
     processes: Processes,
+    secret_in: Option<PathBuf>,
 }
 
 impl Host {
@@ -69,6 +71,7 @@ impl Host {
             agents: None,
             sandbox: None,
             processes: Processes::default(),
+            secret_in: None,
         }
     }
 
@@ -112,6 +115,18 @@ impl Host {
     /// Sets the registry of child processes, in which scripts and the programs of tools are registered.
     pub fn processes(self, processes: Processes) -> Self {
         Self { processes, ..self }
+    }
+
+    /// Sets the directory of the secret from which the marks around texts for the model are derived. It is created if necessary.
+    /// The default is none, which means that the same text has other marks in each process, and that the provider of the model
+    /// can't reuse what it has cached for an earlier process.
+    pub fn secret_in(self, dir: Option<PathBuf>) -> Self {
+        Self { secret_in: dir, ..self }
+    }
+
+    /// Returns the secret of the marks. This may block, because it reads from disk.
+    pub(crate) fn marks(&self) -> MarkKey {
+        mark_secret::load(self.secret_in.as_deref())
     }
 
     pub(crate) fn own_processes(&self) -> &Processes {
@@ -203,10 +218,10 @@ impl RunningHost {
                     agents.save(agent, connects);
                 }
             }
-            Effect::Serve { session, skills, unlocked, cwd } => {
+            Effect::Serve { session, skills, unlocked, cwd, is_setup } => {
                 self.0.spans.open(session);
                 let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
-                self.0.servers.serve(session, &skills, context.unlock(unlocked.as_slice()));
+                self.0.servers.serve(session, &skills, context.unlock(unlocked.as_slice()), is_setup);
             }
             Effect::Remind { session, skills } => self.0.servers.remind(session, skills),
             Effect::Opened { session, id } => {
@@ -302,7 +317,7 @@ impl RunningHost {
     /// Provides the skills, the MCP server and the saved state of a session. This may block, because it reads from
     /// disk.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
-        let Needs { cwd, skills, client_skills, recall, transport, agent } = needs;
+        let Needs { cwd, skills, client_skills, recall, transport, open_names, agent } = needs;
         self.check_directory(cwd.as_deref());
         let saved = self.0.activations.as_ref().zip(recall);
         let active = saved.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
@@ -311,7 +326,7 @@ impl RunningHost {
         let transport = transport.filter(|_| !all.will_offer_nothing());
         let endpoint = transport.map(|transport| {
             let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
-            let opened = self.0.servers.open(session, transport, &all, context);
+            let opened = self.0.servers.open(session, transport, &all, context, open_names);
             opened.map_err(|error| HostError(error.to_string()))
         });
         let saved = self.0.switches.as_ref().zip(cwd.as_deref());
