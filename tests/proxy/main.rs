@@ -17,6 +17,7 @@ mod approval;
 mod cache;
 mod catalog;
 mod chain;
+mod chain_ends;
 mod clients;
 mod commands;
 mod compaction;
@@ -103,6 +104,7 @@ fn main() -> ExitCode {
     trials.extend(cache::trials());
     trials.extend(catalog::trials());
     trials.extend(chain::trials());
+    trials.extend(chain_ends::trials());
     trials.extend(clients::trials());
     trials.extend(commands::trials());
     trials.extend(compaction::trials());

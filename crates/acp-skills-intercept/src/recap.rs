@@ -1,8 +1,8 @@
 //! Finds the user's message in a prompt that also repeats earlier messages.
 //!
-//! avante sends each prompt with the last messages of the user, although the agent has them. Each message is a block of its own
-//! in `<previous_user_message>`, even the new one, and the block after them says how many there are. The new message is the first one,
-//! or the last one if avante sends the answers of the agent, too.
+//! avante repeats the user's latest messages in each prompt, although the agent already has them. Each message, including the new
+//! one, is in its own `<previous_user_message>` block. The block after the messages contains their number. The new message comes
+//! first. If avante also repeats the agent's answers, it comes last.
 
 use acp_skills_wire::Node;
 

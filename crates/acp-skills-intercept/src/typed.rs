@@ -20,8 +20,8 @@ pub(crate) struct Typed {
 }
 
 impl Typed {
-    /// Finds the command at the start of a prompt, or at the start of its last text. Clients put the typed text after the context
-    /// that they add.
+    /// Finds the command at the start of the first text block, or of the last one, because clients can add context before the text
+    /// that the user typed.
     pub(crate) fn read(blocks: Node<'_>) -> Option<Self> {
         if let Some(message) = NewMessage::read(blocks) {
             return Self::of(message.index, &message.text);

@@ -35,9 +35,9 @@ use std::{
 use acp_skills_intercept::{Input, Interceptor, Policy, Task};
 use tokio::sync::{Notify, mpsc::UnboundedReceiver, oneshot};
 
+pub use self::oversize::DEFAULT_MAX_MESSAGE;
 use self::{
     hub::{Hub, Job},
-    oversize::DEFAULT_MAX_MESSAGE,
     side::Side,
     throttle::Throttled,
 };

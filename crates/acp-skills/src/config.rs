@@ -36,7 +36,7 @@ pub use skills_sources::disk::{cache_dir, config_file, expand_home, reason, shor
 pub use self::{
     choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Trusted, Validation},
     entries::{SkillEntry, SourceEntry},
-    error::ConfigError,
+    error::{ConfigError, describe_load_error},
     project::{Globs, Project},
     schema::schema,
     settings::{Settings, SkillSources},

@@ -65,8 +65,7 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
         });
     }
     let dir = parent.join(&name);
-    let unwritable =
-        |error: io::Error| UsageError::failed(format_args!("cannot create {}", dir.display()), error);
+    let unwritable = |error: io::Error| UsageError::at("cannot create skill", &dir, error);
     fs::create_dir_all(&parent).map_err(unwritable)?;
     let exists = || {
         UsageError::new(format!("{} already exists", dir.display()))
@@ -126,6 +125,7 @@ fn is_leftover(dir: &Path) -> bool {
 
 /// Suggests a command for an invalid `name`, which may be a path or several words.
 fn suggestion(name: &str) -> Option<String> {
+    let name = name.trim_end_matches(['/', '\\']);
     let (parent, last) =
         name.rsplit_once(['/', '\\']).map_or((None, name), |(parent, last)| (Some(parent), last));
     let words = last.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());

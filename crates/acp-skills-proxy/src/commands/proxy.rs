@@ -9,7 +9,7 @@ use super::{record, skills};
 use crate::{
     args::ProxyArgs,
     error::{self, UsageError},
-    log, output, refusal, runtime, stdio,
+    log, output, refusal, runtime, stdio, system,
 };
 use acp_skills::{
     activity,
@@ -41,11 +41,12 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>, to_try: ToTry) -> ExitC
     let client = stdio::spare();
     let mut messages = Config::default();
     args.log.clone().override_in(&mut messages);
-    let started = args.config().and_then(|config| {
-        messages.log = config.log;
-        messages.log_file.clone_from(&config.log_file);
-        start(config, login, to_try)
-    });
+    let started =
+        system::check_address_space().map_err(Into::into).and_then(|()| args.config()).and_then(|config| {
+            messages.log = config.log;
+            messages.log_file.clone_from(&config.log_file);
+            start(config, login, to_try)
+        });
     let error = match started {
         Ok(code) => return code,
         Err(error) => error,

@@ -1,6 +1,6 @@
 //! `search`: ranks skills by how well they match a description, as the model's tool `search_skills` does.
 
-use std::{fmt::Write, path::Path, process::ExitCode};
+use std::{fmt::Write, num::NonZeroUsize, path::Path, process::ExitCode};
 
 use clap::Args;
 use serde_json::json;
@@ -12,7 +12,7 @@ use skills_core::{
 
 use super::skills;
 use crate::{
-    args::{ProxyArgs, SkillArgs},
+    args::{ProxyArgs, SkillArgs, number},
     error::UsageError,
     output,
     words::count,
@@ -35,8 +35,8 @@ pub(crate) struct SearchArgs {
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
     /// The maximum number of results.
-    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
-    limit: usize,
+    #[arg(long, value_name = "NUMBER", default_value = "10", value_parser = number::<NonZeroUsize>(), allow_negative_numbers = true)]
+    limit: NonZeroUsize,
     /// Print JSON: `[{"name","description","score","path"}]`, with "url" for remote skills.
     #[arg(long)]
     json: bool,
@@ -70,7 +70,7 @@ pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
         return Err(loaded.none().into());
     }
     let text = words.join(" ");
-    let found = loaded.here.search(&Query { text: text.clone(), tags, limit: Some(limit) });
+    let found = loaded.here.search(&Query { text: text.clone(), tags, limit: Some(limit.get()) });
     if json {
         let hits = found.hits.iter().map(|hit| {
             let skill = &hit.skill;

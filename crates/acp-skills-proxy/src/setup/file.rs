@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use skills_sources::disk::{self, private};
+use skills_sources::disk::{self, private, reason, shorten_home};
 use tempfile::{Builder, NamedTempFile};
 
 /// The prefix of the names of staged files.
@@ -37,7 +37,7 @@ pub(crate) struct SettingsFile {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     /// Reading failed.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read settings: {}: {}", reason(source), shorten_home(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -45,7 +45,7 @@ pub(crate) enum FileError {
         source: io::Error,
     },
     /// Writing failed.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write settings: {}: {}", reason(source), shorten_home(path))]
     Write {
         /// The file.
         path: PathBuf,

@@ -25,6 +25,9 @@ const ADDRESS: &str = "ACP_SKILLS_BRIDGE_ADDRESS";
 const SESSION: &str = "ACP_SKILLS_BRIDGE_SESSION";
 const TOKEN: &str = "ACP_SKILLS_BRIDGE_TOKEN";
 
+/// The maximum size of the head of the response.
+const MAX_HEAD_BYTES: u64 = 16 * 1024;
+
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An error of the stdio bridge.
@@ -114,12 +117,14 @@ fn upgrade(
         "GET /{session}/{SEGMENT} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
          Connection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n\r\n"
     )?;
+    // Another program may listen on this port by now.
+    let mut head = reader.take(MAX_HEAD_BYTES);
     let mut status = String::new();
     let mut line = String::new();
-    reader.read_line(&mut status)?;
+    head.read_line(&mut status)?;
     loop {
         line.clear();
-        if reader.read_line(&mut line)? == 0 {
+        if head.read_line(&mut line)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         if line.trim().is_empty() {

@@ -3,7 +3,7 @@
 use acp_skills_wire::{INTERNAL_ERROR, INVALID_REQUEST, Kind, Skim, build};
 
 /// The default maximum size of a message, in bytes.
-pub(super) const DEFAULT_MAX_MESSAGE: usize = 256 << 20;
+pub const DEFAULT_MAX_MESSAGE: usize = 256 << 20;
 
 /// The line that a message is replaced with.
 #[derive(Debug, PartialEq, Eq)]
