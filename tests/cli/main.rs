@@ -11,6 +11,7 @@
 //! | `documented_commands` | every command of the README and of the manual |
 //! | `completions` | completion in bash, zsh and fish |
 //! | `permission` | the answers of `try` and `doctor` to permission requests |
+//! | `interruption` | `try` with agents that are silent or never stop |
 //! | `messages` | messages about missing agents, skills and files |
 //! | `pages` | the pages of `report` and `eval` in a real browser |
 //! | `paths` | paths on the command line |
@@ -35,6 +36,8 @@ mod completions;
 mod doctor;
 mod documented_commands;
 mod fixture;
+#[cfg(unix)]
+mod interruption;
 mod list;
 mod messages;
 mod mistakes;

@@ -40,6 +40,17 @@ pub enum Signal {
     Terminate,
 }
 
+impl Signal {
+    /// Returns the exit code of a program that this signal ended: 128 + the number of the signal.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Hangup => 128 + 1,
+            Self::Interrupt => 128 + 2,
+            Self::Terminate => 128 + 15,
+        }
+    }
+}
+
 /// A running agent.
 ///
 /// If this is dropped before [`reap`](Self::reap) is called, the agent and all of its children are killed.

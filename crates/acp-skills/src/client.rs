@@ -39,6 +39,8 @@ pub struct Client {
     on_permission: Option<PermissionHandler>,
     codec: Codec,
     text: String,
+    /// False if the agent's text is only traced.
+    pub(crate) keeps_text: bool,
 }
 
 /// The writing half of a client. Clones share it, so that another thread can cancel the turn.
@@ -107,7 +109,15 @@ impl Client {
     ) -> Self {
         writer.open(pipe);
         let reader = BufReader::new(reader);
-        Self { reader, writer, tracer, on_permission, codec: Codec::default(), text: String::new() }
+        Self {
+            reader,
+            writer,
+            tracer,
+            on_permission,
+            codec: Codec::default(),
+            text: String::new(),
+            keeps_text: true,
+        }
     }
 
     /// Sends `initialize` and returns the agent's response.
@@ -179,7 +189,9 @@ impl Client {
     fn handle(&mut self, incoming: &Incoming) -> Result<(), ClientError> {
         match incoming {
             Incoming::Update(update) => {
-                if let Update::Message(text) = Update::read(update) {
+                if let Update::Message(text) = Update::read(update)
+                    && self.keeps_text
+                {
                     if self.text.len() + text.len() > MAX_TEXT_BYTES {
                         return Err(ClientError::TooLong);
                     }

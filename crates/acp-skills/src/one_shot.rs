@@ -71,13 +71,14 @@ pub struct OneShot {
     prompt: String,
     tracer: Option<Tracer>,
     on_permission: Option<PermissionHandler>,
+    keeps_text: bool,
 }
 
 /// The agent's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Answer {
-    /// The text of all messages that the agent sent in the turn.
+    /// The text of all messages that the agent sent in the turn. Empty with [`OneShot::discard_text`].
     pub text: String,
     /// The reason why the turn ended, for example `end_turn`. Empty if the agent didn't send one.
     pub stop_reason: String,
@@ -99,6 +100,7 @@ impl OneShot {
             prompt: String::new(),
             tracer: None,
             on_permission: None,
+            keeps_text: true,
         }
     }
 
@@ -194,6 +196,12 @@ impl OneShot {
         Self { on_permission: Some(Arc::new(decide)), ..self }
     }
 
+    /// Doesn't keep the agent's text: [`Answer::text`] is empty, and the text can have any length. Use this if
+    /// [`trace`](Self::trace) or [`stream`](Self::stream) already provides the text. By default, up to 64 MiB are kept.
+    pub fn discard_text(self) -> Self {
+        Self { keeps_text: false, ..self }
+    }
+
     /// Sends the prompt and waits for the answer. Dropping the future cancels the turn.
     ///
     /// # Errors
@@ -268,6 +276,7 @@ impl OneShot {
         let (from_client, client_writes) = io::pipe()?;
         let tracer = self.tracer.clone();
         let mut client = Client::new(client_reads, client_writes, self.writer, tracer, self.on_permission);
+        client.keeps_text = self.keeps_text;
         // When the conversation ends, the client is dropped, which closes its pipes. This ends the relay and the
         // agent.
         let conversation = start(move || conversation(&mut client))?;

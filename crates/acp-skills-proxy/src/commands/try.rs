@@ -2,10 +2,14 @@
 
 use std::{
     fmt::Write,
-    io,
+    io, mem,
     path::PathBuf,
     process::ExitCode,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use clap::Args;
@@ -23,14 +27,20 @@ use acp_skills::{
     activity::{self, Activity, Observer, ToolCall},
     client::Update,
     config::Settings,
-    one_shot::{OneShot, Trace},
+    one_shot::{Answer, OneShot, Trace},
 };
+use acp_skills_runtime::agent::{self, Signal};
 
 /// The default prompt.
 const PROMPT: &str = "Please use the skill that fits best.";
 
 /// The maximum number of lines of a tool's result without `--full`.
 const SHOWN_LINES: usize = 24;
+
+/// The time without a message of the agent after which the user is told what `try` waits for.
+const SILENCE: Duration = Duration::from_secs(10);
+/// The maximum time to tell the agent that the turn is cancelled.
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The flags of `try`.
 #[derive(Debug, Args)]
@@ -88,6 +98,8 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
         output_end: Mutex::new(Some(output_end)),
         record: events.as_ref().map(activity::record_to),
     };
+    let steps = Arc::new(AtomicU64::new(0));
+    let seen = Arc::clone(&steps);
     let turn = OneShot::with_library(loaded.library.into_library())
         .toolbox(toolbox)
         .policy(settings.policy)
@@ -95,24 +107,69 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
         .bridge(std::env::current_exe()?)
         .prompt(prompt)
         .on_permission(permission::decide(yes))
-        .trace(move |trace| show.trace(&trace))
+        // The text is printed as it comes, so it may be of any length.
+        .discard_text()
+        .trace(move |trace| {
+            seen.fetch_add(1, Ordering::Relaxed);
+            show.trace(&trace);
+        })
         .run();
-    let answer = runtime.block_on(async {
-        tokio::select! {
+    let end = runtime.block_on(async {
+        let mut turn = Box::pin(turn);
+        let mut signals = agent::signals()?;
+        let end = tokio::select! {
             biased;
-            answer = turn => answer.map(Some).map_err(anyhow::Error::from),
+            // The agent also receives the signal, and its end would look like an error.
+            Some(signal) = signals.recv() => Ok(End::Signal(signal)),
+            answer = &mut turn => answer.map(End::Answer).map_err(anyhow::Error::from),
             // If stdout is closed, stop the turn and the agent, so that the user doesn't have to pay for output that
             // is not used.
-            Ok(end) = output_ended => end.map(|()| None).map_err(Into::into),
-        }
+            Ok(end) = output_ended => end.map(|()| End::OutputClosed).map_err(Into::into),
+            never = report_silence(&steps) => never,
+        };
+        // This cancels the turn, which can block if the agent doesn't read.
+        let cancelled = tokio::task::spawn_blocking(move || drop(turn));
+        let _ = tokio::time::timeout(CANCEL_TIMEOUT, cancelled).await;
+        end
     });
+    // This also kills the agent if it is still running.
     runtime.shutdown_background();
     // Make sure that all events are written before we exit.
     drop(events);
-    if let Some(answer) = answer? {
-        output::print(&format!("\n\n── turn ended: {}\n", answer.stop_reason))?;
+    match end? {
+        End::Answer(answer) => {
+            output::print(&format!("\n\n── turn ended: {}\n", answer.stop_reason))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        End::OutputClosed => Ok(ExitCode::SUCCESS),
+        End::Signal(signal) => Ok(ExitCode::from(signal.exit_code())),
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+/// The reason why `try` ends.
+enum End {
+    Answer(Answer),
+    OutputClosed,
+    Signal(Signal),
+}
+
+/// Prints a note each time that the agent has been silent for a while. `steps` counts what it does.
+async fn report_silence<T>(steps: &AtomicU64) -> T {
+    let mut before = 0;
+    let mut is_noted = false;
+    loop {
+        tokio::time::sleep(SILENCE).await;
+        let now = steps.load(Ordering::Relaxed);
+        if now != before {
+            is_noted = false;
+        } else if !mem::replace(&mut is_noted, true) {
+            let seconds = SILENCE.as_secs();
+            output::note(&format!(
+                "waiting for the agent, which has sent nothing for {seconds} seconds; press Ctrl-C to stop"
+            ));
+        }
+        before = now;
+    }
 }
 
 /// Prints the steps of a turn.

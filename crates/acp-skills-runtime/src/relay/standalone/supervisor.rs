@@ -80,6 +80,9 @@ enum AgentStdout {
 enum Shutdown {
     /// The agent runs, and no shutdown has begun.
     NotStarted,
+    /// The user pressed Ctrl-C, which the agent may use to stop the current turn. The number is the count of bytes that were
+    /// written to the client at the start of this phase.
+    Interrupted(u64),
     /// The client disconnected, but the agent is still reading messages from it. The number is the count of bytes
     /// that were written to the agent at the start of this phase.
     Stalled(u64),
@@ -87,6 +90,13 @@ enum Shutdown {
     StdinClosed,
     /// The agent was asked to terminate.
     Terminating,
+}
+
+impl Shutdown {
+    /// Returns true if the agent may still keep running: no shutdown has begun, or only Ctrl-C was pressed.
+    fn is_avoidable(&self) -> bool {
+        matches!(self, Self::NotStarted | Self::Interrupted(_))
+    }
 }
 
 impl Supervisor {
@@ -128,7 +138,7 @@ impl Supervisor {
                 () = self.relay.agent_failed.notified(), if self.client != Client::Done => self.end_client_output(),
                 gone = &mut self.relay.client_gone, if self.client == Client::Connected => {
                     self.client = Client::Gone;
-                    if gone.is_ok() && matches!(self.shutdown, Shutdown::NotStarted) {
+                    if gone.is_ok() && self.shutdown.is_avoidable() {
                         self.begin(Shutdown::Stalled(self.relay.written_to_agent()), STALL_TIMEOUT);
                     }
                 }
@@ -156,7 +166,7 @@ impl Supervisor {
     /// Begins the shutdown because nothing more can be forwarded to the agent.
     fn end_client_output(&mut self) {
         self.client = Client::Done;
-        if matches!(self.shutdown, Shutdown::NotStarted | Shutdown::Stalled(_)) {
+        if self.shutdown.is_avoidable() || matches!(self.shutdown, Shutdown::Stalled(_)) {
             self.begin_grace();
         }
     }
@@ -165,17 +175,25 @@ impl Supervisor {
     fn end_agent_output(&mut self, stdout: AgentStdout) {
         self.is_drained = true;
         self.stdout = stdout;
-        if matches!(self.shutdown, Shutdown::NotStarted) {
+        if self.shutdown.is_avoidable() {
             spawn_blocking(self.relay.close_agent());
             self.begin_grace();
         }
     }
 
     /// Forwards a signal to the agent. Some agents use Ctrl-C just to stop the current turn, but any other signal is a request
-    /// to exit.
+    /// to exit. Ctrl-C becomes a request to exit if it is repeated, or if the agent sends nothing within the shutdown grace. An
+    /// agent that was stopped, or that ignores signals, could not be ended otherwise.
     fn forward(&mut self, signal: Signal) {
         self.agent.forward(signal);
         if signal == Signal::Interrupt {
+            if matches!(self.shutdown, Shutdown::NotStarted) {
+                let grace = self.shutdown_grace();
+                self.begin(Shutdown::Interrupted(self.relay.written_to_client()), grace);
+            } else if matches!(self.shutdown, Shutdown::Interrupted(_)) {
+                self.end_requested = true;
+                self.terminate();
+            }
             return;
         }
         self.end_requested = true;
@@ -193,19 +211,37 @@ impl Supervisor {
 
     /// Begins the shutdown grace.
     fn begin_grace(&mut self) {
-        let grace = self.exit_wait.or_else(|| self.relay.shutdown_grace()).unwrap_or(DEFAULT_SHUTDOWN_GRACE);
+        let grace = self.shutdown_grace();
         self.begin(Shutdown::StdinClosed, grace);
+    }
+
+    fn shutdown_grace(&self) -> Duration {
+        self.exit_wait.or_else(|| self.relay.shutdown_grace()).unwrap_or(DEFAULT_SHUTDOWN_GRACE)
+    }
+
+    /// Asks the agent to terminate.
+    fn terminate(&mut self) {
+        self.agent.terminate();
+        self.begin(Shutdown::Terminating, TERMINATE_GRACE);
     }
 
     /// Continues the shutdown after the deadline of the current phase.
     fn next_phase(&mut self) {
         match self.shutdown {
             Shutdown::NotStarted => self.deadline = None,
+            Shutdown::Interrupted(before) if self.relay.written_to_client() == before => {
+                self.end_requested = true;
+                self.terminate();
+            }
+            // The agent still works.
+            Shutdown::Interrupted(_) => {
+                self.shutdown = Shutdown::NotStarted;
+                self.deadline = None;
+            }
             Shutdown::Stalled(before) => {
                 let written = self.relay.written_to_agent();
                 if written == before {
-                    self.agent.terminate();
-                    self.begin(Shutdown::Terminating, TERMINATE_GRACE);
+                    self.terminate();
                 } else {
                     self.begin(Shutdown::Stalled(written), STALL_TIMEOUT);
                 }
@@ -214,8 +250,7 @@ impl Supervisor {
                 if self.stdout == AgentStdout::Closed && self.client == Client::Connected {
                     self.stdout = AgentStdout::ClosedTooEarly;
                 }
-                self.agent.terminate();
-                self.begin(Shutdown::Terminating, TERMINATE_GRACE);
+                self.terminate();
             }
             Shutdown::Terminating => {
                 self.agent.kill();
