@@ -7,7 +7,7 @@
 use std::{
     collections::VecDeque,
     ffi::OsStr,
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, PipeWriter, Read, Write},
     path::Path,
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, sync_channel},
@@ -26,7 +26,11 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(50);
 pub(crate) const KILLED: Option<i32> = if cfg!(unix) { None } else { Some(1) };
 
 /// The command line of a proxy.
-pub(crate) struct Proxy(Command);
+pub(crate) struct Proxy {
+    command: Command,
+    /// A pipe to use for stderr. By default, the editor reads stderr.
+    stderr: Option<PipeWriter>,
+}
 
 impl Proxy {
     pub(crate) fn new() -> Self {
@@ -44,11 +48,18 @@ impl Proxy {
         for variable in ["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"] {
             command.env(variable, Path::new(env!("CARGO_BIN_EXE_acp-skills-proxy")).join("is-no-directory"));
         }
-        Self(command)
+        Self { command, stderr: None }
+    }
+
+    /// Uses this pipe for stderr of the proxy and of its agent. [`Editor::wait_for_log`] can't be used then.
+    #[cfg(unix)]
+    pub(crate) fn with_stderr(mut self, pipe: PipeWriter) -> Self {
+        self.stderr = Some(pipe);
+        self
     }
 
     pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
-        self.0.arg(arg);
+        self.command.arg(arg);
         self
     }
 
@@ -61,7 +72,7 @@ impl Proxy {
     }
 
     pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
-        self.0.env(name, value);
+        self.command.env(name, value);
         self
     }
 
@@ -71,7 +82,7 @@ impl Proxy {
     pub(crate) fn with_inherited_pipe(mut self) -> (Self, impl Read + Send + 'static) {
         use command_fds::CommandFdExt;
         let (reader, writer) = std::io::pipe().expect("a pipe");
-        self.0.preserved_fds(vec![writer.into()]);
+        self.command.preserved_fds(vec![writer.into()]);
         (self, reader)
     }
 
@@ -90,12 +101,21 @@ impl Proxy {
 
     /// Starts the proxy with this command line.
     pub(crate) fn start(mut self) -> Editor {
-        self.0.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = self.0.spawn().expect("the proxy starts");
-        // We don't want to read stdout before the test does, but we do have to read stderr, since otherwise the proxy would
+        let stderr = self.stderr.take().map_or_else(Stdio::piped, Stdio::from);
+        let mut child = self
+            .command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .expect("the proxy starts");
+        // We don't want to read stdout before the test does, but we do have to read stderr, since otherwise the agent would
         // block on it.
         let stdout = lines(child.stdout.take().expect("stdout is a pipe"), 0);
-        let stderr = lines(child.stderr.take().expect("stderr is a pipe"), 10_000);
+        let stderr = match child.stderr.take() {
+            Some(stderr) => lines(stderr, 10_000),
+            None => lines(std::io::empty(), 0),
+        };
         Editor {
             stdin: child.stdin.take(),
             child,

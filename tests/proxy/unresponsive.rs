@@ -19,6 +19,14 @@ crate::trials!(
     #[cfg(unix)]
     repeated_signals_do_not_extend_the_grace_period,
     an_editor_that_closes_its_stdout_while_the_agent_is_silent,
+    #[cfg(target_os = "linux")]
+    an_editor_that_never_reads_stderr,
+    #[cfg(target_os = "linux")]
+    a_start_that_fails_while_stderr_is_not_read,
+    #[cfg(unix)]
+    ctrl_c_ends_an_agent_that_does_not_react,
+    #[cfg(unix)]
+    ctrl_c_keeps_an_agent_that_continues,
 );
 
 /// The agent can't receive a request that was held, and the client must not have to wait for an answer.
@@ -95,4 +103,124 @@ fn an_editor_that_closes_its_stdout_while_the_agent_is_silent() {
     let ended = editor.ended();
     assert!(ended.code().is_some(), "{:#?}", ended.log);
     asks.join().expect("the writer ends");
+}
+
+/// Returns a pipe that is full, so each write to it blocks.
+#[cfg(target_os = "linux")]
+fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    let flags = fcntl_getfl(&writer).expect("flags");
+    fcntl_setfl(&writer, flags | OFlags::NONBLOCK).expect("flags can be set");
+    while std::io::Write::write(&mut writer, &[b'x'; 4096]).is_ok() {}
+    fcntl_setfl(&writer, flags).expect("flags can be set");
+    (reader, writer)
+}
+
+/// Starts the proxy with the scripted agent. Stderr of the proxy is a full pipe, and that of the agent is discarded.
+#[cfg(target_os = "linux")]
+fn with_full_stderr(proxy: Proxy) -> (Fixture, std::io::PipeReader) {
+    let (reader, stderr) = full_pipe();
+    let agent = std::env::current_exe().expect("this program has a path");
+    let proxy = proxy.with_stderr(stderr).env(crate::agent::SCRIPT, "scripted");
+    let proxy = proxy.arg("--").arg("sh").arg("-c").arg(r#"exec "$0" 2>/dev/null"#).arg(agent);
+    (Fixture::of(proxy.start()), reader)
+}
+
+#[cfg(target_os = "linux")]
+fn an_editor_that_never_reads_stderr() {
+    let skills = Skills::review();
+    for ends_by_signal in [false, true] {
+        for flags in [["--log", "trace"], ["--log", "debug"], ["--max-message", "1"], ["--log", "warn"]] {
+            let (mut fixture, stderr) = with_full_stderr(skills.proxy().flag(flags[0], flags[1]));
+            let capabilities = json!({ "mcpCapabilities": { "http": true }, "loadSession": true });
+            fixture.exchange(
+                "initialize",
+                json!({ "protocolVersion": 1, "clientCapabilities": {} }),
+                json!({ "result": { "protocolVersion": 1, "agentCapabilities": capabilities } }),
+            );
+            let params = fixture.new_session("s");
+            let connection = fixture.connect(&crate::fixture::entry(&params), crate::fixture::MCP_2025);
+            let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
+            assert!(!is_error, "{text}");
+            // With `--max-message 1`, there is a warning for this, which is logged by the thread that reads from the editor.
+            if flags[0] == "--max-message" {
+                fixture.editor.notify("_long", json!({ "text": "x".repeat(2 << 20) }));
+            }
+            fixture.prompt("s", "hello");
+            if ends_by_signal {
+                let id = Pid::from_raw(fixture.editor.id().cast_signed()).expect("an id");
+                kill_process(id, Signal::TERM).expect("the proxy runs");
+            } else {
+                fixture.editor.close();
+            }
+            let code = fixture.editor.ended().code();
+            assert_eq!(code, Some(if ends_by_signal { 128 + 15 } else { 0 }), "{flags:?}");
+            drop(stderr);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn a_start_that_fails_while_stderr_is_not_read() {
+    for (args, code) in [(vec!["--skill", "/nowhere", "--", "true"], 2), (vec!["--", "/nowhere/agent"], 127)]
+    {
+        let (stderr, full) = full_pipe();
+        let mut editor = args.iter().fold(Proxy::new().with_stderr(full), Proxy::arg).start();
+        let open = editor.request("initialize", json!({ "protocolVersion": 1 }));
+        let error = editor.answer(&open)["error"]["message"].clone();
+        assert!(error.as_str().is_some_and(|text| text.contains("nowhere")), "{error}");
+        assert_eq!(editor.finish().code(), Some(code));
+        drop(stderr);
+    }
+}
+
+/// An agent that was stopped, and one that ignores signals. A single Ctrl-C ends each after the shutdown grace, and repeated ones do
+/// without waiting for it.
+#[cfg(unix)]
+fn ctrl_c_ends_an_agent_that_does_not_react() {
+    let stopped = "echo here >&2; kill -STOP $$; sleep 600";
+    let ignoring = "trap '' INT TERM HUP; echo here >&2; sleep 600";
+    for script in [stopped, ignoring] {
+        for (exit_wait, presses) in [("0.3", 1), ("100000", 100)] {
+            let proxy = Proxy::new().flag("--exit-wait", exit_wait).arg("--").arg("sh").arg("-c").arg(script);
+            let mut editor = proxy.start();
+            let open = editor.request("initialize", json!({ "protocolVersion": 1 }));
+            editor.wait_for_log("here");
+            let id = Pid::from_raw(editor.id().cast_signed()).expect("an id");
+            for _ in 0..presses {
+                // The proxy is not reaped while this loop runs, so the id is still valid.
+                let _ = kill_process(id, Signal::INT);
+                if editor.closes_stdout(Duration::from_millis(50)) {
+                    break;
+                }
+            }
+            let ended = editor.ended();
+            // The agent may not have stopped itself before it receives the signal.
+            let ends = if script == stopped { [128 + 9, 128 + 2] } else { [128 + 9; 2] };
+            assert!(
+                ended.code().is_some_and(|code| ends.contains(&code)),
+                "{:?}: {:#?}",
+                ended.code(),
+                ended.log
+            );
+            assert!(ended.answer(&open).get("error").is_some());
+        }
+    }
+}
+
+/// An agent that uses Ctrl-C to stop the turn continues to run.
+#[cfg(unix)]
+fn ctrl_c_keeps_an_agent_that_continues() {
+    let script = r#"trap 'echo "{\"jsonrpc\":\"2.0\",\"method\":\"_stopped\"}"; stopped=1' INT
+        echo here >&2; while [ -z "$stopped" ]; do sleep 0.05; done; read line; exit 5"#;
+    let mut editor =
+        Proxy::new().flag("--exit-wait", "0.3").arg("--").arg("sh").arg("-c").arg(script).start();
+    editor.wait_for_log("here");
+    let id = Pid::from_raw(editor.id().cast_signed()).expect("an id");
+    kill_process(id, Signal::INT).expect("the proxy runs");
+    editor.wait_for("the end of the turn", |message| message["method"] == "_stopped");
+    assert!(!editor.closes_stdout(Duration::from_secs(1)), "the agent was ended");
+    editor.notify("_end", json!({}));
+    assert_eq!(editor.ended().code(), Some(5));
 }

@@ -7,18 +7,25 @@
 
 #![expect(clippy::disallowed_methods, reason = "only this module prints")]
 
+mod log_lines;
+mod stderr;
+
 use std::{
     borrow::Cow,
-    collections::HashSet,
     fmt,
     io::{self, BufWriter, IsTerminal, Write},
     process::{Command, Stdio},
-    sync::{Arc, Mutex},
 };
 
 use clap::builder::StyledStr;
 use serde::Serialize;
 use skills_core::text::shown_lines;
+
+use self::stderr::Stderr;
+pub(crate) use self::{
+    log_lines::{LogLines, log_once_to_stderr, log_to_stderr},
+    stderr::{flush, never_block},
+};
 
 /// Prints `text` on stdout. Returns false if the reader has closed the pipe.
 ///
@@ -195,55 +202,7 @@ fn answer(question: &str) -> String {
 fn print_line(line: &str) {
     let line = shown_lines(line) + "\n";
     // If we can't write to stderr, there is nowhere to report the error to.
-    let _ = io::stderr().write_all(line.as_bytes());
-}
-
-/// Returns a log that writes to stderr.
-pub(crate) fn log_to_stderr() -> LogLines<io::Stderr> {
-    LogLines(io::stderr())
-}
-
-/// The messages that a log has written, if it writes each message only once.
-#[derive(Default)]
-pub(crate) struct Logged(Mutex<HashSet<Vec<u8>>>);
-
-/// Returns a log that writes each message to stderr only once, because some clients show each line of stderr as an error.
-pub(crate) fn log_once_to_stderr(logged: &Arc<Logged>) -> Once<io::Stderr> {
-    Once { logged: Arc::clone(logged), log: log_to_stderr() }
-}
-
-/// A log that drops repeated messages.
-pub(crate) struct Once<W> {
-    logged: Arc<Logged>,
-    log: LogLines<W>,
-}
-
-impl<W: Write> Write for Once<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let is_new = self.logged.0.lock().is_ok_and(|mut logged| logged.insert(bytes.to_vec()));
-        if is_new { self.log.write(bytes) } else { Ok(bytes.len()) }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.log.flush()
-    }
-}
-
-/// A log in which each write is one message. Unsafe characters are escaped, and further lines of a message are indented, so that
-/// they don't look like separate messages.
-pub(crate) struct LogLines<W>(pub(crate) W);
-
-impl<W: Write> Write for LogLines<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let message = String::from_utf8_lossy(bytes);
-        let message = shown_lines(message.trim_end_matches('\n')).replace('\n', "\n    ") + "\n";
-        self.0.write_all(message.as_bytes())?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
+    let _ = Stderr.write_all(line.as_bytes());
 }
 
 fn write(text: &str) -> io::Result<bool> {
@@ -372,25 +331,5 @@ mod tests {
         ] {
             assert_eq!(colored(text), shown, "{text:?}");
         }
-    }
-
-    #[test]
-    fn a_message_is_logged_once() {
-        let logged = Arc::new(Logged::default());
-        let mut text = Vec::new();
-        for message in ["WARN a\n", "WARN b\n", "WARN a\n"] {
-            let mut log = Once { logged: Arc::clone(&logged), log: LogLines(&mut text) };
-            log.write_all(message.as_bytes()).unwrap();
-        }
-        assert_eq!(String::from_utf8(text).unwrap(), "WARN a\nWARN b\n");
-    }
-
-    #[test]
-    fn a_message_cannot_forge_another_one() {
-        let mut log = LogLines(Vec::new());
-        log.write_all("WARN a\u{1b}[2J\n\nERROR forged\n".as_bytes()).unwrap();
-        log.write_all(b"WARN b\n").unwrap();
-        let text = String::from_utf8(log.0).unwrap();
-        assert_eq!(text, "WARN a\\u{1b}[2J\n    \n    ERROR forged\nWARN b\n");
     }
 }

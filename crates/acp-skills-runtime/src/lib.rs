@@ -22,7 +22,7 @@
 //! | [`agent_store`] | agents that never connect to our MCP server, on disk |
 //! | [`demo`] | the built-in scripted agent |
 //! | `spans` | the `tracing` spans of sessions and turns |
-//! | `worker` | a background thread with a bounded queue |
+//! | [`worker`] | a background thread with a bounded queue |
 
 pub mod activation_store;
 pub mod activity;
@@ -39,4 +39,4 @@ pub mod processes;
 pub mod relay;
 mod spans;
 pub mod switch_store;
-mod worker;
+pub mod worker;

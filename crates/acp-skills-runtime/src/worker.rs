@@ -2,6 +2,8 @@
 //!
 //! Submitting an item never blocks, no matter how slow the thread is. If the queue is full, the item is dropped and
 //! counted. The thread takes all queued items at once, so bursts are processed in batches.
+//!
+//! This is used for everything that the proxy writes besides messages: events, state, and messages on stderr.
 
 use std::{
     io, mem,
@@ -17,36 +19,48 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A thread and its queue. Dropping it waits for up to 2 seconds until the queued items are processed.
-pub(crate) struct Worker<T>(Arc<Shared<T>>);
+pub struct Worker<T>(Arc<Shared<T>>);
 
 /// The sending end of a worker's queue. All clones share the queue.
-pub(crate) struct Submitter<T>(Arc<Shared<T>>);
+pub struct Submitter<T>(Arc<Shared<T>>);
 
 /// The items that the thread takes out of the queue at once.
 #[derive(Debug)]
-pub(crate) struct Batch<T> {
+pub struct Batch<T> {
     /// The items in the order in which they were submitted.
-    pub(crate) items: Vec<T>,
+    pub items: Vec<T>,
     /// The number of items that were dropped since the previous batch because the queue was full.
-    pub(crate) dropped: u64,
+    pub dropped: u64,
 }
 
 struct Shared<T> {
     capacity: usize,
+    /// Returns the part of the capacity that an item uses.
+    weigh: fn(&T) -> usize,
     /// Guards the queue. No other lock is taken while it is held.
     queue: Mutex<Queue<T>>,
     /// Notified when an item was submitted or the queue was closed.
     submitted: Condvar,
-    /// Notified when the thread has ended.
-    finished: Condvar,
+    /// Notified when the thread has processed a batch, or has ended.
+    progressed: Condvar,
 }
 
 struct Queue<T> {
     items: Vec<T>,
+    /// The part of the capacity that the items use.
+    weight: usize,
     /// The number of items that were dropped since the last batch.
     dropped: u64,
+    /// True while the thread processes a batch.
+    is_busy: bool,
     is_closed: bool,
     is_finished: bool,
+}
+
+impl<T> Queue<T> {
+    fn has_work(&self) -> bool {
+        !self.items.is_empty() || self.dropped > 0
+    }
 }
 
 impl<T> Shared<T> {
@@ -57,8 +71,12 @@ impl<T> Shared<T> {
     /// Waits for items. Returns `None` once the queue is closed and empty.
     fn next_batch(&self) -> Option<Batch<T>> {
         let mut queue = self.queue();
+        queue.is_busy = false;
+        self.progressed.notify_all();
         loop {
-            if !queue.items.is_empty() || queue.dropped > 0 {
+            if queue.has_work() {
+                queue.is_busy = true;
+                queue.weight = 0;
                 let items = mem::take(&mut queue.items);
                 let dropped = mem::take(&mut queue.dropped);
                 return Some(Batch { items, dropped });
@@ -76,17 +94,39 @@ impl<T: Send + 'static> Worker<T> {
     ///
     /// # Errors
     /// Returns an error if the thread cannot be started.
-    pub(crate) fn start(
+    pub fn start(
         name: &str,
         capacity: usize,
+        work: impl FnMut(Batch<T>) + Send + 'static,
+    ) -> io::Result<Self> {
+        Self::start_weighed(name, capacity, |_item| 1, work)
+    }
+
+    /// Starts a thread like [`start`](Self::start). The weights of the queued items add up to at most `capacity`, except
+    /// if a single item is heavier: it is accepted if the queue is empty.
+    ///
+    /// # Errors
+    /// Returns an error if the thread cannot be started.
+    pub fn start_weighed(
+        name: &str,
+        capacity: usize,
+        weigh: fn(&T) -> usize,
         mut work: impl FnMut(Batch<T>) + Send + 'static,
     ) -> io::Result<Self> {
-        let queue = Queue { items: Vec::new(), dropped: 0, is_closed: false, is_finished: false };
+        let queue = Queue {
+            items: Vec::new(),
+            weight: 0,
+            dropped: 0,
+            is_busy: false,
+            is_closed: false,
+            is_finished: false,
+        };
         let shared = Arc::new(Shared {
             capacity,
+            weigh,
             queue: Mutex::new(queue),
             submitted: Condvar::new(),
-            finished: Condvar::new(),
+            progressed: Condvar::new(),
         });
         let worker = Arc::clone(&shared);
         thread::Builder::new().name(name.to_owned()).spawn(move || {
@@ -94,26 +134,35 @@ impl<T: Send + 'static> Worker<T> {
                 work(batch);
             }
             worker.queue().is_finished = true;
-            worker.finished.notify_all();
+            worker.progressed.notify_all();
         })?;
         Ok(Self(shared))
     }
 
     /// Returns a handle for submitting items.
-    pub(crate) fn submitter(&self) -> Submitter<T> {
+    pub fn submitter(&self) -> Submitter<T> {
         Submitter(Arc::clone(&self.0))
     }
 }
 
 impl<T> Worker<T> {
     /// Closes the queue and waits for up to 2 seconds until the queued items are processed.
-    pub(crate) fn finish(&self) {
+    pub fn finish(&self) {
         let mut queue = self.0.queue();
         queue.is_closed = true;
         self.0.submitted.notify_all();
         let deadline = Instant::now() + DRAIN_TIMEOUT;
         while !queue.is_finished && Instant::now() < deadline {
-            self.0.finished.wait_until(&mut queue, deadline);
+            self.0.progressed.wait_until(&mut queue, deadline);
+        }
+    }
+
+    /// Waits for up to `timeout` until the queue is empty and all items are processed. The queue stays open.
+    pub fn flush(&self, timeout: Duration) {
+        let mut queue = self.0.queue();
+        let deadline = Instant::now() + timeout;
+        while (queue.is_busy || queue.has_work()) && Instant::now() < deadline {
+            self.0.progressed.wait_until(&mut queue, deadline);
         }
     }
 }
@@ -126,12 +175,14 @@ impl<T> Drop for Worker<T> {
 
 impl<T> Submitter<T> {
     /// Submits an item. Never blocks. If the queue is full or closed, the item is dropped.
-    pub(crate) fn submit(&self, item: T) {
+    pub fn submit(&self, item: T) {
         let mut queue = self.0.queue();
         if queue.is_closed {
             return;
         }
-        if queue.items.len() < self.0.capacity {
+        let weight = queue.weight.saturating_add((self.0.weigh)(&item));
+        if queue.items.is_empty() || weight <= self.0.capacity {
+            queue.weight = weight;
             queue.items.push(item);
         } else {
             queue.dropped += 1;
@@ -174,5 +225,36 @@ mod tests {
         drop(worker);
         submitter.submit(6);
         assert_eq!(all.iter().collect::<Vec<_>>(), [(vec![0], 0), (vec![1, 2, 3], 2)]);
+    }
+
+    #[test]
+    fn heavy_items_fill_the_queue_and_flushing_waits_for_all() {
+        let (entered, enters) = mpsc::channel();
+        let (leave, leaves) = mpsc::channel();
+        let (done, all) = mpsc::channel();
+        let worker = Worker::start_weighed("test", 10, Vec::len, move |batch: Batch<Vec<u8>>| {
+            entered.send(()).unwrap();
+            leaves.recv().unwrap();
+            done.send((batch.items.iter().map(Vec::len).collect::<Vec<_>>(), batch.dropped)).unwrap();
+        });
+        let worker = worker.unwrap();
+        let submitter = worker.submitter();
+        // An item that exceeds the capacity is accepted if the queue is empty.
+        submitter.submit(vec![0; 20]);
+        enters.recv().unwrap();
+        for length in [6, 5, 4, 1] {
+            submitter.submit(vec![0; length]);
+        }
+        worker.flush(Duration::ZERO);
+        assert!(all.try_recv().is_err(), "flushing has a timeout");
+        leave.send(()).unwrap();
+        leave.send(()).unwrap();
+        worker.flush(Duration::from_secs(60));
+        assert_eq!(all.try_iter().collect::<Vec<_>>(), [(vec![20], 0), (vec![6, 4], 2)]);
+        // The queue is still open.
+        submitter.submit(vec![0; 3]);
+        leave.send(()).unwrap();
+        drop(worker);
+        assert_eq!(all.iter().collect::<Vec<_>>(), [(vec![3], 0)]);
     }
 }

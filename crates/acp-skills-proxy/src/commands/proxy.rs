@@ -37,6 +37,14 @@ pub(crate) type ToTry = fn(&[OsString]) -> String;
 /// If the start fails, the error is written to stderr and to the file of `--log-file`, and is sent to the client as the response to its
 /// first request.
 pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>, to_try: ToTry) -> ExitCode {
+    // The relay must continue even if the client doesn't read our stderr.
+    output::never_block();
+    let code = run_to_end(args, login, to_try);
+    output::flush();
+    code
+}
+
+fn run_to_end(args: ProxyArgs, login: Vec<OsString>, to_try: ToTry) -> ExitCode {
     // We need to do this before stdin and stdout are taken below.
     let client = stdio::spare();
     let mut messages = Config::default();
@@ -84,6 +92,8 @@ fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<
     // If there is an agent and we're on a terminal, we may have been started by a client to let the user log in to the agent.
     if stdio::is_terminal() {
         settings.agent.extend(login);
+        // The agent replaces this process, so write our messages first.
+        output::flush();
         std::process::exit(agent::run_in_terminal(&settings.agent)?);
     }
     let program = std::env::current_exe()?;
@@ -143,7 +153,9 @@ fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<
     // Exit now instead of waiting for threads, which can be blocked in a read forever if the client doesn't close the
     // pipe.
     runtime.shutdown_background();
-    std::process::exit(code?);
+    let code = code?;
+    output::flush();
+    std::process::exit(code);
 }
 
 fn no_agent() -> UsageError {
