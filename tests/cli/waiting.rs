@@ -167,4 +167,26 @@ fn a_record_that_nobody_writes() {
     assert!(line.starts_with(" WARN waiting for a process that writes to "), "{line}");
     fs::write(&fifo, "").unwrap();
     assert!(command.wait().unwrap().success());
+    // This time, a process has opened the FIFO, and does not write to it.
+    let held = File::options().read(true).write(true).open(&fifo).unwrap();
+    let output = home.start(&["report", "fifo"]).wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.starts_with(" WARN waiting for a process that writes to "), "{said}");
+    assert!(said.contains("no process has written the file to its end in 30 seconds: fifo"), "{said}");
+    drop(held);
+}
+
+#[test]
+fn queries_that_nobody_writes() {
+    let home = Home::new();
+    write_skill(&home);
+    let fifo = fifo(&home);
+    let mut command = home.start(&["eval", "skill", "--queries", "fifo", "--dry-run", "--", "agent"]);
+    let mut said = BufReader::new(command.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.starts_with(" WARN waiting for a process that writes to "), "{line}");
+    fs::write(&fifo, "[]").unwrap();
+    command.wait().unwrap();
 }

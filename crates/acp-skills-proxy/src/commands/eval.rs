@@ -179,7 +179,8 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
         evaluation = evaluation.baseline(&version(named, &root)?).map_err(usage_error)?;
     }
     if let Some(path) = &cases.queries {
-        evaluation = evaluation.queries(path).map_err(usage_error)?;
+        // The log is off by default, but the user has to know what the command waits for.
+        evaluation = log::with_warnings_on_stderr(|| evaluation.queries(path)).map_err(usage_error)?;
     }
     match cases.only {
         Some(Only::Queries) => evaluation.evals.clear(),

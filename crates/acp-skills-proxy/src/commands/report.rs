@@ -58,7 +58,7 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         let result = if is_stdin {
             read::lines(io::stdin().lock(), &mut add)
         } else {
-            log::with_warnings_on_stderr(|| patient::open(path)).and_then(|file| read::lines(file, &mut add))
+            log::with_warnings_on_stderr(|| patient::open(path).and_then(|file| read::lines(file, &mut add)))
         };
         result.map_err(|error| {
             if is_stdin {

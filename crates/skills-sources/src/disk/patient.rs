@@ -3,9 +3,10 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read},
-    path::Path,
-    sync::mpsc::sync_channel,
+    io::{self, Cursor, Read},
+    mem,
+    path::{Path, PathBuf},
+    sync::mpsc::{Receiver, RecvTimeoutError, sync_channel},
     thread,
     time::Duration,
 };
@@ -14,6 +15,8 @@ use std::{
 const SILENCE: Duration = Duration::from_secs(1);
 /// The timeout for a file that is not a regular file.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// The size of one read of a FIFO, in bytes.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// Reads a file of at most `max_bytes` bytes. If it is not a regular file, logs a warning after one second of waiting, and gives up
 /// after 30 seconds.
@@ -57,18 +60,80 @@ pub fn write(path: &Path, text: String) -> io::Result<()> {
 }
 
 /// Opens a file for reading, unless it is a device, which may never end. If it is a FIFO, waits for a process that
-/// writes to it, as [`read`] does.
+/// writes to it, as [`read`] does. Each read of the result waits in the same way, so a FIFO of any length can be read.
 ///
 /// # Errors
 /// Returns the system's error if the file can't be opened, [`InvalidInput`](io::ErrorKind::InvalidInput) if it is a device, and
-/// [`TimedOut`](io::ErrorKind::TimedOut) if no process writes to the FIFO.
-pub fn open(path: &Path) -> io::Result<File> {
+/// [`TimedOut`](io::ErrorKind::TimedOut) if no process writes to the FIFO. Reads of the result also return
+/// [`TimedOut`](io::ErrorKind::TimedOut).
+pub fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     let owned = path.to_owned();
     let file = within(path, WRITER, TIMEOUT, move || File::open(owned))?;
     if super::private::is_device(&file)? {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is a device, which may never end"));
     }
-    Ok(file)
+    let metadata = file.metadata()?;
+    if metadata.is_file() || metadata.is_dir() {
+        return Ok(Box::new(file));
+    }
+    Ok(Box::new(Pieces::start(file, path, TIMEOUT)?))
+}
+
+/// A reader that waits for each piece of a file with a timeout.
+struct Pieces {
+    path: PathBuf,
+    received: Receiver<io::Result<Vec<u8>>>,
+    timeout: Duration,
+    /// The piece that is being returned.
+    current: Cursor<Vec<u8>>,
+    has_warned: bool,
+}
+
+impl Pieces {
+    fn start(mut file: File, path: &Path, timeout: Duration) -> io::Result<Self> {
+        let (sender, received) = sync_channel(1);
+        // A blocking read can't be cancelled, so after a timeout, the thread stays until the program exits.
+        thread::Builder::new().name("patient".to_owned()).spawn(move || {
+            loop {
+                let mut piece = vec![0; PIECE_BYTES];
+                let read = file.read(&mut piece).map(|length| {
+                    piece.truncate(length);
+                    piece
+                });
+                let is_last = !matches!(&read, Ok(piece) if !piece.is_empty());
+                if sender.send(read).is_err() || is_last {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { path: path.to_owned(), received, timeout, current: Cursor::default(), has_warned: false })
+    }
+
+    /// Waits for the next piece. It is empty at the end of the file.
+    fn next(&mut self) -> io::Result<Vec<u8>> {
+        let mut received = self.received.recv_timeout(SILENCE.min(self.timeout));
+        if matches!(received, Err(RecvTimeoutError::Timeout)) {
+            if !mem::replace(&mut self.has_warned, true) {
+                warn_of_wait(WRITER.0, &self.path);
+            }
+            received = self.received.recv_timeout(self.timeout.saturating_sub(SILENCE));
+        }
+        match received {
+            Ok(piece) => piece,
+            Err(RecvTimeoutError::Timeout) => Err(timed_out(WRITER.1, self.timeout)),
+            // The thread has sent the end before.
+            Err(RecvTimeoutError::Disconnected) => Ok(Vec::new()),
+        }
+    }
+}
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.current.position() == self.current.get_ref().len() as u64 && !buffer.is_empty() {
+            self.current = Cursor::new(self.next()?);
+        }
+        self.current.read(buffer)
+    }
 }
 
 /// The process at the other end of a FIFO that we read: what it has to do, and what it did not do.
@@ -96,16 +161,24 @@ fn within<T: Send + 'static>(
     if let Ok(result) = result.recv_timeout(SILENCE.min(timeout)) {
         return result;
     }
+    warn_of_wait(does, path);
+    result
+        .recv_timeout(timeout.saturating_sub(SILENCE))
+        .unwrap_or_else(|_| Err(timed_out(done_in_time, timeout)))
+}
+
+fn warn_of_wait(does: &str, path: &Path) {
     tracing::warn!("waiting for a process that {does} {} and closes it", path.display());
-    result.recv_timeout(timeout.saturating_sub(SILENCE)).unwrap_or_else(|_| {
-        let why = format!("no process has {done_in_time} in {} seconds", timeout.as_secs());
-        Err(io::Error::new(io::ErrorKind::TimedOut, why))
-    })
+}
+
+fn timed_out(done_in_time: &str, timeout: Duration) -> io::Error {
+    let why = format!("no process has {done_in_time} in {} seconds", timeout.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, why)
 }
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::process::Command;
+    use std::{io::Write, process::Command};
 
     use super::*;
 
@@ -137,6 +210,15 @@ mod tests {
         let error =
             within(&silent, WRITER, Duration::from_millis(10), move || File::open(owned)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        // The FIFO is open for writing, but no more data comes.
+        let stuck = fifo("stuck");
+        let mut held = File::options().read(true).write(true).open(&stuck).unwrap();
+        held.write_all(b"123").unwrap();
+        let mut pieces =
+            Pieces::start(File::open(&stuck).unwrap(), &stuck, Duration::from_millis(10)).unwrap();
+        let mut read_so_far = Vec::new();
+        let error = pieces.read_to_end(&mut read_so_far).unwrap_err();
+        assert_eq!((error.kind(), &*read_so_far), (io::ErrorKind::TimedOut, b"123".as_slice()));
         let written = fifo("written");
         let writer = written.clone();
         let writes = thread::spawn(move || fs::write(writer, "123"));
