@@ -26,6 +26,9 @@ use super::{
 /// The time that an agent has to end a cancelled turn. After it, the agent's process is ended.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The maximum length of a stop reason in characters.
+const MAX_REASON_CHARS: usize = 100;
+
 /// The maximum size of a message log. Later messages are left out.
 const MAX_LOG_BYTES: usize = 8 * 1024 * 1024;
 
@@ -158,7 +161,7 @@ impl Client<'_> {
                 break;
             }
         }
-        Ok(End::Finished { stop_reason: end })
+        Ok(End::Finished { stop_reason: shortened(&end, MAX_REASON_CHARS) })
     }
 
     /// Sets the session's model by the options that the agent offers. Returns its identifier.

@@ -5,6 +5,9 @@ use std::io;
 use acp_skills_intercept::{AUTH_REQUIRED, NOT_STARTED};
 use serde_json::Value;
 
+/// The maximum length of a described error in characters. An agent decides the length of its message.
+const MAX_ERROR_CHARS: usize = 4_000;
+
 /// An error that occurs when a client talks to an agent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -79,8 +82,16 @@ fn refusal(method: &str, error: &Value) -> String {
 
 /// Returns a JSON-RPC error object as one line of text, such as `Internal error (-32603): the model is overloaded`.
 ///
-/// If the value has no `message`, the result is its JSON.
+/// If the value has no `message`, the result is its JSON. A text of more than 4,000 characters is cut.
 pub fn describe_error(error: &Value) -> String {
+    let text = whole_error(error);
+    match text.char_indices().nth(MAX_ERROR_CHARS) {
+        Some((end, _)) => format!("{} … ({} more bytes)", &text[..end], text.len() - end),
+        None => text,
+    }
+}
+
+fn whole_error(error: &Value) -> String {
     let Some(message) = error["message"].as_str() else { return error.to_string() };
     let code = &error["code"];
     let data = match &error["data"] {
@@ -100,6 +111,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn long_errors_are_cut() {
+        let long = "é".repeat(5_000_000);
+        let cut = format!("{} … (9992005 more bytes)", "é".repeat(4_000));
+        for error in
+            [json!({ "code": 1, "message": long }), json!({ "code": 1, "message": "no", "data": long })]
+        {
+            let text = describe_error(&error);
+            assert!(text.len() < 8_100, "{}", text.len());
+        }
+        assert_eq!(describe_error(&json!({ "code": 12, "message": long })), cut);
+    }
 
     #[test]
     fn errors_as_the_user_reads_them() {
