@@ -46,6 +46,7 @@ mod remotes;
 mod repositories;
 #[cfg(target_os = "linux")]
 mod sandboxed;
+mod script_queue;
 mod scripts;
 mod sessions;
 mod skills;
@@ -133,6 +134,7 @@ fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     trials.extend(sandboxed::trials());
     trials.extend(sessions::trials());
+    trials.extend(script_queue::trials());
     trials.extend(scripts::trials());
     #[cfg(target_os = "linux")]
     trials.extend(soak::trials());

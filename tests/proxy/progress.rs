@@ -69,7 +69,7 @@ fn progress_over_the_bridge() {
 
 /// Returns an address, and a receiver that yields a line once both processes of a script hold a connection to the
 /// address, and `gone` once both connections have ended.
-fn listen_for_processes() -> (String, Receiver<String>) {
+pub(crate) fn listen_for_processes() -> (String, Receiver<String>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("an address");
     let address = listener.local_addr().expect("an address").to_string();
     let (sender, receiver) = channel();
@@ -90,9 +90,9 @@ fn listen_for_processes() -> (String, Receiver<String>) {
     (address, receiver)
 }
 
-const HELD: &str = "held\nheld\n";
+pub(crate) const HELD: &str = "held\nheld\n";
 
-fn expect(seen: &Receiver<String>, line: &str) {
+pub(crate) fn expect(seen: &Receiver<String>, line: &str) {
     assert_eq!(seen.recv_timeout(DEADLINE).as_deref(), Ok(line));
 }
 
@@ -145,7 +145,7 @@ fn processes_end_with_a_killed_proxy() {
 }
 
 /// Opens an MCP session over HTTP and returns the endpoint and the headers of its requests.
-fn http_session(fixture: &mut Fixture) -> (Endpoint, Vec<(&'static str, String)>) {
+pub(crate) fn http_session(fixture: &mut Fixture) -> (Endpoint, Vec<(&'static str, String)>) {
     let endpoint = Endpoint::of(&entry(&fixture.new_session("s")));
     let plain: Vec<_> = ["Host", "Authorization", "Content-Type", "Accept"]
         .into_iter()

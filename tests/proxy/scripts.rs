@@ -28,7 +28,8 @@ crate::trials!(
 );
 
 /// The scripts of the skill `kit`.
-const SCRIPTS: &[&str] = &["say", "where", "slow", "kill", "much", "until", "hold", "stubborn", "count"];
+const SCRIPTS: &[&str] =
+    &["say", "where", "slow", "kill", "much", "until", "hold", "stubborn", "count", "mark"];
 
 /// Creates a skill `kit` with scripts.
 pub(crate) fn kit() -> Skills {
@@ -230,7 +231,12 @@ fn a_working_directory_that_the_sandbox_refuses() {
 
 /// Starts a client of the bridge that writes its own MCP messages.
 pub(crate) fn bridge(fixture: &mut Fixture) -> Editor {
-    let ours = entry(&fixture.new_session("s"));
+    bridge_in(fixture, "s")
+}
+
+/// Opens a session with this id, and starts a client of its bridge.
+pub(crate) fn bridge_in(fixture: &mut Fixture, session: &str) -> Editor {
+    let ours = entry(&fixture.new_session(session));
     let args = ours["args"].as_array().expect("a list").iter();
     let mut bridge = args.fold(Proxy::new(), |bridge, arg| bridge.arg(arg.as_str().expect("text")));
     for pair in ours["env"].as_array().expect("a list") {

@@ -21,6 +21,7 @@ impl Interceptor {
         if let Some(session) = self.sessions.find(&id) {
             session.claims.cancelled(session.turns.agent_works());
         }
+        actions.effects.extend(key.map(Effect::TurnCancelled));
         let mut had_prompts = false;
         for entry in self.pending.take_turn(key, &id) {
             if let Kind::Permission { id, .. } = entry.kind {
@@ -55,6 +56,7 @@ impl Interceptor {
                 && let Some(session) = self.sessions.get(*key)
             {
                 session.claims.cancelled(session.turns.agent_works());
+                actions.effects.push(Effect::TurnCancelled(*key));
             }
             return Pass::Untouched;
         };

@@ -115,6 +115,8 @@ pub enum Effect {
     },
     /// Note the end of a turn in the log: the agent has answered the prompt.
     TurnEnded(SessionKey),
+    /// Drop the tool calls of a session that wait to run a program, because the client has cancelled the turn.
+    TurnCancelled(SessionKey),
     /// Close the MCP server of a session that has ended.
     CloseServer(SessionKey),
     /// Stop watching a directory, because no session works in it any more.

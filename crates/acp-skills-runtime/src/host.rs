@@ -232,6 +232,7 @@ impl RunningHost {
             }
             Effect::TurnStarted { session, request } => self.0.spans.start_turn(session, &request),
             Effect::TurnEnded(session) => self.0.spans.end_turn(session),
+            Effect::TurnCancelled(session) => self.0.servers.drop_waiting(session),
             Effect::CloseServer(session) => {
                 self.0.servers.close(session);
                 self.0.spans.close(session);

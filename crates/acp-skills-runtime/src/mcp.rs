@@ -14,6 +14,7 @@
 //! | `local_socket` | sockets that only processes of the same user can connect to |
 //! | `accept`, `unauthenticated` | accepting connections, and limits for those that have not sent a token yet |
 //! | `acp` | `mcp/message` over the ACP connection |
+//! | `connection_end` | the end of the connection that a call came from |
 //! | `calls` | the events of calls, for the record |
 //! | `fetch` | texts of skills that the proxy itself adds to a prompt |
 //!
@@ -26,6 +27,7 @@ mod acp;
 pub mod bridge;
 mod calls;
 mod changes;
+mod connection_end;
 mod fetch;
 mod handler;
 mod http;
@@ -297,6 +299,13 @@ impl Servers {
         })
     }
 
+    /// Drops the tool calls of a session that wait to run a program.
+    pub(crate) fn drop_waiting(&self, session: SessionKey) {
+        if let Some(server) = self.by_key(session) {
+            server.handler.drop_waiting();
+        }
+    }
+
     /// Removes the socket for bridges for good, because the process is about to exit.
     pub(crate) fn close_socket(&self) {
         self.0.socket.close();
@@ -308,6 +317,7 @@ impl Servers {
         if let Some(server) = state.by_key.remove(&session) {
             state.by_path.remove(&server.path);
             server.end.cancel();
+            server.handler.drop_waiting();
         }
     }
 }

@@ -13,6 +13,7 @@ mod descriptors;
 mod interpreter;
 mod output;
 mod process;
+mod queue;
 mod sandbox;
 mod script;
 mod threads;
@@ -31,15 +32,18 @@ use futures::{
     FutureExt,
     future::{FusedFuture, join3},
 };
-use tokio::{io::AsyncWriteExt, sync::Semaphore, time::timeout};
+use tokio::{io::AsyncWriteExt, time::timeout};
 
 pub use command::CommandTool;
 use output::Capture;
 pub use output::{CapturedText, TRUNCATED};
 pub use process::{ProcessGroup, ProcessObserver};
+use queue::Queue;
 pub use sandbox::{DirectoryProblem, Sandbox, SandboxError, SandboxWarning};
 pub use script::{ScriptCall, ScriptCwd, ScriptError, ScriptOptions, ScriptResult, run_script};
 pub use threads::probe_threads;
+
+use crate::tool::Caller;
 
 /// The default timeout of a program: 30 seconds.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -117,12 +121,13 @@ enum Outcome {
     Timeout(Duration),
 }
 
-/// Runs programs and limits how many run at the same time.
+/// Runs programs and limits how many run at the same time. Programs that have to wait start in turn for all
+/// [callers](Caller).
 ///
 /// An executor is cheap to clone, and all clones share one limit.
 #[derive(Debug, Clone)]
 pub struct Executor {
-    permits: Arc<Semaphore>,
+    queue: Arc<Queue>,
     observer: Option<Arc<dyn ProcessObserver>>,
 }
 
@@ -137,8 +142,7 @@ impl Default for Executor {
 impl Executor {
     /// Creates an independent executor that runs at most `concurrency` programs at the same time. Zero counts as one.
     pub fn new(concurrency: usize) -> Self {
-        let permits = Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { permits, observer: None }
+        Self { queue: Arc::new(Queue::new(concurrency)), observer: None }
     }
 
     /// Returns an executor that reports its programs to `observer`. It still shares the limit with `self`.
@@ -147,9 +151,14 @@ impl Executor {
         Self { observer: Some(observer), ..self }
     }
 
-    /// Runs a program until it ends or its timeout expires. Returns an error only if the program can't be started.
-    async fn run(&self, invocation: Invocation, limits: Limits) -> io::Result<Completed> {
-        let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
+    /// Runs a program until it ends or its timeout expires. Returns an error only if the program can't be started, or if
+    /// the caller leaves before it starts.
+    async fn run(&self, invocation: Invocation, limits: Limits, caller: &Caller) -> io::Result<Completed> {
+        let _permit = tokio::select! {
+            biased;
+            () = caller.left() => return Err(io::Error::new(io::ErrorKind::Interrupted, "call was cancelled")),
+            permit = self.queue.acquire(caller) => permit,
+        };
         let started = Instant::now();
         let mut command = std_command(&invocation)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

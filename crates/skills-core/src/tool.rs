@@ -2,6 +2,7 @@
 //!
 //! Tools whose input and output are Rust types are made with [`SkillTool::typed`].
 
+mod caller;
 mod typed;
 
 use std::{fmt, path::PathBuf, sync::Arc};
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use crate::name::SkillName;
 
+pub use caller::Caller;
 pub use typed::{InvalidInput, schema_of};
 
 /// The name of the built-in tool that loads the instructions of a skill.
@@ -89,6 +91,8 @@ pub struct CallContext {
     ///
     /// [`Properties::disable_model_invocation`]: crate::Properties::disable_model_invocation
     pub unlocked: Arc<[SkillName]>,
+    /// The session, as far as the order of programs is concerned. By default, each context is a session of its own.
+    pub caller: Caller,
 }
 
 impl CallContext {
@@ -101,6 +105,12 @@ impl CallContext {
     #[must_use]
     pub fn unlock(self, skills: impl Into<Arc<[SkillName]>>) -> Self {
         Self { unlocked: skills.into(), ..self }
+    }
+
+    /// Sets the session whose programs start in turn with those of other sessions.
+    #[must_use]
+    pub fn called_by(self, caller: Caller) -> Self {
+        Self { caller, ..self }
     }
 
     /// Returns true if the user activated this skill in the session.

@@ -51,6 +51,7 @@ pub(super) fn run(name: &str) -> ExitCode {
         "hold" => hold(argument()),
         "stubborn" => super::roles::ignoring_signals(|| hold(argument())),
         CHILD => held(argument()),
+        "mark" => fs::write(argument(), "").expect("a file"),
         "kill" => kill(argument()),
         "count" => count(Path::new(argument())),
         other => panic!("no script is called {other}"),

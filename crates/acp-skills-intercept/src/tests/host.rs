@@ -131,7 +131,7 @@ impl Host {
     /// Carries out an effect, or adds it to `out`.
     pub(super) fn apply(&mut self, effect: Effect, out: &mut Out) {
         match effect {
-            Effect::Log(..) | Effect::Opened { .. } => {}
+            Effect::Log(..) | Effect::Opened { .. } | Effect::TurnCancelled(_) => {}
             Effect::TurnStarted { session, .. } => self.turns.push(session),
             Effect::TurnEnded(session) => self.turns.retain(|other| *other != session),
             Effect::Record { session, kind } => out.records.push((session, kind)),

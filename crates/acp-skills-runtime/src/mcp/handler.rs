@@ -4,6 +4,7 @@
 //! 2026-07-28.
 
 use std::{
+    mem,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -13,27 +14,30 @@ use parking_lot::Mutex;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
-        GetPromptResponse, GetSkillRequestParams, GetSkillResult, Implementation, ListPromptsResult,
-        ListResourcesResult, ListSkillsResult, ListToolsResult, MetaObject, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-        SubscriptionFilter, Tool, ToolAnnotations,
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
+        ErrorCode, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
+        Implementation, ListPromptsResult, ListResourcesResult, ListSkillsResult, ListToolsResult,
+        MetaObject, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+        ServerCapabilities, ServerConfig, SubscriptionFilter, Tool, ToolAnnotations,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use skills_core::{
-    CallContext, SkillName, SkillSet, ToolDefinition, ToolOutput,
+    CallContext, Caller, SkillName, SkillSet, ToolDefinition, ToolOutput,
     activation::BodyCache,
     toolbox::{ACTIVATE_SKILL, Content, RUN_SKILL_SCRIPT},
 };
+use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span, debug_span};
 
 use super::{
     Inputs,
     calls::Call,
     changes::{Listeners, Lists},
+    connection_end::ConnectionEnd,
     progress, prompts, resources,
     serving::Serving,
+    stdio,
     tool_list::ToolList,
 };
 use crate::{
@@ -58,6 +62,10 @@ pub(super) struct Handler {
     served: Arc<Mutex<(Serving, ToolList)>>,
     /// Guards the skills that results remind of. No other lock is taken while it is held.
     lost: Arc<Mutex<Vec<SkillName>>>,
+    /// The session, as far as the order of programs is concerned.
+    caller: Caller,
+    /// Guards the token that drops waiting calls. No other lock is taken while it is held.
+    waiting: Arc<Mutex<CancellationToken>>,
     reports: Reports,
     pub(super) listeners: Arc<Listeners>,
     /// A cache of the instructions of skills that were read as resources.
@@ -70,6 +78,8 @@ impl Handler {
             session,
             served: Arc::new(Mutex::new((serving, ToolList::default()))),
             lost: Arc::default(),
+            caller: Caller::default(),
+            waiting: Arc::default(),
             reports,
             listeners: Arc::default(),
             bodies: BodyCache::default(),
@@ -82,7 +92,7 @@ impl Handler {
         let mut served = self.served.lock();
         let (serving, list) = &mut *served;
         let toolbox = serving.toolbox.with_skills(skills.clone());
-        let before = std::mem::replace(serving, Serving { toolbox, context });
+        let before = mem::replace(serving, Serving { toolbox, context });
         if is_setup {
             list.set_up();
         }
@@ -92,6 +102,24 @@ impl Handler {
     /// Sets the skills that results remind of, because the model has lost their instructions.
     pub(super) fn remind(&self, skills: Vec<SkillName>) {
         *self.lost.lock() = skills;
+    }
+
+    /// Drops the calls that wait to run a program. Those that run a program continue.
+    pub(super) fn drop_waiting(&self) {
+        mem::take(&mut *self.waiting.lock()).cancel();
+    }
+
+    /// Returns the session as the caller of one call. The call is not started any more after [`Self::drop_waiting`], or if its
+    /// connection has ended.
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+        let waiting = self.waiting.lock().clone();
+        let connection = ConnectionEnd::of(&context.extensions);
+        self.caller.until(async move {
+            tokio::select! {
+                () = waiting.cancelled() => {}
+                () = connection.wait() => {}
+            }
+        })
     }
 
     /// Returns the reminder for the result of a call, if there is one. A skill that the call activates is left out.
@@ -230,6 +258,7 @@ impl ServerHandler for Handler {
         let arguments = request.arguments.unwrap_or_default();
         let started = Instant::now();
         let Serving { toolbox, context: caller } = self.now();
+        let caller = caller.called_by(self.caller(&context));
         let call = Call { toolbox: &toolbox, context: &caller, tool: &request.name, arguments: &arguments };
         let span = self.span_of(&call);
         self.arrived(&call);
@@ -252,6 +281,17 @@ impl ServerHandler for Handler {
             }
         };
         answer.instrument(span).await
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method == stdio::TOO_LONG {
+            return Err(ErrorData::invalid_request("message is longer than 4 MiB", None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
     }
 
     async fn list_prompts(

@@ -38,6 +38,7 @@ use self::sessions::{MAX_MCP_SESSIONS, Sessions};
 use super::{
     Servers,
     accept::{self, Accept},
+    connection_end::ConnectionEnd,
     handler::Handler,
     unauthenticated::Admission,
 };
@@ -76,12 +77,15 @@ impl Service {
     }
 
     /// Answers a request that was authenticated.
-    async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    async fn handle<B>(&self, mut request: Request<B>) -> Response<Body>
     where
         B: hyper::body::Body + Send + 'static,
         B::Error: std::fmt::Display,
     {
         let may_begin = !request.headers().contains_key(SESSION_ID);
+        // Dropped with this future or with the body, because both end with the connection.
+        let (end, connection) = ConnectionEnd::new();
+        request.extensions_mut().insert(end);
         let open = self.sessions.begin().await;
         let response = self.http.handle(request).await;
         if may_begin
@@ -94,10 +98,10 @@ impl Service {
                 refuse(StatusCode::SERVICE_UNAVAILABLE, "too many MCP sessions: close unused sessions")
             };
         }
-        // The body owns `open`, so that the sessions are not put aside while the client reads it.
+        // The body owns `open` and `connection`, so that the sessions are not put aside while the client reads it.
         response.map(|body| {
             let body = body.map_frame(move |frame| {
-                let _open = &open;
+                let _open = (&open, &connection);
                 frame
             });
             body.boxed()

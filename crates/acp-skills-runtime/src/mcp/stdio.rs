@@ -25,6 +25,7 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub(super) use self::backpressure::TOO_LONG;
 use self::in_flight::Limited;
 use super::{
     ID_LENGTH, Server, ServerError, Servers,

@@ -108,6 +108,7 @@ impl ToolHandler for CommandTool {
         let tool = self.clone();
         Box::pin(async move {
             let cwd = tool.cwd.or(context.cwd);
+            let caller = context.caller;
             let name = tool.program.display().to_string();
             let Some(program) = find_program(&tool.program, cwd.as_deref()) else {
                 return Err(format!("program `{name}` not found").into());
@@ -121,7 +122,7 @@ impl ToolHandler for CommandTool {
                 stdin: input.map(|input| input.to_string().into_bytes()).unwrap_or_default(),
                 ..Invocation::default()
             };
-            match tool.executor.run(invocation, tool.limits).await {
+            match tool.executor.run(invocation, tool.limits, &caller).await {
                 Ok(completed) => result_of(&name, &completed),
                 Err(error) => Err(format!("failed to start program `{name}`: {error}").into()),
             }

@@ -186,7 +186,7 @@ pub async fn run_script(
             return ScriptResult::failed(ScriptError::ExecutionFailed, message);
         }
     };
-    match options.executor.run(invocation, options.limits).await {
+    match options.executor.run(invocation, options.limits, &context.caller).await {
         Ok(completed) => ScriptResult::completed(completed),
         Err(error) => {
             let message = format!("failed to start script: {error}");

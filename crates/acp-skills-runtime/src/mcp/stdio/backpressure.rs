@@ -2,6 +2,8 @@
 //!
 //! The MCP server accepts each request at once and keeps each answer until it is read. Without back-pressure, an
 //! agent that sends requests and never reads the answers would make the server keep an unlimited number of them.
+//!
+//! A message that is too long is replaced: the server receives a short request with the same id, and answers it with an error.
 
 use std::{
     io,
@@ -10,11 +12,16 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
+use acp_skills_wire::{Kind, Skim};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
 
 /// The maximum length of a message in bytes. It is the same as over HTTP.
 const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
+/// The size of one read, in bytes.
+const CHUNK_BYTES: usize = 8 * 1024;
+/// The method of the request that replaces a longer one.
+pub(in crate::mcp) const TOO_LONG: &str = "acp-skills/message_too_long";
 
 /// The state that both halves share. No other lock is taken while it is held.
 type Shared = Arc<Mutex<State>>;
@@ -31,8 +38,21 @@ struct State {
 pub(super) struct Reader<S> {
     inner: ReadHalf<S>,
     state: Shared,
-    /// The number of bytes that were read of the current line.
-    line: usize,
+    lines: Lines,
+    has_ended: bool,
+}
+
+/// The lines that were read and not passed on yet.
+#[derive(Default)]
+struct Lines {
+    /// The bytes of these lines. The last line may be incomplete, and only complete lines are passed on.
+    kept: Vec<u8>,
+    /// The number of bytes of `kept` that were passed on.
+    passed: usize,
+    /// The number of bytes of `kept` that are complete lines.
+    complete: usize,
+    /// The current line, if it is too long. Its bytes are not kept.
+    skipped: Option<Skim>,
 }
 
 /// The half for writing.
@@ -41,11 +61,70 @@ pub(super) struct Writer<S> {
     state: Shared,
 }
 
-/// Splits a stream of lines. Reading fails if a line is longer than [`MAX_LINE_BYTES`].
+/// Splits a stream of lines.
 pub(super) fn split<S: AsyncRead + AsyncWrite>(stream: S) -> (Reader<S>, Writer<S>) {
     let (reader, writer) = tokio::io::split(stream);
     let state = Shared::default();
-    (Reader { inner: reader, state: Arc::clone(&state), line: 0 }, Writer { inner: writer, state })
+    (
+        Reader { inner: reader, state: Arc::clone(&state), lines: Lines::default(), has_ended: false },
+        Writer { inner: writer, state },
+    )
+}
+
+impl Lines {
+    /// Adds bytes of the stream. A line that is too long is replaced at its end.
+    fn add(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            if let Some(skim) = &mut self.skipped {
+                skim.read(piece);
+            } else if self.kept.len() - self.complete + piece.trim_ascii_end().len() > MAX_LINE_BYTES {
+                let mut skim = Skim::default();
+                skim.read(&self.kept[self.complete..]);
+                skim.read(piece);
+                self.skipped = Some(skim);
+                self.kept.truncate(self.complete);
+                self.kept.shrink_to(CHUNK_BYTES);
+            } else {
+                self.kept.extend_from_slice(piece);
+            }
+            if piece.ends_with(b"\n") {
+                if let Some(skim) = self.skipped.take() {
+                    self.kept.extend(replacement(&skim));
+                }
+                self.complete = self.kept.len();
+            }
+        }
+    }
+
+    /// Completes the last line at the end of the stream.
+    fn end(&mut self) {
+        if self.kept.len() > self.complete || self.skipped.is_some() {
+            self.add(b"\n");
+        }
+    }
+
+    /// Moves bytes of complete lines to `buffer`. Returns false if there are none.
+    fn pass(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
+        let length = buffer.remaining().min(self.complete - self.passed);
+        buffer.put_slice(&self.kept[self.passed..self.passed + length]);
+        self.passed += length;
+        if self.passed == self.complete {
+            self.kept.drain(..self.complete);
+            self.passed = 0;
+            self.complete = 0;
+        }
+        length > 0
+    }
+}
+
+/// Returns the message for the server in place of one that is too long. It is empty unless the client waits for an answer.
+fn replacement(skim: &Skim) -> Vec<u8> {
+    if let Some((id, Kind::Request)) = skim.addressee() {
+        return format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"{TOO_LONG}\"}}\n", id.to_json())
+            .into_bytes();
+    }
+    tracing::warn!("a message of the agent's MCP client is longer than 4 MiB, so it was dropped");
+    Vec::new()
 }
 
 impl<S: AsyncRead> AsyncRead for Reader<S> {
@@ -54,28 +133,27 @@ impl<S: AsyncRead> AsyncRead for Reader<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        {
-            let mut state = self.state.lock();
-            if state.is_full {
-                state.reader = Some(context.waker().clone());
-                return Poll::Pending;
+        loop {
+            if self.lines.pass(buffer) || self.has_ended || buffer.remaining() == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            {
+                let mut state = self.state.lock();
+                if state.is_full {
+                    state.reader = Some(context.waker().clone());
+                    return Poll::Pending;
+                }
+            }
+            let mut chunk = [0; CHUNK_BYTES];
+            let mut chunk = ReadBuf::new(&mut chunk);
+            ready!(Pin::new(&mut self.inner).poll_read(context, &mut chunk))?;
+            if chunk.filled().is_empty() {
+                self.has_ended = true;
+                self.lines.end();
+            } else {
+                self.lines.add(chunk.filled());
             }
         }
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
-        let read = &buffer.filled()[before..];
-        let end = memchr::memchr(b'\n', read).unwrap_or(read.len());
-        if self.line + end > MAX_LINE_BYTES {
-            // Remove the data again, because `poll_read` must either return data or an error, not both.
-            buffer.set_filled(before);
-            let text = format!("a message is longer than {MAX_LINE_BYTES} bytes");
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, text)));
-        }
-        self.line = match memchr::memrchr(b'\n', read) {
-            Some(at) => read.len() - at - 1,
-            None => self.line + read.len(),
-        };
-        Poll::Ready(Ok(()))
     }
 }
 
@@ -111,20 +189,29 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_length_of_a_message_is_limited() {
-        for (sent, is_read) in [(MAX_LINE_BYTES, true), (MAX_LINE_BYTES + 1, false)] {
+    async fn a_message_that_is_too_long_is_replaced() {
+        let message = |id: &str, length: usize| {
+            let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m","params":""#);
+            let end = "\"}";
+            format!("{start}{}{end}\n", "x".repeat(length - start.len() - end.len()))
+        };
+        let replaced = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{TOO_LONG}"}}"#) + "\n";
+        let fits = message("1", MAX_LINE_BYTES);
+        let notification = message("1", 2 * MAX_LINE_BYTES).replace("\"id\":1,", "");
+        for (sent, expected) in [
+            (fits.clone() + &fits, fits.clone() + &fits),
+            (message("1", MAX_LINE_BYTES + 1) + &fits, replaced("1") + &fits),
+            (fits.clone() + &message("\"a\"", 3 * MAX_LINE_BYTES), fits.clone() + &replaced("\"a\"")),
+            (notification + &fits, fits.clone()),
+            ("a\n\nb\nc".to_owned(), "a\n\nb\nc\n".to_owned()),
+        ] {
             let (mut theirs, ours) = tokio::io::duplex(64 * 1024);
             let (mut reader, _writer) = split(ours);
-            let sends = tokio::spawn(async move {
-                // Send the message twice, because the limit should apply to each message. If the message is too long,
-                // the reader stops and this fails.
-                for line in [vec![b'x'; sent], b"\n".to_vec()].iter().cycle().take(4) {
-                    let _ = theirs.write_all(line).await;
-                }
-            });
-            let read = reader.read_to_end(&mut Vec::new()).await;
-            sends.abort();
-            assert_eq!(read.is_ok(), is_read, "{sent}");
+            let sends = tokio::spawn(async move { theirs.write_all(sent.as_bytes()).await });
+            let mut read = Vec::new();
+            reader.read_to_end(&mut read).await.unwrap();
+            sends.await.unwrap().unwrap();
+            assert!(read == expected.as_bytes(), "{} instead of {} bytes", read.len(), expected.len());
         }
     }
 }

@@ -15,6 +15,9 @@ use rmcp::{
     transport::Transport,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::DropGuard;
+
+use crate::mcp::connection_end::ConnectionEnd;
 
 /// The maximum number of requests in flight on one connection. A model calls only a few tools at once.
 pub(super) const MAX_IN_FLIGHT: usize = 64;
@@ -31,12 +34,16 @@ pub(super) struct Limited<T> {
     held: Option<Box<ClientJsonRpcMessage>>,
     /// The requests that have no answer yet.
     unanswered: HashMap<RequestId, Permit>,
+    /// An extension of each request. The connection has ended once the guard is dropped.
+    end: ConnectionEnd,
+    connection: Option<DropGuard>,
 }
 
 impl<T> Limited<T> {
     pub(super) fn new(inner: T) -> Self {
         let free = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
-        Self { inner, free, held: None, unanswered: HashMap::new() }
+        let (end, connection) = ConnectionEnd::new();
+        Self { inner, free, held: None, unanswered: HashMap::new(), end, connection: Some(connection) }
     }
 }
 
@@ -63,7 +70,11 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Limited<T> {
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         if self.held.is_none() {
-            self.held = Some(Box::new(self.inner.receive().await?));
+            let Some(message) = self.inner.receive().await else {
+                self.connection = None;
+                return None;
+            };
+            self.held = Some(Box::new(message));
         }
         let permit = match self.held.as_deref() {
             // This should never fail, because the semaphore is never closed.
@@ -76,6 +87,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Limited<T> {
                 let permit = Permit::new(permit);
                 // Put the permit into the extensions, so that it's dropped with the request after it was handled.
                 request.extensions_mut().insert(Permit::clone(&permit));
+                request.extensions_mut().insert(self.end.clone());
                 self.unanswered.insert(id.clone(), permit);
             }
             (
