@@ -23,6 +23,8 @@ use super::{
 pub(super) struct Wanted<'a> {
     pub(super) filters: &'a [Filter],
     pub(super) max_skills: usize,
+    /// True if a skill within the directory of another one is wanted too.
+    pub(super) nested: bool,
 }
 
 impl Wanted<'_> {
@@ -55,10 +57,10 @@ pub(super) fn load(
 ///
 /// # Errors
 /// Returns an error if a file can't be read, or if a skill contains an entry that is not a regular file.
-pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<PinnedGit> {
+pub(super) fn pin(root: &Path, commit: &str, max_skills: usize, nested: bool) -> io::Result<PinnedGit> {
     let real = dunce::canonicalize(root)?;
     let mut skills = BTreeMap::new();
-    let found = approved::find(&real, max_skills);
+    let found = approved::find(&real, max_skills, nested);
     let shadowed =
         found.shadowed().iter().filter_map(|shadowed| Some(shadowed.path.as_deref()?.parent()?.to_owned()));
     let dirs = found.iter().filter_map(|skill| skill.dir().map(Path::to_owned)).chain(shadowed);
@@ -75,8 +77,8 @@ pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<Pi
 pub(super) fn pin_wanted(root: &Path, commit: &str, wanted: &Wanted<'_>) -> io::Result<PinnedGit> {
     let real = dunce::canonicalize(root)?;
     let mut skills = BTreeMap::new();
-    for entry in approved::find(&real, wanted.max_skills).entries().iter().filter(|entry| wanted.takes(entry))
-    {
+    let found = approved::find(&real, wanted.max_skills, wanted.nested);
+    for entry in found.entries().iter().filter(|entry| wanted.takes(entry)) {
         if let Some(dir) = entry.skill.dir() {
             skills.insert(approved::relative(&real, dir), digest::of_skill(dir)?.to_string());
         }
@@ -129,7 +131,7 @@ fn reason_to_wait(findings: &[Finding]) -> Option<String> {
 
 fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wanted<'_>) -> SkillSet {
     let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-    let found = approved::find(&real, wanted.max_skills);
+    let found = approved::find(&real, wanted.max_skills, wanted.nested);
     let mut skills = SkillSet::builder();
     let mut others = approved::skills_at(root).unwrap_or_default();
     for entry in found.entries() {

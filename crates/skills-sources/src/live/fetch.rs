@@ -150,7 +150,7 @@ fn warn_of_risks(address: &Address, held_back: &[HeldBack]) {
 /// repository.
 fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<(Pinned, Option<Checkout>), SourceError> {
     let address = &spec.address;
-    let wanted = Wanted { filters: &spec.filters, max_skills: options.max_skills };
+    let wanted = Wanted { filters: &spec.filters, max_skills: options.max_skills, nested: spec.nested };
     match address.place() {
         Place::Git(place) => {
             let fetched = store
