@@ -15,7 +15,7 @@ use crate::{
     agent_facts::AgentFacts,
     call_results, calls,
     client_facts::ClientFacts,
-    outputs::Pass,
+    outputs::{Actions, Pass},
     policy::{Policy, Titles},
     session::{Session, calls::Ours},
 };
@@ -160,10 +160,17 @@ pub(crate) fn wanted(session: &Session, policy: &Policy) -> bool {
 
 impl Interceptor {
     /// Handles an update about a tool call. `shape` is [`Shape::Whole`] if the update announces the call.
-    pub(crate) fn tool_call(&mut self, message: &Message<'_>, update: Node<'_>, shape: Shape) -> Pass {
+    pub(crate) fn tool_call(
+        &mut self,
+        message: &Message<'_>,
+        update: Node<'_>,
+        shape: Shape,
+        actions: &mut Actions,
+    ) -> Pass {
         let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else {
             return Pass::Untouched;
         };
+        session.call_touches(update, actions);
         let Some(id) = update.str("toolCallId") else { return Pass::Untouched };
         if shape == Shape::Whole {
             session.calls.announced(&id);

@@ -23,6 +23,7 @@ use crate::{
     queries::{Query, Reason},
     requests::{OpenRequest, Purpose},
     session::Session,
+    workspace::Workspace,
 };
 
 /// The name of the capability to list skills.
@@ -167,7 +168,7 @@ impl Interceptor {
     fn find_list(&mut self, id: Id, agent_list: Option<Vec<u8>>, actions: &mut Actions) {
         let ticket = self.pending.new_ticket();
         self.pending.insert(ticket, None, Some(id), Kind::SkillList { agent_list });
-        actions.ask(Query::Skills { directories: vec![None], reason: Reason::List(ticket) });
+        actions.ask(Query::Skills { workspaces: vec![Workspace::default()], reason: Reason::List(ticket) });
     }
 
     /// Adds our skills to the agent's list.

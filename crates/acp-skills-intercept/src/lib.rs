@@ -28,6 +28,7 @@
 //! | `restoration` | what the next prompt restores after a compaction |
 //! | `placement` | the place of the catalog, and its JSON |
 //! | `briefing/` | the text about skills that the model gets |
+//! | `joining` | skills that join the catalog because of a file |
 //! | `prompt` | prompts: the text that is added, holding and sending them |
 //! | `tools` | waiting for the agent to list the skill tools |
 //! | `cancellation` | cancelled turns and requests, closed sessions, clients and agents that disconnect |
@@ -62,10 +63,12 @@
 //! | `known_agents/` | agents that are known by name, with their quirks |
 //! | `marks` | the marks around our text |
 //! | `typed`, `words`, `recap` | the text of a prompt |
+//! | `mentions` | the files that a prompt or a tool call names |
 //! | `calls` | calls of the skill tools |
 //! | `tool_paths` | the paths in the input of a tool call |
 //! | `requests` | the client's requests without an answer |
 //! | `inputs`, `outputs`, `queries` | the interface of the interceptor |
+//! | `workspace` | the directories of a session |
 //! | `keys`, `ids`, `active_skills` | our names for sessions, queries and timers; ids of our messages; active skills of a session |
 
 mod active;
@@ -88,11 +91,13 @@ pub mod events;
 mod expansion;
 mod ids;
 mod inputs;
+mod joining;
 mod keys;
 mod known_agents;
 mod mark_scanner;
 mod marks;
 mod memory;
+mod mentions;
 mod menu;
 mod outputs;
 mod overview;
@@ -126,6 +131,7 @@ mod updates;
 mod usage_scanner;
 mod version;
 mod words;
+mod workspace;
 
 use std::{collections::HashMap, time::Duration};
 
@@ -148,6 +154,7 @@ pub use self::{
     },
     restoration::reminder,
     servers::SERVER_NAME,
+    workspace::{MAX_ROOTS, Workspace},
 };
 use self::{
     agent_facts::AgentFacts,

@@ -1,6 +1,6 @@
 //! The interceptor's decisions: [`Pass`] for the line itself, [`Actions`] for everything else.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use skills_core::{SkillName, SkillSet};
 
@@ -9,6 +9,7 @@ use crate::{
     events::EventKind,
     keys::{SessionKey, Timer},
     queries::Query,
+    workspace::Workspace,
 };
 
 /// The decision about a line.
@@ -87,8 +88,8 @@ pub enum Effect {
         skills: SkillSet,
         /// The skills that the user activated. The model can use them even if only users can invoke them.
         unlocked: Vec<SkillName>,
-        /// The working directory of the session.
-        cwd: Option<PathBuf>,
+        /// The directories of the session.
+        workspace: Workspace,
     },
     /// Set the skills that the results of the skill tools remind of, because the model has lost their instructions.
     Remind {
@@ -115,8 +116,8 @@ pub enum Effect {
     TurnEnded(SessionKey),
     /// Close the MCP server of a session that has ended.
     CloseServer(SessionKey),
-    /// Stop watching a directory, because no session works in it any more.
-    ReleaseDirectory(PathBuf),
+    /// Stop watching a workspace, because no session has it any more.
+    ReleaseWorkspace(Workspace),
 }
 
 /// Work that takes time.

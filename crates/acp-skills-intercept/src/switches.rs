@@ -131,7 +131,7 @@ impl Interceptor {
         self.options_changed(key, actions);
         let ticket = self.pending.new_ticket();
         let Some(session) = self.sessions.get(key) else { return false };
-        if let Some(cwd) = session.cwd.clone().filter(|_| here) {
+        if let Some(cwd) = session.workspace.cwd.clone().filter(|_| here) {
             self.hold_command(key, ticket, id, prompt);
             actions.ask(Query::SaveSwitches { session: key, ticket, cwd, names, on });
             return true;
@@ -170,7 +170,7 @@ impl Interceptor {
         let others = self
             .sessions
             .iter_mut()
-            .filter(|session| session.key() != said_in && session.cwd.as_deref() == Some(cwd));
+            .filter(|session| session.key() != said_in && session.workspace.cwd.as_deref() == Some(cwd));
         let mut others: Vec<_> = others
             .map(|session| {
                 for name in names {
@@ -202,7 +202,7 @@ impl Interceptor {
             }
         }
         let text = overview::switched(session, &names, on, Some(&saved));
-        let cwd = session.cwd.clone().filter(|_| saved.is_ok());
+        let cwd = session.workspace.cwd.clone().filter(|_| saved.is_ok());
         self.turn_everywhere(key, cwd.as_deref(), &names, on, actions);
         self.answer_command(key, ticket, &text, actions);
     }

@@ -88,8 +88,8 @@ impl Interceptor {
             {
                 Pass::Untouched
             }
-            UpdateKind::ToolCall => self.tool_call(message, update, Shape::Whole),
-            UpdateKind::ToolCallUpdate => self.tool_call(message, update, Shape::Part),
+            UpdateKind::ToolCall => self.tool_call(message, update, Shape::Whole, actions),
+            UpdateKind::ToolCallUpdate => self.tool_call(message, update, Shape::Part, actions),
             UpdateKind::Compaction => {
                 self.compaction_update(message, update, actions);
                 Pass::Untouched

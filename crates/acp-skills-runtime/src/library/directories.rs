@@ -1,13 +1,16 @@
 //! [`DirectoryLibrary`]: the skills that a configuration names, as they are found on disk.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
+use acp_skills_intercept::Workspace;
 use skills_core::{
     Diagnostic, LoadError, Scope, Skill, SkillSet, Source,
-    discovery::{Discovery, NamedSkill, load_dir, project_roots},
+    discovery::{Discovery, NamedSkill, load_dir},
+    files::Bounds,
     frontmatter::{ParseContext, Verdict, validate_bytes},
     set::Unapproved,
 };
@@ -20,6 +23,7 @@ use super::{
     missing,
     projects::{self, ProjectSkills},
     scan::Scan,
+    workspace::{ProjectFound, ProjectSearches, project_of},
 };
 
 /// The skills of a configuration. If several have the same name, the first of these wins: named skills, skills of the
@@ -33,6 +37,8 @@ pub struct DirectoryLibrary {
     /// The approvals of project skills, or `None` if they need no approval.
     pub(super) trust: Option<Trust>,
     pub(super) projects: Vec<ProjectSkills>,
+    /// True if the subdirectories of a session's directories are searched for project skills.
+    pub(super) tree: bool,
     pub(super) watch: bool,
 }
 
@@ -54,7 +60,17 @@ impl DirectoryLibrary {
         sources: Sources,
         project: Option<Discovery>,
     ) -> Self {
-        Self { named, strict, scan, sources, project, trust: None, projects: Vec::new(), watch: false }
+        Self {
+            named,
+            strict,
+            scan,
+            sources,
+            project,
+            trust: None,
+            projects: Vec::new(),
+            tree: false,
+            watch: false,
+        }
     }
 
     /// Sets the approvals. With these, skills of a project are only used if the user approved them.
@@ -69,16 +85,22 @@ impl DirectoryLibrary {
         Self { projects, ..self }
     }
 
+    /// Sets whether the subdirectories of a session's directories are searched for project skills. The default is false.
+    #[must_use]
+    pub fn tree(self, tree: bool) -> Self {
+        Self { tree, ..self }
+    }
+
     /// Sets whether the library watches the disk for changes. The default is false.
     #[must_use]
     pub fn watch(self, watch: bool) -> Self {
         Self { watch, ..self }
     }
 
-    /// Returns the skills of a session whose working directory is `cwd`.
-    pub fn at(&self, cwd: Option<&Path>) -> SkillSet {
-        let project = cwd.and_then(|cwd| self.project_search(cwd)).map(|discovery| discovery.find());
-        self.assemble(cwd, project.as_ref())
+    /// Returns the skills of a session with these directories.
+    pub fn at(&self, workspace: &Workspace) -> SkillSet {
+        let found = ProjectSearches::run(self, workspace).found();
+        self.assemble(workspace, &found)
     }
 
     /// Fetches all sources that are not in the store yet, and waits until they are there. A skill that cannot be
@@ -104,9 +126,15 @@ impl DirectoryLibrary {
         [&self.scan].into_iter().chain(of_projects.filter(|scan| scan.is_used()))
     }
 
-    /// Returns the entries of `projects` that apply to a working directory.
-    fn projects_at(&self, cwd: Option<&Path>) -> Vec<&ProjectSkills> {
-        self.projects.iter().filter(|project| cwd.is_some_and(|cwd| project.is_about(cwd))).collect()
+    /// Returns the entries of `projects` that apply to one root of a workspace.
+    pub(super) fn projects_at(&self, root: &Path) -> Vec<&ProjectSkills> {
+        self.projects.iter().filter(|project| project.is_about(root)).collect()
+    }
+
+    /// Returns the entries of `projects` that apply to any root of a workspace.
+    pub(super) fn projects_of(&self, workspace: &Workspace) -> Vec<&ProjectSkills> {
+        let is_about = |project: &&ProjectSkills| workspace.roots().any(|root| project.is_about(root));
+        self.projects.iter().filter(is_about).collect()
     }
 
     /// Returns warnings about directories without skills and filters that match no skill. Skills that cannot be
@@ -120,30 +148,23 @@ impl DirectoryLibrary {
         self.named.is_empty() && !self.has_directories()
     }
 
-    /// Returns the directories of the user and of the project in which a session in `cwd` looks for skills by
-    /// default. They need not exist.
-    pub fn discovered(&self, cwd: Option<&Path>) -> Vec<PathBuf> {
+    /// Returns the directories of the user and of the projects in which a session looks for skills by default. They need
+    /// not exist.
+    pub fn discovered(&self, workspace: &Workspace) -> Vec<PathBuf> {
         let scanned = &self.scan.discovery.roots;
         let of_user = scanned.iter().filter(|root| root.scope == Scope::User).map(|root| root.path.clone());
-        let project = cwd.and_then(|cwd| self.project_search(cwd));
-        let of_project = project.into_iter().flat_map(|search| search.roots).map(|root| root.path);
-        of_user.chain(of_project).collect()
+        of_user.chain(self.project_directories(workspace)).collect()
     }
 
-    /// Returns the search for skills of the project that `cwd` belongs to, or `None` if projects aren't searched.
-    pub(super) fn project_search(&self, cwd: &Path) -> Option<Discovery> {
-        let here = || self.projects_at(Some(cwd)).into_iter().find_map(|project| project.project.clone());
-        let discovery = self.project.clone().or_else(here)?;
-        Some(Discovery { roots: project_roots(cwd), ..discovery })
-    }
-
-    pub(super) fn assemble(&self, cwd: Option<&Path>, project: Option<&SkillSet>) -> SkillSet {
+    pub(super) fn assemble(&self, workspace: &Workspace, found: &[ProjectFound]) -> SkillSet {
         let scanned = self.scan.get();
-        let here = self.projects_at(cwd);
-        let approved = self.sift(cwd, project, &here);
-        let project = approved.as_ref().or(project);
+        let here = self.projects_of(workspace);
+        // We use the same bounds for all roots together, so that a large workspace can't delay the start of a session.
+        let mut bounds = Bounds::SKILL;
+        let approved: Vec<_> = found.iter().map(|project| self.sift(project, &mut bounds)).collect();
         let is_scan_alone = self.named.is_empty() && self.sources.is_empty() && here.is_empty();
-        if is_scan_alone && project.is_none_or(is_nothing) {
+        let limited = || found.iter().filter_map(|project| project.limited.clone());
+        if is_scan_alone && approved.iter().all(is_nothing) && limited().next().is_none() {
             return scanned;
         }
         let mut builder = SkillSet::builder();
@@ -159,9 +180,10 @@ impl DirectoryLibrary {
             project.add_fixed(&mut builder);
             builder.extend(&project.scan.get());
         }
-        if let Some(project) = project {
+        for project in &approved {
             builder.extend(project);
         }
+        limited().for_each(|limited| builder.skip(limited));
         builder.extend(&scanned);
         for sources in here.iter().map(|project| &project.sources).chain([&self.sources]) {
             builder.extend(&sources.get());
@@ -169,28 +191,39 @@ impl DirectoryLibrary {
         projects::filtered(builder.build(), &here)
     }
 
-    /// Removes the skills of the project that are not approved. Returns `None` if there is no need for approval.
-    fn sift(
-        &self,
-        cwd: Option<&Path>,
-        project: Option<&SkillSet>,
-        here: &[&ProjectSkills],
-    ) -> Option<SkillSet> {
-        let trust = self.trust.as_ref().filter(|_| !here.iter().any(|project| project.is_trusted))?;
-        Some(trust.sift(&root(cwd?), project?))
-    }
-
-    /// Returns the file with the user's decisions about a project.
-    pub(super) fn trust_file(&self, cwd: &Path) -> Option<PathBuf> {
-        self.trust.as_ref()?.file(&root(cwd))
-    }
-
-    /// Saves the user's decision about skills of the project that `cwd` belongs to.
-    pub(super) fn decide(&self, cwd: Option<&Path>, skills: &[Unapproved], trusted: bool) -> Decided {
-        match (&self.trust, cwd) {
-            (Some(trust), Some(cwd)) => trust.decide(&root(cwd), skills, trusted),
-            _ => Decided::default(),
+    /// Removes the skills of a project that are not approved, unless there is no need for approval.
+    fn sift(&self, found: &ProjectFound, bounds: &mut Bounds) -> SkillSet {
+        let is_trusted = || self.projects_at(&found.root).iter().any(|project| project.is_trusted);
+        match &self.trust {
+            Some(trust) if !is_trusted() => trust.sift_within(&found.project, &found.skills, bounds),
+            _ => found.skills.clone(),
         }
+    }
+
+    /// Returns the files with the user's decisions about the projects of a workspace.
+    pub(super) fn trust_files(&self, searches: &ProjectSearches) -> Vec<PathBuf> {
+        let Some(trust) = &self.trust else { return Vec::new() };
+        let projects: BTreeSet<&Path> = searches.iter().map(|(search, _)| search.project.as_path()).collect();
+        projects.into_iter().filter_map(|project| trust.file(project)).collect()
+    }
+
+    /// Saves the user's decision about skills of the projects that a workspace belongs to.
+    pub(super) fn decide(&self, workspace: &Workspace, skills: &[Unapproved], trusted: bool) -> Decided {
+        let mut decided = Decided::default();
+        let Some(trust) = &self.trust else { return decided };
+        let mut by_project: BTreeMap<PathBuf, Vec<Unapproved>> = BTreeMap::new();
+        for unapproved in skills {
+            let root = unapproved.skill.session_root.as_deref().or(workspace.cwd.as_deref());
+            let Some(root) = root else { continue };
+            by_project.entry(project_of(root)).or_default().push(unapproved.clone());
+        }
+        for (project, skills) in by_project {
+            let Decided { done, failed, unsaved } = trust.decide(&project, &skills, trusted);
+            decided.done.extend(done);
+            decided.failed.extend(failed);
+            decided.unsaved = decided.unsaved.or(unsaved);
+        }
+        decided
     }
 
     /// Returns true if skills can come from the disk, now or later.
@@ -201,12 +234,6 @@ impl DirectoryLibrary {
             || !self.scan.discovery.roots.is_empty()
             || self.named.iter().any(|named| matches!(named, Named::Stored(_)))
     }
-}
-
-/// Returns the root of the project that a directory belongs to, or the directory itself.
-fn root(cwd: &Path) -> PathBuf {
-    let boundary = project_roots(cwd).into_iter().find_map(|root| root.boundary);
-    boundary.unwrap_or_else(|| cwd.to_owned())
 }
 
 /// Returns true if a set is empty, and also has no skipped or unapproved skills.
