@@ -13,6 +13,7 @@
 //! | `permission` | the answers of `try` and `doctor` to permission requests |
 //! | `messages` | messages about missing agents, skills and files |
 //! | `pages` | the pages of `report` and `eval` in a real browser |
+//! | `nested` | skills within skills, skills for certain files, and additional directories |
 //! | `paths` | paths on the command line |
 //! | `mistakes` | hints for wrong command lines |
 //! | `fixture` | a home directory with skills for `messages` and `mistakes` |
@@ -38,6 +39,7 @@ mod fixture;
 mod list;
 mod messages;
 mod mistakes;
+mod nested;
 mod pages;
 mod paths;
 #[cfg(unix)]
