@@ -40,9 +40,9 @@ impl Proxy {
         for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "ACP_SKILLS_LOG"] {
             command.env_remove(variable);
         }
-        // Use directories that don't exist, to avoid reading or writing the configuration of the user.
+        // Use directories that don't exist and can't be created, to avoid reading or writing the configuration of the user.
         for variable in ["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"] {
-            command.env(variable, std::env::temp_dir().join("acp-skills-proxy-tests-have-no-home"));
+            command.env(variable, Path::new(env!("CARGO_BIN_EXE_acp-skills-proxy")).join("is-no-directory"));
         }
         Self(command)
     }

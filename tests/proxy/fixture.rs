@@ -181,8 +181,17 @@ impl Fixture {
         heard.expect("the server is running").as_str().expect("text").to_owned()
     }
 
-    /// Returns the skill names that `activate_skill` accepts.
+    /// Returns the skill names that `activate_skill` accepts, from its answer to another name.
     pub(crate) fn skill_names(&mut self, connection: &Connection) -> Value {
+        let (text, is_error) = self.call(connection, "activate_skill", json!({ "name": "?" }));
+        assert!(is_error, "{text}");
+        let names = text.split_once("Available skills: ").map_or("", |(_, names)| names);
+        let names = names.trim_end_matches('.').split(", ").filter(|name| !name.is_empty());
+        names.map(|name| name.trim_matches('"')).collect()
+    }
+
+    /// Returns the skill names in the schema of `activate_skill`.
+    pub(crate) fn listed_names(&mut self, connection: &Connection) -> Value {
         let seen =
             self.order("look", json!({ "connection": connection.number })).expect("the server is running");
         seen["tools"][0]["inputSchema"]["properties"]["name"]["enum"].clone()

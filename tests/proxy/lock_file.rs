@@ -17,6 +17,7 @@ crate::trials!(
     a_risky_skill_needs_approval,
     a_skill_that_the_scan_cannot_read_needs_approval,
     only_approved_skills_are_beside_an_approved_skill,
+    a_lock_file_cannot_name_directories_outside_of_the_cache,
 );
 
 fn an_invalid_lock_file() {
@@ -200,6 +201,88 @@ fn only_approved_skills_are_beside_an_approved_skill() {
     repository.delete();
     assert_eq!(names(&included.json(&["list", "--json"]), "skills"), ["review"]);
     assert_eq!(files_with(&included, "lib.sh"), Vec::<String>::new());
+}
+
+/// Files of the user that no lock file may touch.
+const MINE: [&str; 4] =
+    ["home/documents/thesis.txt", "home/review/SKILL.md", "home/.ssh/id_ed25519", "team/notes.txt"];
+
+/// Anyone who can write to a project can write its lock file.
+fn a_lock_file_cannot_name_directories_outside_of_the_cache() {
+    let repository = Repository::review();
+    let source = repository.source("");
+    let home = Home::new();
+    let config = home.path("team/skills.yaml");
+    home.write(&config, &json!({ "sources": [source] }).to_string());
+    let config = config.to_str().expect("text");
+    home.printed(&["update", "--yes", "--config", config]);
+    let lock = home.path("team/skills.lock");
+    let good: serde_json::Value = serde_json::from_slice(&fs::read(&lock).expect("a file")).expect("JSON");
+    let documents = home.path("home/documents").to_str().expect("text").to_owned();
+    let from_root = documents.trim_start_matches(|c| c != '/' && c != '\\').trim_start_matches(['/', '\\']);
+    let up = "../".repeat(16);
+    let keys = [
+        documents.clone(),
+        format!("{up}{from_root}"),
+        format!("review/../{up}{from_root}"),
+        format!("./{up}{from_root}/"),
+        format!("/{documents}"),
+        documents.replace('/', "\\"),
+        format!("{up}{from_root}").replace('/', "\\"),
+        home.path("home/review").to_str().expect("text").to_owned(),
+        "../../../..".to_owned(),
+        "..".to_owned(),
+    ];
+    let lock_with = |key: &String| {
+        let mut text = good.clone();
+        text["sources"][&source]["skills"][key] = json!("0".repeat(64));
+        text.to_string()
+    };
+    for key in &keys {
+        touches_nothing(&home, config, &lock_with(key));
+    }
+    fs::remove_dir_all(home.path("cache")).expect("the path exists");
+    for key in &keys[..2] {
+        touches_nothing(&home, config, &lock_with(key));
+    }
+    // The lock file can be repaired.
+    home.write(&lock, &good.to_string());
+    let list = home.json(&["list", "--json", "--config", config]);
+    assert_eq!(list["skills"][0]["name"], "review", "{list}");
+}
+
+/// Asserts that a start and all commands reject a lock file, and that no file of the user is touched.
+fn touches_nothing(home: &Home, config: &str, lock_text: &str) {
+    const WHY: &str = "is not a directory in the repository";
+    let lock = home.path("team/skills.lock");
+    home.write(&lock, lock_text);
+    for file in MINE {
+        home.write(&home.path(file), "mine");
+    }
+    let errors = home.run(&["list", "--config", config]).stderr;
+    let errors = String::from_utf8_lossy(&errors).into_owned();
+    assert!(errors.contains(WHY), "{lock_text}: {errors}");
+    let mut fixture = Fixture::over_http(home.proxy().flag("--config", config));
+    fixture.editor.wait_for_log(WHY);
+    fixture.new_session("s");
+    fixture.finish();
+    for command in [
+        &["update", "--locked", "--config", config][..],
+        &["update", "--yes", "--unseen", "--config", config],
+        &["sources", "--config", config],
+        &["sources", "--prune", "--config", config],
+    ] {
+        home.run(command);
+    }
+    assert_eq!(fs::read_to_string(&lock).expect("a file"), lock_text);
+    for file in MINE {
+        let read = fs::read_to_string(home.path(file));
+        assert_eq!(read.ok().as_deref(), Some("mine"), "{lock_text}: {file}");
+    }
+    for (dir, entries) in [("home", 3), ("home/documents", 1), ("team", 3)] {
+        let found = fs::read_dir(home.path(dir)).expect("a directory").count();
+        assert_eq!(found, entries, "{lock_text}: {dir}");
+    }
 }
 
 /// Returns the paths of all files with this name in the cache.

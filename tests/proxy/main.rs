@@ -14,6 +14,7 @@
 
 mod agent;
 mod approval;
+mod cache;
 mod catalog;
 mod chain;
 mod clients;
@@ -104,6 +105,7 @@ fn main() -> ExitCode {
     }
     let mut trials = Vec::new();
     trials.extend(approval::trials());
+    trials.extend(cache::trials());
     trials.extend(catalog::trials());
     trials.extend(chain::trials());
     trials.extend(clients::trials());

@@ -3,13 +3,13 @@
 
 use std::collections::HashSet;
 
-use acp_skills_intercept::{CatalogIn, Mark, McpMode, Policy};
+use acp_skills_intercept::{CatalogIn, McpMode, Policy, begins_with_ours};
 use serde_json::{Value, json};
 
 use super::{
     generated,
     ours::{is_menu_of_ours, is_ours, without, without_our_commands},
-    play::{self, Proxy, policy},
+    play::{Proxy, policy},
     recording::{Recording, Side, recordings},
 };
 
@@ -180,11 +180,11 @@ impl Expected {
 
 fn assert_is_catalog(block: &Value) {
     let text = block["text"].as_str().unwrap();
-    let mark = Mark::new(play::RUN);
+    let (open, rest) = text.split_once('\n').unwrap();
     assert!(
-        text.starts_with(&mark.open())
-            && text.strip_suffix('\n').is_some_and(|text| text.ends_with(&mark.close()))
-            && text.contains("<name>review</name>"),
+        begins_with_ours(text)
+            && rest.ends_with(&format!("\n{}\n", open.replace('<', "</")))
+            && rest.contains("<name>review</name>"),
         "{text}"
     );
 }

@@ -3,15 +3,17 @@
 use std::path::Path;
 
 use acp_skills_intercept::{
-    Actions, ActivatedBy, ActiveSkills, CatalogIn, Endpoint, Fetched, Input, Interceptor, McpMode, Pass,
-    Policy, Provisions, Query, Refreshed, Resolved, SessionKey, Task, Transport, Wanted,
+    Actions, ActivatedBy, ActiveSkills, CatalogIn, Endpoint, Fetched, Input, Interceptor, MarkKey, McpMode,
+    Pass, Policy, Provisions, Query, Refreshed, Resolved, SessionKey, Task, Transport, Wanted,
 };
 use skills_core::{Skill, SkillName, SkillSet, Source, Stored};
 
 use super::recording::Side;
 
-/// The number of the run, from which the markers are derived.
-pub(super) const RUN: u64 = 1;
+/// The number of the run.
+const RUN: u64 = 1;
+/// The secret of the marks.
+const MARKS: MarkKey = MarkKey::new([1; 32]);
 
 /// Returns a policy with these two settings and the defaults of all others.
 pub(super) fn policy(mcp: McpMode, catalog_in: CatalogIn) -> Policy {
@@ -42,7 +44,7 @@ impl Proxy {
         // never read it.
         let stored = Stored::new(Path::new("/skills").join(skill), "SKILL.md");
         let skill = Skill::new(SkillName::new(skill).unwrap(), "Does <things>.", Source::Stored(stored));
-        let interceptor = Interceptor::new(policy.clone(), RUN);
+        let interceptor = Interceptor::new(policy.clone(), RUN, MARKS);
         let active = ActiveSkills::new();
         Self { interceptor, skills: [skill].into_iter().collect(), active, restorations: 0 }
     }

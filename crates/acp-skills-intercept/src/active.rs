@@ -127,7 +127,7 @@ impl Interceptor {
         record::remember(session, actions);
         session.remind(actions);
         // The model can no longer use a skill that only the user can invoke.
-        actions.effects.push(session.serve());
+        actions.effects.push(session.serve(false));
         let are = if names.len() == 1 { "is" } else { "are" };
         let names: Vec<_> = names.iter().map(code).collect();
         Some(format!(

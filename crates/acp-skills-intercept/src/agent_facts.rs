@@ -168,6 +168,7 @@ mod tests {
         add("shared-servers", quirks.shares_servers);
         add("copied-servers", quirks.copies_servers);
         add("hidden-tools", quirks.hides_tools);
+        add("checks-names", quirks.checks_names);
         add("fails-on-http", !facts.mcp_http);
         add("names-calls", quirks.calls.is_some());
         add("claude-meta", quirks.takes_system_prompt_in_meta && quirks.takes_allowed_tools_in_meta);
@@ -212,8 +213,8 @@ mod tests {
             fast-agent-acp: tools names-calls
             fast-agent: tools names-calls
             fast: 
-            gemini-cli: tools names-calls own-activate 500ms
-            gemini: tools names-calls own-activate 500ms
+            gemini-cli: tools checks-names names-calls own-activate 500ms
+            gemini: tools checks-names names-calls own-activate 500ms
             hermes-agent: tools words-first shared-servers
             hermes: 
             Kimi CLI: tools copied-servers names-calls
@@ -224,7 +225,7 @@ mod tests {
             Kilo: tools names-calls
             kilocode: 
             OpenHands CLI ACP Agent: tools fails-on-http
-            qwen-code: tools hidden-tools names-calls /compress
+            qwen-code: tools hidden-tools checks-names names-calls /compress
             qwen-code-2: 
             reasonix: tools hidden-tools
             @mistralai/mistral-vibe: 6s
@@ -242,7 +243,7 @@ mod tests {
             goose: 
             grok: 
             by its `_meta`: tools hidden-tools names-calls
-            by its name first: tools names-calls own-activate 500ms
+            by its name first: tools checks-names names-calls own-activate 500ms
         "#]]
         .assert_eq(&text);
     }

@@ -100,13 +100,13 @@ impl Session {
             Occasion::Command => None,
         };
         let lines: Vec<_> = late.then(|| LATE.to_owned()).into_iter().chain(change).collect();
-        (!lines.is_empty()).then(|| self.mark.wrap(&lines.join("\n")))
+        (!lines.is_empty()).then(|| self.marks.wrap(&lines.join("\n")))
     }
 
     /// Returns the catalog with instructions, inside our marks. Returns `None` if there is no skill to list.
     fn catalog(&self, agent: &AgentFacts, policy: &Policy, guide: Guide) -> Option<String> {
         let text = placement::text(&self.skills, &self.server, agent, &policy.catalog, guide);
-        text.map(|text| self.mark.wrap(&text))
+        text.map(|text| self.marks.wrap(&text))
     }
 
     /// Returns the way in which the model can use the skills now.

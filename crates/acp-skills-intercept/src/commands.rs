@@ -159,7 +159,7 @@ impl Interceptor {
     pub(crate) fn invoked(&mut self, key: SessionKey, skill: &SkillName, actions: &mut Actions) {
         self.activated(key, skill, ActivatedBy::User, actions);
         if let Some(session) = self.sessions.get(key) {
-            actions.effects.push(session.serve());
+            actions.effects.push(session.serve(false));
         }
     }
 }

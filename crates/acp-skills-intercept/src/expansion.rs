@@ -20,7 +20,7 @@ use skills_core::SkillName;
 use crate::{
     agent_facts::AgentFacts,
     briefing::Occasion,
-    marks::{self, Mark},
+    marks::{self, MarkKey},
     outputs::Pass,
     policy::Policy,
     session::Session,
@@ -39,7 +39,7 @@ pub(crate) fn write(
     let Some(blocks) = message.param(&["prompt"]).filter(Node::is_array) else { return Pass::Untouched };
     let Some(typed) = Typed::read(blocks) else { return Pass::Untouched };
     let news = session.brief_in_prompt(message, agent, policy, Occasion::Command);
-    let mark = session.mark;
+    let key = session.marks;
     let mut written: Vec<Vec<u8>> = Vec::new();
     let ours = |text: &str| marks::block(text).to_string().into_bytes();
     let mut news = news.as_deref().map(ours);
@@ -51,13 +51,13 @@ pub(crate) fn write(
             written.push(block.raw().to_vec());
             continue;
         }
-        written.push(ours(&mark.wrap(&instructions(&typed, skill, text))));
+        written.push(ours(&key.wrap(&instructions(&typed, skill, text))));
         if let Some(node) = block.get("text").filter(|_| !typed.rest.is_empty()) {
             let start = block.span().start;
             let mut edit = Edit::new();
             edit.replace(
                 node.span().start - start..node.span().end - start,
-                arguments(&typed.rest, session.mark).to_string(),
+                arguments(&typed.rest, key).to_string(),
             );
             written.push(edit.apply(block.raw()));
         }
@@ -83,9 +83,9 @@ fn instructions(typed: &Typed, skill: &SkillName, text: Option<&str>) -> String 
 
 /// Returns the arguments as the user's text. Agents look for their own commands at the start of every block, so arguments that
 /// look like a command get an injected text before them.
-fn arguments(rest: &str, mark: Mark) -> Value {
+fn arguments(rest: &str, key: MarkKey) -> Value {
     if rest.starts_with(['/', '$']) {
-        return format!("{}{rest}", mark.wrap("The user wrote:")).into();
+        return format!("{}{rest}", key.wrap("The user wrote:")).into();
     }
     rest.into()
 }

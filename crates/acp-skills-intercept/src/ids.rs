@@ -2,14 +2,10 @@
 
 use acp_skills_wire::build;
 
-use crate::marks::Mark;
-
 /// Makes ids that no other run of the proxy and no other message of a session has.
 #[derive(Debug)]
 pub(crate) struct OwnIds {
     run: u64,
-    /// The marks around the text that we add for the model.
-    pub(crate) mark: Mark,
     messages: u64,
     questions: u64,
 }
@@ -17,7 +13,7 @@ pub(crate) struct OwnIds {
 impl OwnIds {
     /// Creates the ids of one run.
     pub(crate) fn new(run: u64) -> Self {
-        Self { run, mark: Mark::new(run), messages: 0, questions: 0 }
+        Self { run, messages: 0, questions: 0 }
     }
 
     /// Returns an id for a message to the user.

@@ -42,7 +42,7 @@ impl Session {
             );
         }
         self.skills = self.switches.join_for_files(&names);
-        actions.effects.push(self.serve());
+        actions.effects.push(self.serve(false));
         let kind = EventKind::SkillsJoined { skills: names.iter().map(ToString::to_string).collect() };
         actions.effects.push(Effect::Record { session: self.id().map(str::to_owned), kind });
     }

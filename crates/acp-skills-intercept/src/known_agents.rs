@@ -111,6 +111,9 @@ pub(crate) struct Quirks {
     pub(crate) gives_tools: bool,
     /// True if the model sees a tool of an MCP server only after it has searched for it.
     pub(crate) hides_tools: bool,
+    /// True if the agent refuses calls of MCP tools with arguments that the schema it has listed first doesn't allow. The schema then
+    /// doesn't list the names of skills, because the model could not use a new skill.
+    pub(crate) checks_names: bool,
     /// Built-in tools of the agent with the same name as a skill tool. If this is not empty, the catalog should name the server to
     /// use.
     pub(crate) own_tools: &'static [&'static str],
@@ -150,6 +153,7 @@ impl Quirks {
     pub(crate) const NONE: Self = Self {
         gives_tools: false,
         hides_tools: false,
+        checks_names: false,
         own_tools: &[],
         words_first: false,
         takes_system_prompt_in_meta: false,

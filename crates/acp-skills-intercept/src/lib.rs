@@ -144,7 +144,7 @@ pub use self::{
     inputs::Input,
     keys::{SessionKey, Ticket, Timer},
     known_agents::{Agent, Means, Seen, known_agent, known_agents},
-    marks::{Mark, begins_with_ours},
+    marks::{Mark, MarkKey, begins_with_ours},
     menu::spelling::spelled,
     outputs::{Actions, Effect, Level, Pass, Task},
     policy::{Activation, Approve, CatalogIn, CommandNames, McpMode, Policy, Titles, ToolPolicy},
@@ -184,11 +184,14 @@ pub struct Interceptor {
     reader: AgentReader,
     /// Ids for messages from the proxy.
     ids: OwnIds,
+    /// The secret of the marks around the text that we add for the model.
+    marks: MarkKey,
 }
 
 impl Interceptor {
-    /// Creates an interceptor for one connection. `run` is a random number that no other run of the proxy has.
-    pub fn new(policy: Policy, run: u64) -> Self {
+    /// Creates an interceptor for one connection. `run` is a random number that no other run of the proxy has, and `marks` is the
+    /// secret of the marks around text for the model.
+    pub fn new(policy: Policy, run: u64, marks: MarkKey) -> Self {
         Self {
             policy,
             agent: AgentFacts::default(),
@@ -199,6 +202,7 @@ impl Interceptor {
             pending: Pending::default(),
             reader: AgentReader::new(),
             ids: OwnIds::new(run),
+            marks,
         }
     }
 

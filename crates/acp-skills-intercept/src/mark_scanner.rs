@@ -226,7 +226,7 @@ mod tests {
     proptest! {
         /// The first piece of a split mark is always found.
         #[test]
-        fn finds_the_start_of_a_split_mark(before in "[a-z <\\-]{0,40}", run: u64, close: bool, escaped: bool, cut in 1_usize..36) {
+        fn finds_the_start_of_a_split_mark(before in "[a-z <\\-]{0,40}", run: u32, close: bool, escaped: bool, cut in 1_usize..36) {
             let mark = Mark::new(run);
             let mark = if close { mark.close() } else { mark.open() };
             let text = format!("{before}{}", &mark[..cut.min(mark.len())]);

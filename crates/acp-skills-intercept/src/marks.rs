@@ -7,14 +7,19 @@
 //! </acp-skills-proxy:0123abcd7f6e5d4c>
 //! ```
 //!
-//! The first eight digits are a random number for this run of the proxy, and the other eight are a checksum. This is used to
-//! verify marks from earlier runs, or from another proxy in the chain. If the checksum is wrong, the text belongs to the user.
-//! Marks contain no spaces, so they survive agents that merge, flatten or split prompts.
+//! The first eight digits are derived from the text and a [secret](MarkKey), and the other eight are a checksum. The same text
+//! always has the same marks, so that the provider of the model can reuse what it has cached in an earlier session. But a skill
+//! can't guess the marks around its text. The checksum is used to verify marks from earlier versions, or from another proxy in the
+//! chain. If it is wrong, the text belongs to the user. Marks contain no spaces, so they survive agents that merge, flatten or split
+//! prompts.
+
+mod key;
 
 use std::ops::Range;
 
 use serde_json::{Value, json};
 
+pub use self::key::MarkKey;
 use crate::typed::Typed;
 
 /// The name in every mark, after the angle bracket or the slash. No JSON serializer escapes any of its characters.
@@ -32,17 +37,16 @@ const MAX_REST_CHARS: usize = 200;
 /// The maximum length of a command with the white space around it, in characters. The rest is dropped.
 const MAX_HEAD_CHARS: usize = 300;
 
-/// The mark of one run of the proxy.
+/// The marks around one text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     number: u32,
 }
 
 impl Mark {
-    /// Returns the mark of a run. `run` is a random number.
-    pub fn new(run: u64) -> Self {
-        #[expect(clippy::cast_possible_truncation, reason = "both halves count")]
-        Self { number: (run ^ (run >> 32)) as u32 }
+    /// Returns the mark with this number.
+    pub fn new(number: u32) -> Self {
+        Self { number }
     }
 
     /// Returns the opening mark.
@@ -58,9 +62,11 @@ impl Mark {
     /// Returns `text` between the marks. It ends with a newline, because some agents join the blocks of a prompt without a
     /// separator.
     pub fn wrap(self, text: &str) -> String {
-        // Make sure that there is nothing in the text that looks like a mark.
-        let text = text.replace(&format!("<{NAME}"), "<acp-skills_proxy:");
-        let text = text.replace(&format!("</{NAME}"), "</acp-skills_proxy:");
+        self.around(&without_marks(text))
+    }
+
+    /// Returns `text`, which contains no mark, between the marks.
+    fn around(self, text: &str) -> String {
         format!("{}\n{text}\n{}\n", self.open(), self.close())
     }
 
@@ -73,6 +79,12 @@ impl Mark {
         let mark = Self { number: u32::from_str_radix(id.get(..DIGITS / 2)?, 16).ok()? };
         (mark.id() == id).then_some(mark)
     }
+}
+
+/// Changes everything in a text that looks like a mark.
+fn without_marks(text: &str) -> String {
+    let text = text.replace(&format!("<{NAME}"), "<acp-skills_proxy:");
+    text.replace(&format!("</{NAME}"), "</acp-skills_proxy:")
 }
 
 /// Returns the checksum of a number. The algorithm should never be changed, because agents store marks in the history.
@@ -215,7 +227,7 @@ mod tests {
 
     #[test]
     fn marks_are_found_by_their_checksum() {
-        let mark = Mark::new(0x0123_abcd_0000_0000);
+        let mark = Mark::new(0x0123_abcd);
         // This should never change, since agents store these marks in their sessions.
         assert_eq!(mark.open(), "<acp-skills-proxy:0123abcd07757998>");
         let open = mark.open();

@@ -90,6 +90,8 @@ pub enum Effect {
         unlocked: Vec<SkillName>,
         /// The directories of the session.
         workspace: Workspace,
+        /// True if the session is being set up, so that the agent may ask for the list of tools again.
+        is_setup: bool,
     },
     /// Set the skills that the results of the skill tools remind of, because the model has lost their instructions.
     Remind {

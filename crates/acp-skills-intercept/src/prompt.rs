@@ -297,7 +297,7 @@ fn write_prompt(
         add(&mut edit, blocks, &marks::block(&text).to_string());
     }
     if let Some(text) = text {
-        add(&mut edit, blocks, &marks::block(&session.mark.wrap(text)).to_string());
+        add(&mut edit, blocks, &marks::block(&session.marks.wrap(text)).to_string());
     }
     if edit.is_empty() {
         return Pass::Untouched;

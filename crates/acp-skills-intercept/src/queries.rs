@@ -197,6 +197,8 @@ pub struct Needs {
     pub recall: Option<String>,
     /// The transport for the skills server. `None` if the agent gets no server. A session without skills needs no server either.
     pub transport: Option<Transport>,
+    /// True if the schemas of the tools should not list the names of skills, because the agent refuses calls with other names.
+    pub open_names: bool,
     /// The agent's name and version, to load whether this agent connects to the skills server.
     pub agent: Option<String>,
 }

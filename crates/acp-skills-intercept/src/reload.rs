@@ -127,7 +127,7 @@ impl Session {
     pub(crate) fn set_skills(&mut self, skills: SkillSet, took: Duration, actions: &mut Actions) -> bool {
         let difference = Difference::between(&self.skills, &skills);
         self.skills = skills;
-        actions.effects.push(self.serve());
+        actions.effects.push(self.serve(false));
         if !difference.is_empty() {
             actions.effects.push(record(self, &difference, took));
         }

@@ -127,7 +127,7 @@ impl Session {
         let mut texts: Vec<_> =
             self.brief_in_prompt(prompt, agent, policy, Occasion::Ordinary).into_iter().collect();
         let (fitting, others) = within_budget(self.lost_skills(), instructions, policy.restore_budget);
-        texts.extend(self.instructions_again(&fitting, &others).map(|text| self.mark.wrap(&text)));
+        texts.extend(self.instructions_again(&fitting, &others).map(|text| self.marks.wrap(&text)));
         self.compaction.restored(prompt.id(), fitting.iter().map(|(name, _)| name));
         self.remind(actions);
         if !texts.is_empty() {

@@ -58,15 +58,15 @@ pub(crate) use self::{
     turns::Turns,
     usage::{UsageChange, has_fallen},
 };
-use crate::{keys::SessionKey, marks::Mark, outputs::Effect, workspace::Workspace};
+use crate::{keys::SessionKey, marks::MarkKey, outputs::Effect, workspace::Workspace};
 
 /// A session.
 #[derive(Debug)]
 pub(crate) struct Session {
     key: SessionKey,
     id: Option<String>,
-    /// The marks around the text that we add for the model.
-    pub(crate) mark: Mark,
+    /// The secret of the marks around the text that we add for the model.
+    pub(crate) marks: MarkKey,
     /// The directories, as the client wrote them.
     pub(crate) workspace: Workspace,
     /// The enabled skills.
@@ -103,11 +103,11 @@ pub(crate) struct Session {
 
 impl Session {
     /// Creates a session without skills. `id` is the agent's id if it is known.
-    pub(crate) fn new(key: SessionKey, id: Option<String>, mark: Mark) -> Self {
+    pub(crate) fn new(key: SessionKey, id: Option<String>, marks: MarkKey) -> Self {
         Self {
             key,
             id,
-            mark,
+            marks,
             workspace: Workspace::default(),
             skills: SkillSet::default(),
             switches: Switches::default(),
@@ -155,13 +155,14 @@ impl Session {
         !is_nothing || self.menu.was_sent()
     }
 
-    /// Returns the effect that sets the skills for tools and texts.
-    pub(crate) fn serve(&self) -> Effect {
+    /// Returns the effect that sets the skills for tools and texts. `is_setup` is true if the session is being set up.
+    pub(crate) fn serve(&self, is_setup: bool) -> Effect {
         Effect::Serve {
             session: self.key,
             skills: self.skills.clone(),
             unlocked: self.activations.unlocked(),
             workspace: self.workspace.clone(),
+            is_setup,
         }
     }
 }

@@ -139,7 +139,8 @@ impl Interceptor {
         }
         let ticket = self.pending.new_ticket();
         let transport = servers::choose(self.policy.mcp, &self.agent);
-        let needs = Needs { transport, agent: self.agent.identity(), ..needs };
+        let open_names = self.agent.quirks.checks_names;
+        let needs = Needs { transport, open_names, agent: self.agent.identity(), ..needs };
         let setup = HeldSetup {
             method: message.method().into_owned(),
             line: message.line.to_vec(),
@@ -181,9 +182,8 @@ impl Interceptor {
         };
         let is_new = known.is_none();
         let names_itself = matches!(setup.method.as_str(), "session/new" | "session/fork");
-        let mut session = known.unwrap_or_else(|| {
-            Session::new(key, setup.about.clone().filter(|_| !names_itself), self.ids.mark)
-        });
+        let mut session = known
+            .unwrap_or_else(|| Session::new(key, setup.about.clone().filter(|_| !names_itself), self.marks));
         if is_new {
             session.switches = Switches::remembering(provisions.off);
             session.activations = Activations::recalled(provisions.active);
@@ -256,7 +256,7 @@ impl Interceptor {
         if session.switches.all().will_offer_nothing() {
             return Pass::Untouched;
         }
-        actions.effects.push(session.serve());
+        actions.effects.push(session.serve(true));
         if matches!(message.method().as_ref(), "session/load" | "session/resume") {
             session.compaction.reopened();
         }

@@ -96,6 +96,9 @@ impl Out {
 /// The number of the next interceptor.
 static RUNS: AtomicU64 = AtomicU64::new(1);
 
+/// The secret of all interceptors.
+pub(super) const MARKS: MarkKey = MarkKey::new([7; 32]);
+
 /// An interceptor with a host. The test plays the client and the agent.
 pub(super) struct Fixture {
     interceptor: Interceptor,
@@ -122,7 +125,7 @@ impl Fixture {
 
     pub(super) fn with_skills(policy: Policy, skills: SkillSet) -> Self {
         Self {
-            interceptor: Interceptor::new(policy, RUNS.fetch_add(1, Ordering::Relaxed)),
+            interceptor: Interceptor::new(policy, RUNS.fetch_add(1, Ordering::Relaxed), MARKS),
             timers: Vec::new(),
             host: Host { skills, ..Host::default() },
         }
@@ -292,11 +295,6 @@ impl Fixture {
     pub(super) fn gone(&mut self) -> Vec<Value> {
         let lines = self.interceptor.agent_gone("the agent exited with code 3");
         lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
-    }
-
-    /// Returns the marks around our text.
-    pub(super) fn mark(&self) -> Mark {
-        self.interceptor.ids.mark
     }
 
     pub(super) fn sessions(&self) -> usize {

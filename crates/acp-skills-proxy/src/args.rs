@@ -303,8 +303,9 @@ flags! {
         events: Option<PathBuf>,
         /// Keep state between runs in a directory: the active skills of each session, which are restored if the session
         /// is loaded or resumed; skills that are turned off in a directory (`/skills off NAME --here`); project skills
-        /// that you trust (without this flag, these are in the platform's state directory); and agents that never
-        /// connect to the tools, so that prompts don't wait for these agents in later runs.
+        /// that you trust, and the secret of the marks around our text (without this flag, these are in the platform's
+        /// state directory); and agents that never connect to the tools, so that prompts don't wait for these agents in
+        /// later runs.
         #[arg(long, value_name = "DIR", value_parser = path())]
         state: Option<PathBuf>,
     }

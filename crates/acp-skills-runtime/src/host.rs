@@ -13,8 +13,8 @@ use std::{
 };
 
 use acp_skills_intercept::{
-    Effect, HostError, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SavedSwitches,
-    SessionKey, TrustOutcome, Workspace,
+    Effect, HostError, Input, Level, MarkKey, Needs, Provisions, Query, Reason, Refreshed, Resolved,
+    SavedSwitches, SessionKey, TrustOutcome, Workspace,
 };
 use parking_lot::Mutex;
 use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
@@ -34,6 +34,7 @@ use crate::{
     agent_store::AgentStore,
     events::Record,
     library::{Library, MakeToolbox},
+    mark_secret,
     mcp::Servers,
     paths,
     processes::Processes,
@@ -54,6 +55,7 @@ pub struct Host {
     agents: Option<AgentStore>,
     sandbox: Option<Sandbox>,
     processes: Processes,
+    secret_in: Option<PathBuf>,
 }
 
 impl Host {
@@ -69,6 +71,7 @@ impl Host {
             agents: None,
             sandbox: None,
             processes: Processes::default(),
+            secret_in: None,
         }
     }
 
@@ -112,6 +115,18 @@ impl Host {
     /// Sets the registry of child processes, in which scripts and the programs of tools are registered.
     pub fn processes(self, processes: Processes) -> Self {
         Self { processes, ..self }
+    }
+
+    /// Sets the directory of the secret from which the marks around texts for the model are derived. It is created if necessary.
+    /// The default is none, which means that the same text has other marks in each process, and that the provider of the model
+    /// can't reuse what it has cached for an earlier process.
+    pub fn secret_in(self, dir: Option<PathBuf>) -> Self {
+        Self { secret_in: dir, ..self }
+    }
+
+    /// Returns the secret of the marks. This may block, because it reads from disk.
+    pub(crate) fn marks(&self) -> MarkKey {
+        mark_secret::load(self.secret_in.as_deref())
     }
 
     pub(crate) fn own_processes(&self) -> &Processes {
@@ -203,10 +218,10 @@ impl RunningHost {
                     agents.save(agent, connects);
                 }
             }
-            Effect::Serve { session, skills, unlocked, workspace } => {
+            Effect::Serve { session, skills, unlocked, workspace, is_setup } => {
                 self.0.spans.open(session);
-                let context = context(&workspace);
-                self.0.servers.serve(session, &skills, context.unlock(unlocked.as_slice()));
+                let context = context(&workspace).unlock(unlocked.as_slice());
+                self.0.servers.serve(session, &skills, context, is_setup);
             }
             Effect::Remind { session, skills } => self.0.servers.remind(session, skills),
             Effect::Opened { session, id } => {
@@ -302,7 +317,7 @@ impl RunningHost {
     /// Provides the skills, the MCP server and the saved state of a session. This may block, because it reads from
     /// disk.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
-        let Needs { workspace, skills, client_skills, recall, transport, agent } = needs;
+        let Needs { workspace, skills, client_skills, recall, transport, open_names, agent } = needs;
         let cwd = workspace.cwd.as_deref();
         self.check_directory(cwd);
         let saved = self.0.activations.as_ref().zip(recall);
@@ -311,7 +326,7 @@ impl RunningHost {
         let all = skills.with(&client_skills);
         let transport = transport.filter(|_| !all.will_offer_nothing());
         let endpoint = transport.map(|transport| {
-            let opened = self.0.servers.open(session, transport, &all, context(&workspace));
+            let opened = self.0.servers.open(session, transport, &all, context(&workspace), open_names);
             opened.map_err(|error| HostError(error.to_string()))
         });
         let saved = self.0.switches.as_ref().zip(cwd);

@@ -32,6 +32,7 @@ pub mod demo;
 pub mod events;
 pub mod host;
 pub mod library;
+mod mark_secret;
 pub mod mcp;
 pub mod paths;
 pub mod processes;

@@ -5,6 +5,7 @@
 //! | `handler` | the tools, as an rmcp server |
 //! | `serving` | the tools and the caller's context at one moment |
 //! | `progress` | progress notifications while a call runs |
+//! | `tool_list` | the list of tools that the agent has received, which changes only if it has to |
 //! | `changes` | notifications that the lists of tools, prompts or resources have changed |
 //! | `prompts`, `resources` | the skills as MCP prompts and resources |
 //! | `http` | the listener on loopback: access control and routing |
@@ -28,6 +29,7 @@ mod progress;
 mod prompts;
 mod resources;
 mod serving;
+mod tool_list;
 
 use std::{
     collections::HashMap,
@@ -173,12 +175,15 @@ impl Servers {
         session: SessionKey,
         skills: &SkillSet,
         context: CallContext,
+        open_names: bool,
     ) -> Result<Arc<Server>, ServerError> {
         let mut state = self.state();
         if let Some(server) = state.by_key.get(&session) {
             return Ok(Arc::clone(server));
         }
-        let serving = Serving { toolbox: (self.0.make_toolbox)(skills.clone()), context };
+        let toolbox = (self.0.make_toolbox)(skills.clone());
+        let toolbox = if open_names { toolbox.with_open_names() } else { toolbox };
+        let serving = Serving { toolbox, context };
         let handler = Handler::new(session, serving, self.0.reports.clone());
         let end = CancellationToken::new();
         let server = Arc::new(Server {
@@ -218,16 +223,16 @@ impl Servers {
     }
 
     /// Sets the skills of a session. The tools and the texts for prompts use these skills from now on. This also applies to a
-    /// session whose agent doesn't use our MCP server.
-    pub(crate) fn serve(&self, session: SessionKey, skills: &SkillSet, context: CallContext) {
+    /// session whose agent doesn't use our MCP server. `is_setup` is true if the session is being set up.
+    pub(crate) fn serve(&self, session: SessionKey, skills: &SkillSet, context: CallContext, is_setup: bool) {
         match self.by_key(session) {
             Some(server) => {
-                let lists = server.handler.serve(skills, context);
+                let lists = server.handler.serve(skills, context, is_setup);
                 if !lists.is_empty() {
                     self.0.runtime.spawn(async move { server.handler.listeners.notify(lists).await });
                 }
             }
-            None => match self.server(session, skills, context) {
+            None => match self.server(session, skills, context, false) {
                 Ok(_) => {}
                 Err(error) => tracing::warn!("cannot serve skills for a session: {error}"),
             },
@@ -241,7 +246,8 @@ impl Servers {
         }
     }
 
-    /// Opens the MCP server of a session for a transport, or returns its endpoint if it is open already.
+    /// Opens the MCP server of a session for a transport, or returns its endpoint if it is open already. `open_names` is true if the
+    /// schemas of a new server don't list the names of skills.
     ///
     /// # Errors
     /// Returns an error if the listener cannot be opened, or if the bridge program of the stdio transport is missing or has a
@@ -252,13 +258,14 @@ impl Servers {
         transport: Transport,
         skills: &SkillSet,
         context: CallContext,
+        open_names: bool,
     ) -> Result<Endpoint, ServerError> {
         let command = match (transport, &self.0.bridge) {
             (Transport::Stdio, None) => return Err(ServerError::NoBridge),
             (Transport::Stdio, Some(program)) => program.to_str().ok_or(ServerError::BridgePath)?.to_owned(),
             (Transport::Acp | Transport::Http, _) => String::new(),
         };
-        let server = self.server(session, skills, context)?;
+        let server = self.server(session, skills, context, open_names)?;
         if transport == Transport::Acp {
             return Ok(Endpoint::Acp { server_id: format!("acp-skills-{}", server.path) });
         }

@@ -167,8 +167,9 @@ fn start_hub(
     to_client: Box<dyn Write + Send>,
     to_agent: Box<dyn Write + Send>,
 ) -> Arc<Hub> {
+    let marks = host.marks();
     let (host, inputs) = host.start();
-    let interceptor = Interceptor::new(policy, RandomState::new().hash_one(()));
+    let interceptor = Interceptor::new(policy, RandomState::new().hash_one(()), marks);
     let (hub, tasks) = Hub::new(interceptor, host.clone(), to_client, to_agent);
     let hub = Arc::new(hub);
     tokio::spawn(run_tasks(Arc::downgrade(&hub), host, tasks, inputs));

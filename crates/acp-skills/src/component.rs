@@ -57,6 +57,7 @@ pub struct SkillsProxy {
     observer: Option<Observer>,
     sandbox: Option<Sandbox>,
     processes: Processes,
+    secret_in: Option<PathBuf>,
 }
 
 impl SkillsProxy {
@@ -76,12 +77,14 @@ impl SkillsProxy {
             observer: None,
             sandbox: None,
             processes: Processes::default(),
+            secret_in: None,
         }
     }
 
     /// Creates a proxy from a configuration, for example [from a file](Config::read).
     ///
-    /// The agent, the log, the record and the state directory of the configuration are ignored.
+    /// The agent, the log and the record of the configuration are ignored. The state directory only holds the user's trust, and the
+    /// secret of the marks around our text.
     ///
     /// # Errors
     /// Returns the errors of [`Settings::resolve`] and [`SkillSources::load`](crate::config::SkillSources::load).
@@ -89,7 +92,12 @@ impl SkillsProxy {
         let settings = Settings::resolve(config)?;
         let library = settings.skills.load()?.into_library();
         let proxy = Self::with_library(library).toolbox(settings.toolbox).policy(settings.policy);
-        Ok(Self { sandbox: settings.sandbox, processes: settings.processes, ..proxy })
+        Ok(Self {
+            sandbox: settings.sandbox,
+            processes: settings.processes,
+            secret_in: settings.state,
+            ..proxy
+        })
     }
 
     /// Attaches the skill in a directory. It takes precedence over skills with the same name in the library.
@@ -148,7 +156,7 @@ impl SkillsProxy {
     pub(crate) fn into_parts(self) -> Result<(Policy, Host), AttachError> {
         let library = self.attached.in_front_of(self.library)?;
         let host = Host::new(library).toolbox(self.toolbox).observer(self.observer);
-        let mut host = host.sandbox(self.sandbox).processes(self.processes);
+        let mut host = host.sandbox(self.sandbox).processes(self.processes).secret_in(self.secret_in);
         if let Some(program) = self.bridge {
             host = host.bridge(program);
         }

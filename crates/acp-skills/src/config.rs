@@ -177,8 +177,8 @@ pub struct Config {
     /// The file to which the record of events is appended (`--events`). By default, no record is written.
     pub events: Option<PathBuf>,
     /// The directory for state that outlives a session, such as the active skills of sessions and skills that are switched off
-    /// (`--state`). By default, only the user's trust in the skills of projects is stored, in the state directory of the
-    /// platform.
+    /// (`--state`). By default, only the user's trust in the skills of projects and the secret of the marks around our text are
+    /// stored, in the state directory of the platform.
     pub state: Option<PathBuf>,
     /// The level of log messages (`--log`). The default is `warn`.
     pub log: Option<LogLevel>,

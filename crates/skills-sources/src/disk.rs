@@ -6,6 +6,7 @@
 //! | [`private`] | files and directories that only their owner can read |
 //! | [`lock`] | locks between processes |
 //! | [`patient`] | files that may not be regular files, which are read with a timeout |
+//! | [`secret()`] | the secret of the installation |
 //! | [`state`] | small state files, written atomically under a lock |
 //! | [`replace()`] | replacing files that other processes may have open |
 //! | [`home`] | `~` in paths |
@@ -16,6 +17,7 @@ pub mod lock;
 pub mod patient;
 pub mod private;
 mod replace;
+mod secret;
 pub mod state;
 
 use std::{
@@ -29,6 +31,7 @@ pub use self::{
     locations::{cache_dir, config_file, state_dir},
     lock::FileLock,
     replace::replace,
+    secret::{SECRET_BYTES, secret},
     state::StateDir,
 };
 

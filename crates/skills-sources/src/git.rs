@@ -16,7 +16,7 @@
 mod checkout;
 mod command;
 mod error;
-mod paths;
+pub(super) mod paths;
 mod ssh;
 pub(super) mod tree;
 mod watch;

@@ -16,11 +16,12 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use skills_core::remote::Sha256;
+use skills_core::{remote::Sha256, text::shown};
 
 pub(super) use self::cache::{lock_path, references};
 use crate::{
     disk::{self, FileLock, reason, shorten_home},
+    git::paths,
     reason::Reason,
 };
 
@@ -245,6 +246,7 @@ impl Pinned {
                 if !matches!(git.commit.len(), 40 | 64) || !git.commit.bytes().all(is_hexadecimal) {
                     return Err(format!("`{}` is not a commit hash", git.commit).into());
                 }
+                git.skills.keys().try_for_each(|path| check_directory(path))?;
                 git.skills.values().try_for_each(|digest| check_digest(digest))
             }
             Self::Web(web) => {
@@ -257,6 +259,14 @@ impl Pinned {
 
 fn is_hexadecimal(byte: u8) -> bool {
     byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)
+}
+
+/// Checks the directory of a skill, because the directory is moved when the version is added to the store.
+fn check_directory(path: &str) -> Result<(), Reason> {
+    if path == "." || paths::safe(path.as_bytes()).is_ok() {
+        return Ok(());
+    }
+    Err(format!("`{}` is not a directory in the repository", shown(path)).into())
 }
 
 fn check_digest(text: &str) -> Result<(), Reason> {
@@ -320,6 +330,10 @@ mod tests {
         assert!(LockFile::read_or_last(&path, &cache).1.is_none());
         let one = |pinned: &str| format!(r#"{{"version":1,"sources":{{"x":{pinned}}}}}"#);
         let digest = "0".repeat(64);
+        let of_directory = |directory: &str| {
+            let skills = serde_json::json!({ directory: digest });
+            one(&serde_json::json!({ "commit": "a".repeat(40), "skills": skills }).to_string())
+        };
         for (text, words) in [
             (String::new(), "EOF"),
             ("{".to_owned(), "line 1"),
@@ -329,6 +343,33 @@ mod tests {
             (one(r#"{"commit":"--upload-pack=x","skills":{}}"#), "not a commit hash"),
             (one(&format!(r#"{{"commit":"{}","skills":{{"a":"b"}}}}"#, "a".repeat(40))), "not a SHA-256"),
             (one(r#"{"index":"../x"}"#), "not a SHA-256"),
+            (of_directory("/etc"), "`/etc` is not a directory in the repository"),
+            (of_directory("../x"), "not a directory"),
+            (of_directory("a/../../x"), "not a directory"),
+            (of_directory(""), "not a directory"),
+            (of_directory("a//b"), "not a directory"),
+            (of_directory("a/"), "not a directory"),
+            (of_directory("./a"), "not a directory"),
+            (of_directory("a/."), "not a directory"),
+            (of_directory(".."), "not a directory"),
+            (of_directory("..\\x"), "not a directory"),
+            (of_directory("a\\..\\..\\x"), "not a directory"),
+            (of_directory("C:"), "not a directory"),
+            (of_directory("C:/x"), "not a directory"),
+            (of_directory("C:\\x"), "not a directory"),
+            (of_directory("\\\\server\\share"), "not a directory"),
+            (of_directory("//server/share"), "not a directory"),
+            (of_directory("a\0/../x"), "not a directory"),
+            (of_directory("a\0"), "not a directory"),
+            (of_directory(".git/hooks"), "not a directory"),
+            (of_directory("nul"), "not a directory"),
+            (of_directory("a."), "not a directory"),
+            (of_directory("a\u{1b}[2J"), "`a\\u{1b}[2J` is not a directory"),
+            (of_directory(&"a/".repeat(600)), "not a directory"),
+            (
+                one(&format!(r#"{{"commit":"{}","skills":{{"a\ud800":"{digest}"}}}}"#, "a".repeat(40))),
+                "hex escape",
+            ),
             (one(&format!(r#"{{"index":"{digest}","skills":{{"a":"b"}}}}"#)), "not a SHA-256"),
             (one(&format!(r#"{{"index":"{digest}","commit":"{digest}"}}"#)), "did not match"),
             ("<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> x\n".to_owned(), "merge"),

@@ -3,14 +3,17 @@
 use std::{collections::VecDeque, path::PathBuf, time::Duration};
 
 use acp_skills_intercept::{
-    Actions, Endpoint, Fetched, HostError, Input, Interceptor, Mark, NotFetched, Pass, Policy, Provisions,
-    Query, Reason, Refreshed, Resolved, SavedSwitches, SessionKey, Task, Timer, Transport, TrustOutcome,
+    Actions, Endpoint, Fetched, HostError, Input, Interceptor, Mark, MarkKey, NotFetched, Pass, Policy,
+    Provisions, Query, Reason, Refreshed, Resolved, SavedSwitches, SessionKey, Task, Timer, Transport,
+    TrustOutcome,
 };
 use serde_json::{Value, json};
 use skills_core::{Properties, Skill, SkillName, SkillSet, Source, Stored};
 
-/// The number of the proxy process, which is part of the marks.
+/// The number of the run.
 const RUN: u64 = 0x5eed;
+/// The secret of the marks.
+const MARKS: MarkKey = MarkKey::new([0x5e; 32]);
 /// A word that is in the instructions of every skill, and nowhere else.
 pub(super) const BODY: &str = "Zq-instructions";
 
@@ -51,7 +54,7 @@ pub(super) fn skill(name: &str, change: impl FnOnce(&mut Properties)) -> Skill {
 impl Fixture {
     pub(super) fn new(policy: Policy, skills: Vec<Skill>) -> Self {
         Self {
-            interceptor: Interceptor::new(policy, RUN),
+            interceptor: Interceptor::new(policy, RUN, MARKS),
             skills: skills.into_iter().collect(),
             leads_to: None,
             queries: VecDeque::new(),
@@ -64,8 +67,9 @@ impl Fixture {
         }
     }
 
+    /// Returns a mark that the user may write about. It is not one of ours.
     pub(super) fn mark() -> Mark {
-        Mark::new(RUN)
+        Mark::new(0x5eed)
     }
 
     /// Creates a fixture after the handshake, with the session `s`.

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use acp_skills_intercept::{Activation, CatalogIn, Input, McpMode, Pass, Policy};
+use acp_skills_intercept::{Activation, CatalogIn, Input, McpMode, Pass, Policy, begins_with_ours};
 use serde_json::{Value, json};
 
 use super::{
@@ -32,6 +32,8 @@ struct Conversation {
     seen_by_client: usize,
     /// The texts that the agent received.
     remembered: Vec<String>,
+    /// The opening marks of our texts that the agent received.
+    marks: HashSet<String>,
 }
 
 pub(super) fn run(bytes: &[u8]) {
@@ -242,13 +244,17 @@ impl Conversation {
             if method == "session/prompt" {
                 let sent = message["params"]["prompt"].as_array().expect("blocks");
                 self.remembered.push(sent.iter().filter_map(|block| block["text"].as_str()).collect());
+                let texts = sent.iter().filter_map(|block| block["text"].as_str());
+                let ours = texts.filter(|text| begins_with_ours(text));
+                self.marks.extend(ours.filter_map(|text| Some(text.split_inclusive('>').next()?.to_owned())));
                 check_blocks(blocks, sent);
             }
         }
         self.seen_by_agent = fixture.to_agent.len();
         for line in &fixture.to_client[self.seen_by_client..] {
             // The client should never see the text of a skill, the catalog or one of our marks.
-            for ours in [BODY, "<available_skills>", &Fixture::mark().open()] {
+            let marks = self.marks.iter().map(String::as_str);
+            for ours in [BODY, "<available_skills>"].into_iter().chain(marks) {
                 assert!(!line.contains(ours), "the client sees {ours}: {line}");
             }
             let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
@@ -267,7 +273,7 @@ impl Conversation {
 /// Checks that the agent receives the user's blocks in their order. The text of a slash command can be rewritten.
 fn check_blocks(blocks: &[Value], sent: &[Value]) {
     let text = |block: &Value| block["text"].as_str().map(str::to_owned);
-    let is_ours = |block: &&Value| text(block).is_some_and(|text| text.starts_with(&Fixture::mark().open()));
+    let is_ours = |block: &&Value| text(block).is_some_and(|text| begins_with_ours(&text));
     let theirs: Vec<&Value> = sent.iter().filter(|block| !is_ours(block)).collect();
     if theirs == blocks.iter().collect::<Vec<_>>() {
         return;

@@ -1,6 +1,6 @@
 //! Removing our text from history. The user's text stays unchanged, no matter where chunks are cut, and our text is removed.
 
-use acp_skills_intercept::Policy;
+use acp_skills_intercept::{Policy, begins_with_ours};
 use serde_json::{Value, json};
 
 use super::{
@@ -24,8 +24,7 @@ pub(super) fn run(bytes: &[u8]) {
         let Some(sent) = fixture.to_agent.get(before) else { continue };
         let sent: Value = serde_json::from_str(sent).expect("JSON");
         let blocks = sent["params"]["prompt"].as_array().expect("blocks").clone();
-        let ours = Fixture::mark().open();
-        let theirs = blocks.iter().filter(|block| !block["text"].as_str().expect("text").starts_with(&ours));
+        let theirs = blocks.iter().filter(|block| !begins_with_ours(block["text"].as_str().expect("text")));
         let is_command = text.trim_start().starts_with('/');
         if !is_command {
             let theirs: Vec<_> = theirs.map(|block| block["text"].as_str().expect("text")).collect();

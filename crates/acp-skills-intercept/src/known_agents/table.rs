@@ -63,6 +63,7 @@ pub(super) static AGENTS: &[Agent] = &[
         )
         .quirks(Quirks {
             gives_tools: true,
+            checks_names: true,
             own_tools: &["activate_skill"],
             shutdown_grace: Some(NO_EXIT),
             calls: Some(&reports::GEMINI),
@@ -109,6 +110,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .quirks(Quirks {
             gives_tools: true,
             hides_tools: true,
+            checks_names: true,
             compact_commands: &["compress"],
             calls: Some(&reports::QWEN),
             ..Quirks::NONE

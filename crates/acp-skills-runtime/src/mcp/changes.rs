@@ -16,26 +16,28 @@ use rmcp::{
 use skills_core::{Difference, Toolbox};
 use tokio::time::timeout;
 
+use super::tool_list::ToolList;
+
 /// The send timeout. A client that doesn't accept a notification in this time counts as disconnected.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The lists that have changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Lists {
-    /// True if tools or their parameters have changed.
+    /// True if the list of tools has to change.
     tools: bool,
     /// True if prompts and resources have changed. Both show the same properties of a skill.
     skills: bool,
 }
 
 impl Lists {
-    /// Returns the lists that differ between two toolboxes.
-    pub(super) fn between(before: &Toolbox, after: &Toolbox) -> Self {
+    /// Returns the lists that differ between two toolboxes. `tools` is the list of tools that the agent has received.
+    pub(super) fn between(before: &Toolbox, after: &Toolbox, tools: &mut ToolList) -> Self {
         if before.skills().ptr_eq(after.skills()) {
             return Self::default();
         }
         Self {
-            tools: before.definitions() != after.definitions(),
+            tools: tools.changed(after),
             skills: !Difference::between(before.skills(), after.skills()).changes_only_instructions(),
         }
     }

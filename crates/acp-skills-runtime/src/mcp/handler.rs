@@ -34,6 +34,7 @@ use super::{
     changes::{Listeners, Lists},
     progress, prompts, resources,
     serving::Serving,
+    tool_list::ToolList,
 };
 use crate::{
     activity::{Activity, Observer, ToolCall},
@@ -53,8 +54,8 @@ pub(super) struct Reports {
 #[derive(Clone)]
 pub(super) struct Handler {
     session: SessionKey,
-    /// Guards the tools that are served. No other lock is taken while it is held.
-    serving: Arc<Mutex<Serving>>,
+    /// Guards the tools that are served, and the list of tools that the agent has received. No other lock is taken while it is held.
+    served: Arc<Mutex<(Serving, ToolList)>>,
     /// Guards the skills that results remind of. No other lock is taken while it is held.
     lost: Arc<Mutex<Vec<SkillName>>>,
     reports: Reports,
@@ -65,17 +66,22 @@ pub(super) struct Handler {
 
 impl Handler {
     pub(super) fn new(session: SessionKey, serving: Serving, reports: Reports) -> Self {
-        let serving = Arc::new(Mutex::new(serving));
+        let served = Arc::new(Mutex::new((serving, ToolList::default())));
         let (lost, listeners) = (Arc::default(), Arc::default());
-        Self { session, serving, lost, reports, listeners, bodies: BodyCache::default() }
+        Self { session, served, lost, reports, listeners, bodies: BodyCache::default() }
     }
 
-    /// Replaces the skills that are served. Returns the lists that have changed.
-    pub(super) fn serve(&self, skills: &SkillSet, context: CallContext) -> Lists {
-        let mut serving = self.serving.lock();
+    /// Replaces the skills that are served. `is_setup` is true if the session is being set up. Returns the lists that the agent has
+    /// to ask for again.
+    pub(super) fn serve(&self, skills: &SkillSet, context: CallContext, is_setup: bool) -> Lists {
+        let mut served = self.served.lock();
+        let (serving, list) = &mut *served;
         let toolbox = serving.toolbox.with_skills(skills.clone());
-        let before = std::mem::replace(&mut *serving, Serving { toolbox, context });
-        Lists::between(&before.toolbox, &serving.toolbox)
+        let before = std::mem::replace(serving, Serving { toolbox, context });
+        if is_setup {
+            list.set_up();
+        }
+        Lists::between(&before.toolbox, &serving.toolbox, list)
     }
 
     /// Sets the skills that results remind of, because the model has lost their instructions.
@@ -95,7 +101,7 @@ impl Handler {
 
     /// Returns the tools that are served now.
     pub(super) fn now(&self) -> Serving {
-        self.serving.lock().clone()
+        self.served.lock().0.clone()
     }
 
     /// Runs `work`, which may block, on another thread.
@@ -198,13 +204,17 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.now().toolbox.definitions().into_iter().map(tool).collect();
+        let tools = {
+            let mut served = self.served.lock();
+            let (serving, list) = &mut *served;
+            list.received(&serving.toolbox)
+        };
         self.report(Input::ToolsListed(self.session));
         if let Some(observer) = &self.reports.observer {
             let revision = context.protocol_version().map(|revision| revision.to_string());
             observer(&Activity::Listed { session: self.session, revision });
         }
-        Ok(ListToolsResult::with_all_items(tools))
+        Ok(ListToolsResult::with_all_items(tools.into_iter().map(tool).collect()))
     }
 
     async fn call_tool(

@@ -43,6 +43,8 @@ pub struct Settings {
     /// [`toolbox`](Self::toolbox) and [`skills`](Self::skills) already register their processes in it. Pass it to the host or the
     /// relay of the proxy, so that these processes end when the proxy ends.
     pub processes: Processes,
+    /// The directory for state: the one of the configuration, or else the one of the platform. `None` if there is no home directory.
+    pub state: Option<PathBuf>,
 }
 
 /// The locations of all skills that a configuration names.
@@ -117,8 +119,9 @@ impl Settings {
         policy.titles = config.titles.unwrap_or(policy.titles);
         policy.toggles = config.toggles;
         policy.drafts = config.drafts;
-        let skills = SkillSources::resolve(config, processes.clone())?;
-        Ok(Self { agent, policy, skills, toolbox, sandbox, processes })
+        let state = config.state.take().or_else(locations::state_dir);
+        let skills = SkillSources::resolve(config, state.clone(), processes.clone())?;
+        Ok(Self { agent, policy, skills, toolbox, sandbox, processes, state })
     }
 }
 
@@ -155,13 +158,12 @@ impl SkillSources {
     ///
     /// # Errors
     /// Returns [`ConfigError::Value`] if a glob is invalid, and [`ConfigError::Source`] if an address has an unknown format.
-    fn resolve(config: Config, processes: Processes) -> Result<Self, ConfigError> {
+    fn resolve(config: Config, state: Option<PathBuf>, processes: Processes) -> Result<Self, ConfigError> {
         let filter = filter(&config.include, &config.exclude)?;
         let max_fetch_bytes = config.max_fetch_bytes();
         let nested = config.nested;
         let sources = config.sources.iter().map(|entry| spec(entry, nested, &[&filter]));
         let sources = sources.collect::<Result<_, _>>()?;
-        let state = config.state.or_else(locations::state_dir);
         let trust = (!config.trust.contains(&Trusted::Project)).then(|| Trust::new(state));
         let projects =
             config.projects.into_iter().map(|project| ProjectSources::resolve(project, nested, &filter));

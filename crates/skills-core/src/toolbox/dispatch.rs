@@ -67,6 +67,8 @@ pub struct ToolboxOptions {
 pub struct Toolbox {
     skills: SkillSet,
     shared: Arc<Shared>,
+    /// True if no schema lists the names of the skills.
+    has_open_names: bool,
 }
 
 /// The state that is kept if the skills are reloaded.
@@ -85,7 +87,7 @@ impl Toolbox {
     /// Creates a toolbox.
     pub fn with_options(skills: SkillSet, options: ToolboxOptions) -> Self {
         let shared = Arc::new(Shared { options, bodies: BodyCache::default() });
-        Self { skills, shared }
+        Self { skills, shared, has_open_names: false }
     }
 
     /// Returns a toolbox for other skills with the same options and the same cache of fetched texts.
@@ -93,7 +95,15 @@ impl Toolbox {
     /// Calls that are in flight keep their skills.
     #[must_use]
     pub fn with_skills(&self, skills: SkillSet) -> Self {
-        Self { skills, shared: Arc::clone(&self.shared) }
+        Self { skills, ..self.clone() }
+    }
+
+    /// Returns the same toolbox, but the schema of [`ACTIVATE_SKILL`] doesn't list the names of the skills.
+    ///
+    /// This is for hosts that refuse calls with other names themselves, and don't notice that there are new skills.
+    #[must_use]
+    pub fn with_open_names(self) -> Self {
+        Self { has_open_names: true, ..self }
     }
 
     /// Returns the skills.

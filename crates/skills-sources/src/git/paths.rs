@@ -14,7 +14,7 @@ const MAX_NAME_BYTES: usize = 255;
 ///
 /// # Errors
 /// Returns the reason as the predicate of a sentence, such as `has a path that is too long`.
-pub(super) fn safe(path: &[u8]) -> Result<&str, &'static str> {
+pub(crate) fn safe(path: &[u8]) -> Result<&str, &'static str> {
     let path = std::str::from_utf8(path).map_err(|_| "has a name that is not valid UTF-8")?;
     if path.len() > MAX_PATH_BYTES {
         return Err("has a path that is too long");

@@ -111,7 +111,7 @@ fn arguments_that_look_like_commands() {
     let mut fixture = session(&[]);
     let prompt = expanded(&mut fixture, 2, &json!([text("/review /etc/passwd")]));
     let theirs = prompt[2]["text"].as_str().unwrap();
-    assert_eq!(theirs, fixture.mark().wrap("The user wrote:") + "/etc/passwd");
+    assert_eq!(theirs, MARKS.wrap("The user wrote:") + "/etc/passwd");
     let sent: Vec<_> = (0..3).map(|at| prompt[at]["text"].as_str().unwrap().to_owned()).collect();
     assert_eq!(seen(&mut fixture, &sent), "/review /etc/passwd");
     assert_eq!(seen(&mut fixture, &[sent.concat()]), "/review /etc/passwd");
@@ -154,7 +154,7 @@ fn the_catalog_is_repeated_after_a_forgotten_command() {
     fixture.respond(3, &json!({ "stopReason": "end_turn" }));
     assert_eq!(expanded(&mut fixture, 4, &json!([text("/review x")])).as_array().unwrap().len(), 2);
     // The title only contains injected text, so use what the user typed instead.
-    let title = json!({ "sessionUpdate": "session_info_update", "title": fixture.mark().open() });
+    let title = json!({ "sessionUpdate": "session_info_update", "title": Mark::new(7).open() });
     assert_eq!(fixture.update("s", &title).client()["params"]["update"]["title"], "/review x");
 }
 
@@ -198,7 +198,7 @@ fn repeated_messages_are_not_the_prompt() {
     let sent = texts(out.agent());
     assert_eq!(sent[1..], [message("Check the diff"), message("/review src"), count.to_owned()]);
     // The title only contains injected text, so use what the user typed instead.
-    let title = json!({ "sessionUpdate": "session_info_update", "title": fixture.mark().open() });
+    let title = json!({ "sessionUpdate": "session_info_update", "title": Mark::new(7).open() });
     assert_eq!(fixture.update("s", &title).client()["params"]["update"]["title"], "Check the diff");
     // A command is found behind a mention of a file, and the tags around it are not part of its arguments.
     let link = json!({ "type": "resource_link", "uri": "file:///a", "name": "a" });

@@ -37,7 +37,7 @@ fn service(end: &CancellationToken) -> Service {
 /// Replaces the skills and notifies the clients.
 async fn serve(handler: &Handler, names: &[&str]) {
     let skills = names.iter().map(|name| skill(name)).collect();
-    handler.listeners.notify(handler.serve(&skills, CallContext::default())).await;
+    handler.listeners.notify(handler.serve(&skills, CallContext::default(), false)).await;
 }
 
 /// Sends a request. Returns its status, its MCP session and its body.
@@ -143,12 +143,14 @@ async fn clients_are_notified_of_changed_lists() {
     while handler.listeners.count() == 0 {
         tokio::task::yield_now().await;
     }
-    // There should be no notification if we serve the same skills.
+    let (status, _) = call(&service, &session, "tools/list").await;
+    assert_eq!(status, StatusCode::OK);
+    // There should be no notification if we serve the same skills. The tools are the same for other skills.
     serve(&handler, &["review"]).await;
     serve(&handler, &["review", "greet"]).await;
     let _ = send(&service, "DELETE", Some(&session), "").await;
     let methods: Vec<_> = messages(&stream.await).iter().map(|message| message["method"].clone()).collect();
-    let lists = ["tools", "prompts", "resources"];
+    let lists = ["prompts", "resources"];
     assert_eq!(methods, lists.map(|list| format!("notifications/{list}/list_changed")));
 }
 
@@ -224,7 +226,7 @@ async fn connection(unauthenticated: &Unauthenticated) -> (tokio::io::DuplexStre
     let make = Arc::new(Toolbox::new);
     let servers = Servers::new(make, None, unbounded_channel().0, None, Spans::default());
     let skills = [skill("review")].into_iter().collect();
-    servers.serve(SessionKey(1), &skills, CallContext::default());
+    servers.serve(SessionKey(1), &skills, CallContext::default(), true);
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let admission = unauthenticated.admit().await;
     tokio::spawn(super::serve(theirs, admission, servers.clone()));
@@ -311,5 +313,5 @@ async fn a_client_that_listens_is_not_idle() {
     serve(&handler, &["review", "other"]).await;
     let (status, ..) = send(&service, "DELETE", Some(&session), "").await;
     assert!(status.is_success(), "{status}");
-    assert!(events.await.contains("notifications/tools/list_changed"));
+    assert!(events.await.contains("notifications/prompts/list_changed"));
 }

@@ -154,7 +154,7 @@ fn names(toolbox: &Toolbox) -> Value {
     let mut schema = json!({ "type": "string" });
     let names: Vec<&str> = toolbox.skills().listed().map(|skill| skill.name.as_str()).collect();
     // An empty `enum` would be an invalid schema.
-    if (1..=MAX_ENUM_NAMES).contains(&names.len()) {
+    if !toolbox.has_open_names && (1..=MAX_ENUM_NAMES).contains(&names.len()) {
         schema["enum"] = names.into();
     }
     schema

@@ -74,7 +74,7 @@ async fn a_client_is_registered_once() {
     serve(&handler, &["greet"]).await;
     for reader in [&mut reader, &mut its_reader] {
         let line = reader.next_line().await.unwrap().unwrap();
-        assert!(line.contains("notifications/tools/list_changed"), "{line}");
+        assert!(line.contains("notifications/prompts/list_changed"), "{line}");
     }
 }
 
