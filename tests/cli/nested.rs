@@ -1,4 +1,4 @@
-//! What `list` and `check` say about skills within other skills, skills for certain files, and additional directories.
+//! The output of `list` and `check` about skills within other skills, skills for certain files, and additional directories.
 
 use std::{path::Path, process::Command};
 
@@ -44,7 +44,18 @@ fn inner_skills_are_always_checked() {
 fn check_explains_inner_skills() {
     let inner = GOOD.replace("good", "inner");
     let dir = skills(&[("good/SKILL.md", GOOD), ("good/inner/SKILL.md", &inner)]);
-    check(&dir, &["good"], expect![[""]]);
+    check(
+        &dir,
+        &["good"],
+        expect![[r#"
+        warning[nested-skill]: this file is within skill `good`, so it is a file of that skill, and not a skill of its own
+        --> good/inner/SKILL.md
+         = help: use `--nested` to use it as a skill, or move its directory out of the other skill
+
+        2 skills checked: 0 errors, 1 warning
+        exit 0
+    "#]],
+    );
 }
 
 #[test]

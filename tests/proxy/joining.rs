@@ -168,7 +168,9 @@ fn skills_of_the_configuration_can_wait() {
     };
     roots.write("skills.yaml", &skill("db/**"));
     let proxy = roots.home.proxy().flag("--config", roots.path("skills.yaml"));
-    let (mut fixture, _) = start(proxy, &roots);
+    let (mut fixture, params) = start(proxy, &roots);
+    // A skill without files is only shown to a model that has the tools.
+    fixture.connect(&entry(&params), MCP_2025);
     assert_eq!(catalog(&mut fixture), "hello");
     touch(&mut fixture, "tool_call", "c1", &roots.text("a/db/schema.sql"));
     let text = catalog(&mut fixture);

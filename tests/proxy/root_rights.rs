@@ -1,4 +1,4 @@
-//! What the roots of a session may do: trust, confinement of files, settings and permissions of each root.
+//! The rights of the roots of a session: trust, confinement of files, settings and permissions of each root.
 
 use std::fs;
 

@@ -131,7 +131,7 @@ fn skills_of_all_roots_are_used() {
     assert_eq!(names(&fixture.editor.menu()), ["skills", "deploy"]);
     fixture.finish();
     let events = fs::read_to_string(roots.path("events")).expect("a file");
-    let activated = events.lines().find(|line| line.contains("skill_activated")).expect("an event");
+    let activated = events.lines().find(|line| line.contains(r#""skill":"review""#)).expect("an event");
     let activated: Value = serde_json::from_str(activated).expect("JSON");
     assert_eq!(activated["root"], json!(roots.text("lib")));
 }

@@ -1,30 +1,16 @@
 //! [`DirectoryLibrary`]: the skills that a configuration names, as they are found on disk.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 use acp_skills_intercept::Workspace;
 use skills_core::{
-    Diagnostic, LoadError, Scope, Skill, SkillSet, Source,
+    Diagnostic, LoadError, Skill, Source,
     discovery::{Discovery, NamedSkill, load_dir},
-    files::Bounds,
     frontmatter::{ParseContext, Verdict, validate_bytes},
-    set::Unapproved,
 };
-use skills_sources::{
-    Address, Sources,
-    trust::{Decided, Trust},
-};
+use skills_sources::{Address, Sources, trust::Trust};
 
-use super::{
-    missing,
-    projects::{self, ProjectSkills},
-    scan::Scan,
-    workspace::{ProjectFound, ProjectSearches, project_of},
-};
+use super::{missing, projects::ProjectSkills, scan::Scan};
 
 /// The skills of a configuration. If several have the same name, the first of these wins: named skills, skills of the
 /// session's project, skills below scanned directories, and skills from sources such as git repositories.
@@ -97,14 +83,8 @@ impl DirectoryLibrary {
         Self { watch, ..self }
     }
 
-    /// Returns the skills of a session with these directories.
-    pub fn at(&self, workspace: &Workspace) -> SkillSet {
-        let found = ProjectSearches::run(self, workspace).found();
-        self.assemble(workspace, &found)
-    }
-
     /// Fetches all sources that are not in the store yet, and waits until they are there. A skill that cannot be
-    /// loaded is among the [skipped skills](SkillSet::skipped). Returns the other failures, each as a sentence with a
+    /// loaded is among the [skipped skills](skills_core::SkillSet::skipped). Returns the other failures, each as a sentence with a
     /// hint.
     pub fn fetch(&self) -> Vec<String> {
         self.all_sources().flat_map(Sources::fetch).collect()
@@ -138,7 +118,7 @@ impl DirectoryLibrary {
     }
 
     /// Returns warnings about directories without skills and filters that match no skill. Skills that cannot be
-    /// loaded are not included, because they are among the [skipped skills](SkillSet::skipped).
+    /// loaded are not included, because they are among the [skipped skills](skills_core::SkillSet::skipped).
     pub fn missing(&self) -> Vec<String> {
         missing::sentences(&self.scan.discovery, &self.scan.get())
     }
@@ -146,84 +126,6 @@ impl DirectoryLibrary {
     /// Returns true if the configuration has no skill, no directory and no source.
     pub fn is_empty(&self) -> bool {
         self.named.is_empty() && !self.has_directories()
-    }
-
-    /// Returns the directories of the user and of the projects in which a session looks for skills by default. They need
-    /// not exist.
-    pub fn discovered(&self, workspace: &Workspace) -> Vec<PathBuf> {
-        let scanned = &self.scan.discovery.roots;
-        let of_user = scanned.iter().filter(|root| root.scope == Scope::User).map(|root| root.path.clone());
-        of_user.chain(self.project_directories(workspace)).collect()
-    }
-
-    pub(super) fn assemble(&self, workspace: &Workspace, found: &[ProjectFound]) -> SkillSet {
-        let scanned = self.scan.get();
-        let here = self.projects_of(workspace);
-        // We use the same bounds for all roots together, so that a large workspace can't delay the start of a session.
-        let mut bounds = Bounds::SKILL;
-        let approved: Vec<_> = found.iter().map(|project| self.sift(project, &mut bounds)).collect();
-        let is_scan_alone = self.named.is_empty() && self.sources.is_empty() && here.is_empty();
-        let limited = || found.iter().filter_map(|project| project.limited.clone());
-        if is_scan_alone && approved.iter().all(is_nothing) && limited().next().is_none() {
-            return scanned;
-        }
-        let mut builder = SkillSet::builder();
-        for named in &self.named {
-            match named {
-                Named::Stored(skill) => skill.add_to(&mut builder),
-                Named::Fixed(skill, diagnostics) => {
-                    builder.add_shared(Arc::clone(skill), diagnostics.clone());
-                }
-            }
-        }
-        for project in &here {
-            project.add_fixed(&mut builder);
-            builder.extend(&project.scan.get());
-        }
-        for project in &approved {
-            builder.extend(project);
-        }
-        limited().for_each(|limited| builder.skip(limited));
-        builder.extend(&scanned);
-        for sources in here.iter().map(|project| &project.sources).chain([&self.sources]) {
-            builder.extend(&sources.get());
-        }
-        projects::filtered(builder.build(), &here)
-    }
-
-    /// Removes the skills of a project that are not approved, unless there is no need for approval.
-    fn sift(&self, found: &ProjectFound, bounds: &mut Bounds) -> SkillSet {
-        let is_trusted = || self.projects_at(&found.root).iter().any(|project| project.is_trusted);
-        match &self.trust {
-            Some(trust) if !is_trusted() => trust.sift_within(&found.project, &found.skills, bounds),
-            _ => found.skills.clone(),
-        }
-    }
-
-    /// Returns the files with the user's decisions about the projects of a workspace.
-    pub(super) fn trust_files(&self, searches: &ProjectSearches) -> Vec<PathBuf> {
-        let Some(trust) = &self.trust else { return Vec::new() };
-        let projects: BTreeSet<&Path> = searches.iter().map(|(search, _)| search.project.as_path()).collect();
-        projects.into_iter().filter_map(|project| trust.file(project)).collect()
-    }
-
-    /// Saves the user's decision about skills of the projects that a workspace belongs to.
-    pub(super) fn decide(&self, workspace: &Workspace, skills: &[Unapproved], trusted: bool) -> Decided {
-        let mut decided = Decided::default();
-        let Some(trust) = &self.trust else { return decided };
-        let mut by_project: BTreeMap<PathBuf, Vec<Unapproved>> = BTreeMap::new();
-        for unapproved in skills {
-            let root = unapproved.skill.session_root.as_deref().or(workspace.cwd.as_deref());
-            let Some(root) = root else { continue };
-            by_project.entry(project_of(root)).or_default().push(unapproved.clone());
-        }
-        for (project, skills) in by_project {
-            let Decided { done, failed, unsaved } = trust.decide(&project, &skills, trusted);
-            decided.done.extend(done);
-            decided.failed.extend(failed);
-            decided.unsaved = decided.unsaved.or(unsaved);
-        }
-        decided
     }
 
     /// Returns true if skills can come from the disk, now or later.
@@ -234,11 +136,6 @@ impl DirectoryLibrary {
             || !self.scan.discovery.roots.is_empty()
             || self.named.iter().any(|named| matches!(named, Named::Stored(_)))
     }
-}
-
-/// Returns true if a set is empty, and also has no skipped or unapproved skills.
-fn is_nothing(set: &SkillSet) -> bool {
-    set.is_empty() && set.skipped().is_empty() && set.unapproved().is_empty()
 }
 
 /// Loads a named skill from an absolute path.

@@ -1,11 +1,11 @@
-//! The searches for the skills of a session's projects: one for each root of its workspace.
+//! The skills of a session, with the searches for those of its projects: one for each root of its workspace.
 //!
 //! The roots are searched in their order, so that a skill of an earlier root takes precedence. A directory that belongs to several
 //! roots, such as that of their common repository, belongs to the first one. Each root has its own project, and the skills of a
 //! project are approved for that project.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fs,
     path::{Path, PathBuf},
     sync::Arc,
@@ -15,10 +15,16 @@ use acp_skills_intercept::Workspace;
 use skills_core::{
     Scope, SkillSet,
     discovery::{Changes, Discovery, ProjectTree, Root, project_roots},
-    set::Skipped,
+    files::Bounds,
+    set::{Skipped, Unapproved},
 };
+use skills_sources::trust::Decided;
 
-use super::{directories::DirectoryLibrary, scan::Search};
+use super::{
+    directories::{DirectoryLibrary, Named},
+    projects,
+    scan::Search,
+};
 
 /// The maximum number of subdirectories of a workspace that are searched for projects with skills.
 const MAX_TREE_DIRS: usize = 2_000;
@@ -105,6 +111,90 @@ impl ProjectSearches {
 }
 
 impl DirectoryLibrary {
+    /// Returns the skills of a session with these directories.
+    pub fn at(&self, workspace: &Workspace) -> SkillSet {
+        let found = ProjectSearches::run(self, workspace).found();
+        self.assemble(workspace, &found)
+    }
+
+    /// Returns the directories of the user and of the projects in which a session looks for skills by default. They need
+    /// not exist.
+    pub fn discovered(&self, workspace: &Workspace) -> Vec<PathBuf> {
+        let scanned = &self.scan.discovery.roots;
+        let of_user = scanned.iter().filter(|root| root.scope == Scope::User).map(|root| root.path.clone());
+        of_user.chain(self.project_directories(workspace)).collect()
+    }
+
+    pub(super) fn assemble(&self, workspace: &Workspace, found: &[ProjectFound]) -> SkillSet {
+        let scanned = self.scan.get();
+        let here = self.projects_of(workspace);
+        // We use the same bounds for all roots together, so that a large workspace can't delay the start of a session.
+        let mut bounds = Bounds::SKILL;
+        let approved: Vec<_> = found.iter().map(|project| self.sift(project, &mut bounds)).collect();
+        let is_scan_alone = self.named.is_empty() && self.sources.is_empty() && here.is_empty();
+        let limited = || found.iter().filter_map(|project| project.limited.clone());
+        if is_scan_alone && approved.iter().all(is_nothing) && limited().next().is_none() {
+            return scanned;
+        }
+        let mut builder = SkillSet::builder();
+        for named in &self.named {
+            match named {
+                Named::Stored(skill) => skill.add_to(&mut builder),
+                Named::Fixed(skill, diagnostics) => {
+                    builder.add_shared(Arc::clone(skill), diagnostics.clone());
+                }
+            }
+        }
+        for project in &here {
+            project.add_fixed(&mut builder);
+            builder.extend(&project.scan.get());
+        }
+        for project in &approved {
+            builder.extend(project);
+        }
+        limited().for_each(|limited| builder.skip(limited));
+        builder.extend(&scanned);
+        for sources in here.iter().map(|project| &project.sources).chain([&self.sources]) {
+            builder.extend(&sources.get());
+        }
+        projects::filtered(builder.build(), &here)
+    }
+
+    /// Removes the skills of a project that are not approved, unless there is no need for approval.
+    fn sift(&self, found: &ProjectFound, bounds: &mut Bounds) -> SkillSet {
+        let is_trusted = || self.projects_at(&found.root).iter().any(|project| project.is_trusted);
+        match &self.trust {
+            Some(trust) if !is_trusted() => trust.sift_within(&found.project, &found.skills, bounds),
+            _ => found.skills.clone(),
+        }
+    }
+
+    /// Returns the files with the user's decisions about the projects of a workspace.
+    pub(super) fn trust_files(&self, searches: &ProjectSearches) -> Vec<PathBuf> {
+        let Some(trust) = &self.trust else { return Vec::new() };
+        let projects: BTreeSet<&Path> = searches.iter().map(|(search, _)| search.project.as_path()).collect();
+        projects.into_iter().filter_map(|project| trust.file(project)).collect()
+    }
+
+    /// Saves the user's decision about skills of the projects that a workspace belongs to.
+    pub(super) fn decide(&self, workspace: &Workspace, skills: &[Unapproved], trusted: bool) -> Decided {
+        let mut decided = Decided::default();
+        let Some(trust) = &self.trust else { return decided };
+        let mut by_project: BTreeMap<PathBuf, Vec<Unapproved>> = BTreeMap::new();
+        for unapproved in skills {
+            let root = unapproved.skill.session_root.as_deref().or(workspace.cwd.as_deref());
+            let Some(root) = root else { continue };
+            by_project.entry(project_of(root)).or_default().push(unapproved.clone());
+        }
+        for (project, skills) in by_project {
+            let Decided { done, failed, unsaved } = trust.decide(&project, &skills, trusted);
+            decided.done.extend(done);
+            decided.failed.extend(failed);
+            decided.unsaved = decided.unsaved.or(unsaved);
+        }
+        decided
+    }
+
     /// Returns the searches for skills of the projects that a workspace belongs to. There is none for a root without directories
     /// of its own. Subdirectories of roots that are not in `trees` are searched.
     fn project_searches(
@@ -182,7 +272,12 @@ fn real(path: &Path) -> PathBuf {
 }
 
 /// Returns the root of the project that a directory belongs to, or the directory itself.
-pub(super) fn project_of(root: &Path) -> PathBuf {
+fn project_of(root: &Path) -> PathBuf {
     let boundary = project_roots(root).into_iter().find_map(|Root { boundary, .. }| boundary);
     boundary.unwrap_or_else(|| root.to_owned())
+}
+
+/// Returns true if a set is empty, and also has no skipped or unapproved skills.
+fn is_nothing(set: &SkillSet) -> bool {
+    set.is_empty() && set.skipped().is_empty() && set.unapproved().is_empty()
 }
