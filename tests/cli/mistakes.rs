@@ -258,8 +258,9 @@ fn a_new_skill_works() {
     fixture.check(
         &["eval", "skills"],
         expect![[r#"
-        error: failed to load skill …/skills: error[no-skill-md]: directory has no SKILL.md
+        error: directory has no SKILL.md: …/skills
             help: use a directory that contains a SKILL.md, or scan the directory to load several skills
+        hint: `eval` takes one skill, for example `acp-skills-proxy eval …/skills/docx`
         exit 2
     "#]],
     );

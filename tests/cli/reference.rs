@@ -67,6 +67,10 @@ fn reference() {
         "search",
         "init",
         "eval",
+        "eval history",
+        "eval merge",
+        "eval improve",
+        "eval cases",
         "add",
         "update",
         "remove",
@@ -78,7 +82,7 @@ fn reference() {
         let arguments = match command {
             "" => vec!["--help"],
             "help flags" => vec!["help", "flags"],
-            command => vec![command, "--help"],
+            command => command.split(' ').chain(["--help"]).collect(),
         };
         let title = format!("acp-skills-proxy {command}");
         let _ = write!(text, "\n## `{}`\n\n```text\n{}\n```\n", title.trim(), help(&arguments));

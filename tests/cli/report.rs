@@ -89,7 +89,10 @@ fn no_events() {
     assert_eq!(stdout(&report(dir.path(), &["-"], "")), "No events found.\n");
     let output = report(dir.path(), &["missing.jsonl"], "");
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot read missing.jsonl"));
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .contains("cannot read: no such file or directory: missing.jsonl")
+    );
     assert_eq!(report(dir.path(), &[], "").status.code(), Some(2));
 }
 
@@ -106,5 +109,8 @@ fn an_html_page() {
     }
     let output = report(dir.path(), &["a.jsonl", "--html", "none/out.html"], "");
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write none/out.html"));
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .contains("cannot write page: no such file or directory: none/out.html")
+    );
 }

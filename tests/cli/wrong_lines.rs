@@ -109,3 +109,46 @@ fn numbers_and_flags() {
     let help = Fixture::new().output(&["remove", "--help"]);
     assert!(help.contains("Print JSON") && !help.contains("--yes"), "{help}");
 }
+
+#[test]
+fn evaluations() {
+    check(&[
+        (&["eval", "nope"], &["error: no such skill directory: ", "/nope", "!error["]),
+        (&["eval", "skills"], &["error: directory has no SKILL.md: ", "acp-skills-proxy eval ", "!error["]),
+        (&["eval", "skills/pdf", "--baseline", "nope"], &["error: no such skill directory: ", "/nope"]),
+        (
+            &["eval", "skills/pdf", "--among", "nope"],
+            &["error: cannot read: no such file or directory: nope"],
+        ),
+        (
+            &["eval", "skills/pdf", "--queries", "nope"],
+            &["error: cannot read: no such file or directory: nope"],
+        ),
+        (&["eval", "skills/pdf", "some-dir"], &["`eval` takes one skill", "--among DIR", "!--skill"]),
+        (&["eval", "skills/pdf", "--agent", "nope"], &["unknown agent `nope`", "setup --agents"]),
+        (&["eval", "skills/pdf", "--runs", "0"], &["0 is not in 1..=1000"]),
+        (&["eval", "skills/pdf", "--fail-under", "2"], &["a number from 0 to 1"]),
+    ]);
+}
+
+#[test]
+fn places_and_words() {
+    check(&[
+        (&["search", "--skills", "skills", "--limit", "0", "x"], &["invalid value '0'", "at least 1"]),
+        (&["search", "--skills", "skills", "--limit", "-1", "x"], &["invalid value '-1'", "at least 1"]),
+        (&["setup", "zed", "nope"], &["unexpected argument `nope`", "--agent ID", "!--prompt"]),
+        (
+            &["init", "demo", "--in", "skills/pdf/SKILL.md"],
+            &["error: cannot create skill: ", ": skills/pdf/SKILL.md/demo"],
+        ),
+        (&["check", "skills", "--sarif", "no/x"], &["error: cannot write: no such file or directory: no/x"]),
+        (&["init", "demo/"], &["did you mean `acp-skills-proxy init demo`?"]),
+        (&["add", "https://"], &["host is missing", "!only https"]),
+        (&["add", "github:acme"], &["expected an owner and a repository"]),
+        (&["report", "nope"], &["error: cannot read: no such file or directory: nope"]),
+        (&["help", "list", "foo"], &["unexpected argument `foo`", "acp-skills-proxy help list", "!unknown"]),
+        (&["help", "setup", "nope"], &["acp-skills-proxy help setup"]),
+    ]);
+    let fixture = Fixture::new();
+    assert_eq!(fixture.output(&["help", "setup", "zed"]), fixture.output(&["help", "setup"]));
+}

@@ -12,12 +12,18 @@
 //! | `edit PATH` | writes a file and reports it afterwards |
 //! | `command` | reports that it runs a command |
 //! | `ask KIND PATH` | asks for permission, and writes the file if it is granted |
+//! | `model` | answers with the session's model |
+//! | `cost AMOUNT` | reports these costs of the session in USD |
 //! | `tokens NUMBER` | reports this number of tokens at the end of the turn |
 //! | `stop REASON` | ends the turn with another reason |
 //! | `fail NUMBER FILE` | exits the first few times; the file counts the attempts |
 //! | `crash`, `hang`, `refuse` | exits, never answers, answers with an error |
+//! | `endless`, `flood FILE`, `deaf FILE`, `calls` | sends more than is kept, see [`flood`] |
 //!
-//! If the prompt asks for grades, the agent answers according to its argument.
+//! If the prompt asks for grades, the agent answers according to its argument. With `writer:LOG:TEXT`, it answers each prompt with
+//! TEXT as a description.
+
+mod flood;
 
 use std::{
     fs,
@@ -40,6 +46,7 @@ pub(crate) fn run(grades: &str) -> ExitCode {
         next: 0,
         calls: 0,
         grades: grades.to_owned(),
+        model: "scripted-model".to_owned(),
     };
     while let Some(message) = read() {
         let params = &message["params"];
@@ -63,7 +70,14 @@ pub(crate) fn run(grades: &str) -> ExitCode {
                     .iter()
                     .find(|server| server["type"] == "acp")
                     .map(|server| server["serverId"].clone());
-                answer(id, &json!({ "sessionId": "s", "models": { "currentModelId": "scripted-model" } }));
+                let models = [("scripted-model", "Scripted"), ("other-model", "Other")]
+                    .map(|(id, name)| json!({ "modelId": id, "name": name }));
+                let models = json!({ "currentModelId": agent.model, "availableModels": models });
+                answer(id, &json!({ "sessionId": "s", "models": models }));
+            }
+            Some("session/set_model") => {
+                params["modelId"].as_str().expect("a model").clone_into(&mut agent.model);
+                answer(id, &json!({}));
             }
             Some("session/prompt") => {
                 let blocks = params["prompt"].as_array().expect("blocks").iter();
@@ -94,11 +108,17 @@ struct Agent {
     next: u64,
     calls: u64,
     grades: String,
+    model: String,
 }
 
 impl Agent {
     /// Follows the orders and returns the result of the turn, or `None` if the agent refuses.
     fn obey(&mut self, text: &str) -> Option<Value> {
+        if let Some((log, answer)) = self.grades.strip_prefix("writer:").and_then(|rest| rest.split_once(':'))
+        {
+            write_description(log, answer, text);
+            return Some(json!({ "stopReason": "end_turn" }));
+        }
         if text.starts_with("You are grading") {
             let verdicts = self.verdicts(text);
             say(&verdicts);
@@ -131,6 +151,13 @@ impl Agent {
                     self.tool("edit", rest, "completed");
                 }
                 "ask" => self.ask_permission(rest),
+                "model" => say(&self.model),
+                "cost" => {
+                    let cost = json!({ "amount": rest.parse::<f64>().expect("a number"), "currency": "USD" });
+                    update(
+                        &json!({ "sessionUpdate": "usage_update", "used": 10, "size": 100, "cost": cost }),
+                    );
+                }
                 "tokens" => usage = json!({ "totalTokens": rest.parse::<u64>().expect("a number") }),
                 "stop" => rest.clone_into(&mut reason),
                 "crash" => {
@@ -149,6 +176,10 @@ impl Agent {
                     thread::park();
                 },
                 "refuse" => return None,
+                "endless" => flood::endless(),
+                "flood" => flood::updates(rest),
+                "deaf" => flood::requests(rest),
+                "calls" => flood::calls(),
                 _ => {}
             }
         }
@@ -169,6 +200,12 @@ impl Agent {
             "twice" => {
                 let verdict = json!({ "assertion": 1, "passed": true, "evidence": "it says so" });
                 json!({ "verdicts": [verdict, verdict] }).to_string()
+            }
+            "strict" => all(false, "it is not good enough"),
+            "score" => {
+                let verdict =
+                    json!({ "assertion": 1, "passed": false, "evidence": "a part of it", "score": 0.25 });
+                json!({ "verdicts": [verdict] }).to_string()
             }
             "quality" => all(text.contains("The file `out.txt`"), "out.txt says: good work"),
             "crash" => std::process::exit(4),
@@ -246,6 +283,19 @@ impl Agent {
             }
         }
     }
+}
+
+/// Answers with a description. `COUNT` is replaced by the size of the log, and `LONG` by a text that is too long. An answer
+/// with `COST` reports costs.
+fn write_description(log: &str, answer: &str, prompt: &str) {
+    let logged = fs::read_to_string(log).unwrap_or_default();
+    fs::write(log, format!("{logged}{prompt}\n")).expect("the log can be written");
+    if answer.contains("COST") {
+        let cost = json!({ "amount": 0.5, "currency": "USD" });
+        update(&json!({ "sessionUpdate": "usage_update", "used": 10, "size": 100, "cost": cost }));
+    }
+    let answer = answer.replace("COUNT", &logged.len().to_string()).replace("LONG", &"x ".repeat(600));
+    say(&json!({ "description": answer }).to_string());
 }
 
 fn say(text: &str) {

@@ -96,7 +96,7 @@ impl Run {
 /// Returns a command that runs the program.
 pub(crate) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
-    command.env_remove("ACP_SKILLS_LOG").env("NO_COLOR", "1");
+    command.env_remove("ACP_SKILLS_LOG").env_remove("GITHUB_STEP_SUMMARY").env("NO_COLOR", "1");
     command
 }
 

@@ -7,6 +7,11 @@
 //! | `triggers` | queries: is the skill loaded when it should be? |
 //! | `tasks` | tasks: are results better with the skill? Also the files of the standard |
 //! | `flow` | several agents, iterations, resuming, interrupts, invalid input |
+//! | `formats` | files of other tools, and files for other tools |
+//! | `grading` | weights, scores, two graders, several turns, costs |
+//! | `scale` | models, parts of an evaluation, the trend |
+//! | `writers` | descriptions and cases that an agent writes |
+//! | `floods` | agents that send more than is kept |
 //! | `output` | the page, a new skill, the whole flow on the built-in agent |
 
 #![expect(
@@ -17,10 +22,15 @@
 
 mod agent;
 mod fixture;
+mod floods;
 mod flow;
+mod formats;
+mod grading;
 mod output;
+mod scale;
 mod tasks;
 mod triggers;
+mod writers;
 
 use std::{env, process::ExitCode};
 
@@ -35,7 +45,12 @@ fn main() -> ExitCode {
     let mut trials = triggers::trials();
     trials.extend(tasks::trials());
     trials.extend(flow::trials());
+    trials.extend(floods::trials());
     trials.extend(output::trials());
+    trials.extend(formats::trials());
+    trials.extend(grading::trials());
+    trials.extend(scale::trials());
+    trials.extend(writers::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 

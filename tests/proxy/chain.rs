@@ -1,12 +1,7 @@
 //! Tests the proxy in a chain: with a conductor that the test plays line by line, and with the published conductor if it is
 //! installed.
 
-use std::{
-    env,
-    io::Write,
-    path::PathBuf,
-    process::{Command, Stdio},
-};
+use std::{env, path::PathBuf};
 
 use serde_json::{Value, json};
 
@@ -21,7 +16,6 @@ crate::trials!(
     a_conversation_with_a_conductor,
     a_conductor_with_the_old_method_names,
     odd_messages_of_a_conductor,
-    a_conductor_that_stops_reading,
     no_conductor_and_no_agent,
     the_published_conductor,
     #[cfg(target_os = "linux")]
@@ -29,12 +23,12 @@ crate::trials!(
 );
 
 /// Returns a proxy without an agent. The test is its conductor.
-fn component(skills: &Skills) -> Proxy {
+pub(crate) fn component(skills: &Skills) -> Proxy {
     Proxy::new().flag("--mcp-wait", "0").skill(&skills.dir("review"))
 }
 
 /// Returns the message in the next envelope for the successor.
-fn to_successor(conductor: &mut Editor, envelope: &str) -> Value {
+pub(crate) fn to_successor(conductor: &mut Editor, envelope: &str) -> Value {
     let message = conductor.message();
     assert_eq!(message["method"], envelope, "{message}");
     let mut inner = message["params"].clone();
@@ -116,30 +110,6 @@ fn converse_in_a_chain(prefix: &str) {
     assert_eq!(to_successor(&mut conductor, &successor)["params"], json!([1, 2]));
     let ended = conductor.finish();
     assert_eq!((ended.code(), ended.messages), (Some(0), Vec::new()));
-}
-
-/// A conductor that stops reading ends the proxy, just as one that closes the proxy's stdin does.
-fn a_conductor_that_stops_reading() {
-    let skills = Skills::review();
-    let mut proxy = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
-    proxy.args(["--no-config", "--skill"]).arg(skills.dir("review"));
-    let proxy = proxy.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut proxy = proxy.spawn().expect("the proxy starts");
-    drop(proxy.stdout.take());
-    let mut stdin = proxy.stdin.take().expect("a pipe");
-    writeln!(
-        stdin,
-        r#"{{"jsonrpc":"2.0","id":1,"method":"proxy/initialize","params":{{"protocolVersion":1}}}}"#
-    )
-    .expect("the proxy reads");
-    // Note that we don't close stdin here.
-    let ended = proxy.wait_with_output().expect("the program exits");
-    assert_eq!(
-        (ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()),
-        (Some(0), ""),
-        "the proxy exits without an error"
-    );
-    drop(stdin);
 }
 
 /// Unusual messages still reach the right side, in order, and no later message is lost.

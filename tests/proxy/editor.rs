@@ -258,6 +258,16 @@ impl Editor {
         self.stdout = sync_channel(0).1;
     }
 
+    /// Reads stdout to its end. Returns false if it doesn't end within this time after the last line.
+    pub(crate) fn closes_stdout(&mut self, time: Duration) -> bool {
+        loop {
+            match self.stdout.recv_timeout(time) {
+                Ok(line) => self.inbox.push_back(message(&line)),
+                Err(error) => return error == RecvTimeoutError::Disconnected,
+            }
+        }
+    }
+
     /// Waits for a line on stderr that contains `words`, after the lines that earlier calls have read.
     pub(crate) fn wait_for_log(&mut self, words: &str) -> String {
         loop {
@@ -311,7 +321,11 @@ impl Editor {
     fn fail(&mut self, what: &str) -> ! {
         let rest = self.stderr.try_iter().map(|line| String::from_utf8_lossy(&line).trim_end().to_owned());
         self.log.extend(rest);
-        panic!("{what}\nunread: {:?}\nstderr: {:#?}", self.inbox, self.log)
+        let state = match self.child.try_wait() {
+            Ok(Some(status)) => format!("has exited: {status}"),
+            _ => "is running".to_owned(),
+        };
+        panic!("{what}; the proxy {state}\nunread: {:?}\nstderr: {:#?}", self.inbox, self.log)
     }
 }
 

@@ -27,6 +27,7 @@ crate::trials!(
     few_processes,
     commands_with_few_processes,
     little_memory,
+    little_address_space,
     a_full_stdout,
     a_client_that_cannot_be_read,
 );
@@ -281,6 +282,31 @@ fn little_memory() {
     say.join().expect("no panic");
     assert_ne!(ended.code(), Some(0));
     assert_reports_why("a long line", &ended);
+}
+
+/// Any limit either lets the proxy work, or the client gets an error that names the limit. Below that, the system cannot load the
+/// program.
+fn little_address_space() {
+    let (skills, agent) = skills_and_agent();
+    let mut refused = 0;
+    let mut worked = 0;
+    for mebibytes in (12..=112).step_by(4) {
+        let limited = after(&format!("ulimit -v {};", mebibytes << 10));
+        let ended = converse(limited.skill(&skills.dir("review")), &agent);
+        let is_loaded = ended.log.iter().any(|line| line.starts_with("error: ") || line.contains("WARN"));
+        match ended.messages.iter().find(|message| message["id"] == 1) {
+            Some(answer) if answer.get("result").is_some() => worked += 1,
+            Some(answer) => {
+                let why = answer["error"]["message"].as_str().expect("a message");
+                let limit = format!("the address space is limited to {mebibytes} MiB");
+                assert!(why.contains(&limit) && why.contains("ulimit -v"), "{mebibytes} MiB: {why}");
+                assert_eq!((ended.code(), worked), (Some(125), 0), "{mebibytes} MiB");
+                refused += 1;
+            }
+            None => assert!(!is_loaded, "{mebibytes} MiB: {:?} {:?}", ended.code(), ended.log),
+        }
+    }
+    assert!(refused > 0 && worked > 0, "{refused} refused, {worked} worked");
 }
 
 /// Returns a proxy that a shell starts, after the shell has run `prepared`.

@@ -6,10 +6,12 @@ use std::{sync::mpsc::channel, time::Duration};
 
 use serde_json::{Value, json};
 
+#[cfg(unix)]
+use crate::fixture::cwd;
 use crate::{
     agent::{FLOOD_BYTES, INPUT_FILE},
     editor::Proxy,
-    fixture::{Fixture, cwd},
+    fixture::Fixture,
     skills::Skills,
 };
 

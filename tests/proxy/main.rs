@@ -17,6 +17,7 @@ mod approval;
 mod cache;
 mod catalog;
 mod chain;
+mod chain_ends;
 mod clients;
 mod commands;
 mod compaction;
@@ -34,6 +35,8 @@ mod git;
 mod http_access;
 mod joining;
 mod killed;
+#[cfg(unix)]
+mod local_socket;
 mod lock_file;
 #[cfg(unix)]
 mod login;
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
     trials.extend(cache::trials());
     trials.extend(catalog::trials());
     trials.extend(chain::trials());
+    trials.extend(chain_ends::trials());
     trials.extend(clients::trials());
     trials.extend(commands::trials());
     trials.extend(compaction::trials());
@@ -122,6 +126,8 @@ fn main() -> ExitCode {
     trials.extend(git::trials());
     trials.extend(http_access::trials());
     trials.extend(killed::trials());
+    #[cfg(unix)]
+    trials.extend(local_socket::trials());
     trials.extend(lock_file::trials());
     #[cfg(unix)]
     trials.extend(login::trials());

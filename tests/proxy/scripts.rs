@@ -1,6 +1,8 @@
 //! Scripts of skills: disabled by default, limited by flags, and run in the sandbox if there is one.
 
-use std::{fs, path::PathBuf};
+#[cfg(target_os = "linux")]
+use std::fs;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 

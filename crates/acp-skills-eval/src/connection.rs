@@ -1,11 +1,19 @@
 //! The agent of a run: its process, the proxy in front of it if the run has skills, and the messages from both.
 //!
 //! No other file of this crate starts agents or the relay.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `inbox` | the messages that were received and not read yet, within a limit |
+//! | `outbox` | the lines for the agent, and the thread that writes them |
+
+mod inbox;
+mod outbox;
 
 use std::{
     collections::VecDeque,
     ffi::OsString,
-    io::{self, BufRead, BufReader, Read, Write},
+    io::{self, Read},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
@@ -22,16 +30,15 @@ use acp_skills_runtime::{
     host::Host,
     library::MakeToolbox,
     processes::Processes,
-    relay::{Ends, Relay},
+    relay::{DEFAULT_MAX_MESSAGE, Ends, Relay},
 };
 use skills_core::{SkillSet, exec::SandboxError};
-use tokio::{
-    sync::{
-        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
-        oneshot,
-    },
-    task::spawn_blocking,
-    time::timeout,
+use tokio::{sync::oneshot, task::spawn_blocking, time::timeout};
+
+pub(super) use self::inbox::Received;
+use self::{
+    inbox::{Inbox, InboxSender, Limited, read_lines},
+    outbox::Outbox,
 };
 
 /// The shutdown grace period: the time that an agent has to end after its stdin is closed, and again after it was terminated.
@@ -48,21 +55,10 @@ pub(super) struct Launch {
     pub(super) program: Option<PathBuf>,
 }
 
-/// A message from the agent or the proxy, in the order of arrival.
-#[derive(Debug)]
-pub(super) enum Received {
-    /// A line from the agent.
-    Line(String),
-    /// The model received the instructions of the skill with this name.
-    Loaded(String),
-    /// The agent has closed its output.
-    Closed,
-}
-
 /// A running agent.
 pub(super) struct Connection {
-    received: UnboundedReceiver<Received>,
-    lines: Option<std::sync::mpsc::Sender<String>>,
+    inbox: Inbox,
+    outbox: Outbox,
     process: Option<Process>,
 }
 
@@ -112,8 +108,8 @@ impl Connection {
         directory: &Path,
         skills: Option<SkillSet>,
     ) -> Result<Self, OpenError> {
-        let (sender, received) = unbounded_channel();
-        let (process, agent) = if command.is_empty() {
+        let (sender, inbox) = Inbox::new();
+        let (process, mut agent) = if command.is_empty() {
             let (agent_reads, to_agent) = io::pipe()?;
             let (from_agent, agent_writes) = io::pipe()?;
             thread::Builder::new().name("embedded-agent".to_owned()).spawn(move || {
@@ -124,43 +120,35 @@ impl Connection {
             let (process, agent) = Process::start(launch, command, directory)?;
             (Some(process), agent)
         };
+        // Limit the lines before the proxy reads them, because it would skip a line without an end until the timeout.
+        agent.reader = Box::new(Limited::new(agent.reader, sender.clone(), DEFAULT_MAX_MESSAGE));
         let client = match skills {
             Some(skills) => put_proxy_in_front(launch, skills, agent, sender.clone())?,
             None => agent,
         };
         let reader = client.reader;
         thread::Builder::new().name("from-agent".to_owned()).spawn(move || read_lines(reader, &sender))?;
-        let (lines, to_write) = std::sync::mpsc::channel::<String>();
-        let mut writer = client.writer;
-        // Write to the agent from a thread, so that we never block other runs if this agent stops reading from stdin.
-        thread::Builder::new().name("to-agent".to_owned()).spawn(move || {
-            for line in to_write {
-                if writer.write_all(line.as_bytes()).and_then(|()| writer.flush()).is_err() {
-                    // The agent has ended, which is reported by the thread that reads from it.
-                    return;
-                }
-            }
-        })?;
-        Ok(Self { received, lines: Some(lines), process })
+        let outbox = Outbox::start(client.writer)?;
+        Ok(Self { inbox, outbox, process })
     }
 
     /// Queues a line for the agent. `line` has no line break at its end.
     pub(super) fn send(&self, line: &str) {
-        if let Some(lines) = &self.lines {
-            // Ignore the error here: if the agent has ended, `receive` will return it.
-            let _ = lines.send(format!("{line}\n"));
-        }
+        self.outbox.send(line);
     }
 
-    /// Waits for the next message.
+    /// Waits for the next message. Before that, waits for an agent that doesn't read the answers to its requests. It is safe to
+    /// drop the future.
     pub(super) async fn receive(&mut self) -> Received {
-        self.received.recv().await.unwrap_or(Received::Closed)
+        self.outbox.has_room().await;
+        self.inbox.receive().await
     }
 
     /// Ends the agent and all of its children.
     pub(super) async fn close(mut self) -> Ended {
-        // Drop the sender to close the agent's stdin.
-        self.lines = None;
+        self.outbox.close();
+        // The agent may be waiting for us to read.
+        self.inbox.discard_lines();
         let Some(process) = self.process.take() else { return Ended::default() };
         // If this fails, the agent has already ended.
         let _ = process.stop.send(());
@@ -174,12 +162,11 @@ fn put_proxy_in_front(
     launch: &Launch,
     skills: SkillSet,
     agent: Ends,
-    sender: UnboundedSender<Received>,
+    sender: InboxSender,
 ) -> io::Result<Ends> {
     let observer: Observer = Arc::new(move |activity| {
         if let Some(skill) = loaded(activity) {
-            // This can fail at the end of a run, when the receiver is dropped.
-            let _ = sender.send(Received::Loaded(skill));
+            sender.loaded(skill);
         }
     });
     let mut host = Host::new(Arc::new(skills)).observer(Some(observer));
@@ -221,21 +208,6 @@ fn loaded(activity: &Activity) -> Option<String> {
 
 fn is_instructions(path: &str) -> bool {
     path.trim_start_matches("./").eq_ignore_ascii_case("SKILL.md")
-}
-
-/// Sends each line of the agent to the channel, and then the end of its output.
-fn read_lines(reader: Box<dyn Read + Send>, sender: &UnboundedSender<Received>) {
-    let mut reader = BufReader::new(reader);
-    let mut line = Vec::new();
-    // If we can't read from the agent, treat it as the end of the output.
-    while let Ok(1..) = reader.read_until(b'\n', &mut line) {
-        if sender.send(Received::Line(String::from_utf8_lossy(&line).trim_end().to_owned())).is_err() {
-            break;
-        }
-        line.clear();
-    }
-    // This can fail at the end of a run, when the receiver is dropped.
-    let _ = sender.send(Received::Closed);
 }
 
 impl Process {

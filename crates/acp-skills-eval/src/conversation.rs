@@ -7,20 +7,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acp_skills::{
-    client::{ClientError, Codec, Incoming, PermissionCall, Request, describe_error},
-    intercept::SERVER_NAME,
-};
+use acp_skills::client::{ClientError, Codec, Incoming, PermissionCall, Request, describe_error};
 use serde_json::{Value, json};
-use skills_core::toolbox;
 use tokio::{
     sync::watch,
     time::{self, timeout},
 };
 
 use super::{
+    calls::{is_work, mentions},
     connection::{Connection, Received},
     end::End,
+    models,
     permission::{Allow, PermissionAnswer},
     transcript::{ToolUse, Transcript, shortened},
 };
@@ -35,7 +33,10 @@ const MAX_LOG_BYTES: usize = 8 * 1024 * 1024;
 pub(super) struct Script<'a> {
     /// The session's working directory. It has to be canonical.
     pub(super) directory: &'a Path,
-    pub(super) prompt: &'a str,
+    /// The prompts, one for each turn. Never empty.
+    pub(super) prompts: &'a [&'a str],
+    /// The model to set, or `None` for the agent's own choice.
+    pub(super) model: Option<&'a str>,
     /// The timeout, from the start of the conversation.
     pub(super) timeout: Duration,
     pub(super) allow: Allow,
@@ -61,8 +62,10 @@ pub(super) struct Conversation {
     pub(super) stderr: String,
     /// True if the prompt was sent.
     pub(super) prompted: bool,
-    /// The turn's duration, without the handshake.
+    /// The duration of all turns, without the handshake.
     pub(super) duration: Duration,
+    /// The time from the first prompt to the agent's first message or tool call.
+    pub(super) latency: Option<Duration>,
 }
 
 impl Conversation {
@@ -78,6 +81,7 @@ impl Conversation {
             stderr: String::new(),
             prompted: false,
             duration: Duration::ZERO,
+            latency: None,
         }
     }
 }
@@ -107,7 +111,8 @@ pub(super) async fn converse(
     conversation.end = match end {
         Ok(end) | Err(end) => end,
     };
-    if let Some(problem) = conversation.end.problem() {
+    // For a crash, the note is added when the process has ended and the reason is known.
+    if let Some(problem) = conversation.end.problem().filter(|_| !conversation.end.is_crash()) {
         conversation.transcript.note(problem);
     }
     conversation
@@ -138,17 +143,40 @@ impl Client<'_> {
         let words: Vec<_> = words.into_iter().filter_map(Value::as_str).collect();
         self.conversation.agent = (!words.is_empty()).then(|| words.join(" "));
         let request = self.codec.new_session(self.script.directory);
-        let session = self.ask(request).await?;
-        self.conversation.model = session["models"]["currentModelId"].as_str().map(str::to_owned);
-        let session = &session["sessionId"];
+        let created = self.ask(request).await?;
+        let session = &created["sessionId"];
+        let model = match self.script.model {
+            Some(wanted) => Some(self.set_model(session, &created, wanted).await?),
+            None => models::current(&created),
+        };
+        self.conversation.model = model;
         self.begun = Some(Instant::now());
-        self.conversation.transcript.user(self.script.prompt);
-        let request = self.codec.prompt(session, self.script.prompt);
+        let mut end = String::new();
+        for prompt in self.script.prompts {
+            end = self.turn(session, prompt).await?;
+            if end != "end_turn" {
+                break;
+            }
+        }
+        Ok(End::Finished { stop_reason: end })
+    }
+
+    /// Sets the session's model by the options that the agent offers. Returns its identifier.
+    async fn set_model(&mut self, session: &Value, created: &Value, wanted: &str) -> Result<String, End> {
+        let choice = models::choose(created, wanted).map_err(|why| End::NotStarted { why })?;
+        let request = self.codec.request(choice.method(), &choice.params(session));
+        self.ask(request).await?;
+        Ok(choice.model)
+    }
+
+    /// Makes a turn. Returns the agent's stop reason.
+    async fn turn(&mut self, session: &Value, prompt: &str) -> Result<String, End> {
+        self.conversation.transcript.user(prompt);
+        let request = self.codec.prompt(session, prompt);
         match self.ask(request.clone()).await {
             Ok(result) => {
                 self.conversation.transcript.end(&result);
-                let stop_reason = result["stopReason"].as_str().unwrap_or("nothing").to_owned();
-                Ok(End::Finished { stop_reason })
+                Ok(result["stopReason"].as_str().unwrap_or("nothing").to_owned())
             }
             Err(end) => {
                 if !matches!(end, End::Crashed { .. } | End::Refused { .. }) {
@@ -165,7 +193,7 @@ impl Client<'_> {
         let response = async {
             loop {
                 let line = match self.connection.receive().await {
-                    Received::Closed => return None,
+                    Received::Closed | Received::TooLong(_) => return None,
                     Received::Loaded(_) => continue,
                     Received::Line(line) => line,
                 };
@@ -175,6 +203,9 @@ impl Client<'_> {
                     }
                     Some(Incoming::Permission(call)) => {
                         self.answer_permission(&call);
+                        if self.conversation.transcript.is_full() {
+                            return None;
+                        }
                     }
                     _ => {}
                 }
@@ -203,6 +234,7 @@ impl Client<'_> {
                     self.loaded(&skill)?;
                     continue;
                 }
+                Received::TooLong(max) => return Err(End::too_long(max)),
                 Received::Closed => return Err(End::Crashed { why: String::new() }),
             };
             match self.read(&line) {
@@ -217,6 +249,9 @@ impl Client<'_> {
                 }
                 Some(Incoming::Unsupported { answer }) => self.send(&answer),
                 _ => {}
+            }
+            if self.conversation.transcript.is_full() {
+                return Err(End::too_many_calls());
             }
         }
     }
@@ -268,7 +303,14 @@ impl Client<'_> {
     }
 
     fn update(&mut self, update: &Value) -> Result<(), End> {
-        let Some(call) = self.conversation.transcript.update(update).cloned() else { return Ok(()) };
+        let call = self.conversation.transcript.update(update).cloned();
+        if let Some(begun) = self.begun
+            && self.conversation.latency.is_none()
+            && !self.conversation.transcript.is_silent()
+        {
+            self.conversation.latency = Some(begun.elapsed());
+        }
+        let Some(call) = call else { return Ok(()) };
         if call.status == "completed"
             && let Some(skill) = self.read_instructions(&call)
         {
@@ -317,30 +359,6 @@ impl Client<'_> {
             self.works_without_skill(&tool_use).then(|| End::WorkedWithout { call: answer.title.clone() });
         self.conversation.permissions.push(answer);
         end
-    }
-}
-
-/// Returns true if a call edits files or runs a command. Calls of our own tools don't count: some agents report every MCP tool
-/// as a command.
-fn is_work(call: &ToolUse) -> bool {
-    let is_kind = matches!(call.kind.as_str(), "edit" | "delete" | "move" | "execute");
-    let has_begun = call.status != "pending" && !call.status.is_empty()
-        || !call.input.is_null() && call.input != json!({})
-        || call.locations.as_array().is_some_and(|places| !places.is_empty());
-    let is_ours = [SERVER_NAME]
-        .into_iter()
-        .chain(toolbox::BUILT_IN_TOOLS)
-        .any(|name| call.title.contains(name) || call.name().contains(name) || mentions(&call.input, name));
-    is_kind && has_begun && !is_ours
-}
-
-/// Returns true if any string in a value contains `text`.
-fn mentions(value: &Value, text: &str) -> bool {
-    match value {
-        Value::String(string) => string.contains(text),
-        Value::Array(items) => items.iter().any(|item| mentions(item, text)),
-        Value::Object(members) => members.values().any(|member| mentions(member, text)),
-        _ => false,
     }
 }
 

@@ -139,6 +139,17 @@ pub(super) fn copy_without_cases(skill: &Path) -> io::Result<(Scratch, PathBuf)>
     Ok((scratch, path))
 }
 
+/// Copies the contents of a directory into another one.
+pub(super) fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
+    let from = Dir::open_ambient_dir(from, ambient_authority())?;
+    let to = Dir::open_ambient_dir(to, ambient_authority())?;
+    for entry in from.read_dir(".")? {
+        let name = entry?.file_name();
+        copy(&from, Path::new(&name), &to, Path::new(&name), 0)?;
+    }
+    Ok(())
+}
+
 /// Copies a file, or a directory with its contents.
 ///
 /// Files that the proxy doesn't serve are skipped: links that are dangling or lead out of the skill, links to directories,

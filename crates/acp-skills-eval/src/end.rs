@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::transcript::MAX_CALL_BYTES;
+
 /// The way in which a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
@@ -24,9 +26,9 @@ pub enum End {
         /// True if the agent had not sent any message before the timeout.
         silent: bool,
     },
-    /// The agent's process ended during the run.
+    /// The agent's process ended during the run, or we ended it because of what it sent.
     Crashed {
-        /// A description such as `exited with code 3`.
+        /// A description such as `exited with code 3` or `sent a message of more than 256 MiB`.
         why: String,
     },
     /// The agent answered a request with an error.
@@ -50,7 +52,7 @@ pub enum End {
 pub enum Failure {
     /// The agent could not be started.
     NotStarted,
-    /// The agent's process ended during the run.
+    /// The agent's process ended during the run, or we ended it because of what it sent.
     Crashed,
     /// The timeout passed.
     TimedOut,
@@ -133,9 +135,26 @@ impl End {
         }
     }
 
-    /// Adds the description of the process's end to [`End::Crashed`]. `how` is empty for the built-in agent.
+    /// Returns the end of a run whose agent sent a message of more than `max_bytes`.
+    pub(super) fn too_long(max_bytes: usize) -> Self {
+        Self::Crashed { why: format!("sent a message of more than {} MiB", max_bytes >> 20) }
+    }
+
+    /// Returns the end of a run whose agent sent more tool calls and permission requests than are kept.
+    pub(super) fn too_many_calls() -> Self {
+        let limit = MAX_CALL_BYTES >> 20;
+        Self::Crashed { why: format!("sent more than {limit} MiB of tool calls and permission requests") }
+    }
+
+    pub(super) fn is_crash(&self) -> bool {
+        matches!(self, Self::Crashed { .. })
+    }
+
+    /// Adds the description of the process's end to [`End::Crashed`] if it has no description yet. `how` is empty for the
+    /// built-in agent.
     pub(super) fn ended_as(self, how: &str) -> Self {
         match self {
+            Self::Crashed { why } if !why.is_empty() => Self::Crashed { why },
             Self::Crashed { .. } if how.is_empty() => {
                 Self::Crashed { why: "closed the connection".to_owned() }
             }

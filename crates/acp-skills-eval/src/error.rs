@@ -37,6 +37,15 @@ pub enum EvaluationError {
     /// The skill has neither queries nor tasks. The path is its directory.
     #[error("no cases to evaluate in {}", .0.display())]
     NoCases(PathBuf),
+    /// The queries can't be split into two parts. The path is the skill's directory.
+    #[error("too few queries for a training part and a validation part in {}", .0.display())]
+    TooFewQueries(PathBuf),
+    /// The description can't be replaced, because the frontmatter is unusual. The path is the skill's directory.
+    #[error("cannot replace the description: {}", .0.join("SKILL.md").display())]
+    Description(PathBuf),
+    /// A writer returned no usable answer.
+    #[error("no usable answer from the writer: {0}")]
+    Writer(String),
     /// Two agents have the same name.
     #[error("duplicate agent name `{0}`")]
     SameName(String),
@@ -51,6 +60,14 @@ pub enum EvaluationError {
         /// The iteration's directory.
         path: PathBuf,
         /// The difference.
+        reason: String,
+    },
+    /// Results can't be merged.
+    #[error("cannot merge: {reason}: {}", path.display())]
+    Merge {
+        /// The directory of the part.
+        path: PathBuf,
+        /// The reason.
         reason: String,
     },
     /// A result can't be written.
@@ -97,7 +114,13 @@ pub enum TaskError {
     /// Neither the name nor the id contains a character that directory names can have.
     #[error("name or `id` must contain at least one letter or digit")]
     Name,
-    /// The prompt has no text.
+    /// There is neither `prompt` nor `turns`.
+    #[error("missing field `prompt`")]
+    NoPrompt,
+    /// The weight is not a number, or it is not positive.
+    #[error("`weight` must be a number above 0")]
+    Weight,
+    /// A prompt has no text.
     #[error("`prompt` is empty")]
     EmptyPrompt,
     /// The path of a file is absolute or contains `..`.

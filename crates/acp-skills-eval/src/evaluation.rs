@@ -1,106 +1,27 @@
-//! [`Evaluation`]: the skill, the agents and the options of an evaluation, and the plan of its runs.
+//! [`Evaluation`]: the skill, its cases and the agents of an evaluation.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::HashSet,
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
-use acp_skills::{intercept::Policy, library::MakeToolbox};
+use acp_skills::library::MakeToolbox;
 use skills_core::{
     Discovery, Skill, SkillSet,
     discovery::{Root, load_dir},
-    exec::Sandbox,
-    remote::Sha256,
 };
 
 use super::{
-    Allow, Case, Configuration, EvaluationError, OutputCase, Part, RunId, TriggerCase, cases,
+    AgentCommand, Case, Configuration, EMBEDDED, EvaluationError, Grader, Options, OutputCase, Part,
+    TriggerCase, cases,
     connection::{Connection, Launch, OpenError},
     directory::copy_without_cases,
     scratch::Scratch,
     statistics::split,
 };
-
-/// The name of the built-in agent, which is used if no agent is given.
-pub const EMBEDDED: &str = "embedded";
-
-/// An agent to evaluate on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AgentCommand {
-    /// The name in reports and directories.
-    pub name: String,
-    /// The program and its arguments, which are run without a shell. If it is empty, the built-in agent is used.
-    pub command: Vec<OsString>,
-}
-
-/// The grader for assertions that are sentences.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Grader {
-    /// The evaluated agent itself, in a new session without skills.
-    #[default]
-    Same,
-    /// Another agent: its program and arguments.
-    Command(Vec<OsString>),
-    /// No grader. Sentences are skipped.
-    Nobody,
-}
-
-/// The options of an evaluation.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Options {
-    /// The number of runs of each case in each configuration. The default is 3.
-    pub runs: u32,
-    /// The maximum number of concurrent runs. The default is 1.
-    pub jobs: usize,
-    /// The timeout of a run, from the start of its agent. The default is 5 minutes.
-    pub timeout: Duration,
-    /// The maximum number of times that a run is repeated if the agent fails in it. The default is 2.
-    pub retries: u32,
-    /// The pause before a run is repeated for the first time. It is doubled for each further time. The default is 1 second.
-    pub retry_delay: Duration,
-    /// The minimum share of runs that have to load the skill, from 0 to 1, so that a query counts as loading it. The default
-    /// is 0.5.
-    pub threshold: f64,
-    /// The permissions of agents. The default allows nothing.
-    pub allow: Allow,
-    /// The grader for assertions that are sentences. The default is the evaluated agent.
-    pub grader: Grader,
-    /// The share of the queries for tuning, from 0 to 1. By default, the queries are not split.
-    pub split: Option<f64>,
-    /// The seed for selecting the queries for tuning. The default is 0.
-    pub seed: u64,
-    /// The proxy's policy.
-    pub policy: Policy,
-    /// The sandbox in which agents run. It has to allow the network, because agents need it to reach their model. By default,
-    /// there is no sandbox.
-    pub sandbox: Option<Sandbox>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            runs: 3,
-            jobs: 1,
-            timeout: Duration::from_mins(5),
-            retries: 2,
-            retry_delay: Duration::from_secs(1),
-            threshold: 0.5,
-            allow: Allow::default(),
-            grader: Grader::Same,
-            split: None,
-            seed: 0,
-            policy: Policy::default(),
-            sandbox: None,
-        }
-    }
-}
 
 /// An evaluation of a skill on agents. See the [crate documentation](crate) for an example.
 pub struct Evaluation {
@@ -126,16 +47,6 @@ pub struct Evaluation {
     copies: Vec<Scratch>,
 }
 
-/// The runs of an evaluation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Plan {
-    /// The runs, in the order in which they start.
-    pub runs: Vec<RunId>,
-    /// The number of turns of each agent by name. A grader that is not one of the agents is counted as `None`.
-    pub turns: BTreeMap<Option<String>, usize>,
-}
-
 impl Evaluation {
     /// Creates an evaluation of the skill in `dir` with the cases in it, on the built-in agent.
     ///
@@ -148,16 +59,55 @@ impl Evaluation {
         Ok(Self {
             copies: vec![copy],
             queries: cases::find_queries(&dir)?,
-            evals: cases::find_output_cases(&dir)?,
+            evals: cases::find_output_cases(&dir, skill.name.as_str())?,
             skill,
             dir,
             among: Vec::new(),
             baseline: None,
-            agents: vec![AgentCommand { name: EMBEDDED.to_owned(), command: Vec::new() }],
+            agents: vec![AgentCommand::new(EMBEDDED, Vec::new())],
             options: Options::default(),
             toolbox: None,
             program: None,
         })
+    }
+
+    /// Creates an evaluation of a skill that is stored in a workspace, without cases.
+    pub(super) fn stored(skill: Arc<Skill>, dir: PathBuf, baseline: Option<Arc<Skill>>) -> Self {
+        Self {
+            skill,
+            dir,
+            among: Vec::new(),
+            baseline,
+            queries: Vec::new(),
+            evals: Vec::new(),
+            agents: vec![AgentCommand::new(EMBEDDED, Vec::new())],
+            options: Options::default(),
+            toolbox: None,
+            program: None,
+            copies: Vec::new(),
+        }
+    }
+
+    /// Returns the same evaluation of another version of the skill, which is in the directory `copy`.
+    pub(super) fn variant(&self, skill: Skill, copy: Scratch) -> Self {
+        Self {
+            skill: Arc::new(skill),
+            dir: self.dir.clone(),
+            among: self.among.clone(),
+            baseline: None,
+            queries: self.queries.clone(),
+            evals: self.evals.clone(),
+            agents: self.agents.clone(),
+            options: self.options.clone(),
+            toolbox: self.toolbox.clone(),
+            program: self.program.clone(),
+            copies: vec![copy],
+        }
+    }
+
+    /// Replaces the queries and the tasks.
+    pub(super) fn with_cases(self, queries: Vec<TriggerCase>, evals: Vec<OutputCase>) -> Self {
+        Self { queries, evals, ..self }
     }
 
     /// Sets the agents, each with a name and a command. An empty list keeps the built-in agent.
@@ -165,12 +115,8 @@ impl Evaluation {
     /// # Errors
     /// Returns [`EvaluationError::SameName`] if two names differ at most in case, and [`EvaluationError::AgentName`] if a name
     /// can't be used for a directory.
-    pub fn on(
-        mut self,
-        agents: impl IntoIterator<Item = (String, Vec<OsString>)>,
-    ) -> Result<Self, EvaluationError> {
-        let agents: Vec<_> =
-            agents.into_iter().map(|(name, command)| AgentCommand { name, command }).collect();
+    pub fn on(mut self, agents: impl IntoIterator<Item = AgentCommand>) -> Result<Self, EvaluationError> {
+        let agents: Vec<_> = agents.into_iter().collect();
         let mut names = HashSet::new();
         for agent in &agents {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -266,83 +212,30 @@ impl Evaluation {
         if self.baseline.is_some() { Configuration::OldSkill } else { Configuration::WithoutSkill }
     }
 
-    /// Returns the planned runs.
-    ///
-    /// # Errors
-    /// Returns [`EvaluationError::NoCases`] if there are neither queries nor tasks.
-    pub fn plan(&self) -> Result<Plan, EvaluationError> {
-        if self.queries.is_empty() && self.evals.is_empty() {
-            return Err(EvaluationError::NoCases(self.dir.clone()));
-        }
-        let mut runs = Vec::new();
-        let mut turns: BTreeMap<_, usize> = BTreeMap::new();
-        let compared = self.compared_with();
-        // Queries are only run with the skill, because otherwise there is nothing to load.
-        let for_queries = [Some(Configuration::WithSkill), self.baseline.is_some().then_some(compared)];
-        for number in 1..=self.options.runs {
-            for agent in &self.agents {
-                let id =
-                    |case, configuration| RunId { agent: agent.name.clone(), case, configuration, number };
-                for place in 0..self.queries.len() {
-                    let configurations = for_queries.into_iter().flatten();
-                    runs.extend(configurations.map(|configuration| id(Case::Query(place), configuration)));
-                }
-                for case in &self.evals {
-                    for configuration in [Configuration::WithSkill, compared] {
-                        runs.push(id(Case::Eval(case.name.clone()), configuration));
-                        match &self.options.grader {
-                            Grader::Nobody => {}
-                            _ if !case.has_sentences() => {}
-                            Grader::Same => *turns.entry(Some(agent.name.clone())).or_default() += 1,
-                            Grader::Command(_) => *turns.entry(None).or_default() += 1,
-                        }
-                    }
-                }
-            }
-        }
-        for run in &runs {
-            *turns.entry(Some(run.agent.clone())).or_default() += 1;
-        }
-        // Finish all runs of a case before we start the next one, so that we have complete results for some of the
-        // cases if the evaluation is stopped.
-        runs.sort_by_key(|run| (run.case.clone(), run.number));
-        Ok(Plan { runs, turns })
-    }
-
-    /// Returns a hash of everything that the runs depend on. An evaluation can be resumed only if it is unchanged.
-    pub(super) fn fingerprint(&self) -> String {
-        let text = |skill: &Skill| match (skill.dir(), &skill.source) {
-            (Some(_), skills_core::Source::Stored(stored)) => fs::read(stored.file()).unwrap_or_default(),
-            _ => Vec::new(),
-        };
-        let mut all = text(&self.skill);
-        for skill in self.among.iter().chain(&self.baseline) {
-            all.extend(text(skill));
-        }
-        let Options { runs, timeout, allow, grader, .. } = &self.options;
-        let Self { queries, evals, agents, .. } = self;
-        all.extend(format!("{queries:?}{evals:?}{agents:?}{runs}{timeout:?}{allow:?}{grader:?}").bytes());
-        Sha256::of(&all).to_string()
-    }
-
     /// Returns the agent with this name.
     pub(super) fn agent(&self, name: &str) -> Option<&AgentCommand> {
         self.agents.iter().find(|agent| agent.name == name)
     }
 
-    /// Returns the command of the grader for the work of `agent`, or `None` if there is no grader.
-    pub(super) fn grader_of<'a>(&'a self, agent: &'a AgentCommand) -> Option<&'a [OsString]> {
+    /// Returns the grader for the work of `agent`, or `None` if there is no grader.
+    pub(super) fn grader_of(&self, agent: &AgentCommand) -> Option<AgentCommand> {
         match &self.options.grader {
-            Grader::Same => Some(&agent.command),
-            Grader::Command(command) => Some(command),
+            Grader::Same => Some(agent.clone()),
+            Grader::Command(command) => Some(AgentCommand::new("grader", command.clone())),
             Grader::Nobody => None,
         }
+    }
+
+    /// Returns the second grader, if there is one.
+    pub(super) fn second_grader(&self) -> Option<AgentCommand> {
+        let command = self.options.second_grader.clone()?;
+        Some(AgentCommand::new("second grader", command))
     }
 
     /// Starts an agent in a directory. If there are skills, the proxy is put in front of it.
     pub(super) fn open(
         &self,
-        command: &[OsString],
+        agent: &AgentCommand,
         directory: &Path,
         skills: Option<SkillSet>,
     ) -> Result<Connection, OpenError> {
@@ -351,7 +244,7 @@ impl Evaluation {
             toolbox: self.toolbox.clone(),
             program: self.program.clone(),
         };
-        let mut command = absolute(command);
+        let mut command = absolute(&agent.command);
         if let Some(sandbox) = self.options.sandbox.as_ref().filter(|_| !command.is_empty()) {
             // If an agent doesn't use our tools, it needs to read the files of the skills, but these are not in the
             // run's directory.

@@ -35,60 +35,91 @@
 //!
 //! | module | responsible for |
 //! |---|---|
-//! | `evaluation` | [`Evaluation`], its [`Options`] and its [`Plan`] |
+//! | `evaluation`, `options`, `plan`, `shard` | [`Evaluation`], its [`Options`], its [`Plan`] and the parts of it |
 //! | `cases` | the queries and tasks of a skill |
-//! | `runner` | running several runs at a time |
+//! | `runner` | running several runs at a time, and repeating failed ones |
 //! | `run` | one run from start to end |
 //! | `connection` | the agent of a run, with or without the proxy in front of it |
 //! | `conversation` | the client's side of a run |
+//! | `calls`, `models` | what the client needs to know about tool calls and models |
 //! | `permission` | answers to permission requests |
 //! | `directory` | the working directory of a run |
 //! | `scratch` | temporary directories |
-//! | `transcript` | the messages of a run |
+//! | `transcript`, `usage` | the messages of a run, and the tokens and costs in them |
+//! | `asking` | asking an agent one question |
+//! | `improve`, `variant`, `description` | a better description of the skill |
+//! | `drafts` | cases that an agent drafts |
 //! | `grading` | performing checks and asking the grader |
 //! | `end`, `grade`, `outcome` | the results of one run |
 //! | `statistics` | means, rates, and intervals of independent runs |
 //! | `intervals` | intervals over several cases |
-//! | `benchmark`, `triggers`, `report` | the results of all runs |
-//! | `workspace` | the files of an evaluation |
+//! | `benchmark`, `agreement`, `triggers`, `report` | the results of all runs |
+//! | `stored`, `history` | the results of earlier evaluations: merging parts, and showing a trend |
+//! | `workspace`, `files` | the files of an evaluation |
 //! | `error` | errors that stop an evaluation |
 
+mod agreement;
+mod asking;
 mod benchmark;
+mod calls;
 mod cases;
 mod connection;
 mod conversation;
+mod description;
 mod directory;
+mod drafts;
 mod end;
 mod error;
 mod evaluation;
+mod files;
 mod grade;
 mod grading;
+mod history;
+mod improve;
 mod intervals;
+mod models;
+mod options;
 mod outcome;
 mod permission;
+mod plan;
 mod report;
 mod run;
 mod runner;
 mod scratch;
+mod shard;
 mod statistics;
+mod stored;
 mod transcript;
 mod triggers;
+mod usage;
+mod variant;
 mod workspace;
 
 pub use self::{
+    agreement::Agreement,
     benchmark::{Benchmark, CaseSummary, ConfigurationSummary, Delta},
-    cases::{Assertion, Check, OUTPUT_CASES, OutputCase, TRIGGER_CASES, TriggerCase, read_queries},
+    cases::{
+        Assertion, Check, OUTPUT_CASES, OutputCase, Statement, TRIGGER_CASES, TriggerCase, read_queries,
+    },
+    drafts::Drafts,
     end::{End, Failure},
     error::{CaseError, EvaluationError, TaskError},
-    evaluation::{AgentCommand, EMBEDDED, Evaluation, Grader, Options, Plan},
+    evaluation::Evaluation,
     grade::Grade,
+    history::{Entry, History},
+    improve::{Improvement, Limits, Round, Stopped},
     intervals::{Effect, Pair, clustered, paired},
+    options::{AgentCommand, EMBEDDED, Grader, Options},
     outcome::{Case, Configuration, Outcome, RunId, Status},
     permission::{Allow, PermissionAnswer},
-    report::{AgentReport, Report},
+    plan::Plan,
+    report::{AgentReport, Latency, Report},
     runner::Progress,
+    shard::{InvalidShard, Shard},
     statistics::{Confusion, Part, Spread, pass_all, pass_at, split, wilson},
-    transcript::{Metrics, Tokens},
+    stored::{kept_skill, merge},
+    transcript::Metrics,
     triggers::{QueryResult, Rates, Triggers},
+    usage::{Cost, Tokens},
     workspace::Workspace,
 };

@@ -10,7 +10,9 @@ use super::{
     end::End,
     grade::Grade,
     permission::PermissionAnswer,
-    transcript::{Metrics, Tokens},
+    statistics::rounded,
+    transcript::Metrics,
+    usage::{Cost, Tokens},
 };
 
 /// The case of a run.
@@ -112,6 +114,12 @@ pub struct Outcome {
     pub grader_ms: Option<u64>,
     /// The used tokens, if the agent reports them.
     pub tokens: Option<Tokens>,
+    /// The costs of the session, if the agent reports them.
+    #[serde(default)]
+    pub cost: Option<Cost>,
+    /// The time from the prompt to the agent's first message or tool call, in milliseconds.
+    #[serde(default)]
+    pub latency_ms: Option<u64>,
     /// Statistics about the conversation.
     pub metrics: Metrics,
     /// The agent's permission requests, with the answers.
@@ -161,14 +169,16 @@ impl Outcome {
         (passed, total)
     }
 
-    /// Returns the share of assertions that passed, from 0 to 1. Returns `None` if the agent failed, or if there are no
-    /// assertions to count.
+    /// Returns the share of assertions that passed, from 0 to 1, by their weights and scores. Returns `None` if the agent failed,
+    /// or if there are no assertions to count.
     pub fn pass_rate(&self) -> Option<f64> {
         if self.status == Status::Error {
             return None;
         }
-        let (passed, total) = self.passed_of();
-        super::statistics::rate(passed, total)
+        let counted = || self.grades.iter().filter(|grade| !grade.skipped);
+        let all: f64 = counted().map(|grade| grade.weight).sum();
+        let passed: f64 = counted().map(|grade| grade.weight * grade.share()).sum();
+        (all > 0.0).then(|| rounded(passed / all))
     }
 
     /// Returns true if the status is [`Status::Passed`].

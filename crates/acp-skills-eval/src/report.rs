@@ -38,8 +38,41 @@ pub struct AgentReport {
     pub errors: u64,
     /// The number of runs for each kind of failure of the agent.
     pub failures: BTreeMap<Failure, u64>,
+    /// The time until the agent's first message or tool call. `None` if there are no runs with one.
+    pub latency: Option<Latency>,
+    /// The costs of all runs by currency, if the agent reports them. The costs of graders are not included.
+    pub costs: BTreeMap<String, f64>,
     /// The reason why the agent's other runs were skipped, if it failed in the same way several times in a row.
     pub stopped: Option<String>,
+}
+
+/// The time from the prompt to the agent's first message or tool call, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Latency {
+    /// The median over all runs.
+    pub median: f64,
+    /// The time within which 90 % of all runs have a first message or tool call.
+    pub p90: f64,
+}
+
+impl Latency {
+    #[expect(clippy::cast_precision_loss, reason = "durations are small")]
+    fn of(outcomes: &[&Outcome]) -> Option<Self> {
+        let mut times: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.latency_ms).collect();
+        times.sort_unstable();
+        let at = |place: usize| times.get(place).map(|millis| *millis as f64 / 1000.0);
+        let last = times.len().checked_sub(1)?;
+        Some(Self { median: at(last / 2)?, p90: at((times.len() * 9).div_ceil(10).saturating_sub(1))? })
+    }
+}
+
+fn costs(outcomes: &[&Outcome]) -> BTreeMap<String, f64> {
+    let mut costs = BTreeMap::new();
+    for cost in outcomes.iter().filter_map(|outcome| outcome.cost.as_ref()) {
+        *costs.entry(cost.currency.clone()).or_default() += cost.amount;
+    }
+    costs
 }
 
 fn failures(outcomes: &[&Outcome]) -> BTreeMap<Failure, u64> {
@@ -62,6 +95,8 @@ impl Report {
                 triggers: Triggers::of(evaluation, &of, Configuration::WithSkill),
                 benchmark: Benchmark::of(evaluation, &of),
                 failures: failures(&of),
+                latency: Latency::of(&of),
+                costs: costs(&of),
                 stopped: None,
                 errors: of.iter().filter(|outcome| outcome.problem().is_some()).count() as u64,
             }

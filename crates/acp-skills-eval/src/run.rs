@@ -14,14 +14,15 @@ use tokio::sync::watch;
 use tracing::Instrument;
 
 use super::{
-    Case, Configuration, End, Evaluation, EvaluationError, Grade, Outcome, OutputCase, RunId, Status,
-    Workspace,
+    AgentCommand, Case, Configuration, End, Evaluation, EvaluationError, Grade, Outcome, OutputCase, RunId,
+    Status, Workspace,
     conversation::{Conversation, Script, converse},
     directory::RunDirectory,
-    evaluation::AgentCommand,
+    files,
     grading::{self, Work},
     permission::{self, CallPaths},
-    transcript::{Metrics, Transcript},
+    transcript::Transcript,
+    workspace,
 };
 
 /// Makes one attempt at a run and writes its files. Returns `None` if the evaluation was stopped.
@@ -66,7 +67,17 @@ impl<'a> Task<'a> {
                 let case = evaluation.queries.get(*place)?;
                 Some(Self::Query { query: &case.query, should_trigger: case.should_trigger })
             }
-            Case::Eval(name) => evaluation.evals.iter().find(|case| case.name == *name).map(Self::Eval),
+            Case::Eval(_) => evaluation.task(&id.case).map(Self::Eval),
+        }
+    }
+
+    /// Returns the prompts, one for each turn.
+    fn prompts(self) -> Vec<&'a str> {
+        match self {
+            Self::Query { query, .. } => vec![query],
+            Self::Eval(case) => {
+                std::iter::once(&case.prompt).chain(&case.turns).map(String::as_str).collect()
+            }
         }
     }
 }
@@ -119,6 +130,7 @@ impl Run<'_> {
         let made = kept.map_err(|source| EvaluationError::Unwritable { path: outputs, source })?;
         let answer = conversation.transcript.answer();
         self.write("answer.md", &answer)?;
+        self.write_for_viewers(case, &answer)?;
         let (grades, took) = if let Some(problem) = conversation.end.problem() {
             (unmet(case, &problem), None)
         } else {
@@ -134,8 +146,8 @@ impl Run<'_> {
         let outcome = self.outcome(started, Some(&directory), conversation, judged);
         // Other tools would count a run without a result as failed, so don't write these files for it.
         if outcome.status != Status::Error {
-            self.write_json("timing.json", &timing(&outcome))?;
-            self.write_json("grading.json", &grading_file(&outcome))?;
+            self.write_json("timing.json", &files::timing(&outcome))?;
+            self.write_json("grading.json", &files::grading(&outcome))?;
         }
         Ok(Some(outcome))
     }
@@ -152,21 +164,23 @@ impl Run<'_> {
             }
             set.build()
         });
-        let (prompt, stop_when_loaded) = match self.task {
-            Task::Query { query, .. } => (query, Some(evaluation.skill.name.as_str())),
-            Task::Eval(case) => (case.prompt.as_str(), None),
+        let stop_when_loaded = match self.task {
+            Task::Query { .. } => Some(evaluation.skill.name.as_str()),
+            Task::Eval(_) => None,
         };
+        let prompts = self.task.prompts();
         let message_log = self.place.join("acp.jsonl");
         let script = Script {
             directory: &directory.path,
-            prompt,
+            prompts: &prompts,
+            model: self.agent.model.as_deref(),
             timeout: evaluation.options.timeout,
             allow: evaluation.options.allow,
             stop_when_loaded,
             instructions: &instructions,
             message_log: (!self.is_held_out()).then_some(message_log.as_path()),
         };
-        let mut connection = match evaluation.open(&self.agent.command, &directory.path, skills) {
+        let mut connection = match evaluation.open(self.agent, &directory.path, skills) {
             Ok(connection) => connection,
             Err(error) => return failed(format!("{error:#}")),
         };
@@ -228,6 +242,8 @@ impl Run<'_> {
             duration_ms: millis(conversation.duration),
             grader_ms: judged.took.map(millis),
             tokens: transcript.tokens(),
+            cost: transcript.cost().cloned(),
+            latency_ms: conversation.latency.map(millis),
             metrics: transcript.metrics(),
             permissions: conversation.permissions,
             outside,
@@ -287,6 +303,21 @@ impl Run<'_> {
         outside
     }
 
+    /// Writes the files from which viewers of other tools take the prompt and the answer. They show the files in `outputs`, so
+    /// the answer is one of them, unless the agent made a file with its name.
+    fn write_for_viewers(&self, case: &OutputCase, answer: &str) -> Result<(), EvaluationError> {
+        let metadata = files::metadata(self.evaluation, case);
+        self.write_json(files::METADATA, &metadata)?;
+        // Each run of the task writes the same file.
+        let of_case = self.place.parent().and_then(Path::parent).unwrap_or(&self.place);
+        workspace::write_json(&of_case.join(files::METADATA), &metadata)?;
+        let shown = Path::new("outputs").join("answer.md");
+        if !answer.is_empty() && !self.place.join(&shown).exists() {
+            self.write(&shown.to_string_lossy(), answer)?;
+        }
+        Ok(())
+    }
+
     fn write(&self, name: &str, text: &str) -> Result<(), EvaluationError> {
         let path = self.place.join(name);
         fs::write(&path, text).map_err(|source| EvaluationError::Unwritable { path, source })
@@ -315,47 +346,4 @@ fn failed(why: String) -> Conversation {
 /// Returns a failed grade for each assertion of a case.
 fn unmet(case: &OutputCase, why: &str) -> Vec<Grade> {
     case.assertions.iter().map(|assertion| Grade::unmet(assertion.text(), why)).collect()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "durations are small")]
-fn seconds(ms: u64) -> f64 {
-    ms as f64 / 1000.0
-}
-
-/// Returns the contents of `timing.json`, with the field names of the standard and of the skill-creator.
-fn timing(outcome: &Outcome) -> Value {
-    let end = outcome.started + Duration::from_millis(outcome.duration_ms);
-    json!({
-        "total_tokens": outcome.tokens.map(|tokens| tokens.total),
-        "duration_ms": outcome.duration_ms,
-        "total_duration_seconds": seconds(outcome.duration_ms + outcome.grader_ms.unwrap_or(0)),
-        "executor_start": outcome.started,
-        "executor_end": end,
-        "executor_duration_seconds": seconds(outcome.duration_ms),
-        "grader_duration_seconds": outcome.grader_ms.map(seconds),
-    })
-}
-
-/// Returns the contents of `grading.json`. The grades have two names, because the standard and the skill-creator differ.
-fn grading_file(outcome: &Outcome) -> Value {
-    let (passed, total) = outcome.passed_of();
-    let ungraded = outcome.grades.iter().filter(|grade| grade.ungraded).count();
-    let metrics: &Metrics = &outcome.metrics;
-    json!({
-        "assertion_results": outcome.grades,
-        "expectations": outcome.grades,
-        "summary": {
-            "passed": passed,
-            "failed": total - passed,
-            "total": total,
-            "pass_rate": super::statistics::rate(passed, total).unwrap_or(0.0),
-            "ungraded": ungraded,
-        },
-        "execution_metrics": metrics,
-        "timing": {
-            "executor_duration_seconds": seconds(outcome.duration_ms),
-            "grader_duration_seconds": outcome.grader_ms.map(seconds),
-            "total_duration_seconds": seconds(outcome.duration_ms + outcome.grader_ms.unwrap_or(0)),
-        },
-    })
 }

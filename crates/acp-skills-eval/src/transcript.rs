@@ -1,30 +1,31 @@
 //! [`Transcript`]: the conversation of a run as a document, and statistics about it.
 
+mod tool_use;
+
 use std::{collections::BTreeMap, fmt::Write};
 
 use acp_skills::client::Update;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::permission::PermissionAnswer;
-
-/// The maximum length of the kept output of a tool.
-const MAX_OUTPUT_CHARS: usize = 2_000;
+pub(super) use self::tool_use::ToolUse;
+use super::{
+    permission::PermissionAnswer,
+    usage::{Cost, Tokens, cost, reported},
+};
 
 /// The maximum size of the text in a transcript. Later text is counted, but not kept.
 const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
 
-/// The number of tokens that an agent reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Tokens {
-    /// All tokens.
-    pub total: u64,
-    /// Tokens that the model read, if the agent reports them.
-    pub input: Option<u64>,
-    /// Tokens that the model wrote, if the agent reports them.
-    pub output: Option<u64>,
-}
+/// The maximum size of the tool calls and permission requests of a run. A run whose agent sends more has failed, because leaving
+/// some of them out could change its result.
+pub(super) const MAX_CALL_BYTES: usize = 64 * 1024 * 1024;
+
+/// The maximum number of texts in a transcript. Even a short one needs about a hundred bytes.
+const MAX_TEXTS: usize = 32 * 1024;
+
+/// The size that a tool call or a permission request counts at least.
+const MIN_CALL_BYTES: usize = 1024;
 
 /// Statistics about a run, with the field names of the skill-creator.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,21 +45,6 @@ pub struct Metrics {
     pub transcript_chars: u64,
 }
 
-/// A tool call, combined from its updates so far.
-#[derive(Debug, Clone, Default)]
-pub(super) struct ToolUse {
-    pub(super) id: String,
-    pub(super) title: String,
-    pub(super) kind: String,
-    pub(super) status: String,
-    pub(super) name: Option<String>,
-    pub(super) input: Value,
-    pub(super) locations: Value,
-    /// The content blocks, such as diffs of the changed files.
-    pub(super) content: Value,
-    pub(super) output: String,
-}
-
 enum Entry {
     User(String),
     Agent(String),
@@ -74,9 +60,14 @@ pub(super) struct Transcript {
     entries: Vec<Entry>,
     /// The size of the kept text of the agent's messages, thoughts and notes.
     kept: usize,
+    /// The number of the kept texts.
+    texts: usize,
     /// The size of the text that was not kept.
     left_out: usize,
+    /// The size of the tool calls and permission requests.
+    calls: usize,
     usage: Option<Tokens>,
+    cost: Option<Cost>,
 }
 
 impl Transcript {
@@ -84,20 +75,32 @@ impl Transcript {
         self.entries.push(Entry::User(text.to_owned()));
     }
 
+    /// Returns true if the tool calls and permission requests exceed [`MAX_CALL_BYTES`].
+    pub(super) fn is_full(&self) -> bool {
+        self.calls > MAX_CALL_BYTES
+    }
+
     pub(super) fn permission(&mut self, answer: &PermissionAnswer) {
+        self.calls += MIN_CALL_BYTES + answer.title.len() + answer.kind.len() + answer.why.len();
         self.entries.push(Entry::Permission(answer.clone()));
     }
 
     pub(super) fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
         if self.has_room(text.len()) {
-            self.entries.push(Entry::Note(text));
+            self.push(Entry::Note(text));
         }
+    }
+
+    /// Adds an entry whose text was counted.
+    fn push(&mut self, entry: Entry) {
+        self.texts += 1;
+        self.entries.push(entry);
     }
 
     /// Counts a text of this size. Returns true if it should be kept.
     fn has_room(&mut self, bytes: usize) -> bool {
-        let has_room = self.left_out == 0 && self.kept + bytes <= MAX_TEXT_BYTES;
+        let has_room = self.left_out == 0 && self.kept + bytes <= MAX_TEXT_BYTES && self.texts < MAX_TEXTS;
         *(if has_room { &mut self.kept } else { &mut self.left_out }) += bytes;
         has_room
     }
@@ -108,16 +111,18 @@ impl Transcript {
             Update::Message(piece) | Update::Thought(piece) if !self.has_room(piece.len()) => {}
             Update::Message(piece) => match self.entries.last_mut() {
                 Some(Entry::Agent(text)) => text.push_str(piece),
-                _ => self.entries.push(Entry::Agent(piece.to_owned())),
+                _ => self.push(Entry::Agent(piece.to_owned())),
             },
             Update::Thought(piece) => match self.entries.last_mut() {
                 Some(Entry::Thought(text)) => text.push_str(piece),
-                _ => self.entries.push(Entry::Thought(piece.to_owned())),
+                _ => self.push(Entry::Thought(piece.to_owned())),
             },
             Update::ToolCall(update) => return Some(self.tool(update)),
             Update::Other(update) if update["sessionUpdate"] == "usage_update" => {
                 let used = update["used"].as_u64();
                 self.usage = used.map(|total| Tokens { total, input: None, output: None }).or(self.usage);
+                // The agent sends the costs of the whole session each time.
+                self.cost = cost(&update["cost"]).or_else(|| self.cost.take());
             }
             _ => {}
         }
@@ -132,39 +137,12 @@ impl Transcript {
         let known =
             self.entries.iter().rposition(|entry| matches!(entry, Entry::Tool(tool) if tool.id == id));
         let place = known.unwrap_or_else(|| {
+            self.calls += MIN_CALL_BYTES + id.len();
             self.entries.push(Entry::Tool(Box::new(ToolUse { id: id.to_owned(), ..ToolUse::default() })));
             self.entries.len() - 1
         });
         let Entry::Tool(tool) = &mut self.entries[place] else { unreachable!("position of a tool call") };
-        for (field, name) in
-            [(&mut tool.title, "title"), (&mut tool.kind, "kind"), (&mut tool.status, "status")]
-        {
-            if let Some(text) = update[name].as_str() {
-                text.clone_into(field);
-            }
-        }
-        let name = update["name"].as_str().or(update["_meta"]["claudeCode"]["toolName"].as_str());
-        if let Some(name) = name {
-            tool.name = Some(name.to_owned());
-        }
-        for (field, name) in [
-            (&mut tool.input, "rawInput"),
-            (&mut tool.locations, "locations"),
-            (&mut tool.content, "content"),
-        ] {
-            if !update[name].is_null() {
-                field.clone_from(&update[name]);
-            }
-        }
-        let output: String = update["content"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|block| block["content"]["text"].as_str())
-            .collect();
-        if !output.is_empty() {
-            tool.output = shortened(&output, MAX_OUTPUT_CHARS);
-        }
+        self.calls = self.calls.saturating_add_signed(tool.apply(update));
         tool
     }
 
@@ -182,6 +160,11 @@ impl Transcript {
     /// Returns the tokens that the agent reported, if any.
     pub(super) fn tokens(&self) -> Option<Tokens> {
         self.usage
+    }
+
+    /// Returns the costs that the agent reported, if any.
+    pub(super) fn cost(&self) -> Option<&Cost> {
+        self.cost.as_ref()
     }
 
     /// Returns true if the agent has sent no text and no tool call.
@@ -252,53 +235,6 @@ impl Transcript {
     }
 }
 
-impl ToolUse {
-    /// Returns the name of the tool if the agent sends it, and its kind otherwise.
-    pub(super) fn name(&self) -> &str {
-        match (&self.name, self.kind.as_str()) {
-            (Some(name), _) => name,
-            (None, "") => "other",
-            (None, kind) => kind,
-        }
-    }
-
-    /// Returns the call's title, or the name of the tool if there is no title.
-    pub(super) fn title_or_name(&self) -> &str {
-        if self.title.is_empty() { self.name() } else { &self.title }
-    }
-
-    fn markdown(&self) -> String {
-        let title = self.title_or_name();
-        let status = if self.status.is_empty() { "pending" } else { &self.status };
-        let mut text = format!("## Tool call: {} ({status})\n\n", one_line(title));
-        if !self.input.is_null() {
-            let _ = write!(text, "{}", fenced(&shortened(&self.input.to_string(), MAX_OUTPUT_CHARS), "json"));
-        }
-        if !self.output.is_empty() {
-            let _ = write!(text, "{}", fenced(self.output.trim_end(), ""));
-        }
-        text
-    }
-}
-
-/// Reads a token count. The field names differ between agents.
-fn reported(usage: &Value) -> Option<Tokens> {
-    let number = |names: &[&str]| names.iter().find_map(|name| usage[*name].as_u64());
-    let input = number(&["inputTokens", "input_tokens", "promptTokens", "prompt_tokens"]);
-    let output = number(&["outputTokens", "output_tokens", "completionTokens", "completion_tokens"]);
-    let total = number(&["totalTokens", "total_tokens"]);
-    // If there's no total, we need both parts to compute it.
-    let total = total.or_else(|| Some(input? + output?))?;
-    Some(Tokens { total, input, output })
-}
-
-/// Returns a fenced block. Its fence is longer than any sequence of backticks in the text.
-fn fenced(text: &str, language: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}{language}\n{text}\n{fence}\n\n")
-}
-
 /// Returns the first `max_chars` characters of a text, with a note about the rest.
 pub(super) fn shortened(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
@@ -335,7 +271,9 @@ mod tests {
             assert_eq!(transcript.tokens().map(|tokens| tokens.total), total, "{result}");
         }
         let mut transcript = Transcript::default();
-        transcript.update(&json!({ "sessionUpdate": "usage_update", "used": 15, "size": 100 }));
+        transcript.update(&json!({ "sessionUpdate": "usage_update", "used": 15, "size": 100, "cost": { "amount": 0.25, "currency": "USD" } }));
+        transcript.update(&json!({ "sessionUpdate": "usage_update", "used": 15, "size": 100, "cost": { "amount": -1, "currency": "USD" } }));
+        assert_eq!(transcript.cost(), Some(&Cost { amount: 0.25, currency: "USD".to_owned() }));
         assert_eq!(transcript.tokens().unwrap().total, 15);
         transcript.end(&json!({ "stopReason": "end_turn" }));
         assert_eq!(transcript.tokens().unwrap().total, 15);
@@ -354,6 +292,41 @@ mod tests {
         assert!(text.len() < MAX_TEXT_BYTES + 1000, "{}", text.len());
         assert!(text.ends_with(&format!("> {} more bytes of text were left out\n\n", 96 * 1024 * 1024)));
         assert!(!transcript.is_silent());
+    }
+
+    /// Each of these floods has to end with an error, and must not keep much more than the limit.
+    #[test]
+    fn calls_and_requests_have_a_limit() {
+        let long = "x".repeat(1024 * 1024);
+        let call = |id: usize, input: &str| json!({ "sessionUpdate": "tool_call", "toolCallId": id.to_string(), "rawInput": { "x": input } });
+        let full = |most: usize, update: &dyn Fn(&mut Transcript, usize)| {
+            let mut transcript = Transcript::default();
+            (1..most).find(|&number| {
+                update(&mut transcript, number);
+                transcript.is_full()
+            })
+        };
+        assert_eq!(full(100, &|transcript, id| drop(transcript.update(&call(id, &long)).cloned())), Some(64));
+        assert_eq!(full(100, &|transcript, _| drop(transcript.update(&call(1, &long)).cloned())), None);
+        let requests = full(100_000, &|transcript, _| {
+            transcript.permission(&PermissionAnswer {
+                title: String::new(),
+                kind: String::new(),
+                granted: false,
+                why: String::new(),
+            });
+        });
+        assert_eq!(requests, Some(64 * 1024 + 1));
+    }
+
+    #[test]
+    fn many_short_texts_have_a_limit() {
+        let mut transcript = Transcript::default();
+        for number in 0..100_000 {
+            let kind = ["agent_message_chunk", "agent_thought_chunk"][number % 2];
+            transcript.update(&json!({ "sessionUpdate": kind, "content": { "type": "text", "text": "x" } }));
+        }
+        assert!(transcript.entries.len() < 40_000, "{}", transcript.entries.len());
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! code-review-workspace/iteration-1/
-//!   evaluation.json                       the setup, for resuming
+//!   evaluation.json                       the setup, for resuming and merging
+//!   skill/NAME/  old-skill/NAME/          copies of the evaluated skill and of the older version
 //!   eval-NAME/with_skill/run-1/           outputs/ transcript.md acp.jsonl answer.md timing.json grading.json run.json
 //!   eval-NAME/without_skill/run-1/        or old_skill/
 //!   triggers/query-01/with_skill/run-1/   transcript.md acp.jsonl run.json
@@ -17,14 +18,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
+use skills_core::Skill;
+use skills_core::evaluation::{BENCHMARK, ITERATION_PREFIX, MANIFEST, TRIGGERS, WORKSPACE_SUFFIX};
 
-use super::{AgentReport, Case, Evaluation, EvaluationError, Outcome, Report, RunId};
+use super::{
+    AgentReport, Case, Evaluation, EvaluationError, Grader, Outcome, OutputCase, Report, RunId,
+    directory::copy_all,
+};
 
-/// The file with the evaluation's setup.
-const MANIFEST: &str = "evaluation.json";
 /// The file with the outcome of a run. It is written when the run has finished.
-const RUN: &str = "run.json";
+pub(super) const RUN: &str = "run.json";
+/// The directories with the copies of the evaluated skill and of the older version.
+pub(super) const SKILL: &str = "skill";
+pub(super) const OLD_SKILL: &str = "old-skill";
 /// The version of the files. It is incremented if an older version of the program could not resume with them.
 const VERSION: u32 = 1;
 
@@ -40,7 +48,7 @@ impl Workspace {
     /// Returns the default directory of the workspace: next to the skill, with the suffix `-workspace`.
     pub fn beside(evaluation: &Evaluation) -> PathBuf {
         let parent = evaluation.dir.parent().unwrap_or(&evaluation.dir);
-        parent.join(format!("{}-workspace", evaluation.skill.name))
+        parent.join(format!("{}{WORKSPACE_SUFFIX}", evaluation.skill.name))
     }
 
     /// Creates the next iteration in `root`. The directory is created if it doesn't exist.
@@ -55,11 +63,20 @@ impl Workspace {
             write(&root.join(".gitignore"), "*\n")?;
         }
         let number = iterations(root)?.last().map_or(1, |last| last + 1);
-        let iteration = root.join(format!("iteration-{number}"));
+        let iteration = root.join(format!("{ITERATION_PREFIX}{number}"));
         fs::create_dir(&iteration)
             .map_err(|source| EvaluationError::Unwritable { path: iteration.clone(), source })?;
+        keep_skill(&evaluation.skill, &iteration.join(SKILL))?;
+        if let Some(baseline) = &evaluation.baseline {
+            keep_skill(baseline, &iteration.join(OLD_SKILL))?;
+        }
         write_json(&iteration.join(MANIFEST), &manifest(evaluation))?;
         Ok(Self { iteration, is_shared: evaluation.agents.len() > 1 })
+    }
+
+    /// Opens the iteration in a directory that has the setup of this evaluation.
+    pub(super) fn at(iteration: &Path, evaluation: &Evaluation) -> Self {
+        Self { iteration: iteration.to_owned(), is_shared: evaluation.agents.len() > 1 }
     }
 
     /// Opens the last iteration in `root` to resume it. If there is none, a new one is created.
@@ -70,15 +87,16 @@ impl Workspace {
     pub fn resume(root: &Path, evaluation: &Evaluation) -> Result<Self, EvaluationError> {
         let last = if root.exists() { iterations(root)?.last().copied() } else { None };
         let Some(number) = last else { return Self::create(root, evaluation) };
-        let iteration = root.join(format!("iteration-{number}"));
+        let iteration = root.join(format!("{ITERATION_PREFIX}{number}"));
         let found = read_json(&iteration.join(MANIFEST))?;
         let wanted = manifest(evaluation);
-        let different = ["version", "skill_name", "agents", "fingerprint"]
+        let different = ["version", "skill_name", "agents", "shard", "fingerprint"]
             .into_iter()
             .find(|key| found[*key] != wanted[*key]);
         if let Some(key) = different {
             let reason = match key {
                 "agents" => "agents are different",
+                "shard" => "created for another part of the runs",
                 "skill_name" => "created for another skill",
                 "version" => "created by another version of this program",
                 _ => "skill, cases or options have changed",
@@ -154,10 +172,10 @@ impl Workspace {
             let AgentReport { name, triggers, benchmark, .. } = agent;
             let place = self.of_agent(name);
             if let Some(triggers) = triggers {
-                write_json(&place.join("triggers.json"), &json!(triggers))?;
+                write_json(&place.join(TRIGGERS), &json!(triggers))?;
             }
             if let Some(benchmark) = benchmark {
-                write_json(&place.join("benchmark.json"), &json!(benchmark))?;
+                write_json(&place.join(BENCHMARK), &json!(benchmark))?;
             }
         }
         if evaluation.agents.len() > 1 {
@@ -168,12 +186,12 @@ impl Workspace {
 }
 
 /// Returns the numbers of the iterations in a workspace in ascending order.
-fn iterations(root: &Path) -> Result<Vec<u64>, EvaluationError> {
+pub(super) fn iterations(root: &Path) -> Result<Vec<u64>, EvaluationError> {
     let unreadable = |source| EvaluationError::Unreadable { path: root.to_owned(), source };
     let mut numbers = Vec::new();
     for entry in fs::read_dir(root).map_err(unreadable)? {
         let name = entry.map_err(unreadable)?.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix("iteration-")?.parse::<u64>().ok());
+        let number = name.to_str().and_then(|name| name.strip_prefix(ITERATION_PREFIX)?.parse::<u64>().ok());
         numbers.extend(number);
     }
     numbers.sort_unstable();
@@ -183,16 +201,46 @@ fn iterations(root: &Path) -> Result<Vec<u64>, EvaluationError> {
 fn manifest(evaluation: &Evaluation) -> Value {
     let agents = evaluation.agents.iter().map(|agent| {
         let command: Vec<_> = agent.command.iter().map(|word| word.to_string_lossy()).collect();
-        json!({ "name": agent.name, "command": command })
+        let mut row = json!({ "name": agent.name, "command": command });
+        if let Some(model) = &agent.model {
+            row["model"] = json!(model);
+        }
+        row
     });
+    let options = &evaluation.options;
+    let grader = match &options.grader {
+        Grader::Same => json!("same"),
+        Grader::Command(words) => json!(words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>()),
+        Grader::Nobody => Value::Null,
+    };
     json!({
         "version": VERSION,
         "skill_name": evaluation.skill.name,
         "skill_path": evaluation.dir,
+        "skill_version": evaluation.skill_version(),
+        "description": evaluation.skill.description,
+        "created": Timestamp::now(),
         "agents": agents.collect::<Vec<_>>(),
-        "runs_per_configuration": evaluation.options.runs,
+        "runs_per_configuration": options.runs,
+        "shard": options.shard,
+        "options": {
+            "threshold": options.threshold,
+            "split": options.split,
+            "seed": options.seed,
+            "grader": grader,
+        },
+        "queries": evaluation.queries,
+        "evals": evaluation.evals.iter().map(OutputCase::to_json).collect::<Vec<_>>(),
         "fingerprint": evaluation.fingerprint(),
     })
+}
+
+/// Copies a skill into the directory `to`, in a directory with the skill's name.
+fn keep_skill(skill: &Skill, to: &Path) -> Result<(), EvaluationError> {
+    let Some(from) = skill.dir() else { return Ok(()) };
+    let to = to.join(from.file_name().unwrap_or_default());
+    make(&to)?;
+    copy_all(from, &to).map_err(|source| EvaluationError::Unwritable { path: to, source })
 }
 
 fn make(path: &Path) -> Result<(), EvaluationError> {
@@ -215,11 +263,11 @@ fn write(path: &Path, text: &str) -> Result<(), EvaluationError> {
     written.map_err(|source| EvaluationError::Unwritable { path: path.to_owned(), source })
 }
 
-fn write_json(path: &Path, value: &Value) -> Result<(), EvaluationError> {
+pub(super) fn write_json(path: &Path, value: &Value) -> Result<(), EvaluationError> {
     write(path, &format!("{value:#}\n"))
 }
 
-fn read_json(path: &Path) -> Result<Value, EvaluationError> {
+pub(super) fn read_json(path: &Path) -> Result<Value, EvaluationError> {
     let unreadable = |source| EvaluationError::Unreadable { path: path.to_owned(), source };
     let text = fs::read_to_string(path).map_err(unreadable)?;
     serde_json::from_str(&text).map_err(|error| unreadable(error.into()))

@@ -1,7 +1,7 @@
 //! `/skills active` and `/skills drop NAME`.
 //!
-//! The list has the sizes of the current instructions, so its answer is held until the host has read them. A skill that is dropped
-//! is no longer active, and a compaction does not restore it. The model keeps the instructions that it has.
+//! The answer to `/skills active` contains the sizes of the current instructions, so it is held until the host has read them. A
+//! dropped skill is no longer active, and is not restored after a compaction. The model keeps the instructions that it already has.
 
 use std::fmt::Write;
 
@@ -10,12 +10,13 @@ use skills_core::{SkillName, estimate_tokens, text::markdown_code};
 
 use crate::{
     Interceptor,
-    active_skills::ActivatedBy,
     keys::{SessionKey, Ticket},
     outputs::Actions,
+    overview::{RESTORED, code},
     queries::{Instructions, Query, Wanted},
     record,
     session::Session,
+    switches,
 };
 
 /// The command that lists the active skills.
@@ -48,12 +49,8 @@ fn to_drop(session: &Session, words: &str) -> Option<Result<Vec<SkillName>, Stri
                          list the active skills."
             .to_owned()));
     }
-    // A name can contain spaces, so we first try to use all of the words as one name.
-    let names = match find(session, &words.join(" ")) {
-        Some(name) => Ok(vec![name]),
-        None => words.iter().map(|word| find(session, word).ok_or(*word)).collect(),
-    };
-    Some(names.map_err(|word: &str| {
+    let names = switches::names(&words, |word| find(session, word));
+    Some(names.map_err(|word| {
         let active = session.activations.iter().rev().take(MAX_LISTED).map(|(name, _)| code(name));
         let active: Vec<_> = active.collect();
         let known = match active.as_slice() {
@@ -146,14 +143,7 @@ fn list(session: &Session, instructions: &Instructions) -> String {
         _ => format!("**{count} active skills in this session**\n\n"),
     };
     for (name, by) in session.activations.iter().rev().take(MAX_LISTED) {
-        let mut notes = vec![
-            match by {
-                ActivatedBy::User => "by you",
-                ActivatedBy::Model => "by the model",
-                ActivatedBy::Prompt => "because it matches a prompt",
-            }
-            .to_owned(),
-        ];
+        let mut notes = vec![by.reason().to_owned()];
         if session.skills.get(name.as_str()).is_none() {
             notes.push("not available".to_owned());
         } else if let Some((_, text)) = instructions.iter().find(|(other, _)| other.key() == name.key()) {
@@ -171,12 +161,4 @@ fn list(session: &Session, instructions: &Instructions) -> String {
         "\nAfter a compaction, these skills are restored. `/skills drop NAME` ends the activation of one.",
     );
     text
-}
-
-/// The note about a skill whose last instructions came from a restoration.
-pub(crate) const RESTORED: &str = "restored after compaction";
-
-/// Returns a name as Markdown.
-fn code(name: &SkillName) -> String {
-    markdown_code(name.as_str())
 }

@@ -15,5 +15,16 @@ pub enum ActivatedBy {
     Prompt,
 }
 
+impl ActivatedBy {
+    /// Returns the reason for the user why a skill is active.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Model => "by the model",
+            Self::User => "by you",
+            Self::Prompt => "because it matches a prompt",
+        }
+    }
+}
+
 /// The active skills of a session, in the order of their last use.
 pub type ActiveSkills = Vec<(SkillName, ActivatedBy)>;

@@ -5,7 +5,6 @@ use acp_skills_wire::{Id, Kind, Message, Node};
 use crate::{
     Interceptor,
     agent_facts::AgentFacts,
-    events::CompactionSignal,
     keys::SessionKey,
     outputs::{Actions, Effect, Level, Pass, Task},
     requests::{Purpose, Setup, SetupKind},
@@ -47,6 +46,8 @@ impl Interceptor {
                             if let Some(before) = self.sessions.name(session, &name) {
                                 self.close_session(before, actions);
                             }
+                            // A copy may have been replayed before its id was known here.
+                            actions.to_client.append(&mut self.reader.flush(&name));
                         }
                         None => self.close_session(session, actions),
                     }
@@ -60,7 +61,11 @@ impl Interceptor {
                 actions.after.extend(question);
                 self.with_options(session, message, pass)
             }
-            (Purpose::SetUp(setup), None) => self.refused(id, open.method, setup, message, actions),
+            (Purpose::SetUp(setup), None) => {
+                let pass = self.refused(id, open.method, setup, message, actions);
+                self.forget_early_commands();
+                pass
+            }
             (Purpose::Close { id }, Some(_)) => {
                 if let Some(key) = self.sessions.key_of(&id) {
                     self.close_session(key, actions);
@@ -78,9 +83,7 @@ impl Interceptor {
             (Purpose::Prompt(session), _) => {
                 self.judge_transport(session, message, actions);
                 self.answered(session, &id, message, actions);
-                if !self.sessions.get(session).is_some_and(|session| session.turns.agent_works()) {
-                    actions.effects.push(Effect::TurnEnded(session));
-                }
+                self.end_turn_if_idle(session, actions);
                 Pass::Untouched
             }
             _ => Pass::Untouched,
@@ -117,6 +120,14 @@ impl Interceptor {
         Pass::Consumed
     }
 
+    /// Ends the turn of a session for the host, unless the agent works or prompts are held.
+    pub(crate) fn end_turn_if_idle(&mut self, key: SessionKey, actions: &mut Actions) {
+        let works = self.sessions.get(key).is_some_and(|session| session.turns.agent_works());
+        if !works && !self.pending.has_prompts(key) {
+            actions.effects.push(Effect::TurnEnded(key));
+        }
+    }
+
     /// Handles the agent's answer to a prompt.
     pub(crate) fn answered(
         &mut self,
@@ -132,9 +143,8 @@ impl Interceptor {
             Turn::Over { forgotten } => {
                 session.briefing.turn_over(id, forgotten);
                 session.claims.turn_over();
-                if session.compaction.turn_over(id, forgotten) {
-                    session.compacted(CompactionSignal::Command, self.agent.quirks, actions);
-                }
+                let end = session.compaction.turn_over(id, forgotten);
+                session.turn_ended(end, self.agent.quirks, actions);
             }
             Turn::Accepted => {
                 session.turns.accepted();
@@ -154,9 +164,10 @@ impl Interceptor {
             let forgotten = version::forgets(update);
             session.briefing.turns_over(forgotten);
             session.claims.turn_over();
-            if session.compaction.turns_over(forgotten) {
-                session.compacted(CompactionSignal::Command, self.agent.quirks, actions);
-            }
+            let end = session.compaction.turns_over(forgotten);
+            session.turn_ended(end, self.agent.quirks, actions);
+            let key = session.key();
+            self.end_turn_if_idle(key, actions);
         }
     }
 }

@@ -15,6 +15,9 @@ use crate::{
     session::Session,
 };
 
+/// The maximum number of skills in one list, except for the catalog.
+const MAX_NAMED: usize = 20;
+
 /// The kind of prompt that a text is added to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occasion {
@@ -139,6 +142,15 @@ impl Session {
             }
         }
     }
+}
+
+/// Returns the texts for the first skills of a list, and how many more there are.
+pub(crate) fn first<T>(skills: &[T], tell: impl Fn(&T) -> String) -> Vec<String> {
+    let mut texts: Vec<_> = skills.iter().take(MAX_NAMED).map(tell).collect();
+    if skills.len() > MAX_NAMED {
+        texts.push(format!("and {} more", skills.len() - MAX_NAMED));
+    }
+    texts
 }
 
 /// Returns true if `text` begins with the words of `start`. White space is ignored, because agents change it.

@@ -4,12 +4,7 @@
 //! results stay as they are, for example an error, or a text that the agent has truncated.
 
 use acp_skills_wire::{Edit, Node, json};
-
-const START: &str = "<skill_content name=\"";
-const END: &str = "</skill_content>";
-
-/// The lines after the instructions of a skill with files.
-const AFTER: [&str; 2] = ["\n\nSkill directory: ", "\n\nSkill address: "];
+use skills_core::activation;
 
 /// The members of a call that clients display as its result.
 const SHOWN: [&str; 2] = ["content", "rawOutput"];
@@ -29,10 +24,7 @@ pub(crate) fn shorten(edit: &mut Edit, call: Node<'_>) {
 
 /// Returns the line for the text of an activation, or `None` if this is another text.
 fn summary(text: &str) -> Option<String> {
-    let inside = text.trim().strip_prefix(START)?.strip_suffix(END)?;
-    let (_, instructions) = inside.split_once('\n')?;
-    let end = AFTER.iter().filter_map(|after| instructions.rfind(after)).min().unwrap_or(instructions.len());
-    let words = instructions[..end].split_whitespace().count();
+    let words = activation::parse(text)?.instructions?.split_whitespace().count();
     let s = if words == 1 { "" } else { "s" };
     Some(format!("Loaded the instructions ({} word{s})", with_separators(words)))
 }

@@ -6,6 +6,7 @@
 
 use acp_skills_wire::{Edit, Message, Node};
 use skills_core::{
+    activation,
     text::{markdown, shown},
     toolbox::{ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, RUN_SKILL_SCRIPT, SEARCH_SKILLS},
 };
@@ -15,7 +16,8 @@ use crate::{
     agent_facts::AgentFacts,
     call_results, calls,
     client_facts::ClientFacts,
-    outputs::{Actions, Pass},
+    keys::SessionKey,
+    outputs::Pass,
     policy::{Policy, Titles},
     session::{Session, calls::Ours},
 };
@@ -84,7 +86,7 @@ fn title(tool: &str, call: Node<'_>, peers: Peers<'_>) -> Option<String> {
     texts.find_map(|text| match Node::parse(text.as_bytes()).filter(Node::is_object) {
         Some(input) => named(tool, input, client),
         None if tool == ACTIVATE_SKILL => {
-            let name = text.trim_start().strip_prefix("<skill_content name=\"")?.split('"').next()?;
+            let name = activation::parse(&text)?.name;
             Some(format!("Skill{}{}", client.separator(), short(name)))
         }
         None => None,
@@ -159,28 +161,25 @@ pub(crate) fn wanted(session: &Session, policy: &Policy) -> bool {
 }
 
 impl Interceptor {
-    /// Handles an update about a tool call. `shape` is [`Shape::Whole`] if the update announces the call.
+    /// Handles an update about the tool call with this id. `shape` is [`Shape::Whole`] if the update announces the call.
     pub(crate) fn tool_call(
         &mut self,
+        key: SessionKey,
+        id: &str,
         message: &Message<'_>,
         update: Node<'_>,
         shape: Shape,
-        actions: &mut Actions,
     ) -> Pass {
-        let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else {
-            return Pass::Untouched;
-        };
-        session.call_touches(update, actions);
-        let Some(id) = update.str("toolCallId") else { return Pass::Untouched };
+        let Some(session) = self.sessions.get(key) else { return Pass::Untouched };
         if shape == Shape::Whole {
-            session.calls.announced(&id);
-            session.calls.named(&id, calls::name(update, &self.agent));
+            session.calls.announced(id);
+            session.calls.named(id, calls::name(update, &self.agent));
         }
         if !wanted(session, &self.policy) {
             return Pass::Untouched;
         }
         let is_first = shape == Shape::Whole;
-        let known = session.calls.ours(&id).map(|ours| ours.tool);
+        let known = session.calls.ours(id).map(|ours| ours.tool);
         let is_still = |tool: &&str| {
             !is_first && calls::is_plausible(tool, update, calls::input(update, &self.agent), &self.agent)
         };
@@ -188,7 +187,7 @@ impl Interceptor {
             known.filter(is_still).or_else(|| calls::updated(update, is_first, session, &self.agent))
         else {
             if known.is_some() {
-                session.calls.set_theirs(&id);
+                session.calls.set_theirs(id);
             }
             return Pass::Untouched;
         };

@@ -20,7 +20,7 @@ impl Interceptor {
         let Some(id) = message.session_id() else { return Pass::Untouched };
         let key = self.sessions.key_of(&id);
         if let Some(session) = self.sessions.find(&id) {
-            session.claims.cancelled();
+            session.claims.cancelled(session.turns.agent_works());
         }
         let mut had_prompts = false;
         for entry in self.pending.take_turn(key, &id) {
@@ -31,6 +31,9 @@ impl Interceptor {
             }
             had_prompts = true;
             self.answer_cancelled(entry, actions);
+        }
+        if let Some(key) = key.filter(|_| had_prompts) {
+            self.end_turn_if_idle(key, actions);
         }
         let is_working = self.sessions.find(&id).is_some_and(|session| session.turns.agent_works());
         // If we didn't cancel any prompts here, the notification must be for the agent.
@@ -48,12 +51,14 @@ impl Interceptor {
     /// Cancels a request of the client, and answers it here if the agent has not received it.
     pub(crate) fn cancel_request(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(id) = message.param(&["requestId"]).and_then(Id::of) else { return Pass::Untouched };
-        if let Some(Purpose::Prompt(key)) = self.requests.get(&id).map(|open| &open.purpose)
-            && let Some(session) = self.sessions.get(*key)
-        {
-            session.claims.cancelled();
-        }
-        let Some(entry) = self.pending.take_request(&id) else { return Pass::Untouched };
+        let Some(entry) = self.pending.take_request(&id) else {
+            if let Some(Purpose::Prompt(key)) = self.requests.get(&id).map(|open| &open.purpose)
+                && let Some(session) = self.sessions.get(*key)
+            {
+                session.claims.cancelled(session.turns.agent_works());
+            }
+            return Pass::Untouched;
+        };
         self.requests.remove(&id);
         actions.to_client.push(build::error(&id, REQUEST_CANCELLED, "cancelled"));
         match (entry.kind, entry.session) {
@@ -62,7 +67,10 @@ impl Interceptor {
                 self.resume(queue, actions);
             }
             // Later prompts in this session could be ready by now, and were only waiting for this one.
-            (Kind::Prompt(_), Some(session)) => self.release(session, actions),
+            (Kind::Prompt(_), Some(session)) => {
+                self.release(session, actions);
+                self.end_turn_if_idle(session, actions);
+            }
             _ => {}
         }
         Pass::Consumed
@@ -82,6 +90,7 @@ impl Interceptor {
     pub(crate) fn close_session(&mut self, key: SessionKey, actions: &mut Actions) {
         actions.effects.push(Effect::CloseServer(key));
         let Some(session) = self.sessions.remove(key) else { return };
+        self.reader.usage_scanner.forget(key);
         self.release_workspace(session.workspace, actions);
         for entry in self.pending.take_session(key) {
             match entry.kind {

@@ -84,7 +84,7 @@ impl Interceptor {
             self.replayed(&session, &passed.ours, &passed.clean);
         }
         let users = self.sessions.find(&session).filter(|_| kind == ChunkKind::User);
-        let with_prefix = |line: &[u8]| agents::chunk_with_prefix(users.as_deref()?, line);
+        let with_prefix = |line: &[u8]| agents::part_with_prefix(users.as_deref()?, line, agents::IN_CHUNK);
         let Some(mut lines) = passed.lines else {
             return with_prefix(message.line).map_or(Pass::Untouched, Pass::Edited);
         };

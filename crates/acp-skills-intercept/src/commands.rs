@@ -18,6 +18,7 @@ use crate::{
     overview,
     policy::Policy,
     queries::Wanted,
+    record,
     session::Session,
     switches::Switch,
     trust,
@@ -155,10 +156,11 @@ impl Interceptor {
         false
     }
 
-    /// Activates a skill that the user invoked, once its text was fetched. The model may then use it, too.
+    /// Activates a skill that the user invoked, once its text was fetched. The model may then use it, too. It receives the
+    /// text later, when the prompt is sent.
     pub(crate) fn invoked(&mut self, key: SessionKey, skill: &SkillName, actions: &mut Actions) {
-        self.activated(key, skill, ActivatedBy::User, actions);
         if let Some(session) = self.sessions.get(key) {
+            record::activate(session, skill, ActivatedBy::User, actions);
             actions.effects.push(session.serve(false));
         }
     }

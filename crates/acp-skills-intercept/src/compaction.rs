@@ -27,9 +27,10 @@ use crate::{
     menu::names::Names,
     outputs::{Actions, Level},
     policy::Policy,
-    requests::Purpose,
-    session::{Session, UsageChange},
+    requests::{OpenRequest, Purpose},
+    session::{Session, TurnEnd, UsageChange},
     typed::Typed,
+    usage_scanner::{PARENT, Report},
 };
 
 /// The message of Codex. Line breaks follow.
@@ -54,8 +55,8 @@ enum Progress {
 }
 
 impl Progress {
-    fn of(update: Node<'_>) -> Self {
-        match update.str("status").as_deref() {
+    fn of(status: Option<Node<'_>>) -> Self {
+        match status.and_then(|status| status.as_str()).as_deref() {
             None => Self::Same,
             Some("pending" | "in_progress") => Self::Running,
             Some("completed") => Self::Completed,
@@ -64,27 +65,51 @@ impl Progress {
     }
 }
 
-/// Returns true if an update announces the tool call of a compaction.
-fn is_call(update: Node<'_>) -> bool {
-    let meta = update.get("_meta");
-    let at = |path: &[&str]| meta.and_then(|meta| meta.at(path)).filter(|node| !node.is_null());
-    if at(&["jetbrains", "air", "contextCompaction"]).is_some() {
-        return true;
+/// The members of an update about a tool call that tell if the call is a compaction.
+#[derive(Default)]
+struct CallMembers<'a> {
+    meta: Option<Node<'a>>,
+    title: Option<Node<'a>>,
+    kind: Option<Node<'a>>,
+    status: Option<Node<'a>>,
+}
+
+impl<'a> CallMembers<'a> {
+    /// Reads all of the members in one pass, because an agent sends many updates about calls.
+    fn read(update: Node<'a>) -> Self {
+        let mut call = Self::default();
+        for (name, value) in update.members() {
+            let places = [
+                ("_meta", &mut call.meta),
+                ("title", &mut call.title),
+                ("kind", &mut call.kind),
+                ("status", &mut call.status),
+            ];
+            if let Some((_, place)) = places.into_iter().find(|(known, _)| name.is_str(known)) {
+                *place = Some(value);
+            }
+        }
+        call
     }
-    match at(&["claudeCode", "toolName"]) {
-        Some(tool) => tool.is_str("compact"),
-        // Models choose the titles of some calls, but then the adapter names the tool.
-        None => update.get("title").is_some_and(|title| title.is_str(TITLE)) && is_thought(update),
+
+    /// Returns true if the update announces the tool call of a compaction.
+    fn is_compaction(&self) -> bool {
+        let at = |path: &[&str]| self.meta.and_then(|meta| meta.at(path)).filter(|node| !node.is_null());
+        if at(&["jetbrains", "air", "contextCompaction"]).is_some() {
+            return true;
+        }
+        let is = |node: Option<Node<'_>>, text| node.is_some_and(|node| node.is_str(text));
+        match at(&["claudeCode", "toolName"]) {
+            Some(tool) => tool.is_str("compact"),
+            // Models choose the titles of some calls, but then the adapter names the tool.
+            None => is(self.title, TITLE) && is(self.kind, "think"),
+        }
     }
 }
 
-fn is_thought(update: Node<'_>) -> bool {
-    update.get("kind").is_some_and(|kind| kind.is_str("think"))
-}
-
-/// Returns true if an update belongs to a subagent, whose conversation is not that of the session.
-fn is_of_subagent(update: Node<'_>) -> bool {
-    update.at(&["_meta", "claudeCode", "parentToolUseId"]).is_some_and(|parent| !parent.is_null())
+/// Returns true if the metadata of an update says that it belongs to a subagent, whose conversation is not that of the session.
+fn is_of_subagent(meta: Option<Node<'_>>) -> bool {
+    meta.and_then(|meta| meta.at(&["claudeCode", PARENT])).is_some_and(|parent| !parent.is_null())
 }
 
 /// Returns true if a chunk of the agent is the whole message of Codex.
@@ -108,7 +133,7 @@ pub(crate) fn may_end_in_message(raw: &[u8]) -> bool {
 }
 
 /// Returns true if a prompt is the user's own command for a compaction.
-fn is_command(session: &Session, message: &Message<'_>, agent: &AgentFacts, policy: &Policy) -> bool {
+fn is_compact_command(session: &Session, message: &Message<'_>, agent: &AgentFacts, policy: &Policy) -> bool {
     let typed = message.param(&["prompt"]).and_then(Typed::read).filter(|typed| typed.sigil == '/');
     typed.is_some_and(|typed| {
         let word = typed.word.as_str();
@@ -125,8 +150,8 @@ impl Interceptor {
         update: Node<'_>,
         actions: &mut Actions,
     ) {
-        let progress = Progress::of(update);
-        if is_of_subagent(update) || !matches!(progress, Progress::Completed | Progress::Other) {
+        let progress = Progress::of(update.get("status"));
+        if is_of_subagent(update.get("_meta")) || !matches!(progress, Progress::Completed | Progress::Other) {
             return;
         }
         let Some(key) = self.live_session(message) else { return };
@@ -138,42 +163,43 @@ impl Interceptor {
         }
         let id = update.str("compactionId");
         if let Some(session) = self.sessions.get(key)
-            && id.is_none_or(|id| session.compaction.is_new(&id))
+            && id.is_none_or(|id| session.compaction.note_completed(&id))
         {
             session.compacted(CompactionSignal::CompactionUpdate, self.agent.quirks, actions);
         }
     }
 
-    /// Handles an update about a tool call. Returns true if the call is a compaction.
+    /// Handles an update about the tool call with this id. `is_first` is true if the update announces the call. Returns true if the
+    /// call is a compaction.
     pub(crate) fn compaction_call(
         &mut self,
-        message: &Message<'_>,
+        key: SessionKey,
+        id: &str,
         update: Node<'_>,
+        is_first: bool,
         actions: &mut Actions,
     ) -> bool {
-        let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else { return false };
-        let Some(id) = update.str("toolCallId") else { return false };
-        let is_known = session.compaction.is_call(&id);
-        if !is_known && !is_call(update) {
+        let Some(session) = self.sessions.get(key) else { return false };
+        let call = CallMembers::read(update);
+        if !call.is_compaction() && !session.compaction.is_call(id) {
             return false;
         }
-        if is_of_subagent(update) {
+        if is_of_subagent(call.meta) {
             return true;
         }
-        // An announcement without a status is pending.
-        let is_announced = update.get("sessionUpdate").is_some_and(|kind| kind.is_str("tool_call"));
-        match Progress::of(update) {
-            Progress::Running => session.compaction.call_started(&id),
+        match Progress::of(call.status) {
+            Progress::Running => session.compaction.call_started(id),
+            // An announcement without a status is pending.
+            Progress::Same if is_first => session.compaction.call_started(id),
             // Claude sends the numbers of a completed compaction in another update.
-            Progress::Same if is_announced => session.compaction.call_started(&id),
             Progress::Same => {}
             Progress::Other => {
-                session.compaction.call_ended(&id);
+                session.compaction.call_ended(id);
                 session.compaction.failed();
             }
             Progress::Completed => {
-                session.compaction.call_ended(&id);
-                if let Some(key) = self.live_session(message)
+                session.compaction.call_ended(id);
+                if self.is_live(key)
                     && let Some(session) = self.sessions.get(key)
                 {
                     session.compacted(CompactionSignal::ToolCall, self.agent.quirks, actions);
@@ -191,7 +217,7 @@ impl Interceptor {
         actions: &mut Actions,
     ) {
         if is_message(update)
-            && !is_of_subagent(update)
+            && !is_of_subagent(update.get("_meta"))
             && let Some(key) = self.live_session(message)
             && let Some(session) = self.sessions.get(key)
         {
@@ -207,12 +233,17 @@ impl Interceptor {
         {
             session.compaction.usage_passed(used);
         }
-        let number = |name| std::str::from_utf8(update.get(name)?.raw()).ok()?.parse::<u64>().ok();
-        let Some(used) = number("used").filter(|_| !is_of_subagent(update)) else { return };
-        let size = number("size").unwrap_or(0);
-        let is_live = self.live_session(message).is_some();
-        let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else { return };
-        match session.compaction.usage(used, size) {
+        let Some(session_id) = message.param(&["sessionId"]) else { return };
+        let Some(key) = session_id.as_str().and_then(|id| self.sessions.key_of(&id)) else { return };
+        let Some(used_node) = update.get("used") else { return };
+        let Some(used) = used_node.as_number().filter(|_| !is_of_subagent(update.get("_meta"))) else {
+            return;
+        };
+        let size_node = update.get("size");
+        let size = size_node.and_then(|size| size.as_number());
+        let is_live = self.is_live(key);
+        let Some(session) = self.sessions.get(key) else { return };
+        match session.compaction.usage(used, size.unwrap_or(0)) {
             UsageChange::Fell if is_live => {
                 session.compacted(CompactionSignal::Usage, self.agent.quirks, actions);
             }
@@ -222,35 +253,39 @@ impl Interceptor {
                     session.remind(actions);
                 }
             }
-            UsageChange::Fell | UsageChange::Nothing => {}
+            UsageChange::Fell => session.compaction.fall_is_history(),
+            UsageChange::Nothing => {}
         }
         if !session.compaction.watches_usage()
-            && let Some(node) = update.get("used")
+            && let Some(size) = size_node.filter(|_| size.is_some())
         {
-            self.reader.usage_scanner.remember(message.line, node.span().start, session.key(), used);
+            let report = Report { line: message.line, session_id, used: used_node, size };
+            self.reader.usage_scanner.remember(report, key, used);
         }
     }
 
     /// Notes a prompt that the agent will receive as it is, if it is the user's own command for a compaction.
     pub(crate) fn note_command(&mut self, key: SessionKey, message: &Message<'_>, id: &Id) {
         if let Some(session) = self.sessions.get(key)
-            && is_command(session, message, &self.agent, &self.policy)
+            && is_compact_command(session, message, &self.agent, &self.policy)
         {
             session.compaction.commanded(id.clone());
         }
     }
 
-    /// Returns the session of an update, unless the update is history: the agent has received no prompt since the session was
-    /// set up, or is setting it up.
+    /// Returns the session of an update, unless the update is history.
     fn live_session(&mut self, message: &Message<'_>) -> Option<SessionKey> {
-        let session = message.session_id().and_then(|id| self.sessions.find(&id))?;
-        let key = session.key();
-        let is_live = session.compaction.is_live();
-        let is_replayed = self
-            .requests
-            .values()
-            .any(|open| matches!(&open.purpose, Purpose::SetUp(setup) if setup.session == key));
-        (is_live && !is_replayed).then_some(key)
+        let key = message.session_id().and_then(|id| self.sessions.key_of(&id))?;
+        self.is_live(key).then_some(key)
+    }
+
+    /// Returns false if updates of this session are history: the agent has received no prompt since the session was set up, or is
+    /// setting it up.
+    fn is_live(&mut self, key: SessionKey) -> bool {
+        let is_live = self.sessions.get(key).is_some_and(|session| session.compaction.is_live());
+        let is_set_up =
+            |open: &OpenRequest| matches!(&open.purpose, Purpose::SetUp(setup) if setup.session == key);
+        is_live && !self.requests.values().any(is_set_up)
     }
 }
 
@@ -261,5 +296,14 @@ impl Session {
             actions.log(Level::Info, format!("the agent has compacted the conversation ({signal})"));
         }
         self.remind(actions);
+    }
+
+    /// Handles the end of a turn.
+    pub(crate) fn turn_ended(&mut self, end: TurnEnd, quirks: &Quirks, actions: &mut Actions) {
+        match end {
+            TurnEnd::Compacted => self.compacted(CompactionSignal::Command, quirks, actions),
+            TurnEnd::LostAgain => self.remind(actions),
+            TurnEnd::Ordinary => {}
+        }
     }
 }

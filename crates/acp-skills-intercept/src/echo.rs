@@ -105,8 +105,9 @@ impl Interceptor {
             self.replayed(&id, &restored.ours, &restored.clean);
             let session = self.sessions.find(&id);
             for block in &mut restored.blocks {
-                if let Some(typed) =
-                    session.as_deref().and_then(|session| agents::block_with_prefix(session, block))
+                if let Some(typed) = session
+                    .as_deref()
+                    .and_then(|session| agents::part_with_prefix(session, block, agents::IN_BLOCK))
                 {
                     *block = typed;
                 }

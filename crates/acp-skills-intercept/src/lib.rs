@@ -275,7 +275,7 @@ impl Interceptor {
             Input::CallArrived { session, tool, arguments } => {
                 self.call_arrived(session, &tool, &arguments, actions);
             }
-            Input::Activated(session, skill) => self.activated(session, &skill, ActivatedBy::Model, actions),
+            Input::Activated(session, skill) => self.activated(session, &skill, actions),
             Input::Recorded(session, kind) => self.recorded(session, kind, actions),
             Input::ClientGone => self.client_gone(actions),
         }
@@ -299,11 +299,6 @@ impl Interceptor {
     /// Returns the grace period for the agent to exit after the client disconnects, or `None` if this was not measured.
     pub fn shutdown_grace(&self) -> Option<Duration> {
         self.agent.quirks.shutdown_grace
-    }
-
-    /// Returns the number of open sessions.
-    pub fn session_count(&self) -> usize {
-        self.sessions.count()
     }
 
     /// Returns true if a session is being set up but the id is not known yet.

@@ -46,7 +46,8 @@ impl MarkScanner {
         self.name.find(line).is_some()
     }
 
-    /// Returns true if a streaming update has to be parsed, because it may contain a mark, or end with the start of one.
+    /// Returns true if a streaming update has to be parsed, because it may contain a mark, end with the start of one, or be the
+    /// message about a compaction.
     pub(crate) fn must_be_read(&mut self, line: &[u8], classifier: &mut Classifier) -> bool {
         let kind = classifier.kind();
         let known = classifier.known();
@@ -71,7 +72,8 @@ impl MarkScanner {
         }
     }
 
-    /// Remembers the form of a chunk. Returns true if its text ends with the start of a mark.
+    /// Remembers the form of a chunk. Returns true if its text ends with the start of a mark, or may be the message about a
+    /// compaction.
     fn learn(&mut self, line: &[u8], classifier: &mut Classifier) -> bool {
         let text = Message::parse(line).and_then(|message| message.param(&["update", "content", "text"]));
         let Some(text) = text.filter(|text| text.raw().len() > 1) else { return false };

@@ -1,8 +1,8 @@
 //! Adds our commands to the agent's list of slash commands, which the client shows as a menu.
 //!
 //! An `available_commands_update` replaces the whole list ([slash
-//! commands](https://agentclientprotocol.com/protocol/v1/slash-commands)), so we add ours to each list of the agent: some before
-//! the agent's commands, where users see them, and the rest after them. We keep the agent's last list and send it again if our
+//! commands](https://agentclientprotocol.com/protocol/v1/slash-commands)), so we add ours to each list of the agent. The first
+//! `MAX_FIRST` come before the agent's commands, so that users see them, and the rest come after. We keep the agent's last list and send it again if our
 //! commands change. If the agent sends no list within `AGENT_TIMEOUT` after the session was set up, we send one.
 
 pub(crate) mod names;
@@ -67,7 +67,7 @@ fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, form: Form) {
     let names = Names::of(session, form.names);
     let ours: Vec<_> = entries(session, &names, form.version).iter().map(ToString::to_string).collect();
     let (first, last) = ours.split_at(ours.len().min(MAX_FIRST));
-    let is_ours = |entry: &Node<'_>| reflections::is_reflection(*entry, session);
+    let is_ours = |entry: &Node<'_>| names.is_reflection(*entry);
     if !list.elements().any(|entry| is_ours(&entry)) {
         list.elements().for_each(|entry| names.rename(edit, entry));
         for (ours, add) in [(first, Edit::unshift as fn(&mut Edit, Node<'_>, &str)), (last, Edit::push)] {
@@ -180,9 +180,7 @@ impl Interceptor {
             session.menu.sent();
             add(&mut edit, result, session, form);
         }
-        if !self.is_setting_up() {
-            self.memory.early_commands.clear();
-        }
+        self.forget_early_commands();
         if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
     }
 
@@ -203,7 +201,12 @@ impl Interceptor {
                 actions.tasks.push(Task::MenuTimer { session: key, time: AGENT_TIMEOUT });
             }
         }
-        if !self.is_setting_up() {
+        self.forget_early_commands();
+    }
+
+    /// Drops the lists for sessions that are not set up yet, once none is being set up.
+    pub(crate) fn forget_early_commands(&mut self) {
+        if !self.memory.early_commands.is_empty() && !self.is_setting_up() {
             self.memory.early_commands.clear();
         }
     }

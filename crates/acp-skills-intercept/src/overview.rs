@@ -13,8 +13,6 @@ use skills_core::{
 };
 
 use crate::{
-    active::RESTORED,
-    active_skills::ActivatedBy,
     menu::{
         names::{AGENT_PREFIX, Names, PREFIX},
         spelling,
@@ -26,6 +24,9 @@ use crate::{
 
 /// The end of the answer to `/skills`.
 pub(crate) const USAGE: &str = "`/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too).";
+
+/// The note about a skill whose last instructions came from a restoration.
+pub(crate) const RESTORED: &str = "restored after compaction";
 
 /// The maximum number of skills in a section.
 const MAX_SHOWN: usize = 100;
@@ -129,11 +130,8 @@ fn list_skills(text: &mut String, session: &Session, names: &Names<'_>) {
             None => skill.name.to_string(),
         };
         let mut notes = Vec::new();
-        match session.activations.by(&skill.name) {
-            Some(ActivatedBy::User) => notes.push("active, by you"),
-            Some(ActivatedBy::Model) => notes.push("active, by the model"),
-            Some(ActivatedBy::Prompt) => notes.push("active, because it matches a prompt"),
-            None => {}
+        if let Some(by) = session.activations.by(&skill.name) {
+            notes.extend(["active", by.reason()]);
         }
         if session.compaction.was_restored(&skill.name) {
             notes.push(RESTORED);
@@ -268,7 +266,7 @@ fn is_plain(c: char) -> bool {
 }
 
 /// Returns a name as Markdown.
-fn code(name: &SkillName) -> String {
+pub(crate) fn code(name: &SkillName) -> String {
     markdown_code(name.as_str())
 }
 

@@ -9,7 +9,7 @@
 //! | [`Kind::Prompt`] | the agent has the skill tools, the text was fetched, and all earlier prompts were sent |
 //! | [`Kind::SkillList`] | the host has answered [`Query::Skills`](crate::Query::Skills) |
 //! | [`Kind::Permission`] | the host has answered [`Query::Resolve`](crate::Query::Resolve), or a call that was granted has arrived |
-//! | [`Kind::Question`] | the client has answered our request |
+//! | [`Kind::Question`] | the client has answered the question |
 //!
 //! An answer removes the entry with its ticket. If there is no such entry, the work was cancelled, and the answer is
 //! ignored. Entries are also removed by [`Pending::take_request`], [`Pending::take_turn`], [`Pending::take_session`]
@@ -38,7 +38,7 @@ pub(crate) struct Pending {
 /// One piece of pending work.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// The ticket of the pending query, or `None` if no query was sent.
+    /// The ticket of this work. If a query was sent for it, the answer has the same ticket.
     pub(crate) ticket: Ticket,
     /// The session, or `None` if the work belongs to none or the session is not known here yet.
     pub(crate) session: Option<SessionKey>,
@@ -69,7 +69,7 @@ pub(crate) enum Kind {
         id: Option<Id>,
         /// The request.
         line: Vec<u8>,
-        /// True if the request waits for the call of an earlier one, false if its path has to be resolved.
+        /// True if the request waits for an earlier granted call to arrive, false if it waits for its path to be resolved.
         is_next_call: bool,
     },
     /// A request of the proxy to the client, which asks the user to trust skills.

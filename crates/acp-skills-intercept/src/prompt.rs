@@ -164,15 +164,15 @@ impl Interceptor {
         let id = session.id().map(str::to_owned);
         let Some(held) = self.pending.fetching_prompt(ticket) else { return };
         actions.effects.extend(failed.map(|kind| Effect::Record { session: id, kind }));
-        let level = if matches!(held.kind, PromptKind::Invocation(_)) {
+        let level = if held.kind == PromptKind::Ordinary {
+            held.text = PromptText::None;
+            Level::Warn
+        } else {
             if let Some((id, prompt)) = self.pending.take_fetching_prompt(ticket) {
                 self.answer_held(key, &id, &prompt, &markdown_message(&why), actions);
             }
             // We don't need a warning here, because the user will see the reason in the response.
             Level::Info
-        } else {
-            held.text = PromptText::None;
-            Level::Warn
         };
         actions.log(level, why);
         self.release(key, actions);
@@ -191,6 +191,7 @@ impl Interceptor {
         if let Some(message) = Message::parse(&prompt.line) {
             self.reply(key, &message, id, text, actions);
         }
+        self.end_turn_if_idle(key, actions);
     }
 
     /// Sends the held prompts of a session up to the first one that still has to wait.
@@ -199,7 +200,7 @@ impl Interceptor {
         if session.server.is_awaited() && !self.policy.mcp_wait.is_zero() {
             return;
         }
-        while let Some(held) = self.pending.take_ready_prompt(key) {
+        while let Some((id, held)) = self.pending.take_ready_prompt(key) {
             let text = match held.text {
                 PromptText::Ready(text) => Some(text),
                 PromptText::None | PromptText::Fetching => None,
@@ -207,7 +208,7 @@ impl Interceptor {
             // We have to wait until here to record activations, since a text may be fetched twice, or may never be sent.
             for kind in held.activations {
                 if held.kind == PromptKind::Ordinary {
-                    record::put_in_front(session, &kind, actions);
+                    record::put_in_front(session, &kind, Some(id.clone()), actions);
                 }
                 actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
             }
@@ -216,6 +217,9 @@ impl Interceptor {
                 PromptKind::Invocation(skill) => {
                     if let Some(words) = words(&message) {
                         session.first_words.begin_with(&words);
+                    }
+                    if text.is_some() {
+                        record::received(session, skill, Some(id), actions);
                     }
                     expansion::write(session, &message, skill, text.as_deref(), &self.agent, &self.policy)
                 }
@@ -247,26 +251,23 @@ impl Session {
 
 /// Returns the text to fetch for a prompt that is not a command.
 pub(crate) fn wanted(session: &Session, message: &Message<'_>, policy: &Policy) -> Option<Wanted> {
-    let matching =
-        text_of_matching_skills(session.server.has_tools(), session.skills.is_empty(), message, policy);
+    let matching = text_of_matching_skills(session, message, policy);
     restoration::wanted(session, message, matching.as_ref()).or(matching)
 }
 
-/// Returns the text of the skills that match a prompt, if it is the proxy that activates skills. `is_empty` is true if the
-/// session has no skills.
+/// Returns the text of the skills that match a prompt, if it is the proxy that activates skills.
 pub(crate) fn text_of_matching_skills(
-    has_tools: bool,
-    is_empty: bool,
+    session: &Session,
     message: &Message<'_>,
     policy: &Policy,
 ) -> Option<Wanted> {
     let by_proxy = match policy.activation {
         Activation::Model => false,
         Activation::Prompt => true,
-        Activation::Hybrid => !has_tools,
+        Activation::Hybrid => !session.server.has_tools(),
     };
     let blocks = message.param(&["prompt"])?;
-    if !by_proxy || is_empty || is_command(blocks) {
+    if !by_proxy || session.skills.is_empty() || is_command(blocks) {
         return None;
     }
     words(message).map(Wanted::BestFor)
@@ -288,11 +289,11 @@ fn write_prompt(
     }
     let mut edit = Edit::new();
     let add = if agent.quirks.words_first { Edit::push } else { Edit::unshift };
-    // An earlier prompt may have restored the loss in the meantime.
-    let ours = match restores.filter(|_| session.compaction.lost().is_some()) {
-        Some(instructions) => session.restore(message, instructions, agent, policy, actions),
-        None => session.brief_in_prompt(message, agent, policy, Occasion::Ordinary).into_iter().collect(),
-    };
+    let restored =
+        restores.and_then(|instructions| session.restore(message, instructions, agent, policy, actions));
+    let ours = restored.unwrap_or_else(|| {
+        session.brief_in_prompt(message, agent, policy, Occasion::Ordinary).into_iter().collect()
+    });
     for text in ours {
         add(&mut edit, blocks, &marks::block(&text).to_string());
     }

@@ -1,5 +1,6 @@
 //! Events for the record, and the active skills that are saved for a session.
 
+use acp_skills_wire::Id;
 use skills_core::SkillName;
 
 use crate::{
@@ -32,16 +33,11 @@ impl Interceptor {
         }
     }
 
-    /// Records that a skill was activated.
-    pub(crate) fn activated(
-        &mut self,
-        key: SessionKey,
-        skill: &SkillName,
-        by: ActivatedBy,
-        actions: &mut Actions,
-    ) {
+    /// Records that the model has activated a skill.
+    pub(crate) fn activated(&mut self, key: SessionKey, skill: &SkillName, actions: &mut Actions) {
         if let Some(session) = self.sessions.get(key) {
-            activate(session, skill, by, actions);
+            activate(session, skill, ActivatedBy::Model, actions);
+            received(session, skill, None, actions);
         }
     }
 
@@ -60,10 +56,16 @@ impl Interceptor {
     }
 }
 
-/// Records that the proxy has added a skill to a prompt, if the activation succeeded.
-pub(crate) fn put_in_front(session: &mut Session, kind: &EventKind, actions: &mut Actions) {
+/// Records that the proxy adds a skill to a prompt, if the activation succeeded.
+pub(crate) fn put_in_front(
+    session: &mut Session,
+    kind: &EventKind,
+    prompt: Option<Id>,
+    actions: &mut Actions,
+) {
     if let Some(skill) = used_skill(kind) {
         activate(session, &skill, ActivatedBy::Prompt, actions);
+        received(session, &skill, prompt, actions);
     }
 }
 
@@ -73,13 +75,18 @@ fn used_skill(kind: &EventKind) -> Option<SkillName> {
     kind.skill().filter(|_| is_ok).and_then(SkillName::new)
 }
 
-fn activate(session: &mut Session, skill: &SkillName, by: ActivatedBy, actions: &mut Actions) {
+/// Adds a skill to the active ones.
+pub(crate) fn activate(session: &mut Session, skill: &SkillName, by: ActivatedBy, actions: &mut Actions) {
     if session.activations.add(skill, by) {
         remember(session, actions);
     }
-    let was_lost = session.compaction.lost().is_some();
-    session.compaction.activated(skill, by != ActivatedBy::Model);
-    if was_lost {
+}
+
+/// Notes that the model receives the instructions of a skill. `prompt` is the prompt that contains them, or `None` if they are in
+/// the result of a tool.
+pub(crate) fn received(session: &mut Session, skill: &SkillName, prompt: Option<Id>, actions: &mut Actions) {
+    session.compaction.activated(skill, prompt);
+    if session.compaction.lost().is_some() {
         session.remind(actions);
     }
 }

@@ -128,6 +128,9 @@ impl Session {
         let difference = Difference::between(&self.skills, &skills);
         self.skills = skills;
         actions.effects.push(self.serve(false));
+        if self.compaction.lost().is_some() {
+            self.remind(actions);
+        }
         if !difference.is_empty() {
             actions.effects.push(record(self, &difference, took));
         }

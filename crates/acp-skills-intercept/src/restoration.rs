@@ -10,7 +10,7 @@ use skills_core::{SkillName, estimate_tokens};
 
 use crate::{
     agent_facts::AgentFacts,
-    briefing::Occasion,
+    briefing::{self, Occasion},
     events::EventKind,
     outputs::{Actions, Effect},
     policy::Policy,
@@ -25,13 +25,10 @@ const SHARE: usize = 5;
 /// The maximum number of skills whose instructions are fetched.
 const MAX_FETCHED: usize = 32;
 
-/// The maximum number of skills that are named.
-const MAX_NAMED: usize = 20;
-
 /// Returns the reminder for the results of the skill tools until the next prompt. `skills` are those whose instructions the model
 /// has lost. Returns `None` if there are none.
 pub fn reminder<'a>(skills: impl Iterator<Item = &'a SkillName>) -> Option<String> {
-    let names = named(skills.collect())?;
+    let names = names(&skills.collect::<Vec<_>>())?;
     Some(format!(
         "The conversation was compacted, so the instructions of these skills may be gone: {names}. If you still need a skill, \
          activate it again."
@@ -39,11 +36,8 @@ pub fn reminder<'a>(skills: impl Iterator<Item = &'a SkillName>) -> Option<Strin
 }
 
 /// Lists names. Returns `None` if there are none.
-fn named(skills: Vec<&SkillName>) -> Option<String> {
-    let mut names: Vec<_> = skills.iter().take(MAX_NAMED).map(|name| format!("`{name}`")).collect();
-    if skills.len() > MAX_NAMED {
-        names.push(format!("and {} more", skills.len() - MAX_NAMED));
-    }
+fn names(skills: &[&SkillName]) -> Option<String> {
+    let names = briefing::first(skills, |name| format!("`{name}`"));
     (!names.is_empty()).then(|| names.join(", "))
 }
 
@@ -98,7 +92,8 @@ pub(crate) fn is_due(session: &Session, message: &Message<'_>) -> bool {
 }
 
 impl Session {
-    /// Returns the skills whose instructions the model has lost, the last used one first.
+    /// Returns the active skills whose instructions the model has lost, most recently used first. Skills that are off or gone are
+    /// left out.
     pub(crate) fn lost_skills(&self) -> Vec<SkillName> {
         let is_there = |name: &&SkillName| self.skills.get(name.as_str()).is_some();
         let active = self.activations.iter().map(|(name, _)| name).filter(is_there);
@@ -111,7 +106,8 @@ impl Session {
         actions.effects.push(Effect::Remind { session: self.key(), skills });
     }
 
-    /// Returns the texts that restore the loss, inside our marks. The loss counts as restored from now on.
+    /// Returns the texts that restore the loss, inside our marks. The loss counts as restored from now on. Returns `None` if nothing
+    /// is lost, for example because an earlier prompt has restored it in the meantime.
     pub(crate) fn restore(
         &mut self,
         prompt: &Message<'_>,
@@ -119,8 +115,8 @@ impl Session {
         agent: &AgentFacts,
         policy: &Policy,
         actions: &mut Actions,
-    ) -> Vec<String> {
-        let Some(signal) = self.compaction.lost() else { return Vec::new() };
+    ) -> Option<Vec<String>> {
+        let signal = self.compaction.lost()?;
         if !agent.quirks.keeps_prompts {
             self.briefing.lost();
         }
@@ -138,7 +134,7 @@ impl Session {
             };
             actions.effects.push(Effect::Record { session: self.id().map(str::to_owned), kind });
         }
-        texts
+        Some(texts)
     }
 
     /// Returns the instructions of `fitting` and the names of `others`. Returns `None` if both are empty.
@@ -152,7 +148,7 @@ impl Session {
             );
             parts.extend(fitting.iter().map(|(_, text)| text.clone()));
         }
-        if let Some(names) = named(others.iter().collect()) {
+        if let Some(names) = names(&others.iter().collect::<Vec<_>>()) {
             let how = if self.server.has_tools() { "activate it" } else { "read its `SKILL.md`" };
             let which = if fitting.is_empty() {
                 "The conversation was compacted, so the instructions of these skills may be gone"

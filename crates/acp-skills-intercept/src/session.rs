@@ -47,7 +47,7 @@ pub(crate) use self::{
     briefing::Briefing,
     calls::Calls,
     claims::{Claim, TrustedClaims, Verdict},
-    compaction::Compaction,
+    compaction::{Compaction, TurnEnd},
     decisions::Decisions,
     first_words::FirstWords,
     listed::Listed,
@@ -232,10 +232,5 @@ impl Sessions {
     /// Returns all sessions for changes, in no particular order.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
         self.by_key.values_mut()
-    }
-
-    /// Returns the number of open sessions.
-    pub(crate) fn count(&self) -> usize {
-        self.by_key.len()
     }
 }

@@ -195,6 +195,10 @@ impl Interceptor {
             if let Some(client_skills) = setup.client_skills {
                 session.set_client_skills(client_skills, actions);
             }
+            // A copy has lost the same.
+            if session.compaction.lost().is_some() {
+                session.remind(actions);
+            }
         } else if setup.target == Target::Moved {
             let before = mem::replace(&mut session.workspace, setup.workspace);
             self.release_workspace(before, actions);
@@ -251,15 +255,16 @@ impl Interceptor {
         let Some(params) = message.params.filter(Node::is_object) else {
             return Pass::Untouched;
         };
+        if matches!(message.method().as_ref(), "session/load" | "session/resume") {
+            session.compaction.reopened();
+            self.reader.usage_scanner.forget(session.key());
+        }
         // If there are no skills or tools, we don't need to add a server or any text to this session. Note that disabled skills
         // count, because the user can enable them later.
         if session.switches.all().will_offer_nothing() {
             return Pass::Untouched;
         }
         actions.effects.push(session.serve(true));
-        if matches!(message.method().as_ref(), "session/load" | "session/resume") {
-            session.compaction.reopened();
-        }
         session.menu.is_due_again();
         let mut edit = Edit::new();
         let had_tools = session.server.withdraw();

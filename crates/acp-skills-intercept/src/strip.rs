@@ -254,7 +254,7 @@ pub(crate) struct Passed {
     pub(crate) clean: String,
     /// Injected texts that ended in this chunk.
     pub(crate) ours: Vec<String>,
-    /// True if the last of the injected texts represents a command, and its arguments come next.
+    /// True if the last injected text represents a command whose arguments follow in the user's own text.
     pub(crate) awaits_arguments: bool,
 }
 

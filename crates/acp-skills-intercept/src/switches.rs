@@ -51,12 +51,7 @@ impl Switch {
         if words.is_empty() {
             return Some(Err(SwitchError::NoName { on }));
         }
-        // A name can contain spaces, so we first try to use all of the words as one name.
-        let names = match session.find_name(&words.join(" ")) {
-            Some(name) => Ok(vec![name]),
-            None => words.iter().map(|word| session.find_name(word).ok_or(*word)).collect(),
-        };
-        Some(match names {
+        Some(match names(&words, |word| session.find_name(word)) {
             Ok(names) => Ok(Self { names, on, here }),
             Err(word) => Err(SwitchError::unknown(session, word)),
         })
@@ -66,6 +61,21 @@ impl Switch {
     /// proxy.
     pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
         matches!(Self::read(session, words), Some(Ok(_)))
+    }
+}
+
+/// Reads the names of skills. `find` returns the skill that a text names. A name can contain spaces, so all of the words are first
+/// tried as one name.
+///
+/// # Errors
+/// Returns the first word that is no name.
+pub(crate) fn names<'w>(
+    words: &[&'w str],
+    find: impl Fn(&str) -> Option<SkillName>,
+) -> Result<Vec<SkillName>, &'w str> {
+    match find(&words.join(" ")) {
+        Some(name) => Ok(vec![name]),
+        None => words.iter().map(|&word| find(word).ok_or(word)).collect(),
     }
 }
 

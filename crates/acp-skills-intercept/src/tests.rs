@@ -4,7 +4,9 @@ mod call_titles;
 mod commands;
 mod compaction;
 mod drafts;
+mod files;
 mod host;
+mod leftovers;
 mod lifecycle;
 mod permission;
 mod placement;
@@ -298,7 +300,7 @@ impl Fixture {
     }
 
     pub(super) fn sessions(&self) -> usize {
-        self.interceptor.session_count()
+        self.interceptor.sessions.iter().count()
     }
 }
 

@@ -117,26 +117,20 @@ impl Interceptor {
     /// time that the agent had.
     fn go_on_without_tools(&mut self, key: SessionKey, waited: Duration, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
-        let has_tools = session.server.has_tools();
-        let is_empty = session.skills.is_empty();
         let session = &*session;
         let mut again: Vec<(Ticket, Wanted)> = Vec::new();
         for (ticket, prompt) in self.pending.prompts(key) {
             let Some(message) = Message::parse(&prompt.line) else { continue };
             let wanted = match &prompt.kind {
                 // We have to fetch this text again, since it refers to the tools.
-                PromptKind::Invocation(skill) => Some(Wanted::Skill {
-                    name: skill.as_str().to_owned(),
-                    arguments: commands::arguments(&message),
-                    tools: has_tools,
-                }),
-                // Since the model can't use the tools, we may have to activate skills for it here.
-                // The instructions refer to the tools, too.
+                PromptKind::Invocation(skill) => Some(commands::wanted(session, skill, &message)),
+                // The restored instructions refer to the tools, so we have to fetch them again.
                 PromptKind::Ordinary if prompt.restores.is_some() => {
                     prompt::wanted(session, &message, &self.policy)
                 }
+                // Since the model can't use the tools, we may have to activate skills for it here.
                 PromptKind::Ordinary if prompt.text == PromptText::None => {
-                    prompt::text_of_matching_skills(has_tools, is_empty, &message, &self.policy)
+                    prompt::text_of_matching_skills(session, &message, &self.policy)
                 }
                 PromptKind::Ordinary | PromptKind::Command => None,
             };

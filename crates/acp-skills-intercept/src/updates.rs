@@ -2,7 +2,7 @@
 //!
 //! The kinds are in one table, which the classifier uses too, so that it never skips an update that is handled here.
 
-use acp_skills_wire::Message;
+use acp_skills_wire::{Message, Node};
 
 use crate::{
     Interceptor,
@@ -43,16 +43,21 @@ kinds!(
     Compaction = "compaction_update",
 );
 
-/// The kind of the reports of context usage. They are read only if the usage has fallen.
+/// The kind of the reports of context usage. A report is read if the usage has fallen, or if `usage_scanner` does not know its
+/// form.
 const USAGE: &str = "usage_update";
 
 /// Updates that are not part of a message. Agents send them at any time, even in the middle of a message.
 const ASIDES: [&str; 4] = ["available_commands_update", "config_option_update", "session_info_update", USAGE];
 
+/// Returns the kind of an update, or `None` if the message is no update.
+fn kind_of<'a>(message: &Message<'a>) -> Option<Node<'a>> {
+    message.param(&["update", "sessionUpdate"]).filter(|_| message.method() == "session/update")
+}
+
 /// Returns true for an update that is not part of a message.
 pub(crate) fn is_aside(message: &Message<'_>) -> bool {
-    let kind = message.param(&["update", "sessionUpdate"]).filter(|_| message.method() == "session/update");
-    kind.is_some_and(|kind| ASIDES.iter().any(|aside| kind.is_str(aside)))
+    kind_of(message).is_some_and(|kind| ASIDES.iter().any(|aside| kind.is_str(aside)))
 }
 
 impl Interceptor {
@@ -83,22 +88,39 @@ impl Interceptor {
             UpdateKind::SessionInfo => self.session_info(message, update),
             UpdateKind::AvailableCommands => self.commands_update(message, update),
             UpdateKind::ConfigOptions => self.options_update(message, update),
-            UpdateKind::ToolCall | UpdateKind::ToolCallUpdate
-                if self.compaction_call(message, update, actions) =>
-            {
-                Pass::Untouched
-            }
-            UpdateKind::ToolCall => self.tool_call(message, update, Shape::Whole, actions),
-            UpdateKind::ToolCallUpdate => self.tool_call(message, update, Shape::Part, actions),
+            UpdateKind::ToolCall => self.call_update(message, update, Shape::Whole, actions),
+            UpdateKind::ToolCallUpdate => self.call_update(message, update, Shape::Part, actions),
             UpdateKind::Compaction => {
                 self.compaction_update(message, update, actions);
                 Pass::Untouched
             }
         }
     }
+
+    /// Handles an update about a tool call. `shape` is [`Shape::Whole`] if the update announces the call.
+    fn call_update(
+        &mut self,
+        message: &Message<'_>,
+        update: Node<'_>,
+        shape: Shape,
+        actions: &mut Actions,
+    ) -> Pass {
+        let Some(key) = message.session_id().and_then(|id| self.sessions.key_of(&id)) else {
+            return Pass::Untouched;
+        };
+        if let Some(session) = self.sessions.get(key) {
+            session.call_touches(update, actions);
+        }
+        let Some(id) = update.str("toolCallId") else { return Pass::Untouched };
+        if self.compaction_call(key, &id, update, shape == Shape::Whole, actions) {
+            return Pass::Untouched;
+        }
+        self.tool_call(key, &id, message, update, shape)
+    }
 }
 
-/// The kind of message that a chunk belongs to. Chunks of the agent are read only if they may contain our text.
+/// The kind of message that a chunk belongs to. Chunks of the agent are read only if they may contain our text or the message about
+/// a compaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum ChunkKind {
     /// A message of the user, which the agent repeats.
@@ -122,9 +144,7 @@ impl ChunkKind {
 
     /// Returns the kind of chunk in a message, or `None` if the message is no chunk.
     pub(crate) fn of_message(message: &Message<'_>) -> Option<Self> {
-        let kind =
-            message.param(&["update", "sessionUpdate"]).filter(|_| message.method() == "session/update");
-        Self::of(&kind?.as_str()?)
+        Self::of(&kind_of(message)?.as_str()?)
     }
 }
 

@@ -62,9 +62,9 @@ pub(crate) struct Reply<'a> {
 impl Version {
     /// Reads the negotiated version from the result of `initialize`.
     pub(crate) fn settled(result: Node<'_>) -> Self {
-        let number = result.get("protocolVersion").and_then(|number| std::str::from_utf8(number.raw()).ok());
+        let number = result.get("protocolVersion").and_then(|number| number.as_number());
         // We expect later versions to be closer to version 2 than to version 1.
-        if number.and_then(|number| number.parse().ok()) >= Some(2_u32) { Self::Two } else { Self::One }
+        if number >= Some(2_u32) { Self::Two } else { Self::One }
     }
 
     /// Returns the name of the member with the id of a configuration option.

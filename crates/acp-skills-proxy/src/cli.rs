@@ -13,7 +13,7 @@ use acp_skills_runtime::mcp::bridge;
 use acp_skills_runtime::processes::watchdog;
 use clap::{FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
-use crate::{args::ProxyArgs, commands, error, log, output, refusal, stdio};
+use crate::{args::ProxyArgs, commands, error, log, output, refusal, setup::editors, stdio};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -129,7 +129,7 @@ pub(crate) fn to_try(agent: &[OsString]) -> String {
 /// Additional arguments come from clients that let the user log in to an agent: they run our command on a terminal and append
 /// the arguments. If the agent is named by the configuration file or by `--agent`, there is no `--` before them.
 pub(crate) fn parse() -> (Cli, Vec<OsString>) {
-    let words: Vec<OsString> = env::args_os().collect();
+    let words = without_editor(env::args_os().collect());
     if words.len() == 3 && words[1] == "help" && words[2] == "flags" {
         exit_after_print(output::print(&help::flags()));
     }
@@ -171,6 +171,15 @@ pub(crate) fn parse() -> (Cli, Vec<OsString>) {
         }
     }
     process::exit(error::EXIT_USAGE.into())
+}
+
+/// Removes the name of an editor from `help setup EDITOR`, because all editors have the same help page.
+fn without_editor(mut words: Vec<OsString>) -> Vec<OsString> {
+    let names_editor = |word: &OsString| word.to_str().is_some_and(|word| editors::find(word).is_ok());
+    if words.len() == 4 && words[1] == "help" && words[2] == "setup" && names_editor(&words[3]) {
+        words.pop();
+    }
+    words
 }
 
 /// Exits after a page was printed: with 0, or with 125 if stdout could not be written.

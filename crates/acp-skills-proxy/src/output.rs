@@ -111,14 +111,35 @@ pub(crate) fn print_help(help: &clap::Error) -> io::Result<bool> {
     is_read(help.print().and_then(|()| io::stdout().flush()))
 }
 
-/// Prints `value` as JSON. Unsafe characters are written as escapes of JSON, so a parser reads the original text. Returns false
-/// if the reader has closed the pipe.
+/// Prints `value` as JSON. Unsafe characters are written as escapes of JSON, so a parser reads the original text. The JSON is not built
+/// in memory, because it can contain the files of a source. Returns false if the reader has closed the pipe.
 ///
 /// # Errors
 /// Returns an error if stdout cannot be written.
 pub(crate) fn print_json(value: &impl Serialize) -> io::Result<bool> {
-    let text = serde_json::to_string_pretty(value)?;
-    write(&json_escaped(&text)).and_then(|_| write("\n"))
+    is_read(write_json(io::stdout().lock(), value))
+}
+
+fn write_json(target: impl Write, value: &impl Serialize) -> io::Result<()> {
+    let mut json = EscapedJson(BufWriter::new(target));
+    serde_json::to_writer_pretty(&mut json, value)?;
+    json.0.write_all(b"\n")?;
+    json.0.flush()
+}
+
+/// JSON that is written with escapes. Each write has to be a text, which is true for the serializer.
+struct EscapedJson<W: Write>(BufWriter<W>);
+
+impl<W: Write> Write for EscapedJson<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = str::from_utf8(bytes).map_err(io::Error::other)?;
+        self.0.write_all(json_escaped(text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Returns true if stdout is a terminal and the user did not turn colors off with [`NO_COLOR`](https://no-color.org).
@@ -322,6 +343,21 @@ mod tests {
         {
             assert!(matches!(json_escaped(text), Cow::Borrowed(same) if same == text), "{text}");
         }
+    }
+
+    #[test]
+    fn json_is_written_piece_by_piece() {
+        let long = "line \u{1b} \"👩\u{200d}💻\"\n\u{202e}".repeat(10_000);
+        let value = json!({ "a\u{200b}": [long, 1.5, null, {}], "b": HOSTILE });
+        let mut written = Vec::new();
+        write_json(&mut written, &value).unwrap();
+        let written = String::from_utf8(written).unwrap();
+        assert_eq!(shown_lines(&written), written);
+        assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), value);
+        let plain = json!({ "a": [1, "ü"] });
+        let mut written = Vec::new();
+        write_json(&mut written, &plain).unwrap();
+        assert_eq!(written, format!("{plain:#}\n").as_bytes());
     }
 
     #[test]

@@ -18,6 +18,9 @@ use skills_core::text::shown_lines;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time that a client has to close its end after the answer. Emacs discards the output of a program that exits at once.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+/// The size of the stack of the thread that reads from the client. It is small, because a lack of memory may be the reason for the
+/// refusal.
+const STACK_BYTES: usize = 512 * 1024;
 /// The maximum number of bytes that are searched for a request.
 const MAX_BYTES: u64 = 1024 * 1024;
 
@@ -31,7 +34,7 @@ pub(crate) fn answer(
 ) {
     let (found, request) = mpsc::channel();
     // A blocking read cannot be cancelled, so this thread runs until the program exits.
-    let reader = thread::Builder::new().spawn(move || {
+    let reader = thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
         let mut client = BufReader::new(client);
         // If this fails, the caller is no longer waiting. Otherwise, read until the client closes the pipe. The
         // channel is closed when this thread ends, which the caller is waiting for.

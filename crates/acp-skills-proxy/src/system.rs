@@ -4,4 +4,4 @@
 #[cfg_attr(windows, path = "system/windows.rs")]
 mod platform;
 
-pub(crate) use platform::{limit_hint, make_executable_hint, report_large_files};
+pub(crate) use platform::{check_address_space, limit_hint, make_executable_hint, report_large_files};

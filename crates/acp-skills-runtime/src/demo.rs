@@ -10,6 +10,7 @@ mod catalog;
 mod grader;
 mod tools;
 pub mod wording;
+mod writer;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -159,8 +160,8 @@ impl<R: Read, W: Write> Agent<R, W> {
         let (skills, request) = catalog::read(&texts);
         let skill = catalog::choose(&skills, &request);
         let skill = skill.filter(|skill| !self.is_selective || catalog::fits(skill, &request));
-        let by_tool = match grader::verdicts(&request) {
-            Some(verdicts) => Some(verdicts),
+        let by_tool = match grader::verdicts(&request).or_else(|| writer::answer(&request)) {
+            Some(answer) => Some(answer),
             None => self.with_plain_tool(&mut session, skill, &request)?,
         };
         let answer = match (by_tool, skill) {

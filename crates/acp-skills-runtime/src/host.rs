@@ -304,6 +304,11 @@ impl RunningHost {
         }
     }
 
+    /// Removes what must not stay on disk after this process: the socket for bridges.
+    pub(crate) fn clean_up(&self) {
+        self.0.servers.close_socket();
+    }
+
     /// Answers an `mcp/message` request of the agent. `send` is called with the lines for the agent.
     pub(crate) async fn over_acp(
         &self,
@@ -333,7 +338,7 @@ impl RunningHost {
         let off = saved.map(|(switches, cwd)| switches.load(cwd)).unwrap_or_default();
         let known = self.0.agents.as_ref().zip(agent);
         let never_connects = known.is_some_and(|(agents, agent)| agents.never_connects(&agent));
-        let real = resolved(&workspace);
+        let real = paths::without_links(&workspace);
         Provisions { skills, off, active, endpoint, never_connects, real }
     }
 
@@ -377,15 +382,8 @@ impl RunningHost {
 
 /// Resolves a path of a tool call in the directories of its session. Blocks while the disk is read.
 fn resolve(path: &Path, workspace: &Workspace) -> Resolved {
-    let workspace = resolved(workspace);
+    let workspace = paths::without_links(workspace);
     Resolved { path: paths::resolve(path, workspace.cwd.as_deref()), workspace }
-}
-
-/// Returns a workspace without links. A directory that can't be resolved stays as it is.
-fn resolved(workspace: &Workspace) -> Workspace {
-    let real = |dir: &PathBuf| dunce::canonicalize(dir).unwrap_or_else(|_| dir.clone());
-    Workspace { cwd: workspace.cwd.as_ref().map(real), ..Workspace::default() }
-        .with(workspace.additional.iter().map(real))
 }
 
 /// Returns the context of tool calls in a session.

@@ -35,9 +35,9 @@ use std::{
 use acp_skills_intercept::{Input, Interceptor, Policy, Task};
 use tokio::sync::{Notify, mpsc::UnboundedReceiver, oneshot};
 
+pub use self::oversize::DEFAULT_MAX_MESSAGE;
 use self::{
     hub::{Hub, Job},
-    oversize::DEFAULT_MAX_MESSAGE,
     side::Side,
     throttle::Throttled,
 };
@@ -143,6 +143,13 @@ impl Relay {
     /// Returns the number of bytes that were written to the agent.
     pub fn written_to_agent(&self) -> u64 {
         self.hub.lane_to(Side::Agent).written()
+    }
+
+    /// Returns a function that removes what must not stay on disk after this process. Call it before the process exits without
+    /// dropping the relay.
+    pub fn clean_up(&self) -> impl FnOnce() + Send + 'static {
+        let hub = Arc::clone(&self.hub);
+        move || hub.clean_up()
     }
 
     /// Returns a function that writes everything that is queued for the agent and then closes the agent's stdin. It

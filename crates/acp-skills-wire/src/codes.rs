@@ -10,6 +10,6 @@ pub const INVALID_PARAMS: i64 = -32602;
 pub const REQUEST_CANCELLED: i64 = -32800;
 /// ACP: the client must authenticate first.
 pub const AUTH_REQUIRED: i64 = -32000;
-/// ACP: the agent or the proxy did not start. This code is from the range that JSON-RPC reserves for implementations.
-/// Use this instead of an internal error, since clients hide the message in that case.
+/// The proxy's own code: the agent or the proxy did not start. It is in the range that JSON-RPC reserves for implementations. Use
+/// it instead of [`INTERNAL_ERROR`], because clients hide the message of an internal error.
 pub const NOT_STARTED: i64 = -32099;

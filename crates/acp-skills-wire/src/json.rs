@@ -6,7 +6,7 @@
 
 mod skip;
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, ops::Range, str::FromStr};
 
 use self::skip::skip_string;
 pub use self::skip::{next_item, skip_space, skip_value};
@@ -76,6 +76,11 @@ impl<'a> Node<'a> {
             b"false" => Some(false),
             _ => None,
         }
+    }
+
+    /// Returns the value of a number. Returns `None` if this is not a number, or not one of the type `T`.
+    pub fn as_number<T: FromStr>(&self) -> Option<T> {
+        std::str::from_utf8(self.raw()).ok()?.parse().ok()
     }
 
     /// Decodes a string. Returns `None` if this is not a string, or not valid Unicode.

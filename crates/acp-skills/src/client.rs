@@ -28,6 +28,9 @@ pub use self::{
 pub use crate::permission::{PermissionDecision, PermissionHandler, PermissionOption, PermissionRequest};
 use crate::trace::{Trace, Tracer};
 
+/// The maximum size of the agent's text that is kept until [`Client::take_text`] is called, in bytes.
+const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
+
 /// The client's end of a connection. Its methods block.
 pub struct Client {
     reader: BufReader<PipeReader>,
@@ -144,6 +147,7 @@ impl Client {
     /// - [`ClientError::Write`] or [`ClientError::Read`] if the connection fails.
     /// - [`ClientError::Unanswered`] if the agent closes the connection first.
     /// - [`ClientError::Refused`] if the agent answers with an error.
+    /// - [`ClientError::TooLong`] if the agent sends more than 64 MiB of text before [`take_text`](Self::take_text) is called.
     /// - [`ClientError::NotAMessage`] if the agent sends a line that is not JSON.
     pub fn request(&mut self, method: &str, params: &Value) -> Result<Value, ClientError> {
         let request = self.codec.request(method, params);
@@ -176,6 +180,9 @@ impl Client {
         match incoming {
             Incoming::Update(update) => {
                 if let Update::Message(text) = Update::read(update) {
+                    if self.text.len() + text.len() > MAX_TEXT_BYTES {
+                        return Err(ClientError::TooLong);
+                    }
                     self.text += text;
                 }
                 self.trace(Trace::Update(update));
@@ -199,5 +206,41 @@ impl Client {
         if let Some(tracer) = &self.tracer {
             tracer(trace);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io, thread};
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// Connects a client with an agent that sends `line` until the client closes the connection.
+    fn flooded(line: String) -> ClientError {
+        let (reader, mut to_client) = io::pipe().unwrap();
+        let (from_client, pipe) = io::pipe().unwrap();
+        let mut client = Client::new(reader, pipe, ClientWriter::default(), None, None);
+        let agent = thread::spawn(move || while writeln!(to_client, "{line}").is_ok() {});
+        let error = client.request("x", &json!({})).unwrap_err();
+        drop(client);
+        drop(from_client);
+        agent.join().unwrap();
+        error
+    }
+
+    #[test]
+    fn an_agent_cannot_fill_the_memory() {
+        let text = "x".repeat(4 * 1024 * 1024);
+        let content = json!({ "type": "text", "text": text });
+        let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
+        let params = json!({ "sessionId": "s", "update": update });
+        let error =
+            flooded(json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }).to_string());
+        assert!(matches!(error, ClientError::TooLong), "{error}");
+        // An error does not contain a whole line.
+        let error = flooded(text).to_string();
+        assert!(error.starts_with("agent sent invalid JSON: xxx") && error.len() < 1_100, "{}", error.len());
     }
 }

@@ -28,6 +28,7 @@
 
 mod body;
 mod error;
+mod parsed;
 mod stored;
 mod substitute;
 
@@ -43,6 +44,8 @@ use crate::{
 use body::Body;
 pub use body::BodyCache;
 pub use error::ActivationError;
+use parsed::{DIRECTORY, END, START};
+pub use parsed::{Parsed, parse};
 
 /// The maximum number of lines of a body. A longer body causes a warning.
 pub const LONG_BODY_LINES: usize = 500;
@@ -106,7 +109,7 @@ pub fn activate(
     let dir = shown_dir(skill, options.mount.as_deref());
     let arguments = options.arguments.as_deref().unwrap_or_default();
     let (substituted, uses_arguments) = substitute::substitute(&body, dir.as_deref(), arguments);
-    let mut text = format!("<skill_content name=\"{}\">\n", escape_attribute(skill.name.as_str()));
+    let mut text = format!("{START}{}\">\n", escape_attribute(skill.name.as_str()));
     text.push_str(substitute::contain(substituted.trim_end()).trim_start_matches('\n'));
     text.push('\n');
     let mut sections = Vec::new();
@@ -131,7 +134,7 @@ pub fn activate(
         text.push('\n');
         text.push_str(&section);
     }
-    text.push_str("</skill_content>");
+    text.push_str(END);
     let diagnostics = outdated.into_iter().chain(long_body(&body)).collect();
     Ok(Activation { text, uses_arguments, diagnostics })
 }
@@ -157,7 +160,7 @@ fn shown_dir(skill: &Skill, mount: Option<&str>) -> Option<String> {
 }
 
 fn directory(dir: &str, options: &ActivationOptions) -> String {
-    let mut text = format!("Skill directory: {}\n", crate::name::sanitize(dir));
+    let mut text = format!("{DIRECTORY}{}\n", crate::name::sanitize(dir));
     text.push_str(match (options.guide, options.scripts) {
         (Guide::Tools, false) => {
             "Relative paths in this skill start there; read its files with `read_skill_file`.\n"
@@ -186,7 +189,7 @@ fn address(skill: &Skill, guide: Guide) -> Option<String> {
         Guide::Tools => "read its files with `read_skill_file`. Its scripts can be read but not run.",
         Guide::Files => "fetch its files with your own tools.",
     };
-    Some(format!("Skill address: {base}\nRelative paths in this skill start there; {how}\n"))
+    Some(format!("{}{base}\nRelative paths in this skill start there; {how}\n", parsed::ADDRESS))
 }
 
 #[cfg(not(feature = "fetch"))]

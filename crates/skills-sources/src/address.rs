@@ -186,6 +186,9 @@ fn web(url: &str) -> Parsed<Place> {
     if authority(url.split_once("://").map_or("", |(_, rest)| rest)).contains('@') {
         return Err(SECRET.into());
     }
+    if url.split_once("://").is_some_and(|(_, rest)| authority(rest).is_empty()) {
+        return Err("host is missing".into());
+    }
     if !fetch::is_allowed(url) {
         return Err("only https is allowed, or http for loopback addresses".into());
     }
@@ -208,6 +211,9 @@ fn hosted(host: &str, rest: &str) -> Parsed<GitPlace> {
 
 fn at_host(host: &str, owner: &str, name: &str, reference: Option<&str>, path: &str) -> Parsed<GitPlace> {
     let name = name.strip_suffix(".git").unwrap_or(name);
+    if owner.is_empty() || name.is_empty() {
+        return Err("expected an owner and a repository, as in `acme/skills`".into());
+    }
     if !owner.split('/').all(is_name) || !is_name(name) {
         return Err("owner and repository names can only contain letters, digits, `-`, `_` and `.`, as in `acme/skills`"
             .into());

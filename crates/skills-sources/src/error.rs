@@ -100,7 +100,8 @@ impl SourceError {
                     .to_owned()
             }
             Self::Web { .. } => {
-                "check the network and the address, and use `/skills reload` to retry".to_owned()
+                "check the network and the address, then retry, or use `/skills reload` in an open session"
+                    .to_owned()
             }
             Self::Changed { address } | Self::NotLocked { address, .. } => {
                 format!(

@@ -96,7 +96,7 @@ fn files_that_cannot_be_edited() {
     }
     fs::create_dir(&path).unwrap();
     let printed = machine.output(&["setup", "zed", "--agent", "claude", "--yes"]);
-    let expected = here("cannot read …/home/.config/zed/settings.json: not a regular file");
+    let expected = here("cannot read settings: not a regular file: ~/.config/zed/settings.json");
     assert!(printed.contains(&expected), "{printed}");
 }
 

@@ -1,27 +1,43 @@
 //! The format of `evals.json`, and the checks of its contents.
 
-use std::path::{Component, Path};
-
-use regex::Regex;
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
-use super::{Assertion, Check, OutputCase, TaskError};
+use super::{Assertion, OutputCase, TaskError, assertion};
+
+/// The members of `evals.json` that tell which of the published forms it has.
+#[derive(Deserialize)]
+pub(super) struct Shape {
+    question: Option<IgnoredAny>,
+    evals: Option<IgnoredAny>,
+    cases: Option<IgnoredAny>,
+}
+
+impl Shape {
+    /// Returns true if the file is a single task instead of a list of tasks.
+    pub(super) fn is_single(&self) -> bool {
+        self.question.is_some() && self.evals.is_none() && self.cases.is_none()
+    }
+}
 
 /// The contents of `evals.json`.
 #[derive(Deserialize)]
 pub(super) struct EvalsFile {
+    #[serde(alias = "cases")]
     pub(super) evals: Vec<RawCase>,
 }
 
-/// A task as it is written in the file.
+/// A task as it is written in the file. The aliases are the names in the files of NVIDIA's skills.
 #[derive(Deserialize)]
 pub(super) struct RawCase {
     id: Value,
     #[serde(alias = "eval_name")]
     name: Option<String>,
-    prompt: String,
+    #[serde(alias = "question")]
+    prompt: Option<String>,
     #[serde(default)]
+    turns: Vec<String>,
+    #[serde(default, alias = "ground_truth")]
     expected_output: Option<String>,
     #[serde(default)]
     files: Vec<String>,
@@ -29,12 +45,41 @@ pub(super) struct RawCase {
     assertions: Vec<Value>,
     #[serde(default)]
     expectations: Vec<Value>,
+    #[serde(default)]
+    expected_behavior: Vec<Value>,
+    #[serde(default)]
+    must_not: Vec<String>,
     should_trigger: Option<bool>,
+    #[serde(default)]
+    expected_skill: Expected,
+    #[serde(default)]
+    acceptable_skills: Vec<String>,
+    #[serde(default)]
+    drafted: bool,
+}
+
+/// The skill that a task expects.
+#[derive(Default, Deserialize)]
+#[serde(from = "Option<String>")]
+enum Expected {
+    /// The task names no skill, so it expects the skill to which it belongs.
+    #[default]
+    This,
+    /// `null`: no skill should be loaded.
+    Nothing,
+    Skill(String),
+}
+
+impl From<Option<String>> for Expected {
+    fn from(name: Option<String>) -> Self {
+        name.map_or(Self::Nothing, Self::Skill)
+    }
 }
 
 impl RawCase {
-    /// Checks the task and returns it with defaults for missing fields.
-    pub(super) fn case(self) -> Result<OutputCase, TaskError> {
+    /// Checks the task of the skill `skill`, and returns it with defaults for missing fields.
+    pub(super) fn case(self, skill: &str) -> Result<OutputCase, TaskError> {
+        let should_trigger = self.should_trigger.unwrap_or_else(|| self.expects(skill));
         let id = match &self.id {
             Value::Number(number) => number.to_string(),
             Value::String(text) if !text.trim().is_empty() => text.clone(),
@@ -44,87 +89,46 @@ impl RawCase {
         if name.is_empty() {
             return Err(TaskError::Name);
         }
-        if self.prompt.trim().is_empty() {
+        let mut prompts = self.prompt.into_iter().chain(self.turns);
+        let prompt = prompts.next().ok_or(TaskError::NoPrompt)?;
+        let turns: Vec<_> = prompts.collect();
+        if [&prompt].into_iter().chain(&turns).any(|prompt| prompt.trim().is_empty()) {
             return Err(TaskError::EmptyPrompt);
         }
         for file in &self.files {
-            check_relative(file)?;
+            assertion::check_relative(file)?;
         }
-        let raw = self.assertions.into_iter().chain(self.expectations);
-        let mut assertions: Vec<_> = raw.map(assertion).collect::<Result<_, _>>()?;
+        let raw = self.assertions.into_iter().chain(self.expectations).chain(self.expected_behavior);
+        let mut assertions: Vec<_> = raw.map(assertion::read).collect::<Result<_, _>>()?;
+        let must_not = self.must_not.into_iter().filter(|text| !text.trim().is_empty());
+        assertions
+            .extend(must_not.map(|text| Assertion::sentence(format!("The agent did not do this: {text}"))));
         let expected_output = self.expected_output.unwrap_or_default();
         if assertions.is_empty() && !expected_output.trim().is_empty() {
             let sentence = format!("The result is what was expected: {expected_output}");
-            assertions.push(Assertion::Sentence(sentence));
+            assertions.push(Assertion::sentence(sentence));
         }
-        let should_trigger = self.should_trigger.unwrap_or(true);
         Ok(OutputCase {
             id: self.id,
             name,
-            prompt: self.prompt,
+            prompt,
+            turns,
             expected_output,
             files: self.files,
             assertions,
             should_trigger,
+            drafted: self.drafted,
         })
     }
-}
 
-/// Reads an assertion: a sentence, an object with a sentence as `text`, or a check.
-fn assertion(value: Value) -> Result<Assertion, TaskError> {
-    let object = match value {
-        Value::String(text) if !text.trim().is_empty() => return Ok(Assertion::Sentence(text)),
-        Value::Object(object) => object,
-        other => return Err(TaskError::Assertion(other)),
-    };
-    let text = |key: &str| object.get(key).and_then(Value::as_str);
-    let pattern = |text: &str| {
-        Regex::new(text).map_err(|source| TaskError::Pattern { pattern: text.to_owned(), source })
-    };
-    let strings = |key: &str| -> Option<Vec<String>> {
-        object.get(key)?.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
-    };
-    let unknown = || Err(TaskError::Assertion(Value::Object(object.clone())));
-    let known = |key: &String| {
-        ["file_exists", "file_matches", "answer_matches", "command", "exit", "text"].contains(&key.as_str())
-    };
-    if !object.keys().all(known) {
-        return unknown();
-    }
-    if let Some(file) = text("file_exists") {
-        check_relative(file)?;
-        return Ok(Assertion::Check(Check::FileExists(file.to_owned())));
-    }
-    if let Some(answer) = text("answer_matches") {
-        return Ok(Assertion::Check(Check::AnswerMatches(pattern(answer)?)));
-    }
-    if let Some([file, text]) = strings("file_matches").as_deref() {
-        check_relative(file)?;
-        return Ok(Assertion::Check(Check::FileMatches(file.clone(), pattern(text)?)));
-    }
-    if let Some(words) = strings("command").filter(|words| !words.is_empty()) {
-        let exit = match object.get("exit") {
-            None => Some(0),
-            Some(exit) => exit.as_i64().and_then(|exit| i32::try_from(exit).ok()),
-        };
-        let exit = exit.ok_or(TaskError::ExitCode)?;
-        return Ok(Assertion::Check(Check::Command(words, exit)));
-    }
-    match text("text") {
-        Some(text) if !text.trim().is_empty() && object.len() == 1 => {
-            Ok(Assertion::Sentence(text.to_owned()))
+    /// Returns true if the task expects the skill.
+    fn expects(&self, skill: &str) -> bool {
+        match &self.expected_skill {
+            Expected::This => true,
+            Expected::Nothing => self.acceptable_skills.iter().any(|name| name == skill),
+            Expected::Skill(name) => name == skill || self.acceptable_skills.iter().any(|name| name == skill),
         }
-        _ => unknown(),
     }
-}
-
-/// Returns an error if a path is absolute or contains `..`. Links are checked later, when the file is opened.
-fn check_relative(path: &str) -> Result<(), TaskError> {
-    let inside = |component: Component<'_>| matches!(component, Component::Normal(_) | Component::CurDir);
-    if !path.is_empty() && Path::new(path).components().all(inside) {
-        return Ok(());
-    }
-    Err(TaskError::Outside(path.to_owned()))
 }
 
 /// Returns a short directory name that is valid on all systems. It is empty if the text has no suitable character.
@@ -143,39 +147,7 @@ fn directory_name(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn assertions_are_sentences_or_checks() {
-        for (value, text) in [
-            (json!("It is short."), "It is short."),
-            (json!({ "text": "It is short." }), "It is short."),
-            (json!({ "file_exists": "a/b.png" }), "file `a/b.png` exists"),
-            (json!({ "file_matches": ["a.md", "^#"] }), "file `a.md` matches `^#`"),
-            (json!({ "answer_matches": "(?i)sql" }), "answer matches `(?i)sql`"),
-            (json!({ "command": ["test", "-f", "x"] }), "`test -f x` exits with 0"),
-            (json!({ "command": ["false"], "exit": 1 }), "`false` exits with 1"),
-        ] {
-            assert_eq!(assertion(value.clone()).unwrap().text(), text, "{value}");
-        }
-        for value in [
-            json!(""),
-            json!(7),
-            json!({}),
-            json!({ "file_exits": "typo" }),
-            json!({ "file_exists": "../up" }),
-            json!({ "file_exists": "/etc/passwd" }),
-            json!({ "file_matches": ["a.md"] }),
-            json!({ "file_matches": ["a.md", "("] }),
-            json!({ "command": [] }),
-            json!({ "command": ["true"], "exit": "zero" }),
-            json!({ "file_exists": "a", "negated": true }),
-        ] {
-            assert!(assertion(value.clone()).is_err(), "{value}");
-        }
-    }
 
     #[test]
     fn directory_names_are_plain() {

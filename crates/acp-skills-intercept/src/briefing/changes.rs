@@ -12,8 +12,6 @@ use skills_core::{
 
 use crate::session::Session;
 
-/// The maximum number of skills in one list.
-const MAX_NAMED: usize = 20;
 /// The maximum length of a description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 200;
 
@@ -71,9 +69,5 @@ fn list(what: &str, skills: &[Arc<Skill>], tell: impl Fn(&Arc<Skill>) -> String)
     if skills.is_empty() {
         return None;
     }
-    let mut items: Vec<_> = skills.iter().take(MAX_NAMED).map(tell).collect();
-    if skills.len() > MAX_NAMED {
-        items.push(format!("and {} more", skills.len() - MAX_NAMED));
-    }
-    Some(format!("{what}: {}.", items.join("; ")))
+    Some(format!("{what}: {}.", super::first(skills, tell).join("; ")))
 }

@@ -33,20 +33,17 @@ pub(crate) fn with_prefix(session: &Session, text: &str) -> Option<String> {
     session.menu.was_sent_without_prefix(word).then(|| format!("{head}{AGENT_PREFIX}{command}"))
 }
 
-/// Returns `line`, a chunk of a user's message, with the prefix that the user typed.
-pub(crate) fn chunk_with_prefix(session: &Session, line: &[u8]) -> Option<Vec<u8>> {
-    let node = Message::parse(line)?.param(&["update", "content", "text"])?;
-    let text = with_prefix(session, &node.as_text()?)?;
-    let mut edit = Edit::new();
-    edit.set(node, &text.into());
-    Some(edit.apply(line))
-}
+/// The place of the text in a chunk of a user's message.
+pub(crate) const IN_CHUNK: &[&str] = &["params", "update", "content", "text"];
 
-/// Returns `block`, a part of a user's message, with the prefix that the user typed.
-pub(crate) fn block_with_prefix(session: &Session, block: &[u8]) -> Option<Vec<u8>> {
-    let node = Node::parse(block)?.get("text")?;
+/// The place of the text in a block of a user's message.
+pub(crate) const IN_BLOCK: &[&str] = &["text"];
+
+/// Returns `json`, a part of a user's message, with the prefix that the user typed. `place` is the path of its text.
+pub(crate) fn part_with_prefix(session: &Session, json: &[u8], place: &[&str]) -> Option<Vec<u8>> {
+    let node = Node::parse(json)?.at(place)?;
     let text = with_prefix(session, &node.as_text()?)?;
     let mut edit = Edit::new();
     edit.set(node, &text.into());
-    Some(edit.apply(block))
+    Some(edit.apply(json))
 }

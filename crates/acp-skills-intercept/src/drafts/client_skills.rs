@@ -83,7 +83,7 @@ pub(super) enum SkillError {
     MimeType,
     #[error("`priority` should be a number from 0 to 100")]
     Priority,
-    #[error("`description` is missing, but `content` has no line to use instead")]
+    #[error("`description` is missing, and `content` has no line to use instead")]
     NoDescription,
     #[error("`dependencies` should be an object")]
     Dependencies,
@@ -186,7 +186,7 @@ fn read(entry: Node<'_>, params: Node<'_>, warnings: &mut Vec<String>) -> Result
         properties.version = Some(version.into());
     }
     if let Some(priority) = entry.get("priority").filter(|node| !node.is_null()) {
-        let number = std::str::from_utf8(priority.raw()).ok().and_then(|number| number.parse::<f64>().ok());
+        let number = priority.as_number::<f64>();
         let number = number.filter(|number| (0.0..=100.0).contains(number)).ok_or(SkillError::Priority)?;
         // We map the default priority, which is 0, to the middle of the draft's range.
         #[expect(clippy::cast_possible_truncation, reason = "it is in 0..=100")]

@@ -106,8 +106,8 @@ pub(super) static GEMINI: CallReports = CallReports {
     ..NONE
 };
 
-/// Grok has one tool that calls the tools of MCP servers; its input says which one. The metadata names Grok's own tool, so a
-/// command cannot pass for a call.
+/// Grok calls the tools of MCP servers through one tool of its own, and the input names the server and the tool. The metadata
+/// contains the name of Grok's own tool, so a shell command can't be mistaken for such a call.
 pub(super) static GROK: CallReports = CallReports {
     name_at: &["_meta", "x.ai/tool", "name"],
     input_in: Some(("tool_name", "tool_input")),

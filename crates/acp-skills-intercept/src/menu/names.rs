@@ -25,17 +25,23 @@ pub(crate) const AGENT_PREFIX: &str = "agent:";
 pub(crate) struct Names<'s> {
     theirs: AgentCommands,
     skills: HashMap<String, &'s Arc<Skill>>,
+    /// The name of the skills server.
+    server: Option<&'s str>,
     policy: CommandNames,
 }
 
 impl<'s> Names<'s> {
     pub(crate) fn of(session: &'s Session, policy: CommandNames) -> Self {
         let spelled = spelling::spelled(&session.skills).into_iter();
-        Self {
-            theirs: AgentCommands::of(&session.menu, |entry| !reflections::is_reflection(entry, session)),
-            skills: spelled.map(|(word, skill)| (SkillName::key_of(&word), skill)).collect(),
-            policy,
-        }
+        let skills = spelled.map(|(word, skill)| (SkillName::key_of(&word), skill)).collect();
+        let server = session.server.name();
+        let is_own = |entry: Node<'_>| !reflections::is_reflection(entry, server, &skills);
+        Self { theirs: AgentCommands::of(&session.menu, is_own), skills, server, policy }
+    }
+
+    /// Returns true if an entry from the agent's list is a reflection of one of our commands.
+    pub(super) fn is_reflection(&self, entry: Node<'_>) -> bool {
+        reflections::is_reflection(entry, self.server, &self.skills)
     }
 
     /// Returns true if `/word` is a command of the agent.
@@ -56,8 +62,8 @@ impl<'s> Names<'s> {
         self.skill(word).filter(|skill| !self.theirs.has(word) || self.is_preferred(skill))
     }
 
-    /// Returns true if the skill gets its name, even if the agent has a command of this name. By default, these are the skills
-    /// that the user named.
+    /// Returns true if the skill gets its name even if the agent has a command with this name. By default, this applies to skills
+    /// that the user named explicitly, for example with `--skill`.
     fn is_preferred(&self, skill: &Skill) -> bool {
         match self.policy {
             CommandNames::Auto => skill.scope == Scope::Named,
@@ -74,7 +80,7 @@ impl<'s> Names<'s> {
     }
 
     /// Returns the agent's command that the user means with `word`, which has the prefix. Returns `None` if `/word` itself is a
-    /// command of the agent, or if the agent has no such command.
+    /// command of the agent, or if neither the agent has this command nor a skill gets its name.
     pub(crate) fn behind_prefix<'w>(&self, word: &'w str) -> Option<&'w str> {
         let command = word.strip_prefix(AGENT_PREFIX)?;
         let is_known = self.theirs.has(command) || self.is_displaced(command);

@@ -1,23 +1,31 @@
 //! Recognizes reflections: slash commands that the agent creates from MCP prompts of the skills server.
 
+use std::{collections::HashMap, sync::Arc};
+
 use acp_skills_wire::{Node, json};
 use skills_core::{Skill, SkillName, text::shown_lines};
-
-use super::spelling;
-use crate::session::Session;
 
 /// The minimum length of a truncated description that identifies a skill, in characters.
 const MIN_SHORTENED_CHARS: usize = 30;
 
 /// Returns true if an entry from the agent's list is a reflection of a skill command. These commands are already in the menu.
-pub(crate) fn is_reflection(entry: Node<'_>, session: &Session) -> bool {
-    let Some(server) = session.server.name() else { return false };
+/// `server` is the name of the skills server, and `skills` are the skills by the keys of their words in the menu.
+pub(super) fn is_reflection(
+    entry: Node<'_>,
+    server: Option<&str>,
+    skills: &HashMap<String, &Arc<Skill>>,
+) -> bool {
+    let Some(server) = server else { return false };
     let Some(name) = entry.str("name") else { return false };
-    let prefixes = [format!("mcp__{server}__"), format!("mcp:{server}:"), format!("{server}:")];
-    if prefixes.iter().any(|prefix| name.starts_with(prefix.as_str())) {
+    let is_between = |start: &str, end: &str| {
+        name.strip_prefix(start)
+            .and_then(|name| name.strip_prefix(server))
+            .is_some_and(|rest| rest.starts_with(end))
+    };
+    if is_between("mcp__", "__") || is_between("mcp:", ":") || is_between("", ":") {
         return true;
     }
-    by_meta(entry, server).unwrap_or_else(|| by_words(entry, &name, session))
+    by_meta(entry, server).unwrap_or_else(|| by_words(entry, &name, skills))
 }
 
 /// Returns true if the metadata names the skills server as source, or `None` if no source is given.
@@ -37,18 +45,15 @@ fn by_meta(entry: Node<'_>, server: &str) -> Option<bool> {
 }
 
 /// Returns true if the entry uses the name and description of a prompt from the skills server.
-fn by_words(entry: Node<'_>, name: &str, session: &Session) -> bool {
-    let key = SkillName::key_of(name.trim().trim_start_matches('/'));
+fn by_words(entry: Node<'_>, name: &str, skills: &HashMap<String, &Arc<Skill>>) -> bool {
+    let Some(skill) = skills.get(&SkillName::key_of(name.trim().trim_start_matches('/'))) else {
+        return false;
+    };
     let Some(theirs) = entry.str("description") else { return false };
     let theirs = one_line(&theirs);
-    let is_described = |skill: &Skill| {
-        let ours = one_line(&shown_lines(&skill.description));
-        let start = theirs.trim_end_matches(['…', '.']).trim_end();
-        theirs.contains(&ours) || (start.chars().count() >= MIN_SHORTENED_CHARS && ours.starts_with(start))
-    };
-    spelling::spelled(&session.skills)
-        .iter()
-        .any(|(word, skill)| SkillName::key_of(word) == key && is_described(skill))
+    let ours = one_line(&shown_lines(&skill.description));
+    let start = theirs.trim_end_matches(['…', '.']).trim_end();
+    theirs.contains(&ours) || (start.chars().count() >= MIN_SHORTENED_CHARS && ours.starts_with(start))
 }
 
 fn one_line(text: &str) -> String {

@@ -109,15 +109,15 @@ impl Pending {
         self.take_first(|entry| entry.ticket == ticket && entry.is_fetching())?.into_prompt()
     }
 
-    /// Removes and returns the first prompt of a session, unless its text is still being fetched.
-    pub(crate) fn take_ready_prompt(&mut self, session: SessionKey) -> Option<HeldPrompt> {
+    /// Removes and returns the first prompt of a session with the id of the request, unless its text is still being fetched.
+    pub(crate) fn take_ready_prompt(&mut self, session: SessionKey) -> Option<(Id, HeldPrompt)> {
         let is_prompt =
             |entry: &Entry| entry.session == Some(session) && matches!(entry.kind, Kind::Prompt(_));
         let index = self.entries.iter().position(is_prompt)?;
         if self.entries[index].is_fetching() {
             return None;
         }
-        Some(self.entries.remove(index).into_prompt()?.1)
+        self.entries.remove(index).into_prompt()
     }
 
     /// Stops waiting for texts, because the client has disconnected. Prompts are sent without their texts, and

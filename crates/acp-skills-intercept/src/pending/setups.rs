@@ -73,7 +73,8 @@ impl Pending {
         }
     }
 
-    /// Queues a message of the client behind the last setup request of its session. Returns false if there is none.
+    /// Queues a message of the client behind the last held setup request for the same session. Returns false if no such request is
+    /// held.
     pub(crate) fn queue(&mut self, message: &Message<'_>) -> bool {
         let Some(about) = message.session_id() else { return false };
         let is_setup = |entry: &&Entry| matches!(&entry.kind, Kind::Setup(setup) if setup.about.as_deref() == Some(&*about));

@@ -1,4 +1,4 @@
-//! Grants calls of our own tools one by one: each grant has to become a call at the skills server before the next one.
+//! Grants calls of the skill tools one at a time: a granted call has to arrive at the skills server before the next one is granted.
 //!
 //! Some agents ask about several calls at once and make each call as soon as it is granted, so a request waits for the call
 //! before it for up to `CALL_TIMEOUT`. Other agents make no call before all of their requests are answered. Then the user is

@@ -37,10 +37,11 @@ impl Activations {
         Some(index + 1 < self.0.len())
     }
 
-    /// Removes a skill. Returns false if it is not active.
-    pub(crate) fn remove(&mut self, name: &SkillName) -> bool {
-        let index = self.position(name);
-        index.map(|index| self.0.remove(index)).is_some()
+    /// Removes a skill if it is active.
+    pub(crate) fn remove(&mut self, name: &SkillName) {
+        if let Some(index) = self.position(name) {
+            self.0.remove(index);
+        }
     }
 
     fn position(&self, name: &SkillName) -> Option<usize> {

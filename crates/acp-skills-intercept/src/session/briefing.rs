@@ -8,29 +8,38 @@ use std::sync::Arc;
 use acp_skills_wire::Id;
 use skills_core::{SkillSet, catalog::Guide};
 
+/// The maximum number of prompts with injected text whose turns are not over.
+const MAX_UNCONFIRMED: usize = 8;
+
 /// The texts about skills that the model of one session has received.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Briefing {
-    /// The last instructions for using the skills. `None` if the model has received none.
+    /// The texts in the conversation and in the system prompt.
+    told: Told,
+    /// The text in the system prompt. It does not change while the session exists.
+    system_prompt: Option<Arc<str>>,
+    /// The instructions and the skills in the system prompt. They survive a compaction.
+    in_system_prompt: Told,
+    /// The prompts with injected text whose turns are not over, in order.
+    unconfirmed: Vec<Unconfirmed>,
+}
+
+/// The content of the texts that the model has received.
+#[derive(Debug, Clone, Default)]
+struct Told {
+    /// Specifies whether the model was last told to use the skill tools or to read the files. `None` if it was told neither.
     guide: Option<Guide>,
     /// The skills that the model knows, if it knows any.
     known: Option<SkillSet>,
     /// True if the last instructions have the paths of the skills.
     has_paths: bool,
-    /// The text in the system prompt. It does not change while the session exists.
-    system_prompt: Option<Arc<str>>,
-    /// The instructions and the skills in the system prompt. They survive a compaction.
-    in_system_prompt: Option<(Guide, SkillSet)>,
-    /// The latest prompt with injected text, until the turn is over.
-    unconfirmed: Option<Unconfirmed>,
 }
 
 /// A prompt with injected text, and the state before this prompt.
 #[derive(Debug, Clone)]
 struct Unconfirmed {
     prompt: Id,
-    guide: Option<Guide>,
-    known: Option<SkillSet>,
+    before: Told,
     /// True if the agent has accepted the prompt, and its turn is not over.
     accepted: bool,
 }
@@ -38,7 +47,7 @@ struct Unconfirmed {
 impl Briefing {
     /// Returns the briefing for a copy of the session.
     pub(crate) fn forked(&self) -> Self {
-        Self { unconfirmed: None, ..self.clone() }
+        Self { unconfirmed: Vec::new(), ..self.clone() }
     }
 
     /// Resets the briefing, because the agent refused the request with our text.
@@ -48,10 +57,8 @@ impl Briefing {
 
     /// Remembers that a prompt was accepted but the turn is not over.
     pub(crate) fn accepted(&mut self, prompt: &Id) {
-        if let Some(unconfirmed) =
-            self.unconfirmed.as_mut().filter(|unconfirmed| unconfirmed.prompt == *prompt)
-        {
-            unconfirmed.accepted = true;
+        for sent in &mut self.unconfirmed {
+            sent.accepted |= sent.prompt == *prompt;
         }
     }
 
@@ -65,24 +72,28 @@ impl Briefing {
         self.confirm(forgotten, |unconfirmed| unconfirmed.accepted);
     }
 
-    /// Ends the unconfirmed state. If the agent has dropped the prompt, its text has to be sent again.
+    /// Ends the unconfirmed state of prompts. If the agent has dropped one of them, its text has to be sent again.
     fn confirm(&mut self, forgotten: bool, matches: impl Fn(&Unconfirmed) -> bool) {
-        if let Some(before) = self.unconfirmed.take_if(|unconfirmed| matches(unconfirmed))
-            && forgotten
-        {
-            self.guide = before.guide;
-            self.known = before.known;
+        let Some(first) = self.unconfirmed.iter().position(&matches) else { return };
+        if forgotten {
+            // The texts of later prompts depend on this one.
+            let before = self.unconfirmed[first].before.clone();
+            for later in &mut self.unconfirmed[first..] {
+                later.before.clone_from(&before);
+            }
+            self.told = before;
         }
+        self.unconfirmed.retain(|sent| !matches(sent));
     }
 
     /// Returns the last instructions for using the skills.
     pub(crate) fn guide(&self) -> Option<Guide> {
-        self.guide
+        self.told.guide
     }
 
     /// Returns the skills that the model knows.
     pub(crate) fn known(&self) -> Option<&SkillSet> {
-        self.known.as_ref()
+        self.told.known.as_ref()
     }
 
     /// Returns the text in the system prompt.
@@ -92,43 +103,54 @@ impl Briefing {
 
     /// Remembers that this text is in the system prompt. A new text lists `skills`.
     pub(crate) fn sent_in_system_prompt(&mut self, text: Arc<str>, guide: Guide, skills: &SkillSet) {
+        let has_paths = has_paths(&text);
         if self.system_prompt.replace(text).is_none() {
-            self.known = Some(skills.clone());
-            self.in_system_prompt = Some((guide, skills.clone()));
+            self.in_system_prompt = Told { guide: Some(guide), known: Some(skills.clone()), has_paths };
+            self.told = self.in_system_prompt.clone();
         }
-        self.guide = Some(guide);
+        self.told.guide = Some(guide);
     }
 
     /// Notes that the agent has replaced the conversation by a summary. Only the system prompt is left.
     pub(crate) fn lost(&mut self) {
-        (self.guide, self.known) = self.in_system_prompt.clone().unzip();
+        self.told = self.in_system_prompt.clone();
+        // It makes no difference any more if the agent drops one of these prompts.
+        self.unconfirmed.clear();
     }
 
-    /// Remembers the prompt that has the last text. Until its turn is over, the agent may drop the prompt.
+    /// Remembers the prompt with the latest text, and the state `before` it, because the agent may drop the prompt until its turn
+    /// is over.
     pub(crate) fn sent_with(&mut self, before: &Self, prompt: Option<Id>) {
-        let guide = before.guide;
-        let known = before.known.clone();
-        self.unconfirmed = prompt.map(|prompt| Unconfirmed { prompt, guide, known, accepted: false });
+        let Some(prompt) = prompt else { return };
+        if self.unconfirmed.len() == MAX_UNCONFIRMED {
+            self.unconfirmed.remove(0);
+        }
+        self.unconfirmed.push(Unconfirmed { prompt, before: before.told.clone(), accepted: false });
     }
 
     /// Sets the last instructions for using the skills.
     pub(crate) fn set_guide(&mut self, guide: Guide) {
-        self.guide = Some(guide);
+        self.told.guide = Some(guide);
     }
 
     /// Returns true if the model has the paths of the skills.
     pub(crate) fn has_paths(&self) -> bool {
-        self.has_paths
+        self.told.has_paths
     }
 
     /// Remembers whether a text for the model has the paths of the skills.
     pub(crate) fn note_paths(&mut self, text: &str) {
-        self.has_paths = text.contains("SKILL.md");
+        self.told.has_paths = has_paths(text);
     }
 
     /// Remembers that the model knows these skills.
     pub(crate) fn set_known(&mut self, guide: Guide, skills: &SkillSet) {
-        self.guide = Some(guide);
-        self.known = Some(skills.clone());
+        self.told.guide = Some(guide);
+        self.told.known = Some(skills.clone());
     }
+}
+
+/// Returns true if a text for the model has the paths of the skills.
+fn has_paths(text: &str) -> bool {
+    text.contains("SKILL.md")
 }

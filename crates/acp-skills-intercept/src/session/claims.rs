@@ -58,6 +58,8 @@ pub(crate) struct TrustedClaims {
     open: Option<(Claim, Wait)>,
     last_timer: u64,
     is_broken: bool,
+    /// True if the user has cancelled the turn, and the agent has not ended it.
+    is_cancelled: bool,
 }
 
 /// The progress of waiting for a call that was granted.
@@ -118,17 +120,21 @@ impl TrustedClaims {
     }
 
     /// Remembers that a turn has ended. A call that was granted in the turn must have arrived before the next claim is
-    /// trusted.
+    /// trusted, unless the user has cancelled the turn.
     pub(crate) fn turn_over(&mut self) {
-        if let Some((_, wait)) = &mut self.open {
+        if std::mem::take(&mut self.is_cancelled) {
+            self.open = None;
+        } else if let Some((_, wait)) = &mut self.open {
             *wait = Wait::Due;
         }
     }
 
-    /// Remembers that the user has cancelled the turn, so that no call is expected. The agent's own report that a turn
-    /// was cancelled does not count.
-    pub(crate) fn cancelled(&mut self) {
+    /// Remembers that the user has cancelled, so that no call is expected. If a turn runs, this also applies to calls that are
+    /// granted before its end, because the agent may not have noticed yet. The agent's own report that a turn was cancelled does
+    /// not count.
+    pub(crate) fn cancelled(&mut self, in_turn: bool) {
         self.open = None;
+        self.is_cancelled |= in_turn;
     }
 }
 
@@ -149,8 +155,10 @@ mod tests {
         TurnEnds,
         /// The user cancels the turn.
         Cancelled,
+        /// The user cancels, but no turn runs.
+        CancelledBetween,
     }
-    use Step::{Arrives, Ask, Cancelled, TimerEnds, TurnEnds};
+    use Step::{Arrives, Ask, Cancelled, CancelledBetween, TimerEnds, TurnEnds};
 
     const OK: Verdict = Verdict::Trusted;
     const WAITS: Verdict = Verdict::Waits(None);
@@ -180,7 +188,8 @@ mod tests {
                 }
                 TimerEnds(timer) => claims.timer_ended(Timer(timer)),
                 TurnEnds => claims.turn_over(),
-                Cancelled => claims.cancelled(),
+                Cancelled => claims.cancelled(true),
+                CancelledBetween => claims.cancelled(false),
             }
         }
     }
@@ -242,8 +251,10 @@ mod tests {
             Ask("d", BROKEN),
         ]);
         check(&[Ask("a", OK), Ask("b", waits(1)), TimerEnds(1), TurnEnds, Ask("b", NEWS)]);
-        // If the user cancels, no call is expected.
-        check(&[Ask("a", OK), Cancelled, Ask("b", OK), TurnEnds, Ask("c", NEWS)]);
+        // If the user cancels, no call is expected, even if the agent asks again before it ends the turn.
+        check(&[Ask("a", OK), Cancelled, Ask("b", OK), TurnEnds, Ask("c", OK), TurnEnds, Ask("d", NEWS)]);
+        check(&[Ask("a", OK), Cancelled, TurnEnds, Ask("b", OK), TurnEnds, Ask("c", NEWS)]);
+        check(&[Ask("a", OK), CancelledBetween, Ask("b", OK), TurnEnds, Ask("c", NEWS)]);
         // A call of the cancelled turn does not count as the call of a later turn.
         check(&[
             Ask("a", OK),

@@ -18,8 +18,8 @@ pub(crate) struct Compaction {
     is_live: bool,
     /// The loss that was not restored yet.
     lost: Option<Lost>,
-    /// The restoration whose turn is not over.
-    unconfirmed: Option<Unconfirmed>,
+    /// The prompts with instructions whose turns are not over, in order.
+    unconfirmed: Vec<Unconfirmed>,
     /// The prompts with the user's own command. The second member is true once the agent has accepted the prompt.
     commands: Vec<(Id, bool)>,
     /// The ids of tool calls that report a running compaction.
@@ -37,17 +37,33 @@ pub(crate) struct Compaction {
 #[derive(Debug, Clone)]
 struct Lost {
     signal: CompactionSignal,
+    /// True if only the usage has fallen. If the usage is back later, nothing was lost.
+    is_guess: bool,
     /// The keys of skills whose instructions the model still has, or has received since.
     again: BTreeSet<String>,
 }
 
-/// A restoration that the agent may drop.
+/// A prompt with instructions, which the agent may drop.
 #[derive(Debug)]
 struct Unconfirmed {
     prompt: Id,
-    lost: Lost,
+    /// The keys of the skills whose instructions are in the prompt.
+    skills: BTreeSet<String>,
+    /// The loss that the prompt restores.
+    lost: Option<Lost>,
     /// True if the agent has accepted the prompt, and its turn is not over.
     accepted: bool,
+}
+
+/// The consequence of the end of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TurnEnd {
+    /// The turn was a compaction.
+    Compacted,
+    /// The agent may have dropped a prompt with instructions, so the model has lost them.
+    LostAgain,
+    /// No action is needed.
+    Ordinary,
 }
 
 impl Compaction {
@@ -61,6 +77,8 @@ impl Compaction {
     pub(crate) fn reopened(&mut self) {
         self.is_live = false;
         self.calls.clear();
+        // The agent may count from the start again.
+        self.last_id = None;
         self.usage.reopened();
     }
 
@@ -82,11 +100,16 @@ impl Compaction {
         }
         let is_first = self.lost.is_none();
         let kept = if keeps_prompts { self.in_prompts.clone() } else { BTreeSet::new() };
+        let is_guess = signal == CompactionSignal::Usage;
         match &mut self.lost {
-            // The model may have lost the instructions that it got since then, too.
-            Some(lost) if signal == CompactionSignal::Usage || lost.signal == signal => lost.again = kept,
-            Some(_) => {}
-            None => self.lost = Some(Lost { signal, again: kept }),
+            Some(lost) => {
+                lost.is_guess &= is_guess;
+                // The model may have lost the instructions that it got since then, too.
+                if is_guess || lost.signal == signal {
+                    lost.again = kept;
+                }
+            }
+            None => self.lost = Some(Lost { signal, is_guess, again: kept }),
         }
         is_first
     }
@@ -101,17 +124,33 @@ impl Compaction {
         self.lost.as_ref().is_some_and(|lost| !lost.again.contains(&skill.key()))
     }
 
-    /// Notes that the model received the instructions of a skill, other than in a restoration. `in_prompt` is true if they were in a
-    /// prompt.
-    pub(crate) fn activated(&mut self, skill: &SkillName, in_prompt: bool) {
-        self.restored.remove(&skill.key());
-        self.in_prompts.remove(&skill.key());
-        if in_prompt {
-            self.in_prompts.insert(skill.key());
-        }
+    /// Notes that the model receives the instructions of a skill, other than in a restoration. `prompt` is the prompt that contains
+    /// them, or `None` if they are in the result of a tool.
+    pub(crate) fn activated(&mut self, skill: &SkillName, prompt: Option<Id>) {
+        let key = skill.key();
+        self.restored.remove(&key);
+        self.in_prompts.remove(&key);
         if let Some(lost) = &mut self.lost {
-            lost.again.insert(skill.key());
+            lost.again.insert(key.clone());
         }
+        if let Some(prompt) = prompt {
+            self.in_prompts.insert(key.clone());
+            self.sent_with(prompt).skills.insert(key);
+        }
+    }
+
+    /// Returns the entry of a prompt with instructions.
+    fn sent_with(&mut self, prompt: Id) -> &mut Unconfirmed {
+        let known = self.unconfirmed.iter().position(|sent| sent.prompt == prompt);
+        let index = known.unwrap_or_else(|| {
+            if self.unconfirmed.len() == MAX_OPEN {
+                self.unconfirmed.remove(0);
+            }
+            let skills = BTreeSet::new();
+            self.unconfirmed.push(Unconfirmed { prompt, skills, lost: None, accepted: false });
+            self.unconfirmed.len() - 1
+        });
+        &mut self.unconfirmed[index]
     }
 
     /// Returns true if the last instructions of this skill came from a restoration.
@@ -121,13 +160,16 @@ impl Compaction {
 
     /// Notes that the loss is restored by a prompt, with the instructions of `skills`.
     pub(crate) fn restored<'a>(&mut self, prompt: Option<Id>, skills: impl Iterator<Item = &'a SkillName>) {
-        self.usage.restored();
+        self.usage.settled();
         let skills: Vec<_> = skills.map(SkillName::key).collect();
         self.restored.extend(skills.iter().cloned());
-        self.in_prompts.extend(skills);
+        self.in_prompts.extend(skills.iter().cloned());
         let lost = self.lost.take();
-        self.unconfirmed =
-            prompt.zip(lost).map(|(prompt, lost)| Unconfirmed { prompt, lost, accepted: false });
+        if let Some(prompt) = prompt {
+            let sent = self.sent_with(prompt);
+            sent.skills.extend(skills);
+            sent.lost = lost;
+        }
     }
 
     /// Notes a prompt with the user's own command for a compaction.
@@ -148,38 +190,52 @@ impl Compaction {
         for (id, accepted) in &mut self.commands {
             *accepted |= id == prompt;
         }
-        if let Some(unconfirmed) = self.unconfirmed.as_mut().filter(|sent| sent.prompt == *prompt) {
-            unconfirmed.accepted = true;
+        for sent in &mut self.unconfirmed {
+            sent.accepted |= sent.prompt == *prompt;
         }
     }
 
-    /// Notes that the turn of this prompt is over. `forgotten` is true if the agent may have dropped the prompt. Returns true if
-    /// the turn was a compaction.
-    pub(crate) fn turn_over(&mut self, prompt: &Id, forgotten: bool) -> bool {
+    /// Notes that the turn of this prompt is over. `forgotten` is true if the agent may have dropped the prompt.
+    pub(crate) fn turn_over(&mut self, prompt: &Id, forgotten: bool) -> TurnEnd {
         self.end(forgotten, |id, _| id == prompt)
     }
 
     /// Notes that the turns of all accepted prompts are over.
-    pub(crate) fn turns_over(&mut self, forgotten: bool) -> bool {
+    pub(crate) fn turns_over(&mut self, forgotten: bool) -> TurnEnd {
         self.end(forgotten, |_, accepted| accepted)
     }
 
-    fn end(&mut self, forgotten: bool, matches: impl Fn(&Id, bool) -> bool) -> bool {
+    fn end(&mut self, forgotten: bool, matches: impl Fn(&Id, bool) -> bool) -> TurnEnd {
         // The fall of a compaction comes in its own turn or in the next one.
         if self.lost.is_none() {
             self.usage.turn_over();
         }
-        if let Some(sent) = self.unconfirmed.take_if(|sent| matches(&sent.prompt, sent.accepted))
-            && forgotten
-            && self.lost.is_none()
-        {
-            self.lost = Some(sent.lost);
-            let dropped = std::mem::take(&mut self.restored);
-            self.in_prompts.retain(|skill| !dropped.contains(skill));
-        }
+        let is_over = |sent: &mut Unconfirmed| matches(&sent.prompt, sent.accepted);
+        let over: Vec<_> = self.unconfirmed.extract_if(.., is_over).collect();
         let before = self.commands.len();
         self.commands.retain(|(id, accepted)| !matches(id, *accepted));
-        self.commands.len() < before && !forgotten
+        if forgotten {
+            let has_lost = !over.is_empty();
+            // The loss of a later prompt includes those before it.
+            over.into_iter().rev().for_each(|sent| self.dropped(sent));
+            return if has_lost && self.lost.is_some() { TurnEnd::LostAgain } else { TurnEnd::Ordinary };
+        }
+        if self.commands.len() < before { TurnEnd::Compacted } else { TurnEnd::Ordinary }
+    }
+
+    /// Notes that the agent may have dropped a prompt with instructions.
+    fn dropped(&mut self, sent: Unconfirmed) {
+        if self.lost.is_none() {
+            // The fall of the usage is settled, so this is not a guess any more.
+            self.lost = sent.lost.map(|lost| Lost { is_guess: false, ..lost });
+        }
+        for skill in &sent.skills {
+            self.restored.remove(skill);
+            self.in_prompts.remove(skill);
+            if let Some(lost) = &mut self.lost {
+                lost.again.remove(skill);
+            }
+        }
     }
 
     /// Notes a tool call that reports a running compaction.
@@ -204,7 +260,7 @@ impl Compaction {
     }
 
     /// Notes that the compaction with this id is completed. Returns false if it was completed before.
-    pub(crate) fn is_new(&mut self, id: &str) -> bool {
+    pub(crate) fn note_completed(&mut self, id: &str) -> bool {
         if self.last_id.as_deref() == Some(id) {
             return false;
         }
@@ -222,6 +278,11 @@ impl Compaction {
         self.usage.passed(used);
     }
 
+    /// Notes that the last fall of the usage is history, so that it has no effect on later reports.
+    pub(crate) fn fall_is_history(&mut self) {
+        self.usage.settled();
+    }
+
     /// Returns true if the next report of the usage has to be read.
     pub(crate) fn watches_usage(&self) -> bool {
         self.usage.has_fallen()
@@ -229,6 +290,6 @@ impl Compaction {
 
     /// Takes back a loss that was only noticed by the usage. Returns true if there was one.
     pub(crate) fn retract(&mut self) -> bool {
-        self.lost.take_if(|lost| lost.signal == CompactionSignal::Usage).is_some()
+        self.lost.take_if(|lost| lost.is_guess).is_some()
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Switches {
 }
 
 impl Switches {
-    /// Creates the switches of a session. `off` has the names of the skills that are disabled in its directory.
+    /// Creates the switches of a session. `off` contains the names of the skills that are disabled in the session's directory.
     pub(crate) fn remembering(off: Vec<SkillName>) -> Self {
         let off: BTreeMap<_, _> = off.into_iter().map(|name| (name.key(), name)).collect();
         Self { remembered: off.clone(), off, ..Self::default() }

@@ -7,7 +7,7 @@ pub(crate) struct Turns {
     in_flight: usize,
     /// True if the agent reports that it works, even if it has answered every prompt.
     is_busy: bool,
-    /// The agent's last report of its work in the background: a JSON array.
+    /// The background work in the agent's last report, as a JSON array. `None` if the report had none.
     background: Option<Vec<u8>>,
 }
 
@@ -22,7 +22,7 @@ impl Turns {
         self.is_busy
     }
 
-    /// Returns the agent's last report of its work in the background: a JSON array.
+    /// Returns the background work in the agent's last report, as a JSON array.
     pub(crate) fn background(&self) -> Option<&[u8]> {
         self.background.as_deref()
     }

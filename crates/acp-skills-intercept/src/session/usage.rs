@@ -8,7 +8,7 @@
 pub(crate) struct Usage {
     /// The last `used` and `size`, in tokens.
     last: Option<(u64, u64)>,
-    /// The usage before the fall that was noticed last, until the loss is restored.
+    /// The usage before the first fall that is not settled: the loss was not restored, and no other signal has confirmed it.
     before_fall: Option<u64>,
     /// True if another signal has announced a compaction, so that the next fall belongs to it.
     expects_fall: bool,
@@ -62,7 +62,8 @@ impl Usage {
 
     /// Notes a compaction that was announced by another signal.
     pub(crate) fn announced(&mut self) {
-        self.expects_fall = self.before_fall.is_none();
+        // If the fall came first, it is settled now.
+        self.expects_fall = self.before_fall.take().is_none();
     }
 
     /// Stops expecting a fall.
@@ -70,8 +71,8 @@ impl Usage {
         self.expects_fall = false;
     }
 
-    /// Notes that the loss was restored.
-    pub(crate) fn restored(&mut self) {
+    /// Forgets the last fall, because the loss was restored, or because the fall is history.
+    pub(crate) fn settled(&mut self) {
         self.before_fall = None;
     }
 
@@ -143,10 +144,10 @@ mod tests {
         );
         // The fall came first.
         usage.announced();
-        usage.restored();
+        assert!(!usage.has_fallen());
         assert_eq!([usage.report(80, 100), usage.report(20, 100)], [Nothing, Fell]);
         // The agent reports no fall for the compaction, and it is long ago.
-        usage.restored();
+        usage.settled();
         usage.announced();
         usage.turn_over();
         assert_eq!([usage.report(80, 100), usage.report(20, 100)], [Nothing, Fell]);

@@ -2,7 +2,9 @@
 
 mod attacks;
 mod commands;
+mod dropped;
 mod signals;
+mod usage;
 
 use serde_json::json;
 
@@ -41,13 +43,13 @@ fn completed(fixture: &mut Fixture, id: &str) -> Out {
 
 /// Answers the query of a prompt with the instructions of each skill.
 fn fetched(fixture: &mut Fixture, out: &Out) -> Out {
-    let Wanted::Active { names, .. } = out.wanted() else { panic!("{out:?}") };
+    let [Task::Ask(Query::Fetch { session, ticket, wanted: Wanted::Active { names, .. } })] = &out.tasks[..]
+    else {
+        panic!("{out:?}")
+    };
     let skills = names.iter().map(|name| (name.clone(), format!("DO {name}"))).collect();
-    fixture.handle(Input::Fetched {
-        session: KEY,
-        ticket: out.ticket(),
-        fetched: Fetched { skills, ..Fetched::default() },
-    })
+    let fetched = Fetched { skills, ..Fetched::default() };
+    fixture.handle(Input::Fetched { session: *session, ticket: *ticket, fetched })
 }
 
 /// Sends a prompt, answers its query if there is one, and returns the texts for the agent.

@@ -28,6 +28,8 @@ pub(crate) struct Host {
     pub(super) decisions: Vec<(Vec<SkillName>, bool)>,
     /// The skills that the results of the skill tools remind of, after each change.
     pub(super) reminders: Vec<(SessionKey, Vec<String>)>,
+    /// The sessions in which a turn runs.
+    pub(super) turns: Vec<SessionKey>,
     /// The directories that were released.
     pub(super) left: Vec<Workspace>,
 }
@@ -136,7 +138,9 @@ impl Host {
     /// Carries out an effect, or adds it to `out`.
     pub(super) fn apply(&mut self, effect: Effect, out: &mut Out) {
         match effect {
-            Effect::Log(..) | Effect::Opened { .. } | Effect::TurnStarted { .. } | Effect::TurnEnded(_) => {}
+            Effect::Log(..) | Effect::Opened { .. } => {}
+            Effect::TurnStarted { session, .. } => self.turns.push(session),
+            Effect::TurnEnded(session) => self.turns.retain(|other| *other != session),
             Effect::Record { session, kind } => out.records.push((session, kind)),
             Effect::SaveActiveSkills { id, active } => out.remembered.push((id, active)),
             Effect::Remind { session, skills } => {

@@ -185,7 +185,7 @@ fn an_invocation_of_a_skill_that_is_turned_off_fails() {
     assert!(said(&out).0.starts_with("This skill no longer exists"), "{out:?}");
 }
 
-/// Another proxy between us and the agent has `/skills` too. A command that names our skills is for us.
+/// Another proxy between us and the agent also handles `/skills`. We only handle commands that name one of our skills.
 #[test]
 fn commands_go_to_the_proxy_that_has_the_skill() {
     let mut fixture = fixture();

@@ -28,7 +28,7 @@ pub(crate) struct SkillArgs {
     #[arg(long)]
     pub locked: bool,
     /// Search for skills in standard directories: `user` (~/.agents/skills, ~/.claude/skills,
-    /// $XDG_CONFIG_HOME/agents/skills; `agents` and `claude` are parts of it), `project` (.skills, .agents/skills, .claude/skills, from each of the
+    /// $XDG_CONFIG_HOME/agents/skills; `agents`, `config` and `claude` are parts of it), `project` (.skills, .agents/skills, .claude/skills, from each of the
     /// session's directories up to the root of its repository) and `project-tree` (the same, and the directories below, up to 5 levels down). Skills of a project are used only after you trust them: the editor
     /// asks you if it supports such questions; otherwise, type `/skills trust`.
     #[arg(long, value_name = "WHERE", value_delimiter = ',')]

@@ -16,7 +16,7 @@ use acp_skills::{agents, config::expand_home};
 use skills_core::text::shown;
 
 use super::Cli;
-use crate::{error::UsageError, setup::editors};
+use crate::{error::UsageError, setup::editors, words::shell_word};
 
 /// The minimum similarity of two words, from 0 to 1, for a suggestion.
 const MIN_SIMILARITY: f64 = 0.75;
@@ -52,6 +52,9 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
         return Some(UsageError::new(message).hint("run `acp-skills-proxy --version`"));
     }
     let is_help = words[1] == "help";
+    if is_help && at > 2 && commands().any(|name| name == words[2]) {
+        return Some(UsageError::new(message).hint(format!("run `acp-skills-proxy help {}`", words[2])));
+    }
     if at == 1 || is_help {
         let unknown = UsageError::new(format!("unknown command `{wrong}`"));
         if let Some(hint) = words::equivalent_command(wrong) {
@@ -205,6 +208,14 @@ fn command_hint(command: &str, words: &[String], at: usize) -> Option<String> {
         "setup" if editors::find(wrong).is_ok() => {
             Some(format!("`setup` takes one editor at a time: `acp-skills-proxy setup {wrong}`"))
         }
+        "setup" if words[..at].iter().skip(2).any(|word| editors::find(word).is_ok()) && !is_program(wrong) => Some(
+            "use `--skill DIR` for a skill and `--agent ID` for a known agent; the command of an agent comes after `--`"
+                .to_owned(),
+        ),
+        "eval" if Path::new(wrong).is_dir() => Some(
+            "`eval` takes one skill; use `--among DIR` for skills that are offered beside it, and `--baseline DIR` for another version"
+                .to_owned(),
+        ),
         _ => None,
     }
 }
@@ -268,15 +279,6 @@ pub(super) fn shell(words: &[impl AsRef<str>]) -> String {
     let rest = words.iter().skip(1).map(|word| shell_word(word.as_ref()));
     let line: Vec<_> = program.into_iter().chain(rest).collect();
     shown(&line.join(" ")).into_owned()
-}
-
-/// Quotes a word for a shell, if it needs quotes.
-fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~".contains(c);
-    match word {
-        word if !word.is_empty() && word.chars().all(plain) => word.to_owned(),
-        word => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }
 
 #[cfg(test)]
@@ -353,6 +355,10 @@ mod tests {
         check(
             "acp-skills-proxy version",
             expect!["unexpected argument `version`; run `acp-skills-proxy --version`"],
+        );
+        check(
+            "acp-skills-proxy help list foo",
+            expect!["unexpected argument `foo`; run `acp-skills-proxy help list`"],
         );
         check("acp-skills-proxy help lst", expect!["unknown command `lst`; did you mean `list`?"]);
         check(

@@ -4,33 +4,50 @@
 //! | file | owns |
 //! |---|---|
 //! | `eval` | the flow |
-//! | `args` | the flags |
+//! | `args` | the flags, and the subcommands with their flags |
 //! | `agents` | agents by name |
 //! | `progress` | the progress of runs |
+//! | `results` | showing and writing the result, and deciding if it passed |
 //! | `summary` | the result as tables and as JSON |
+//! | `junit`, `markdown` | the result for CI systems |
+//! | `history` | the trend over iterations |
+//! | `improve`, `cases` | descriptions and cases that an agent writes |
 //! | `page` | the result as an HTML page |
 
 mod agents;
 mod args;
+mod cases;
+mod history;
+mod improve;
+mod junit;
+mod markdown;
 mod page;
 mod progress;
+mod results;
 mod summary;
 
-use std::{fmt::Write, process::ExitCode};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use acp_skills::{
-    config::{LogLevel, Settings},
-    skills_core::exec::Sandbox,
+    config::{LogLevel, Settings, describe_load_error, shorten_home},
+    skills_core::{
+        discovery::{Discovery, Root},
+        exec::Sandbox,
+    },
 };
 use acp_skills_eval::{EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Workspace};
 use acp_skills_runtime::agent::{self, Signal};
-use skills_sources::disk::patient;
 
 pub(crate) use self::args::EvalArgs;
 use self::{
-    agents::{named, words},
-    args::{Only, SandboxArg, allow},
+    agents::{named, with_models, words},
+    args::{Action, MergeArgs, Only, SandboxArg, allow},
     progress::Bar,
+    results::Evaluated,
 };
 use crate::{
     args::{ProxyArgs, ScriptArgs, SessionArgs},
@@ -49,6 +66,13 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// # Errors
 /// Returns an error if an argument, the skill or a case is invalid, or if results cannot be written.
 pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
+    match args.action {
+        Some(Action::History(args)) => return history::run(&args),
+        Some(Action::Merge(args)) => return merge(&args),
+        Some(Action::Improve(args)) => return improve::run(*args),
+        Some(Action::Cases(args)) => return cases::run(args),
+        None => {}
+    }
     let results = args.results.clone();
     let runs = args.runs.clone();
     let evaluation = evaluation(args)?;
@@ -59,7 +83,7 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
     if runs.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    let root = results.workspace.unwrap_or_else(|| Workspace::beside(&evaluation));
+    let root = results.workspace.clone().unwrap_or_else(|| Workspace::beside(&evaluation));
     let workspace = if runs.resume {
         Workspace::resume(&root, &evaluation)
     } else {
@@ -69,33 +93,22 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
     let runtime = runtime::new()?;
     let (report, interrupted) = runtime.block_on(run_all(&evaluation, &workspace))?;
     runtime.shutdown_background();
-    if let Some(path) = &results.html {
-        let page = page::page(&evaluation, &workspace, &report);
-        log::before_start(|| patient::write(path, page))
-            .map_err(|error| UsageError::failed(format_args!("cannot write {}", path.display()), error))?;
-    }
-    if results.json {
-        output::print(&format!("{:#}\n", summary::json(&report, &workspace)))?;
-    } else {
-        output::print(&summary::text(&report))?;
-        output::print(&format!("\nResults: {}\n", workspace.iteration().display()))?;
-        if let Some(path) = &results.html {
-            output::print(&format!("Page: {}\n", path.display()))?;
-        }
-    }
+    let result = Evaluated { evaluation: &evaluation, workspace: &workspace, report: &report };
+    let is_passed = results::show(&result, &results)?;
     if interrupted {
         output::note("interrupted, but finished runs are kept; use `--resume` to continue");
+        return Ok(ExitCode::from(EXIT_INTERRUPTED));
     }
-    let is_passed = match results.fail_under {
-        Some(_) if report.agents.iter().any(|agent| agent.undecided() > 0) => false,
-        Some(rate) => report.complete && report.least_rate().is_some_and(|least| least >= rate),
-        None => report.is_passed(),
-    };
-    Ok(match (interrupted, is_passed) {
-        (true, _) => ExitCode::from(EXIT_INTERRUPTED),
-        (false, true) => ExitCode::SUCCESS,
-        (false, false) => ExitCode::from(EXIT_FAILED),
-    })
+    Ok(if is_passed { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
+}
+
+/// Merges the results of parts.
+fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
+    let merged = acp_skills_eval::merge(&args.parts, args.results.workspace.as_deref());
+    let (evaluation, workspace, report) = merged.map_err(usage_error)?;
+    let result = Evaluated { evaluation: &evaluation, workspace: &workspace, report: &report };
+    let is_passed = results::show(&result, &args.results)?;
+    Ok(if is_passed { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
 }
 
 /// Runs the evaluation. Also returns true if a signal interrupted it.
@@ -115,7 +128,9 @@ async fn run_all(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Resu
 
 /// Creates the evaluation from the flags.
 fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
-    let EvalArgs { skill, agents, cases, runs, catalog, server, allow_scripts, log, command, .. } = args;
+    let EvalArgs {
+        skill, agents, cases, runs, results, catalog, server, allow_scripts, log, command, ..
+    } = args;
     let scripts = ScriptArgs { allow_scripts, ..ScriptArgs::default() };
     let session = SessionArgs { catalog, server, scripts, ..SessionArgs::default() };
     let mut config = ProxyArgs { session, log, ..ProxyArgs::default() }.config()?;
@@ -143,13 +158,25 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
         Some(SandboxArg::Bwrap) => Some(Sandbox::bwrap(true).map_err(|error| usage_error(error.into()))?),
         None => None,
     };
-    let mut evaluation = Evaluation::new(&skill).map_err(usage_error)?;
-    evaluation = evaluation.on(named(&agents.agent, command)?).map_err(usage_error)?;
+    options.second_grader = agents.second_grader.map(|command| words(&command)).transpose()?;
+    options.shard = runs.shard;
+    let mut evaluation = Evaluation::new(&skill.unwrap_or_default()).map_err(usage_error)?;
+    let mut rows = named(&agents.agent, command)?;
+    if !agents.models.is_empty() {
+        if rows.is_empty() {
+            return Err(UsageError::new("--models needs an agent")
+                .hint("add the agent: `--models opus,haiku -- claude-agent-acp`")
+                .into());
+        }
+        rows = with_models(rows, &agents.models)?;
+    }
+    evaluation = evaluation.on(rows).map_err(usage_error)?;
     for dir in &cases.among {
         evaluation = evaluation.among(dir).map_err(usage_error)?;
     }
-    if let Some(dir) = &cases.baseline {
-        evaluation = evaluation.baseline(dir).map_err(usage_error)?;
+    if let Some(named) = &cases.baseline {
+        let root = results.workspace.unwrap_or_else(|| Workspace::beside(&evaluation));
+        evaluation = evaluation.baseline(&version(named, &root)?).map_err(usage_error)?;
     }
     if let Some(path) = &cases.queries {
         evaluation = evaluation.queries(path).map_err(usage_error)?;
@@ -160,6 +187,25 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
         None => {}
     }
     Ok(evaluation.options(options).toolbox(settings.toolbox).program(std::env::current_exe()?))
+}
+
+/// Returns the directory of an older version of the skill: the directory that the user names, or the copy of the skill in an
+/// iteration.
+fn version(named: &Path, root: &Path) -> Result<PathBuf, UsageError> {
+    let text = named.to_string_lossy();
+    let number = text.strip_prefix("iteration-").unwrap_or(&text).parse::<u64>().ok();
+    let iteration = match number {
+        Some(number) if !named.exists() => root.join(format!("iteration-{number}")),
+        _ => named.to_owned(),
+    };
+    if iteration.join("SKILL.md").exists() || !iteration.join("evaluation.json").exists() && number.is_none()
+    {
+        return Ok(iteration);
+    }
+    acp_skills_eval::kept_skill(&iteration).ok_or_else(|| {
+        UsageError::new(format!("no copy of the skill: {}", iteration.display()))
+            .hint("use the number of an iteration in the workspace, or the directory of an older version")
+    })
 }
 
 /// Prints the number of runs and turns before they start.
@@ -207,19 +253,38 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
     Ok(())
 }
 
+/// Returns a hint if `dir` is not a skill, but contains one.
+fn skill_below(dir: &Path) -> Option<String> {
+    let found = Discovery::new([Root::scanned(dir)]).find();
+    let skill = found.iter().find_map(|skill| skill.dir())?;
+    Some(format!("`eval` takes one skill, for example `acp-skills-proxy eval {}`", shorten_home(skill)))
+}
+
 /// Returns the error to report. An error in the user's input gets a hint. An error about results that cannot be written is
 /// returned as it is.
 fn usage_error(error: EvaluationError) -> anyhow::Error {
     let hint = match &error {
         EvaluationError::NoCases(_) => Some(
             "add cases to evals/evals.json or evals/eval_queries.json of the skill, or use `acp-skills-proxy init \
-             NAME` to create a skill with examples",
+             NAME` to create a skill with examples"
+                .to_owned(),
         ),
-        EvaluationError::Resume { .. } => Some("remove `--resume` to start a new iteration"),
+        EvaluationError::TooFewQueries(_) => Some(
+            "add more queries to evals/eval_queries.json of the skill, or draft some with `eval cases`".to_owned(),
+        ),
+        EvaluationError::Description(_) => Some(
+            "write the frontmatter with one field per line, such as `description: Reviews code.`".to_owned(),
+        ),
+        EvaluationError::Resume { .. } => Some("remove `--resume` to start a new iteration".to_owned()),
+        EvaluationError::Skill { path, .. } => skill_below(path),
         EvaluationError::Unwritable { .. } => return error.into(),
         _ => None,
     };
-    let usage = UsageError::of(error);
+    let usage = match error {
+        EvaluationError::Skill { source, .. } => UsageError::new(describe_load_error(&source)),
+        EvaluationError::Unreadable { path, source } => UsageError::at("cannot read", &path, source),
+        error => UsageError::of(error),
+    };
     match hint {
         Some(hint) => usage.hint(hint).into(),
         None => usage.into(),

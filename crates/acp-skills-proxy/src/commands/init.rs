@@ -13,6 +13,7 @@ use skills_core::{
     Severity,
     frontmatter::{self, ParseContext, Verdict},
 };
+use skills_sources::disk::leftovers;
 use tempfile::Builder;
 
 use crate::error::UsageError;
@@ -65,8 +66,7 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
         });
     }
     let dir = parent.join(&name);
-    let unwritable =
-        |error: io::Error| UsageError::failed(format_args!("cannot create {}", dir.display()), error);
+    let unwritable = |error: io::Error| UsageError::at("cannot create skill", &dir, error);
     fs::create_dir_all(&parent).map_err(unwritable)?;
     let exists = || {
         UsageError::new(format!("{} already exists", dir.display()))
@@ -103,13 +103,7 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
 
 /// Removes hidden directories of processes that were killed. A process may still use a directory that is newer than a minute.
 fn remove_leftovers(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
-        if is_leftover(&entry.path()) && age().is_some_and(|age| age > IN_USE) {
-            // If this fails, the next run tries it again.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
+    leftovers::remove_older(parent, IN_USE, |path, metadata| metadata.is_dir() && is_leftover(path));
 }
 
 /// Returns true if `init` left `dir` behind: it is called `.NAME-init-` and six random characters, and contains the directory `NAME`
@@ -119,13 +113,13 @@ fn is_leftover(dir: &Path) -> bool {
     let Some((name, random)) = name.strip_prefix('.').and_then(|rest| rest.rsplit_once(STAGED)) else {
         return false;
     };
-    let is_random = random.len() == 6 && random.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    is_random
+    leftovers::is_random(random)
         && fs::read_dir(dir).is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == name))
 }
 
 /// Suggests a command for an invalid `name`, which may be a path or several words.
 fn suggestion(name: &str) -> Option<String> {
+    let name = name.trim_end_matches(['/', '\\']);
     let (parent, last) =
         name.rsplit_once(['/', '\\']).map_or((None, name), |(parent, last)| (Some(parent), last));
     let words = last.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());

@@ -9,11 +9,11 @@ use super::{record, skills};
 use crate::{
     args::ProxyArgs,
     error::{self, UsageError},
-    log, output, refusal, runtime, stdio,
+    log, output, refusal, runtime, stdio, system,
 };
 use acp_skills::{
     activity,
-    config::{Config, Settings},
+    config::{Config, Settings, bytes_of_mebibytes},
     events::EventFile,
 };
 use acp_skills_runtime::{
@@ -41,11 +41,12 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>, to_try: ToTry) -> ExitC
     let client = stdio::spare();
     let mut messages = Config::default();
     args.log.clone().override_in(&mut messages);
-    let started = args.config().and_then(|config| {
-        messages.log = config.log;
-        messages.log_file.clone_from(&config.log_file);
-        start(config, login, to_try)
-    });
+    let started =
+        system::check_address_space().map_err(Into::into).and_then(|()| args.config()).and_then(|config| {
+            messages.log = config.log;
+            messages.log_file.clone_from(&config.log_file);
+            start(config, login, to_try)
+        });
     let error = match started {
         Ok(code) => return code,
         Err(error) => error,
@@ -107,7 +108,7 @@ fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<
     }
     let mut client = stdio::take()?;
     if let Some(mebibytes) = max_message {
-        client.max_message = usize::try_from(mebibytes.get()).unwrap_or(usize::MAX).saturating_mul(1 << 20);
+        client.max_message = usize::try_from(bytes_of_mebibytes(mebibytes)).unwrap_or(usize::MAX);
     }
     let runtime = runtime::new()?;
     let code: anyhow::Result<i32> = runtime.block_on(async {

@@ -52,20 +52,27 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     let mut summary = Summary::default();
     let mut names = Vec::new();
     for path in &files {
-        let name = if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() };
+        let is_stdin = path == Path::new("-");
+        let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
         let mut add = |number, line| summary.add(&name, number, line);
-        let result = if path == Path::new("-") {
+        let result = if is_stdin {
             read::lines(io::stdin().lock(), &mut add)
         } else {
-            log::before_start(|| patient::open(path)).and_then(|file| read::lines(file, &mut add))
+            log::with_warnings_on_stderr(|| patient::open(path)).and_then(|file| read::lines(file, &mut add))
         };
-        result.map_err(|error| UsageError::failed(format_args!("cannot read {name}"), error))?;
+        result.map_err(|error| {
+            if is_stdin {
+                UsageError::failed("cannot read stdin", error)
+            } else {
+                UsageError::at("cannot read", path, error)
+            }
+        })?;
         names.push(name);
     }
     output::print(&text(&summary, table::terminal_width()))?;
     if let Some(out) = html {
-        log::before_start(|| patient::write(&out, page(&summary, &names)))
-            .map_err(|error| UsageError::failed(format_args!("cannot write {}", out.display()), error))?;
+        log::with_warnings_on_stderr(|| patient::write(&out, page(&summary, &names)))
+            .map_err(|error| UsageError::at("cannot write page", &out, error))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! `search`: ranks skills by how well they match a description, as the model's tool `search_skills` does.
 
-use std::{fmt::Write, path::Path, process::ExitCode};
+use std::{fmt::Write, num::NonZeroUsize, path::Path, process::ExitCode};
 
 use clap::Args;
 use serde_json::json;
@@ -12,10 +12,10 @@ use skills_core::{
 
 use super::skills;
 use crate::{
-    args::{ProxyArgs, SkillArgs},
+    args::{ProxyArgs, SkillArgs, number},
     error::UsageError,
     output,
-    words::count,
+    words::{count, shell_line, shell_word},
 };
 use acp_skills::config::Settings;
 
@@ -35,8 +35,8 @@ pub(crate) struct SearchArgs {
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
     /// The maximum number of results.
-    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
-    limit: usize,
+    #[arg(long, value_name = "NUMBER", default_value = "10", value_parser = number::<NonZeroUsize>(), allow_negative_numbers = true)]
+    limit: NonZeroUsize,
     /// Print JSON: `[{"name","description","score","path"}]`, with "url" for remote skills.
     #[arg(long)]
     json: bool,
@@ -57,20 +57,17 @@ pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
         // The other commands for skills take paths, so this one is used in the same way.
         let (dirs, rest): (Vec<_>, Vec<_>) = words.iter().partition(|word| Path::new(word).is_dir());
         if let (Some(dir), false) = (dirs.first(), is_named) {
-            let rest = if rest.is_empty() {
-                "WORDS".to_owned()
-            } else {
-                rest.iter().map(|word| word.as_str()).collect::<Vec<_>>().join(" ")
-            };
+            let rest = if rest.is_empty() { "WORDS".to_owned() } else { shell_line(rest) };
             let hint = format!(
-                "`search` takes words; for the skills in `{dir}`: acp-skills-proxy search --skills {dir} {rest}"
+                "`search` takes words; for the skills in `{dir}`: acp-skills-proxy search --skills {} {rest}",
+                shell_word(dir)
             );
             return Err(UsageError::new("no skills found").hint(hint).into());
         }
         return Err(loaded.none().into());
     }
     let text = words.join(" ");
-    let found = loaded.here.search(&Query { text: text.clone(), tags, limit: Some(limit) });
+    let found = loaded.here.search(&Query { text: text.clone(), tags, limit: Some(limit.get()) });
     if json {
         let hits = found.hits.iter().map(|hit| {
             let skill = &hit.skill;

@@ -14,3 +14,9 @@ pub(crate) fn make_executable_hint(_shown: &str) -> String {
 
 /// Does nothing, because there is no such limit.
 pub(crate) fn report_large_files() {}
+
+/// Returns `Ok`, because there is no such limit.
+#[expect(clippy::unnecessary_wraps, reason = "the limit exists on Unix")]
+pub(crate) fn check_address_space() -> io::Result<()> {
+    Ok(())
+}

@@ -8,6 +8,7 @@ use std::{
     mem,
     sync::Arc,
     thread,
+    time::Duration,
 };
 
 use acp_skills_intercept::Policy;
@@ -16,7 +17,7 @@ use acp_skills_wire::{
     successor::{Origin, Sorted, Switch},
 };
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::sleep};
 
 use super::{
     Ends,
@@ -26,16 +27,20 @@ use super::{
 };
 use crate::host::Host;
 
+/// The time to write the last messages after the conductor has closed our input. A conductor that doesn't read them would
+/// otherwise keep the proxy alive.
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The end of a connection to a conductor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChainEnd {
-    /// The conductor closed the connection.
+    /// The conductor closed the connection, or no longer reads from it.
     Closed,
     /// The other end is not a conductor. If it is a client that expected an agent, its request was answered with an error.
     NoConductor,
 }
 
-/// Runs the proxy until the conductor closes the connection. Must be called within a tokio runtime.
+/// Runs the proxy until the conductor closes the connection or stops reading from it. Must be called within a tokio runtime.
 ///
 /// # Errors
 /// Returns an error if reading or writing fails, or if the reading thread cannot be started.
@@ -46,6 +51,8 @@ pub async fn run(policy: Policy, host: Host, conductor: Ends) -> io::Result<Chai
     let to_client = outlet(Side::Client, Arc::clone(&writer));
     let to_agent = outlet(Side::Agent, writer);
     let hub = super::start_hub(policy, host, Box::new(to_client), Box::new(to_agent));
+    let failed = [Side::Client, Side::Agent].map(|side| hub.lane_to(side).failed());
+    let gone = watch(conductor.hangup)?;
     let (done, ended) = oneshot::channel();
     let reader = conductor.reader;
     let max_message = conductor.max_message;
@@ -58,10 +65,43 @@ pub async fn run(policy: Policy, host: Host, conductor: Ends) -> io::Result<Chai
         hub.client_gone();
         hub.lane_to(Side::Agent).close();
         hub.lane_to(Side::Client).close();
+        hub.clean_up();
         // Ignore the error if the receiver was dropped.
         let _ = done.send(end);
     })?;
-    ended.await.unwrap_or_else(|_| Err(io::Error::other("reading thread panicked")))
+    tokio::select! {
+        // If the reading thread has ended too, it knows the reason.
+        biased;
+        end = ended => end.unwrap_or_else(|_| Err(io::Error::other("reading thread panicked"))),
+        // A message that we sent on our own, such as a changed list of commands, could not be written. The reading thread may
+        // not notice, because it waits for the next message.
+        () = failed[0].notified() => Ok(ChainEnd::Closed),
+        () = failed[1].notified() => Ok(ChainEnd::Closed),
+        () = async {
+            gone.await;
+            sleep(LAST_OUTPUT_TIMEOUT).await;
+        } => {
+            tracing::warn!("the conductor has closed the connection and does not read its last messages");
+            Ok(ChainEnd::Closed)
+        }
+    }
+}
+
+/// Returns a future that ends when the conductor has closed our input. It never ends if the platform doesn't support this.
+fn watch(hangup: Option<Box<dyn FnOnce() + Send>>) -> io::Result<impl Future<Output = ()>> {
+    let (gone, is_gone) = oneshot::channel();
+    if let Some(hangup) = hangup {
+        thread::Builder::new().name("conductor-hangup".to_owned()).spawn(move || {
+            hangup();
+            // Ignore the error if the receiver was dropped.
+            let _ = gone.send(());
+        })?;
+    }
+    Ok(async {
+        if is_gone.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
 }
 
 fn pump(
@@ -102,6 +142,9 @@ fn pump(
                     Origin::Client => Side::Client,
                     Origin::Successor => Side::Agent,
                 };
+                if from == Side::Client {
+                    hub.await_room()?;
+                }
                 let len = message.len();
                 if hub.batch(from, &mut message, len) {
                     hub.lane_to(from.other()).drain()?;

@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 use super::ClientError;
 use crate::permission::{PermissionDecision, PermissionOption, PermissionRequest};
 
+/// The maximum number of characters of an invalid line in an error.
+const MAX_LINE_CHARS: usize = 1_000;
+
 /// Builds the messages that a client sends, and decodes the messages of an agent.
 ///
 /// Messages stay JSON values instead of the types of the ACP SDK, because agents send fields that the schema doesn't have,
@@ -129,8 +132,10 @@ impl Codec {
     /// # Errors
     /// Returns [`ClientError::NotAMessage`] if the line is not JSON.
     pub fn decode(line: &str) -> Result<Value, ClientError> {
-        serde_json::from_str(line)
-            .map_err(|source| ClientError::NotAMessage { line: line.to_owned(), source })
+        serde_json::from_str(line).map_err(|source| ClientError::NotAMessage {
+            line: line.chars().take(MAX_LINE_CHARS).collect(),
+            source,
+        })
     }
 }
 

@@ -32,10 +32,13 @@ pub enum ClientError {
         /// The JSON-RPC error object.
         error: Value,
     },
+    /// The agent's messages contain more than 64 MiB of text.
+    #[error("agent sent more than 64 MiB of text")]
+    TooLong,
     /// The agent sent a line that is not JSON.
     #[error("agent sent invalid JSON: {line}")]
     NotAMessage {
-        /// The line.
+        /// The first 1,000 characters of the line.
         line: String,
         /// The syntax error.
         source: serde_json::Error,

@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use skills_core::{Diagnostic, LoadError};
 use skills_sources::{
     AddressError,
-    disk::{reason, shorten_home},
+    disk::{error_text, shorten_home},
 };
 
 use super::SyntaxError;
@@ -17,7 +17,7 @@ use super::SyntaxError;
 #[non_exhaustive]
 pub enum ConfigError {
     /// A file that the configuration needs can't be read.
-    #[error("{}: {}", reason(source), shorten_home(path))]
+    #[error("{}: {}", error_text(source), shorten_home(path))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -31,7 +31,7 @@ pub enum ConfigError {
     #[error("{0}")]
     Value(String),
     /// A skill in `skills` can't be loaded.
-    #[error("{}", findings(source))]
+    #[error("{}", describe_load_error(source))]
     Skill {
         /// The skill's directory.
         path: PathBuf,
@@ -68,7 +68,7 @@ impl ConfigError {
 
 /// Describes why a skill can't be loaded: the first error and the path in one line, then all other errors without the path. Warnings are
 /// listed only if there is no error.
-fn findings(error: &LoadError) -> String {
+pub fn describe_load_error(error: &LoadError) -> String {
     let has_errors = error.diagnostics.iter().any(Diagnostic::is_error);
     let mut findings = error.diagnostics.iter().filter(|finding| !has_errors || finding.is_error());
     let path = shorten_home(&error.path);

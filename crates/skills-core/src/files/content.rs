@@ -121,7 +121,7 @@ pub fn media_type(start: &[u8]) -> &'static str {
 }
 
 /// Returns the length of `bytes` without an incomplete UTF-8 sequence at its end.
-pub(super) fn char_boundary(bytes: &[u8]) -> usize {
+pub(crate) fn char_boundary(bytes: &[u8]) -> usize {
     for back in 1..=3.min(bytes.len()) {
         let at = bytes.len() - back;
         let length = match bytes[at] {

@@ -3,7 +3,7 @@
 use memchr::memmem;
 
 use super::rules::Detector;
-use crate::files::content::{Kind, sniff};
+use crate::files::content::{Kind, char_boundary, sniff};
 
 /// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub(super) fn content(path: &str, start: &[u8]) -> Content {
         Kind::Binary(_) if start.starts_with(&[0x5D, 0, 0]) => {
             Content::Binary(Detector::ArchiveFile, "application/x-lzma")
         }
+        // For example text that was copied from a PDF file. It is scanned like any other text, which reports control characters.
+        Kind::Binary(_) if is_text_with_controls(start) => Content::Text,
         Kind::Binary(media_type) => {
             if PROGRAMS.contains(&extension(path).as_str()) {
                 return Content::Binary(Detector::ProgramFile, "compiled code");
@@ -65,6 +67,13 @@ pub(super) fn content(path: &str, start: &[u8]) -> Content {
             }
         }
     }
+}
+
+/// Returns true if the bytes are UTF-8 without zero bytes and without the magic number of a known type, although they contain control
+/// characters.
+fn is_text_with_controls(start: &[u8]) -> bool {
+    let text = &start[..char_boundary(start)];
+    infer::get(start).is_none() && memchr::memchr(0, start).is_none() && str::from_utf8(text).is_ok()
 }
 
 /// Returns a description of the program that starts with these bytes, or `None` if they are not a compiled program.

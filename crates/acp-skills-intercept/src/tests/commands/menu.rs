@@ -101,7 +101,7 @@ fn an_agent_without_commands_gets_ours() {
     assert!(fixture.refuse(6, -32000).tasks.is_empty());
 }
 
-/// Commands that the agent derives from the prompts of our server are not its own, at any time.
+/// Commands that the agent derives from our MCP prompts never count as its own commands.
 #[test]
 fn reflections_are_not_commands_of_the_agent() {
     let reflection = json!({ "name": "review", "description": "Does review.", "input": { "hint": "" },

@@ -98,3 +98,14 @@ fn a_cancelled_list_is_answered_once() {
     assert_eq!(out.to_client.len(), 1);
     assert!(fetched(&mut fixture, &held).is_silence());
 }
+
+/// The host can't read the instructions.
+#[test]
+fn a_list_that_fails_is_answered_to_the_user() {
+    let mut fixture = session("x", &json!({}), &["review"]);
+    let held = fixture.prompt(3, "s", &["/skills active"]);
+    let why = NotFetched { why: "the server of this session is gone".to_owned(), failed: None };
+    let out = fixture.handle(Input::NotFetched { session: KEY, ticket: held.ticket(), why });
+    assert_eq!(said(&out), "the server of this session is gone");
+    assert_eq!(out.to_client[1]["result"]["stopReason"], "end_turn");
+}

@@ -132,3 +132,40 @@ fn other_requests_do_not_wait() {
     elsewhere["params"]["sessionId"] = json!("t");
     assert_eq!(Decided::read(&fixture.agent(&elsewhere)), Decided::of([4], []));
 }
+
+/// The agent asks again before it notices that the user has cancelled.
+#[test]
+fn a_call_that_is_granted_after_the_user_has_cancelled_is_not_expected() {
+    for request in [false, true] {
+        let mut fixture = fixture(CLAUDE, policy());
+        fixture.prompt(1000, "s", &["hello"]);
+        assert_eq!(Decided::read(&fixture.agent(&reads(0))), Decided::of([0], []));
+        fixture.client(&if request {
+            json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": 1000 } })
+        } else {
+            json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } })
+        });
+        assert_eq!(Decided::read(&fixture.agent(&reads(1))), Decided::of([1], []));
+        fixture.respond(1000, &json!({ "stopReason": "cancelled" }));
+        fixture.prompt(1001, "s", &["hello"]);
+        assert_eq!(Decided::read(&fixture.agent(&reads(2))), Decided::of([2], []), "request: {request}");
+        // This is forgiven only once.
+        fixture.respond(1001, &json!({ "stopReason": "end_turn" }));
+        assert_eq!(Decided::read(&fixture.agent(&reads(3))), Decided::of([], [3]));
+    }
+}
+
+/// The cancelled prompt was held here, so the agent goes on with its turn.
+#[test]
+fn a_prompt_that_the_agent_has_not_received_can_be_cancelled() {
+    let mut fixture = fixture(CLAUDE, policy());
+    fixture.prompt(1000, "s", &["hello"]);
+    assert_eq!(Decided::read(&fixture.agent(&reads(0))), Decided::of([0], []));
+    assert!(fixture.prompt(1001, "s", &["/git"]).is_nothing(), "its text is fetched");
+    let params = json!({ "requestId": 1001 });
+    fixture.client(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": params }));
+    assert_eq!(Decided::read(&fixture.agent(&reads(1))), Decided::default(), "it waits for the call");
+    fixture.respond(1000, &json!({ "stopReason": "end_turn" }));
+    fixture.prompt(1002, "s", &["hello"]);
+    assert_eq!(Decided::read(&fixture.agent(&reads(2))), Decided::of([], [2]), "the claim was false");
+}

@@ -16,7 +16,7 @@ use serde::Serialize;
 use skills_core::{
     Severity,
     scan::{Risk, Rules},
-    text::{shown, shown_path},
+    text::shown,
 };
 use skills_sources::disk::patient;
 
@@ -143,8 +143,8 @@ struct Region {
 pub(super) fn write(file: &Path, checked: &[Checked], rules: Option<&Rules>) -> anyhow::Result<()> {
     let here = std::env::current_dir().ok();
     let text = serde_json::to_string_pretty(&log(checked, rules, here.as_deref()))? + "\n";
-    let cannot = |error| UsageError::failed(format_args!("cannot write `{}`", shown_path(file)), error);
-    Ok(log::before_start(|| patient::write(file, text)).map_err(cannot)?)
+    let cannot = |error| UsageError::at("cannot write", file, error);
+    Ok(log::with_warnings_on_stderr(|| patient::write(file, text)).map_err(cannot)?)
 }
 
 fn log(checked: &[Checked], rules: Option<&Rules>, here: Option<&Path>) -> Log {

@@ -1,14 +1,18 @@
-//! The flags of `eval`.
+//! The flags of `eval`. Its subcommands are in `actions`.
+
+mod actions;
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use acp_skills_eval::Allow;
-use clap::{Args, ValueEnum};
+use acp_skills_eval::{Allow, Shard};
+use clap::{Args, ValueEnum, builder::TypedValueParser};
 
-use crate::args::{CatalogArgs, LogArgs, ServerArgs};
+pub(super) use self::actions::{Action, CasesArgs, HistoryArgs, ImproveArgs, MergeArgs};
+use crate::args::{self, CatalogArgs, LogArgs, ServerArgs};
 
 /// Flags of `eval`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 Examples:
   acp-skills-proxy eval ./code-review -- claude-agent-acp
@@ -17,13 +21,17 @@ Examples:
       Show the number of turns without running anything.
   acp-skills-proxy eval ./code-review --queries tune.json --split 0.6 --among ~/.agents/skills -- claude-agent-acp
       Tune the description on one part of the queries, and validate it on the other part.
+  acp-skills-proxy eval ./code-review --models opus,haiku -- claude-agent-acp
+      Compare the models of an agent.
+  acp-skills-proxy eval ./code-review --shard 2/8 --workspace part -- claude-agent-acp
+      Make a part of the runs. `eval merge` adds the parts up.
 
 Exit codes: 0 if everything passed (or reached --fail-under), 1 if something failed, 130 if interrupted, 2 if an argument, the \
 skill or a case is invalid, 125 if the program failed.")]
 pub(crate) struct EvalArgs {
     /// The skill: a directory with a SKILL.md, and cases in evals/evals.json or evals/eval_queries.json.
-    #[arg(value_name = "SKILL")]
-    pub(super) skill: PathBuf,
+    #[arg(value_name = "SKILL", required = true)]
+    pub(super) skill: Option<PathBuf>,
     #[command(flatten)]
     pub(super) agents: AgentArgs,
     #[command(flatten)]
@@ -45,20 +53,30 @@ pub(crate) struct EvalArgs {
     /// but does not rate the skill.
     #[arg(last = true, value_name = "AGENT", conflicts_with = "agent")]
     pub(super) command: Vec<OsString>,
+    #[command(subcommand)]
+    pub(super) action: Option<Action>,
 }
 
 /// The flags that select agents and their permissions.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Agents")]
 pub(super) struct AgentArgs {
     /// An agent by its identifier (`gemini`; `acp-skills-proxy setup --agents` lists them), or a name and a command, such as
     /// `gemini='gemini --acp'`. Quotes group words, but no shell is used. Can be given more than once.
     #[arg(long, value_name = "ID|NAME=COMMAND")]
     pub(super) agent: Vec<String>,
+    /// Run on each of these models, which are set by the agent's own options: an identifier, a name, or a part of one that fits
+    /// no other model. `AGENT=a,b` is for one of several agents. Can be given more than once.
+    #[arg(long, value_name = "[AGENT=]MODEL,…")]
+    pub(super) models: Vec<String>,
     /// The command of the agent that grades assertions in prose. The default is the evaluated agent itself, in a new session
     /// without skills.
     #[arg(long, value_name = "COMMAND", conflicts_with = "no_grader")]
     pub(super) grader: Option<String>,
+    /// The command of a second agent that grades the same assertions. Its verdicts don't count: they only show how far two
+    /// graders agree.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "no_grader")]
+    pub(super) second_grader: Option<String>,
     /// Don't grade assertions in prose. Other assertions are still checked.
     #[arg(long)]
     pub(super) no_grader: bool,
@@ -73,7 +91,7 @@ pub(super) struct AgentArgs {
 }
 
 /// The flags that select cases.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Cases")]
 pub(super) struct CaseArgs {
     /// Use the queries in this file instead of the skill's own: `[{"query", "should_trigger"}]`.
@@ -82,8 +100,9 @@ pub(super) struct CaseArgs {
     /// Other skills to offer while queries are run: a skill, or a directory to search for skills. Can be given more than once.
     #[arg(long, value_name = "DIR")]
     pub(super) among: Vec<PathBuf>,
-    /// Compare with this older version of the skill instead of with no skill.
-    #[arg(long, value_name = "DIR")]
+    /// Compare with an older version of the skill instead of with no skill: its directory, or the number of the iteration that
+    /// evaluated it.
+    #[arg(long, value_name = "DIR|NUMBER")]
     pub(super) baseline: Option<PathBuf>,
     /// Run only the queries, or only the tasks.
     #[arg(long, value_name = "KIND")]
@@ -111,11 +130,14 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=20))]
     pub(super) retries: u32,
     /// The timeout of a run in seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds())]
     pub(super) timeout: Duration,
     /// The share of a query's runs that must load the skill for the query to count as loading it.
     #[arg(long, value_name = "RATE", default_value = "0.5", value_parser = share)]
     pub(super) threshold: f64,
+    /// Make only a part of the runs, such as the second of eight. `eval merge` adds the parts up.
+    #[arg(long, value_name = "PART/PARTS")]
+    pub(super) shard: Option<Shard>,
     /// Show the number of turns for each agent, without running anything.
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -125,7 +147,7 @@ pub(super) struct RunArgs {
 }
 
 /// The flags for results.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Results")]
 pub(super) struct ResultArgs {
     /// The directory for results, with a subdirectory for each iteration [default: SKILL-workspace next to the skill].
@@ -134,6 +156,12 @@ pub(super) struct ResultArgs {
     /// Also write the results as an HTML page, in one file that loads nothing.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
+    /// Also write the results as JUnit XML, which CI systems show.
+    #[arg(long, value_name = "FILE")]
+    pub(super) junit: Option<PathBuf>,
+    /// Also write a summary in Markdown. In GitHub Actions, it is also added to the summary of the job.
+    #[arg(long, value_name = "FILE")]
+    pub(super) summary: Option<PathBuf>,
     /// Print the results as JSON.
     #[arg(long)]
     pub(super) json: bool,
@@ -175,13 +203,14 @@ pub(super) fn allow(values: &[AllowArg]) -> Allow {
 }
 
 /// Parses a share such as `0.6`.
-fn share(text: &str) -> Result<f64, &'static str> {
+pub(super) fn share(text: &str) -> Result<f64, &'static str> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or("expected a number from 0 to 1, for example 0.6")
 }
 
-/// Parses a number of seconds such as `2` or `0.5`.
-fn seconds(text: &str) -> Result<Duration, &'static str> {
-    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.filter(|time| !time.is_zero()).ok_or("expected a number of seconds, for example 2 or 0.5")
+/// Parses a number of seconds above zero, such as `2` or `0.5`.
+fn seconds() -> impl TypedValueParser<Value = Duration> {
+    args::seconds().try_map(|time| {
+        if time.is_zero() { Err("expected a number of seconds, for example 2 or 0.5") } else { Ok(time) }
+    })
 }

@@ -42,6 +42,7 @@ impl<'a> Bar<'a> {
         match progress {
             Progress::Planned { left, done } => {
                 self.total = *left;
+                self.finished = 0;
                 if *done > 0 {
                     self.line(&format!("{done} runs are already finished"));
                 }

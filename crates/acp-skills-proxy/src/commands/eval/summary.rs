@@ -5,7 +5,9 @@ use std::{
     fmt::{Display, Write},
 };
 
-use acp_skills_eval::{AgentReport, Delta, Effect, Rates, Report, Spread, Status, Triggers, Workspace};
+use acp_skills_eval::{
+    AgentReport, Agreement, Delta, Effect, Latency, Rates, Report, Spread, Status, Triggers, Workspace,
+};
 use serde_json::{Value, json};
 
 use super::super::table::{Align, Table, terminal_width};
@@ -66,6 +68,8 @@ pub(super) fn text(report: &Report) -> String {
         text.push('\n');
         text.push_str(&notes(&with_tasks));
     }
+    text.push_str(&agreements(&with_tasks));
+    text.push_str(&speed_and_costs(report));
     text.push_str(&failures(report));
     for agent in &report.agents {
         if let Some(reason) = &agent.stopped {
@@ -97,6 +101,39 @@ pub(super) fn headline(delta: Option<&Delta>) -> String {
         }
         None => format!("{effect}: {} points, but one task says nothing about others.", points(difference)),
     }
+}
+
+/// Returns the agreement of two graders on each agent. Empty if there is only one grader.
+fn agreements(agents: &[&AgentReport]) -> String {
+    let mut text = String::new();
+    for agent in agents {
+        let Some(agreement) = agent.benchmark.as_ref().and_then(|benchmark| benchmark.agreement) else {
+            continue;
+        };
+        let Agreement { graded, agreed, kappa, .. } = agreement;
+        let kappa = kappa.map_or_else(String::new, |kappa| format!(" (kappa {kappa:.2})"));
+        let graded = count(graded, "sentence");
+        let _ = writeln!(text, "{}: the graders agree about {agreed} of {graded}{kappa}.", agent.name);
+    }
+    text
+}
+
+/// Returns how fast each agent answers, and its costs if it reports them.
+fn speed_and_costs(report: &Report) -> String {
+    let mut text = String::new();
+    for agent in &report.agents {
+        let mut facts = Vec::new();
+        if let Some(Latency { median, p90, .. }) = agent.latency {
+            facts.push(format!("first answer after {median:.1} s (90 %: {p90:.1} s)"));
+        }
+        for (currency, amount) in agent.costs.iter().filter(|(_, amount)| **amount > 0.0) {
+            facts.push(format!("{currency} {amount:.2} in all"));
+        }
+        if !facts.is_empty() {
+            let _ = writeln!(text, "{}: {}.", agent.name, facts.join(", "));
+        }
+    }
+    text
 }
 
 /// Returns the number of runs in which the agent failed, by the kind of failure. Empty if there are none.

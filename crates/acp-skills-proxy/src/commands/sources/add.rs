@@ -4,13 +4,14 @@ use std::{path::Path, process::ExitCode};
 
 use acp_skills::config::{ConfigError, SourceEntry, edit, expand_home};
 use clap::Args;
-use serde_json::json;
+use serde::Serialize;
 use skills_core::text::shown_path;
-use skills_sources::Address;
+use skills_sources::{Address, OfferedSkill, Pinned, SkillChange};
 
 use super::{
-    ApprovalArgs, CommonArgs, FetchArgs, Target, filter, findings, lock_error, shadowed::shadowed, show,
-    source_error, updater,
+    ApprovalArgs, CommonArgs, FetchArgs, Target, filter, findings, keep_unseen, lock_error,
+    shadowed::{Shadowed, shadowed},
+    show, source_error, updater,
 };
 use crate::{error::UsageError, output, progress::Progress};
 
@@ -39,6 +40,21 @@ pub(crate) struct AddArgs {
     fetch: FetchArgs,
     #[command(flatten)]
     common: CommonArgs,
+}
+
+/// The JSON of `add`.
+#[derive(Serialize)]
+struct Added<'a> {
+    source: &'a str,
+    config: &'a Path,
+    lock: &'a Path,
+    pinned: &'a Pinned,
+    skills: &'a [OfferedSkill],
+    shadowed: &'a [Shadowed],
+    notes: &'a [String],
+    approved: bool,
+    changes: &'a [SkillChange],
+    findings: &'a show::FindingsBySkill,
 }
 
 /// Adds the source.
@@ -106,7 +122,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         output::page(!approval.yes, |text| show::offer(text, &changes, &findings, &shadowed, &offer.notes))?;
     }
     let approved = if common.json {
-        approval.approve(&changes)
+        approval.approve_or_explain(&changes)
     } else {
         approval.ask(&format!("Add `{address}` to {path}?"), &changes)?
     };
@@ -116,20 +132,29 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         // version, and it would then be approved automatically in the next session.
         updater.approve(&target.lock(), &address, &offer).map_err(lock_error)?;
         target.change(&updater, add)?;
+    } else {
+        keep_unseen(&offer, &changes);
     }
     if common.json {
-        let report = json!({
-            "source": address.as_str(), "config": target.path, "lock": target.lock(), "pinned": offer.pinned,
-            "skills": offer.skills, "shadowed": shadowed, "notes": offer.notes, "approved": approved,
-            "changes": changes, "findings": findings,
-        });
+        let report = Added {
+            source: address.as_str(),
+            config: &target.path,
+            lock: &target.lock(),
+            pinned: &offer.pinned,
+            skills: &offer.skills,
+            shadowed: &shadowed,
+            notes: &offer.notes,
+            approved,
+            changes: &changes,
+            findings: &findings,
+        };
         output::print_json(&report)?;
     } else if approved {
         output::print(&format!("Added to {path} and approved in {}.\n", shown_path(&target.lock())))?;
     } else {
         output::print("Nothing was added.\n")?;
     }
-    Ok(ExitCode::from(u8::from(!approved && !common.json)))
+    Ok(ExitCode::from(u8::from(!approved && (!common.json || approval.yes))))
 }
 
 /// Returns the error for a source without skills, or without skills that the filters select. `found` are the names of its skills.

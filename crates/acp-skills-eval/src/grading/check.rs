@@ -1,0 +1,84 @@
+//! Performs the checks of a task.
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use cap_std::{ambient_authority, fs::Dir};
+use tokio::process::Command;
+
+use super::{
+    super::{Allow, Check, Grade, transcript::shortened},
+    Work,
+};
+
+/// The timeout for the command of an assertion.
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
+/// The maximum size of a file in a check.
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Performs a check.
+pub(super) async fn checked(check: &Check, work: &Work<'_>, allow: Allow) -> Grade {
+    let text = check.text();
+    match check {
+        Check::FileExists(file) => match open(work.directory, file) {
+            Ok((bytes, _)) => Grade::new(text, true, format!("`{file}` has {bytes} bytes")),
+            Err(error) => Grade::new(text, false, format!("`{file}`: {error}")),
+        },
+        Check::FileMatches(file, pattern) => match open(work.directory, file) {
+            Err(error) => Grade::new(text, false, format!("`{file}`: {error}")),
+            Ok((bytes, _)) if bytes > MAX_FILE_BYTES => {
+                Grade::ungraded(text, format!("`{file}` is larger than {MAX_FILE_BYTES} bytes"))
+            }
+            Ok((_, content)) => found(text, pattern, &content, &format!("`{file}`")),
+        },
+        Check::AnswerMatches(pattern) => found(text, pattern, work.answer, "the answer"),
+        Check::AnswerLacks(pattern) => {
+            let grade = found(text, pattern, work.answer, "the answer");
+            Grade { passed: !grade.passed, ..grade }
+        }
+        Check::Command(..) if !allow.checks => {
+            Grade::ungraded(text, "command is not allowed; use `--allow checks`")
+        }
+        Check::Command(words, exit) => run(text, words, *exit, work.directory).await,
+    }
+}
+
+fn found(text: String, pattern: &regex::Regex, content: &str, place: &str) -> Grade {
+    match pattern.find(content) {
+        Some(found) => Grade::new(text, true, format!("{place} has: {}", shortened(found.as_str(), 300))),
+        None => Grade::new(text, false, format!("no match in {place}")),
+    }
+}
+
+/// Returns the size of a file in the run's directory, and its text if it is within the limit. A link that leads out of the
+/// directory is an error.
+fn open(directory: &Path, file: &str) -> std::io::Result<(u64, String)> {
+    let dir = Dir::open_ambient_dir(directory, ambient_authority())?;
+    let metadata = dir.metadata(file)?;
+    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
+        return Ok((metadata.len(), String::new()));
+    }
+    Ok((metadata.len(), String::from_utf8_lossy(&dir.read(file)?).into_owned()))
+}
+
+async fn run(text: String, words: &[String], exit: i32, directory: &Path) -> Grade {
+    let shown = words.join(" ");
+    let running = Command::new(&words[0])
+        .args(&words[1..])
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    match tokio::time::timeout(COMMAND_TIMEOUT, running).await {
+        Err(_) => {
+            Grade::new(text, false, format!("`{shown}` timed out after {} s", COMMAND_TIMEOUT.as_secs()))
+        }
+        Ok(Err(error)) => Grade::ungraded(text, format!("cannot run `{shown}`: {error}")),
+        Ok(Ok(output)) => {
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned()
+                + &String::from_utf8_lossy(&output.stderr);
+            let printed = shortened(printed.trim(), 300);
+            let how = acp_skills_runtime::agent::describe(output.status);
+            Grade::new(text, output.status.code() == Some(exit), format!("it {how}: {printed}"))
+        }
+    }
+}
