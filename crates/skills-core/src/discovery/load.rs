@@ -256,7 +256,9 @@ mod tests {
             fs::create_dir_all(workspace.join("iteration-1")).unwrap();
             fs::write(workspace.join(file), text).unwrap();
             let real = dunce::canonicalize(&workspace).unwrap();
-            let found = match visit(&real, OsStr::new("x-workspace"), Scope::Named).unwrap() {
+            let found = match visit(&real, OsStr::new("x-workspace"), &Root::new(Scope::Named, &real), false)
+                .unwrap()
+            {
                 Visit::Skill { .. } => "skill",
                 Visit::Plain(error, children) => {
                     assert!(children.is_empty(), "{file}");
