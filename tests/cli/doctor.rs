@@ -57,7 +57,7 @@ fn an_agent_that_is_not_logged_in() {
         (
             format!("{INFO},{methods}"),
             r#"{"code":-32000,"message":"Authentication required"}"#,
-            "it offers: Log in with a browser (Opens a page), API key, Terminal (run `some-agent --cli auth login`)",
+            "it offers: Log in with a browser (Opens a page), API key, Terminal (run `some-agent --cli 'auth login'`)",
         ),
         (
             INFO.to_owned(),
@@ -83,7 +83,10 @@ fn an_agent_and_a_node_that_are_too_old() {
     let info = r#""agentInfo":{"name":"@agentclientprotocol/claude-agent-acp","version":"0.49.0"}"#;
     let failing = agent(info, r#"{"code":-32603,"message":"disk full"}"#);
     let node = |version: &str| format!("#!/bin/sh\necho v{version}\n");
-    let run = |node: &str| doctor(&[("claude-agent-acp", &failing), ("node", node)], &["claude-agent-acp"]);
+    let run = |node: &str| {
+        let command = ["npx", "-y", "@agentclientprotocol/claude-agent-acp"];
+        doctor(&[("npx", &failing), ("node", node)], &command)
+    };
     let said = run(&node("20.19.1"));
     for words in [
         "Node.js 20 is too old for the current version of Claude, which needs 22",
@@ -93,6 +96,9 @@ fn an_agent_and_a_node_that_are_too_old() {
         assert!(said.contains(words), "{words:?} is not in {said}");
     }
     let said = run(&node("22.1.0"));
+    assert!(!said.contains("Node.js") && said.contains("update the agent"), "{said}");
+    // An installed program may have a Node.js of its own.
+    let said = doctor(&[("claude-agent-acp", &failing), ("node", &node("20.19.1"))], &["claude-agent-acp"]);
     assert!(!said.contains("Node.js") && said.contains("update the agent"), "{said}");
     // An agent that isn't known needs no certain version.
     let said = doctor(&[("some-agent", &failing), ("node", &node("4.0.0"))], &["some-agent"]);

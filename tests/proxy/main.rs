@@ -34,6 +34,8 @@ mod flow;
 mod git;
 mod http_access;
 mod killed;
+#[cfg(unix)]
+mod local_socket;
 mod lock_file;
 #[cfg(unix)]
 mod login;
@@ -119,6 +121,8 @@ fn main() -> ExitCode {
     trials.extend(git::trials());
     trials.extend(http_access::trials());
     trials.extend(killed::trials());
+    #[cfg(unix)]
+    trials.extend(local_socket::trials());
     trials.extend(lock_file::trials());
     #[cfg(unix)]
     trials.extend(login::trials());

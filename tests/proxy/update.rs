@@ -15,6 +15,7 @@ crate::trials!(
     unapproved_changes_are_not_served,
     update_without_a_terminal,
     a_lock_file_with_conflict_markers,
+    a_source_with_a_file_that_cannot_be_shown,
 );
 
 fn an_update_shows_what_differs() {
@@ -293,17 +294,39 @@ fn a_lock_file_with_conflict_markers() {
     let lock = home.config().with_file_name("skills.lock");
     let good = fs::read_to_string(&lock).expect("a file");
     fs::write(&lock, "<<<<<<< HEAD\n").expect("a file");
-    for arguments in [&["update"][..], &["sources"], &["remove", &source]] {
+    for (arguments, words, hint) in [
+        (&["update"][..], "cannot resolve the merge conflict: a marker is missing: ", "edit the file"),
+        (&["sources"], "file contains merge conflict markers: ", "run `acp-skills-proxy update`"),
+        (&["remove", &source], "file contains merge conflict markers: ", "run `acp-skills-proxy update`"),
+    ] {
         let errors = home.fails(arguments, 2);
-        assert!(
-            errors.contains("file contains merge conflict markers: ")
-                && errors.contains("skills.lock")
-                && errors.contains("hint: "),
-            "{errors}"
-        );
+        assert!(errors.contains(words) && errors.contains("skills.lock"), "{errors}");
+        assert!(errors.contains(&format!("hint: {hint}")), "{errors}");
     }
     assert_eq!(fs::read_to_string(&lock).expect("a file"), "<<<<<<< HEAD\n");
     assert_eq!(home.json(&["list", "--json"])["skills"][0]["name"], "review");
     fs::write(&lock, good).expect("a file");
     assert!(home.printed(&["update"]).contains("no changes"));
+}
+
+/// With `--json`, the message and the exit code say that `--yes` was not enough, and the file is there for a review.
+fn a_source_with_a_file_that_cannot_be_shown() {
+    let repository = Repository::review();
+    fs::write(repository.path().join("review/blob.bin"), b"\x01\x02\x03\0").expect("a file");
+    repository.commit();
+    let home = Home::new();
+    let source = repository.source("");
+    let output = home.run(&["add", &source, "--json", "--yes"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let errors = String::from_utf8(output.stderr).expect("text");
+    assert_eq!((output.status.code(), &report["approved"]), (Some(1), &json!(false)), "{errors}");
+    assert!(errors.contains("nothing was approved") && errors.contains("`--yes --unseen`"), "{errors}");
+    let line = errors.lines().find(|line| line.contains("blob.bin (cannot be shown: ")).expect("the file");
+    let (_, path) = line.split_once("): ").expect("a path");
+    assert!(fs::read(path).is_ok_and(|bytes| bytes.len() == 4), "{line}");
+    // Without `--yes`, the changes were only printed.
+    let output = home.run(&["add", &source, "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    home.printed(&["add", &source, "--json", "--yes", "--unseen"]);
+    assert_eq!(home.json(&["list", "--json"])["skills"][0]["name"], "review");
 }

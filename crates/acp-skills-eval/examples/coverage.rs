@@ -1,12 +1,12 @@
 //! Simulates evaluations, and prints the share of confidence intervals that contain the true rate. It should be close to
-//! 95 %, and the example fails if the share is outside of 93 to 97 % for queries.
+//! 95 %, and the example fails if the share is outside of 93 to 97 % for queries. It runs in `nightly.yml`.
 //!
 //! ```sh
 //! cargo run --release -p acp-skills-eval --example coverage
 //! ```
 //!
-//! Some queries are easier than others, so each simulated query has its own chance of a right run. The chances are drawn
-//! from beta distributions with different means and spreads. The true rate is the mean of the distribution.
+//! Some queries are easier than others, so each simulated query has its own probability that a run is right. The probabilities are
+//! drawn from beta distributions with different means and spreads. The true rate is the mean of the distribution.
 
 use std::{
     io::{self, Write},
@@ -116,7 +116,7 @@ fn percent(part: u32, whole: u32) -> f64 {
 struct Random(u64);
 
 impl Random {
-    /// Returns a number from 0 to 1, without 0.
+    /// Returns a number above 0 and at most 1.
     fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -125,7 +125,7 @@ impl Random {
         bits ^= bits >> 31;
         #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
         let number = ((bits >> 11) + 1) as f64;
-        number / 9_007_199_254_740_993.0
+        number / 9_007_199_254_740_992.0
     }
 
     fn normal(&mut self) -> f64 {

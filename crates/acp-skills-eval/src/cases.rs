@@ -18,16 +18,12 @@ use std::{collections::HashSet, io, path::Path};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+pub use skills_core::evaluation::{OUTPUT_CASES, TRIGGER_CASES};
 use skills_core::files::{FileError, SkillFiles};
 use skills_sources::disk::patient;
 
 use self::file::{EvalsFile, RawCase, Shape};
 use super::{CaseError, EvaluationError, TaskError};
-
-/// The file with the tasks of a skill, relative to its directory.
-pub const OUTPUT_CASES: &str = "evals/evals.json";
-/// The files with the queries of a skill, relative to its directory. The first file that exists is used.
-pub const TRIGGER_CASES: [&str; 2] = ["evals/eval_queries.json", "evals/trigger-evals.json"];
 
 /// The maximum size of a file of cases.
 const MAX_CASES_BYTES: u64 = 64 * 1024 * 1024;

@@ -9,10 +9,11 @@ use std::{
 
 use serde::Serialize;
 use serde_json::Value;
+use skills_core::evaluation::{BENCHMARK, ITERATION_PREFIX, MANIFEST, TRIGGERS};
 
 use super::{
     EvaluationError,
-    workspace::{MANIFEST, iterations, read_json},
+    workspace::{iterations, read_json},
 };
 
 /// The results of all iterations in a workspace.
@@ -63,11 +64,11 @@ impl History {
     pub fn read(workspace: &Path) -> Result<Self, EvaluationError> {
         let mut entries = Vec::new();
         for number in iterations(workspace)? {
-            let iteration = workspace.join(format!("iteration-{number}"));
+            let iteration = workspace.join(format!("{ITERATION_PREFIX}{number}"));
             let setup = read_if_there(&iteration.join(MANIFEST))?;
             for (dir, agent) in agents(&iteration, &setup) {
-                let triggers = read_if_there(&dir.join("triggers.json"))?;
-                let benchmark = read_if_there(&dir.join("benchmark.json"))?;
+                let triggers = read_if_there(&dir.join(TRIGGERS))?;
+                let benchmark = read_if_there(&dir.join(BENCHMARK))?;
                 if !triggers.is_null() || !benchmark.is_null() {
                     entries.push(Entry::new(number, agent, &setup, &triggers, &benchmark));
                 }

@@ -37,7 +37,7 @@
 //! |---|---|
 //! | `evaluation`, `options`, `plan`, `shard` | [`Evaluation`], its [`Options`], its [`Plan`] and the parts of it |
 //! | `cases` | the queries and tasks of a skill |
-//! | `runner` | running several runs at a time |
+//! | `runner` | running several runs at a time, and repeating failed ones |
 //! | `run` | one run from start to end |
 //! | `connection` | the agent of a run, with or without the proxy in front of it |
 //! | `conversation` | the client's side of a run |

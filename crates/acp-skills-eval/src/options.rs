@@ -54,8 +54,6 @@ pub struct Options {
     pub timeout: Duration,
     /// The maximum number of times that a run is repeated if the agent fails in it. The default is 2.
     pub retries: u32,
-    /// The pause before a run is repeated for the first time. It is doubled for each further time. The default is 1 second.
-    pub retry_delay: Duration,
     /// The minimum share of runs that have to load the skill, from 0 to 1, so that a query counts as loading it. The default
     /// is 0.5.
     pub threshold: f64,
@@ -88,7 +86,6 @@ impl Default for Options {
             jobs: 1,
             timeout: Duration::from_mins(5),
             retries: 2,
-            retry_delay: Duration::from_secs(1),
             threshold: 0.5,
             allow: Allow::default(),
             grader: Grader::Same,

@@ -37,7 +37,7 @@ impl Allow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PermissionAnswer {
-    /// The title of the tool call, or its id if it has no title.
+    /// The title of the tool call. If it has no title, its id, or else `a tool call`.
     pub title: String,
     /// The kind of the tool call, such as `edit` or `execute`.
     pub kind: String,

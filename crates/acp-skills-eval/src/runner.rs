@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -16,9 +16,11 @@ use super::{
     Case, Evaluation, EvaluationError, Failure, Outcome, Report, RunId, Status, Workspace, run, scratch,
 };
 
-/// The number of times in a row that an agent has to fail in the same way before it sends any message, so that its other
-/// runs are skipped.
+/// The number of equal failures in a row after which the other runs of an agent are skipped. Only failures before the agent's first
+/// message count.
 const MAX_SAME_FAILURES: usize = 5;
+/// The pause before a run is repeated for the first time. It is doubled for each further time.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The maximum pause before a run is repeated.
 const MAX_DELAY: Duration = Duration::from_mins(1);
 
@@ -85,16 +87,19 @@ impl Evaluation {
         progress(&Progress::Planned { left: left.len(), done: outcomes.len() });
         let (stopper, stopped) = watch::channel(false);
         let (sender, mut events) = tokio::sync::mpsc::unbounded_channel();
-        let given_up = Mutex::default();
-        let attempts =
-            Attempts { evaluation: self, workspace, stop: stopped, events: sender, given_up: &given_up };
+        let attempts = Attempts {
+            evaluation: self,
+            workspace,
+            stop: stopped,
+            events: sender,
+            given_up: Mutex::default(),
+        };
         let attempts = &attempts;
         let mut running = std::pin::pin!(
             futures::stream::iter(left).map(|id| attempts.run(id)).buffer_unordered(self.options.jobs.max(1))
         );
         let mut stop = std::pin::pin!(stop);
         let mut streaks = Streaks::default();
-        let mut reasons = BTreeMap::new();
         loop {
             tokio::select! {
                 biased;
@@ -105,10 +110,9 @@ impl Evaluation {
                             progress(&Progress::Retrying { outcome: &outcome, delay });
                         }
                         let agent = &outcome.run.agent;
-                        if !reasons.contains_key(agent) && let Some(reason) = streaks.add(&outcome) {
-                            reasons.insert(agent.clone(), reason);
-                            given_up.lock().unwrap_or_else(PoisonError::into_inner).insert(agent.clone());
-                            progress(&Progress::GivenUp { agent, failed: MAX_SAME_FAILURES });
+                        if !attempts.is_given_up(agent) && let Some((failed, reason)) = streaks.add(&outcome) {
+                            attempts.given_up().insert(agent.clone(), reason);
+                            progress(&Progress::GivenUp { agent, failed });
                         }
                     }
                 },
@@ -135,7 +139,7 @@ impl Evaluation {
         outcomes.sort_by(|a, b| a.run.cmp(&b.run));
         let mut report = Report::new(self, outcomes);
         for agent in &mut report.agents {
-            agent.stopped = reasons.remove(&agent.name);
+            agent.stopped = attempts.given_up().remove(&agent.name);
         }
         workspace.write_report(self, &report)?;
         Ok(report)
@@ -158,13 +162,13 @@ struct Attempts<'a> {
     workspace: &'a Workspace,
     stop: watch::Receiver<bool>,
     events: UnboundedSender<Event>,
-    /// Guards the names of the agents whose other runs are skipped. It is only held to add or to find a name.
-    given_up: &'a Mutex<HashSet<String>>,
+    /// Guards the agents whose other runs are skipped, with the reason. It is only held to add or to find an agent.
+    given_up: Mutex<BTreeMap<String, String>>,
 }
 
 impl Attempts<'_> {
-    /// Makes a run until the agent does not fail in it, or there are no retries left. Returns `None` if the evaluation was
-    /// stopped before the first attempt ended.
+    /// Makes a run until the agent does not fail in it, or there are no retries left. Returns `None` if the run was skipped, or if the
+    /// evaluation was stopped before the first attempt ended.
     async fn run(&self, id: RunId) -> Result<Option<Outcome>, EvaluationError> {
         let mut stop = self.stop.clone();
         if *stop.borrow() || self.is_given_up(&id.agent) {
@@ -197,11 +201,15 @@ impl Attempts<'_> {
         if failure == Failure::NotStarted || made > options.retries {
             return None;
         }
-        Some(options.retry_delay.saturating_mul(1 << (made - 1).min(16)).min(MAX_DELAY))
+        Some(RETRY_DELAY.saturating_mul(1 << (made - 1).min(16)).min(MAX_DELAY))
     }
 
     fn is_given_up(&self, agent: &str) -> bool {
-        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).contains(agent)
+        self.given_up().contains_key(agent)
+    }
+
+    fn given_up(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn send(&self, event: Event) {
@@ -227,8 +235,8 @@ struct Streak {
 }
 
 impl Streaks {
-    /// Counts an attempt. Returns the reason to stop if the agent has failed too often.
-    fn add(&mut self, outcome: &Outcome) -> Option<String> {
+    /// Counts an attempt. If the agent has failed too often, returns the number of failures in a row and the reason to stop.
+    fn add(&mut self, outcome: &Outcome) -> Option<(usize, String)> {
         let RunId { agent, case, .. } = &outcome.run;
         let is_start = match outcome.end.failure() {
             None | Some(Failure::Refusal | Failure::EndedEarly) => false,
@@ -251,6 +259,6 @@ impl Streaks {
         streak.may_be_prompt &= outcome.prompted && streak.case == *case;
         let Streak { problem, count, may_be_prompt, .. } = streak;
         (*count >= MAX_SAME_FAILURES && !*may_be_prompt)
-            .then(|| format!("failed {count} times in a row: {problem}"))
+            .then(|| (*count, format!("failed {count} times in a row: {problem}")))
     }
 }

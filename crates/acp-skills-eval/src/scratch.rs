@@ -36,12 +36,17 @@ impl Scratch {
 
     fn new_in(parent: &Path) -> io::Result<Self> {
         // Create the lock file first, so that there is never a directory without one.
-        let lock = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .suffix(&format!(".{LOCK}"))
-            .disable_cleanup(true)
-            .tempfile_in(parent)?;
-        lock.as_file().lock()?;
+        let mut lock = loop {
+            let lock =
+                tempfile::Builder::new().prefix(PREFIX).suffix(&format!(".{LOCK}")).tempfile_in(parent)?;
+            // If this fails, the file is removed.
+            lock.as_file().lock()?;
+            // Another process may have removed the file as a leftover before it was locked.
+            if lock.path().exists() {
+                break lock;
+            }
+        };
+        lock.disable_cleanup(true);
         let path = lock.path().with_extension("");
         let name = path.file_name().unwrap_or_default();
         let directory = tempfile::Builder::new().prefix(name).rand_bytes(0).tempdir_in(parent);

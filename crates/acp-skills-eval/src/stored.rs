@@ -8,13 +8,17 @@ use std::{
 
 use serde::Deserialize;
 use serde_json::Value;
-use skills_core::{Skill, discovery::load_dir};
+use skills_core::{
+    Skill,
+    discovery::load_dir,
+    evaluation::{ITERATION_PREFIX, MANIFEST},
+};
 
 use super::{
     AgentCommand, Evaluation, EvaluationError, Grader, Options, Report, TriggerCase, Workspace, cases,
     directory::copy_all,
     files,
-    workspace::{self, MANIFEST, OLD_SKILL, SKILL, iterations, read_json},
+    workspace::{self, OLD_SKILL, SKILL, iterations, read_json},
 };
 
 /// The setup of a stored evaluation, as far as it is needed to compute a report.
@@ -131,7 +135,7 @@ fn iteration_in(dir: &Path) -> Result<Option<PathBuf>, EvaluationError> {
     if !dir.is_dir() {
         return Ok(None);
     }
-    let last = iterations(dir)?.last().map(|number| dir.join(format!("iteration-{number}")));
+    let last = iterations(dir)?.last().map(|number| dir.join(format!("{ITERATION_PREFIX}{number}")));
     Ok(last.filter(|iteration| iteration.join(MANIFEST).is_file()))
 }
 

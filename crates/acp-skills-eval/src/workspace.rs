@@ -21,14 +21,13 @@ use std::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use skills_core::Skill;
+use skills_core::evaluation::{BENCHMARK, ITERATION_PREFIX, MANIFEST, TRIGGERS, WORKSPACE_SUFFIX};
 
 use super::{
     AgentReport, Case, Evaluation, EvaluationError, Grader, Outcome, OutputCase, Report, RunId,
     directory::copy_all,
 };
 
-/// The file with the evaluation's setup.
-pub(super) const MANIFEST: &str = "evaluation.json";
 /// The file with the outcome of a run. It is written when the run has finished.
 pub(super) const RUN: &str = "run.json";
 /// The directories with the copies of the evaluated skill and of the older version.
@@ -49,7 +48,7 @@ impl Workspace {
     /// Returns the default directory of the workspace: next to the skill, with the suffix `-workspace`.
     pub fn beside(evaluation: &Evaluation) -> PathBuf {
         let parent = evaluation.dir.parent().unwrap_or(&evaluation.dir);
-        parent.join(format!("{}-workspace", evaluation.skill.name))
+        parent.join(format!("{}{WORKSPACE_SUFFIX}", evaluation.skill.name))
     }
 
     /// Creates the next iteration in `root`. The directory is created if it doesn't exist.
@@ -64,7 +63,7 @@ impl Workspace {
             write(&root.join(".gitignore"), "*\n")?;
         }
         let number = iterations(root)?.last().map_or(1, |last| last + 1);
-        let iteration = root.join(format!("iteration-{number}"));
+        let iteration = root.join(format!("{ITERATION_PREFIX}{number}"));
         fs::create_dir(&iteration)
             .map_err(|source| EvaluationError::Unwritable { path: iteration.clone(), source })?;
         keep_skill(&evaluation.skill, &iteration.join(SKILL))?;
@@ -88,7 +87,7 @@ impl Workspace {
     pub fn resume(root: &Path, evaluation: &Evaluation) -> Result<Self, EvaluationError> {
         let last = if root.exists() { iterations(root)?.last().copied() } else { None };
         let Some(number) = last else { return Self::create(root, evaluation) };
-        let iteration = root.join(format!("iteration-{number}"));
+        let iteration = root.join(format!("{ITERATION_PREFIX}{number}"));
         let found = read_json(&iteration.join(MANIFEST))?;
         let wanted = manifest(evaluation);
         let different = ["version", "skill_name", "agents", "shard", "fingerprint"]
@@ -173,10 +172,10 @@ impl Workspace {
             let AgentReport { name, triggers, benchmark, .. } = agent;
             let place = self.of_agent(name);
             if let Some(triggers) = triggers {
-                write_json(&place.join("triggers.json"), &json!(triggers))?;
+                write_json(&place.join(TRIGGERS), &json!(triggers))?;
             }
             if let Some(benchmark) = benchmark {
-                write_json(&place.join("benchmark.json"), &json!(benchmark))?;
+                write_json(&place.join(BENCHMARK), &json!(benchmark))?;
             }
         }
         if evaluation.agents.len() > 1 {
@@ -192,7 +191,7 @@ pub(super) fn iterations(root: &Path) -> Result<Vec<u64>, EvaluationError> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(root).map_err(unreadable)? {
         let name = entry.map_err(unreadable)?.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix("iteration-")?.parse::<u64>().ok());
+        let number = name.to_str().and_then(|name| name.strip_prefix(ITERATION_PREFIX)?.parse::<u64>().ok());
         numbers.extend(number);
     }
     numbers.sort_unstable();

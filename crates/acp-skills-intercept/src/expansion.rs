@@ -1,7 +1,7 @@
 //! Writes a command for the agent.
 //!
 //! The block with the command is replaced by a new block with the skill's instructions, followed by the user's arguments as
-//! the user's own text. All other blocks stay where they are. Our block begins with the text that the user typed:
+//! the user's own text. A note of the client before the command becomes a block of its own. All other blocks stay where they are. Our block begins with the text that the user typed:
 //!
 //! ```text
 //! <acp-skills-proxy:0123abcd07757998>
@@ -14,7 +14,7 @@
 //! in the user's own text. If the text was truncated before the arguments, `rest` supplies them.
 
 use acp_skills_wire::{Edit, Message, Node};
-use serde_json::Value;
+use serde_json::{Value, json};
 use skills_core::SkillName;
 
 use crate::{
@@ -50,6 +50,9 @@ pub(crate) fn write(
         if index != typed.index {
             written.push(block.raw().to_vec());
             continue;
+        }
+        if !typed.note.is_empty() {
+            written.push(json!({ "type": "text", "text": typed.note }).to_string().into_bytes());
         }
         written.push(ours(&key.wrap(&instructions(&typed, skill, text))));
         if let Some(node) = block.get("text").filter(|_| !typed.rest.is_empty()) {

@@ -18,7 +18,7 @@ pub enum McpMode {
     Acp,
     /// HTTP on loopback.
     Http,
-    /// A bridge process.
+    /// A bridge process and a private socket, without a port.
     Stdio,
     /// Don't use a server: the model should read files with built-in tools instead.
     Off,

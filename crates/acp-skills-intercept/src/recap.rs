@@ -1,8 +1,10 @@
-//! Finds the user's message in a prompt that also repeats earlier messages.
+//! Finds the user's message in a prompt to which the client adds text of its own, or earlier messages.
 //!
 //! avante repeats the user's latest messages in each prompt, although the agent already has them. Each message, including the new
 //! one, is in its own `<previous_user_message>` block. The block after the messages contains their number. The new message comes
 //! first. If avante also repeats the agent's answers, it comes last.
+//!
+//! Jupyter AI puts a note about notebooks before the first message of a session, in the same block.
 
 use acp_skills_wire::Node;
 
@@ -16,24 +18,43 @@ const NEWEST_LAST: (&str, &str) = (
     " recent messages preserved for context</system_context>",
 );
 
-/// The user's message in a prompt that also repeats earlier messages.
+/// The start of the note of Jupyter AI, which ends with an empty line.
+const NOTE: &str = "System note: When creating or editing Jupyter notebooks";
+const NOTE_END: &str = "\n\n";
+
+/// The user's message in such a prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NewMessage {
     /// The index of its block.
     pub(crate) index: usize,
-    /// The text without the tags around it.
+    /// The client's note before the message in the same block. It is empty if there is none.
+    pub(crate) note: String,
+    /// The text without the note, and without the tags around it.
     pub(crate) text: String,
 }
 
 impl NewMessage {
-    /// Reads the blocks of a prompt. Returns `None` for a prompt that does not repeat messages.
+    /// Reads the blocks of a prompt. Returns `None` for a prompt with nothing but the user's text and files.
     pub(crate) fn read(blocks: Node<'_>) -> Option<Self> {
+        Self::repeated(blocks).or_else(|| Self::with_note(blocks))
+    }
+
+    fn with_note(blocks: Node<'_>) -> Option<Self> {
+        blocks.elements().enumerate().find_map(|(index, block)| {
+            let text = block.text("text").filter(|text| text.starts_with(NOTE))?;
+            let (note, text) = text.split_once(NOTE_END)?;
+            Some(Self { index, note: note.to_owned(), text: text.to_owned() })
+        })
+    }
+
+    fn repeated(blocks: Node<'_>) -> Option<Self> {
         let mut texts =
             blocks.elements().enumerate().filter_map(|(index, block)| Some((index, block.text("text")?)));
         let mut messages = Vec::new();
         // Other blocks may follow, because another proxy in the chain may add its text.
         let newest = texts.find_map(|(index, text)| {
-            messages.extend(inside(&text, MESSAGE).map(|text| Self { index, text: text.to_owned() }));
+            let message = inside(&text, MESSAGE);
+            messages.extend(message.map(|text| Self { index, note: String::new(), text: text.to_owned() }));
             Newest::read(&text)
         })?;
         match newest {
@@ -90,7 +111,13 @@ mod tests {
                 Some((0, "a</previous_user_message> b")),
             ),
             (json!([ours(), user("new"), first("1"), ours()]), Some((1, "new"))),
+            (
+                json!([ours(), text(&format!("{NOTE} (.ipynb), use a tool.\n\n/new\n\nline"))]),
+                Some((1, "/new\n\nline")),
+            ),
             // These are ordinary prompts.
+            (json!([text(NOTE)]), None),
+            (json!([text(&format!("What is this? {NOTE}\n\nnew"))]), None),
             (json!([]), None),
             (json!([link()]), None),
             (json!([text("new")]), None),

@@ -9,6 +9,8 @@ use crate::recap::NewMessage;
 pub(crate) struct Typed {
     /// The index of the block that begins with the command.
     pub(crate) index: usize,
+    /// The client's note before the command in the same block. It is empty if there is none.
+    pub(crate) note: String,
     /// The first character: `/` or `$`.
     pub(crate) sigil: char,
     /// The word after that character.
@@ -24,7 +26,8 @@ impl Typed {
     /// that the user typed.
     pub(crate) fn read(blocks: Node<'_>) -> Option<Self> {
         if let Some(message) = NewMessage::read(blocks) {
-            return Self::of(message.index, &message.text);
+            let typed = Self::of(message.index, &message.text)?;
+            return Some(Self { note: message.note, ..typed });
         }
         let texts = || {
             let texts = blocks.elements().enumerate();
@@ -52,7 +55,7 @@ impl Typed {
             return None;
         }
         let head = text[..text.len() - rest.len()].to_owned();
-        Some(Self { index, sigil, word: word.to_owned(), head, rest: rest.to_owned() })
+        Some(Self { index, note: String::new(), sigil, word: word.to_owned(), head, rest: rest.to_owned() })
     }
 }
 
@@ -97,6 +100,10 @@ mod tests {
             (
                 r#"[{"type":"text","text":"<previous_user_message>a</previous_user_message>"},{"type":"text","text":"<previous_user_message>/c</previous_user_message>"},{"type":"text","text":"<system_context>Continuing from previous session with 2 recent user messages</system_context>"}]"#,
                 None,
+            ),
+            (
+                r#"[{"type":"text","text":"System note: When creating or editing Jupyter notebooks (.ipynb), use tools.\n\n/a b"}]"#,
+                Some((0, "/a ", "b")),
             ),
             ("[]", None),
         ] {

@@ -178,7 +178,7 @@ flags! {
         catalog_budget: Option<usize>,
         /// The maximum size of the instructions that are repeated after the agent has compacted the conversation, in tokens. A skill
         /// gets at most a fifth of it [default: 25000].
-        #[arg(long, value_name = "TOKENS")]
+        #[arg(long, value_name = "TOKENS", value_parser = number::<usize>(), allow_negative_numbers = true)]
         restore_budget: Option<usize>,
         /// Include the paths of the SKILL.md files [default: none].
         #[arg(long, value_name = "WHICH")]
@@ -336,7 +336,7 @@ impl ProxyArgs {
     /// Returns an error if the file can't be read or is invalid, or if the agent is unknown.
     pub(crate) fn config(self) -> anyhow::Result<Config> {
         let mut config = match self.session.skills.config.path_to_read() {
-            Some(path) => log::before_start(|| Config::read(&path))?,
+            Some(path) => log::with_warnings_on_stderr(|| Config::read(&path))?,
             None => Config::default(),
         };
         self.session.override_in(&mut config);

@@ -6,7 +6,7 @@ use std::{env, error::Error, fmt::Display, io, path::Path, process::ExitCode};
 
 use acp_skills::{
     agents::AgentError,
-    config::{ConfigError, reason, shorten_home},
+    config::{ConfigError, error_text, shorten_home},
     one_shot::{ClientError, OneShotError, StartError},
 };
 use acp_skills_runtime::relay::standalone::StandaloneError;
@@ -53,7 +53,7 @@ impl UsageError {
 
     /// Creates an error from the failed operation, such as `cannot write events`, its cause, and the path.
     pub(crate) fn at(what: impl Display, path: &Path, error: impl Error + Send + Sync + 'static) -> Self {
-        let message = format!("{what}: {}: {}", reason(&error), shorten_home(path));
+        let message = format!("{what}: {}: {}", error_text(&error), shorten_home(path));
         Self { message, ..Self::of(error) }
     }
 
@@ -88,7 +88,7 @@ pub(crate) fn message(error: &anyhow::Error) -> String {
     }
     error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
         "" => cause,
-        earlier if earlier.contains(&cause) || earlier.contains(&reason(&cause)) => text,
+        earlier if earlier.contains(&cause) || earlier.contains(&error_text(&cause)) => text,
         _ => format!("{text}: {cause}"),
     })
 }

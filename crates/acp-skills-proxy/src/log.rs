@@ -73,8 +73,8 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Runs `work` before the log is started, because it reads the settings of the log. Its warnings go to stderr.
-pub(crate) fn before_start<T>(work: impl FnOnce() -> T) -> T {
+/// Runs `work` with its warnings on stderr, for work before the log is started and for commands without a log.
+pub(crate) fn with_warnings_on_stderr<T>(work: impl FnOnce() -> T) -> T {
     use tracing_subscriber::{filter::LevelFilter, fmt};
     let log = fmt().with_max_level(LevelFilter::WARN).with_target(false).with_ansi(false).without_time();
     tracing::subscriber::with_default(log.with_writer(output::log_to_stderr).finish(), work)

@@ -18,7 +18,7 @@ use std::{
 };
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
-use skills_sources::disk::{reason, shorten_home};
+use skills_sources::disk::{error_text, shorten_home};
 
 use crate::processes::Processes;
 
@@ -67,7 +67,7 @@ impl StartError {
             _ if self.program.is_empty() => "agent command is empty".to_owned(),
             io::ErrorKind::NotFound => format!("agent not found: {program}"),
             io::ErrorKind::PermissionDenied => format!("agent is not executable: {program}"),
-            _ => format!("cannot start agent: {}: {program}", reason(&self.source)),
+            _ => format!("cannot start agent: {}: {program}", error_text(&self.source)),
         }
     }
 

@@ -304,6 +304,11 @@ impl RunningHost {
         }
     }
 
+    /// Removes what must not stay on disk after this process: the socket for bridges.
+    pub(crate) fn clean_up(&self) {
+        self.0.servers.close_socket();
+    }
+
     /// Answers an `mcp/message` request of the agent. `send` is called with the lines for the agent.
     pub(crate) async fn over_acp(
         &self,

@@ -8,16 +8,20 @@
 //! | `tool_list` | the list of tools that the agent has received, which changes only if it has to |
 //! | `changes` | notifications that the lists of tools, prompts or resources have changed |
 //! | `prompts`, `resources` | the skills as MCP prompts and resources |
-//! | `http` | the listener on loopback: access control and routing |
-//! | `bridge` | the process that an agent starts as a stdio server, which copies bytes to the listener |
+//! | `http` | MCP over HTTP: the listener on loopback |
+//! | `stdio` | MCP over stdio: the socket for bridges |
+//! | `bridge` | the process that an agent starts as a stdio server, which copies bytes to the socket |
+//! | `local_socket` | sockets that only processes of the same user can connect to |
+//! | `accept`, `unauthenticated` | accepting connections, and limits for those that have not sent a token yet |
 //! | `acp` | `mcp/message` over the ACP connection |
 //! | `calls` | the events of calls, for the record |
 //! | `fetch` | texts of skills that the proxy itself adds to a prompt |
 //!
-//! The listener opens when the first session needs it. The path and the token of a session are random and don't change
+//! A listener opens when the first session needs it, so there is no port if no agent needs HTTP. The path and the token of a session are random and don't change
 //! while the session is open. They identify the session of a call, and prove that the call comes from the agent of this
 //! session.
 
+mod accept;
 mod acp;
 pub mod bridge;
 mod calls;
@@ -25,11 +29,17 @@ mod changes;
 mod fetch;
 mod handler;
 mod http;
+mod local_socket;
 mod progress;
 mod prompts;
 mod resources;
 mod serving;
+mod stdio;
 mod tool_list;
+mod unauthenticated;
+
+#[cfg(test)]
+mod fixture;
 
 use std::{
     collections::HashMap,
@@ -63,6 +73,8 @@ type Inputs = UnboundedSender<Input>;
 pub(crate) enum ServerError {
     #[error("cannot listen on loopback: {0}")]
     Listen(io::Error),
+    #[error("cannot create a socket for the skills server: {0}")]
+    Socket(io::Error),
     #[error("cannot create a random token: {0}")]
     Random(#[from] getrandom::Error),
     #[error("agent only supports MCP servers over stdio, but no bridge program is configured (`bridge`)")]
@@ -83,7 +95,9 @@ struct Shared {
     reports: Reports,
     /// Guards the table of servers. No other lock is taken while it is held.
     state: Mutex<State>,
-    /// Ends the listener when the last clone is dropped.
+    /// The socket for bridges. It has its own lock.
+    socket: stdio::Socket,
+    /// Ends the listeners when the last clone is dropped.
     end: DropGuard,
 }
 
@@ -133,6 +147,7 @@ impl Servers {
             bridge,
             reports: Reports { inputs, observer, spans },
             state: Mutex::default(),
+            socket: stdio::Socket::default(),
             end: CancellationToken::new().drop_guard(),
         }))
     }
@@ -150,8 +165,8 @@ impl Servers {
         self.0.state.lock()
     }
 
-    /// Returns the address of the listener. Opens the listener if necessary.
-    fn address(&self, state: &mut State) -> Result<SocketAddr, ServerError> {
+    /// Returns the address of the HTTP listener. Opens the listener if necessary.
+    fn http_address(&self, state: &mut State) -> Result<SocketAddr, ServerError> {
         if let Some(address) = state.address {
             return Ok(address);
         }
@@ -250,7 +265,7 @@ impl Servers {
     /// schemas of a new server don't list the names of skills.
     ///
     /// # Errors
-    /// Returns an error if the listener cannot be opened, or if the bridge program of the stdio transport is missing or has a
+    /// Returns an error if the listener or the socket cannot be opened, or if the bridge program of the stdio transport is missing or has a
     /// path that is not valid Unicode.
     pub(crate) fn open(
         &self,
@@ -269,16 +284,22 @@ impl Servers {
         if transport == Transport::Acp {
             return Ok(Endpoint::Acp { server_id: format!("acp-skills-{}", server.path) });
         }
-        let address = self.address(&mut self.state())?;
         if transport == Transport::Http {
+            let address = self.http_address(&mut self.state())?;
             let url = format!("http://{address}/{}/{}", server.path, http::MCP);
             return Ok(Endpoint::Http { url, token: server.token.clone() });
         }
+        let address = self.0.socket.address(self, &self.0.runtime)?;
         Ok(Endpoint::Stdio {
             command,
             args: vec![bridge::SUBCOMMAND.to_owned()],
-            env: bridge::environment(address, &server.path, &server.token),
+            env: bridge::environment(&address, &server.path, &server.token),
         })
+    }
+
+    /// Removes the socket for bridges for good, because the process is about to exit.
+    pub(crate) fn close_socket(&self) {
+        self.0.socket.close();
     }
 
     /// Closes the MCP server of a session.
@@ -291,12 +312,15 @@ impl Servers {
     }
 }
 
-/// Returns 32 random bytes in hexadecimal.
+/// The length of a session's path and of its token.
+const ID_LENGTH: usize = 64;
+
+/// Returns random bytes in hexadecimal, [`ID_LENGTH`] digits in all.
 fn random_hex() -> Result<String, getrandom::Error> {
     use std::fmt::Write;
-    let mut bytes = [0; 32];
+    let mut bytes = [0; ID_LENGTH / 2];
     getrandom::fill(&mut bytes)?;
-    Ok(bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
+    Ok(bytes.iter().fold(String::with_capacity(ID_LENGTH), |mut text, byte| {
         // Writing to a string never fails.
         let _ = write!(text, "{byte:02x}");
         text

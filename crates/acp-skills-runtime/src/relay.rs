@@ -145,6 +145,13 @@ impl Relay {
         self.hub.lane_to(Side::Agent).written()
     }
 
+    /// Returns a function that removes what must not stay on disk after this process. Call it before the process exits without
+    /// dropping the relay.
+    pub fn clean_up(&self) -> impl FnOnce() + Send + 'static {
+        let hub = Arc::clone(&self.hub);
+        move || hub.clean_up()
+    }
+
     /// Returns a function that writes everything that is queued for the agent and then closes the agent's stdin. It
     /// blocks while the agent doesn't read.
     pub fn close_agent(&self) -> impl FnOnce() + Send + 'static {

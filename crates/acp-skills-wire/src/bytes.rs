@@ -3,8 +3,6 @@
 
 /// The length of a chunk of a long comparison in bytes.
 const CHUNK: usize = 32;
-/// The number of words in a chunk.
-const WORDS: usize = CHUNK / size_of::<u64>();
 
 /// Returns true if `bytes` begins with `prefix`.
 #[inline]
@@ -34,22 +32,19 @@ fn is_equal(a: &[u8], b: &[u8]) -> bool {
 /// Compares two slices, which must have the same length, at least [`CHUNK`].
 fn is_long_equal(a: &[u8], b: &[u8]) -> bool {
     let (Some(end_of_a), Some(end_of_b)) = (a.last_chunk(), b.last_chunk()) else { return false };
-    let mut differences = [0; WORDS];
+    let mut differences = 0;
     for (a, b) in a.as_chunks().0.iter().zip(b.as_chunks().0) {
-        add_differences(&mut differences, a, b);
+        differences |= different_bits(a, b);
     }
     // The end can overlap the last chunk.
-    add_differences(&mut differences, end_of_a, end_of_b);
-    differences == [0; WORDS]
+    (differences | different_bits(end_of_a, end_of_b)) == 0
 }
 
-/// Sets the bits in which two chunks differ.
+/// Returns the bits in which two chunks differ, in any of their words.
 #[inline]
-fn add_differences(differences: &mut [u64; WORDS], a: &[u8; CHUNK], b: &[u8; CHUNK]) {
+fn different_bits(a: &[u8; CHUNK], b: &[u8; CHUNK]) -> u64 {
     let (a, b) = (a.as_chunks().0, b.as_chunks().0);
-    for ((difference, a), b) in differences.iter_mut().zip(a).zip(b) {
-        *difference |= u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b);
-    }
+    a.iter().zip(b).fold(0, |bits, (a, b)| bits | (u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b)))
 }
 
 /// Compares the first and the last `N` bytes of two slices, which are all bytes if the slices have at most 2 × `N` bytes.

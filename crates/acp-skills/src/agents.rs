@@ -121,7 +121,7 @@ pub fn find(name: &str) -> Result<&'static Agent, AgentError> {
     found.ok_or_else(|| AgentError::Unknown { name: name.to_owned(), similar: similar(name) })
 }
 
-/// Returns the agent that a command starts, by its program or its package. `None` if the command is not the one of a known agent.
+/// Returns the agent that a command starts, by its program or its package. Returns `None` if it is not a known agent.
 ///
 /// ```
 /// use acp_skills::agents;

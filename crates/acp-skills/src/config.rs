@@ -16,7 +16,6 @@ mod virtual_skill;
 mod words;
 
 use std::{
-    io,
     num::NonZeroU32,
     path::{Path, PathBuf},
     time::Duration,
@@ -31,7 +30,7 @@ use skills_core::{
 };
 use skills_sources::disk::patient;
 
-pub use skills_sources::disk::{cache_dir, config_file, expand_home, reason, shorten_home, state_dir};
+pub use skills_sources::disk::{cache_dir, config_file, error_text, expand_home, shorten_home, state_dir};
 
 pub use self::{
     choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Trusted, Validation},
@@ -185,6 +184,11 @@ pub struct Config {
     pub validation: Validation,
 }
 
+/// Converts a number of MiB to bytes.
+pub fn bytes_of_mebibytes(number: NonZeroU32) -> u64 {
+    u64::from(number.get()) << 20
+}
+
 /// Reads a duration as a number of seconds, such as `2` or `0.5`.
 fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let seconds = Option::<f64>::deserialize(deserializer)?;
@@ -204,11 +208,16 @@ impl Config {
     /// writes to for 30 seconds, and [`ConfigError::Syntax`] with line and column if it is
     /// not valid.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        Self::read_with_text(path).map(|(config, _)| config)
+    }
+
+    /// Reads a configuration file as [`read`](Self::read) does, and returns its text as well, so that the file can be edited.
+    ///
+    /// # Errors
+    /// Returns the errors of [`read`](Self::read).
+    pub fn read_with_text(path: &Path) -> Result<(Self, String), ConfigError> {
         let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
-        let text = patient::read(path, MAX_BYTES).map_err(unreadable)?;
-        let text = String::from_utf8(text).map_err(|_| {
-            unreadable(io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
-        })?;
+        let text = patient::read_text(path, MAX_BYTES).map_err(unreadable)?;
         let base = std::path::absolute(path).map_err(unreadable)?;
         let base = base.parent().unwrap_or(Path::new(""));
         let mut config =
@@ -216,12 +225,12 @@ impl Config {
         let lock = base.join(skills_sources::LOCK_NAME);
         let sources = config.projects.iter_mut().flat_map(|project| &mut project.sources);
         sources.chain(&mut config.sources).for_each(|source| source.lock = Some(lock.clone()));
-        Ok(config)
+        Ok((config, text))
     }
 
     /// Returns the maximum number of bytes to receive from a git repository, if it is set.
     pub fn max_fetch_bytes(&self) -> Option<u64> {
-        Some(u64::from(self.max_fetch?.get()) * 1024 * 1024)
+        self.max_fetch.map(bytes_of_mebibytes)
     }
 
     /// Returns the sources of the whole file and of all projects.

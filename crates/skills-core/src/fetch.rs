@@ -67,7 +67,7 @@ pub enum FetchError {
     },
     /// The host is this machine, but the URL doesn't name it in a plain form: `localhost`, `127.0.0.1` or `[::1]`.
     #[error(
-        "cannot fetch {}: the host of {} is this machine, but only `localhost`, `127.0.0.1` and `[::1]` are allowed for this",
+        "failed to fetch {}: {} is this machine; use `localhost`, `127.0.0.1` or `[::1]` for it",
         shown(url),
         shown(host)
     )]

@@ -66,6 +66,7 @@
 //! | [`frontmatter`] | parser and validator for `SKILL.md` files | |
 //! | [`diagnostic`] | [`Diagnostic`]: a problem of a skill, its position, and a hint | |
 //! | [`discovery`] | search for skills on disk, with precedence, filters and limits | |
+//! | [`evaluation`] | the names of the files of an evaluation | |
 //! | [`source`] | [`SkillSource`]: a trait for other places that have skills | |
 //! | [`remote`] | skills that a web site offers | `fetch` |
 //! | [`set`] | [`SkillSet`]: an immutable snapshot of skills; [`Difference`] compares two of them | |
@@ -86,6 +87,7 @@ pub mod catalog;
 pub mod diagnostic;
 mod difference;
 pub mod discovery;
+pub mod evaluation;
 #[cfg(feature = "exec")]
 pub mod exec;
 #[cfg(feature = "fetch")]

@@ -29,8 +29,9 @@ use super::{
     manifest,
     prune::Unused,
     store::{self, Checkout, Store},
+    system,
 };
-use crate::disk::FileLock;
+use crate::disk::{FileLock, relative_path};
 
 /// The name of the list of skills in the directory of a version.
 const LIST: &str = "skills.json";
@@ -57,9 +58,8 @@ pub(super) fn skills_at(root: &Path) -> Option<BTreeMap<String, String>> {
 
 /// Returns the directory of a skill in the form that lock files use: relative to `root` with `/` as the separator; the root is `.`.
 pub(super) fn relative(root: &Path, dir: &Path) -> String {
-    let below = dir.strip_prefix(root).unwrap_or(dir);
-    let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
-    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+    let path = relative_path(root, dir);
+    if path.is_empty() { ".".to_owned() } else { path }
 }
 
 fn at(root: &Path, path: &str) -> PathBuf {
@@ -85,13 +85,13 @@ pub(super) fn fetch(
     if served(store, place, pinned).is_some() {
         return Ok(());
     }
+    // Check this before anything is received.
+    check_unused(&store.root(place, &pinned.commit))?;
     let checkout = store.fetch_locked(place, Some(&pinned.commit), observer)?;
-    let added = add_locked(store, place, pinned, &checkout.root, max_skills);
-    checkout.remove();
-    added.map_err(|source| GitError::Write { path: store.root(place, &pinned.commit), source })
+    add_locked(store, place, pinned, &checkout.root, max_skills)
 }
 
-/// Moves the approved skills out of a checkout, so that they are served, and removes the checkout.
+/// Moves the approved skills out of a checkout, so that they are served.
 pub(super) fn add(
     store: &Store,
     place: &GitPlace,
@@ -100,13 +100,11 @@ pub(super) fn add(
     max_skills: usize,
 ) -> Result<(), GitError> {
     let _lock = store.lock(place)?;
-    let added = add_locked(store, place, pinned, &checkout.root, max_skills);
-    checkout.remove();
-    added.map_err(|source| GitError::Write { path: store.root(place, &pinned.commit), source })
+    add_locked(store, place, pinned, &checkout.root, max_skills)
 }
 
 /// Reduces a version from the cache of an older program, which contains all skills, to the approved ones. Does nothing if another
-/// process uses it.
+/// process uses it. If this fails, the version stays as it was.
 pub(super) fn reduce(store: &Store, place: &GitPlace, pinned: &PinnedGit, max_skills: usize) {
     let root = store.root(place, &pinned.commit);
     let (Some(version), Some(name)) = (root.parent(), root.file_name()) else { return };
@@ -117,10 +115,37 @@ pub(super) fn reduce(store: &Store, place: &GitPlace, pinned: &PinnedGit, max_sk
     let Some(aside) = Unused::of(version, Duration::ZERO).and_then(|unused| unused.aside(of_place)) else {
         return;
     };
-    let whole = aside.path().join("old").join(name);
+    let whole = aside.path().join(name);
     if let Err(error) = add_locked(store, place, pinned, &whole, max_skills) {
         tracing::warn!("cannot use {} from the cache: {error}", root.display());
+        if let Err(error) = give_back(pinned, &root, &whole) {
+            tracing::warn!("cannot restore {}: {error}", root.display());
+        }
     }
+}
+
+/// Undoes a part of [`add_locked`]: moves the skills below `root` back to `whole`, and the directory of the version back to its place.
+fn give_back(pinned: &PinnedGit, root: &Path, whole: &Path) -> io::Result<()> {
+    for path in pinned.skills.keys() {
+        let (moved, source) = (at(root, path), at(whole, path));
+        // A directory without a skill was created in place of one that is not approved.
+        if !source.exists() && digest::files(&moved).is_ok_and(|files| !files.is_empty()) {
+            fs::rename(moved, source)?;
+        }
+    }
+    let (Some(version), Some(old)) = (root.parent(), whole.parent()) else { return Ok(()) };
+    if version.exists() {
+        system::remove_dir_all(version)?;
+    }
+    fs::rename(old, version)
+}
+
+/// Checks that an older version of the program doesn't use the directory of a version.
+fn check_unused(root: &Path) -> Result<(), GitError> {
+    if root.exists() && skills_at(root).is_none() {
+        return Err(GitError::InUse { path: root.to_owned() });
+    }
+    Ok(())
 }
 
 /// Moves the approved skills from `from`. If the content of a skill differs from its checksum, its directory stays empty.
@@ -130,12 +155,22 @@ fn add_locked(
     pinned: &PinnedGit,
     from: &Path,
     max_skills: usize,
+) -> Result<(), GitError> {
+    let root = store.root(place, &pinned.commit);
+    check_unused(&root)?;
+    move_skills(store, place, pinned, from, max_skills)
+        .map_err(|source| GitError::Write { path: root, source })
+}
+
+fn move_skills(
+    store: &Store,
+    place: &GitPlace,
+    pinned: &PinnedGit,
+    from: &Path,
+    max_skills: usize,
 ) -> io::Result<()> {
     let root = store.root(place, &pinned.commit);
     let from = dunce::canonicalize(from)?;
-    if root.exists() && skills_at(&root).is_none() {
-        return Err(io::Error::other("an older version of the program uses this directory"));
-    }
     if skills_at(&root).is_none() {
         let dir = root.parent().unwrap_or(&root);
         fs::create_dir_all(dir)?;
@@ -178,4 +213,46 @@ fn list(found: &SkillSet, root: &Path) -> String {
     ['$', '`', '#', '@', '%']
         .iter()
         .fold(text, |text, c| text.replace(*c, &format!("\\u{:04x}", u32::from(*c))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::{Address, Place};
+
+    /// Creates a version in the cache of an older program, and returns its directory.
+    fn version_of_older_program(store: &Store, place: &GitPlace, commit: &str) -> PathBuf {
+        let root = store.root(place, commit);
+        for name in ["a", "b"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+            let text = format!("---\nname: {name}\ndescription: d\n---\n");
+            fs::write(root.join(name).join("SKILL.md"), text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn a_version_that_cannot_be_reduced_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path().to_owned());
+        let address = Address::parse("github:acme/skills").unwrap();
+        let Place::Git(place) = address.place() else { unreachable!() };
+        let commit = "a".repeat(40);
+        let root = version_of_older_program(&store, place, &commit);
+        let digest = digest::of_skill(&root.join("a")).unwrap().to_string();
+        // The second directory can't be created, because the first one has a file of this name.
+        let skills = [("a".to_owned(), digest.clone()), ("a/SKILL.md/x".to_owned(), "0".repeat(64))].into();
+        let pinned = PinnedGit { commit: commit.clone(), skills };
+        reduce(&store, place, &pinned, 10);
+        assert_eq!(digest::of_skill(&root.join("a")).unwrap().to_string(), digest);
+        assert!(root.join("b/SKILL.md").exists() && skills_at(&root).is_none());
+        // Nothing is fetched for a directory that can't be used.
+        let error = fetch(&store, place, &pinned, None, 10).unwrap_err();
+        assert!(matches!(&error, GitError::InUse { path } if *path == root), "{error}");
+        assert!(error.hint().contains("older version"), "{}", error.hint());
+        let pinned = PinnedGit { commit, skills: [("a".to_owned(), digest)].into() };
+        reduce(&store, place, &pinned, 10);
+        assert_eq!(served(&store, place, &pinned), Some(root.clone()));
+        assert!(root.join("a/SKILL.md").exists() && !root.join("b").exists());
+    }
 }

@@ -10,8 +10,11 @@
 //! | [`state`] | small state files, written atomically under a lock |
 //! | [`replace()`] | replacing files that other processes may have open |
 //! | [`home`] | `~` in paths |
+//! | [`leftovers`] | temporary files of processes that were killed |
+//! | [`error_text()`] | the text of a system's error |
 
 pub mod home;
+pub mod leftovers;
 pub mod locations;
 pub mod lock;
 pub mod patient;
@@ -19,6 +22,7 @@ pub mod private;
 mod replace;
 mod secret;
 pub mod state;
+mod system_error;
 
 use std::{
     fs,
@@ -27,12 +31,13 @@ use std::{
 };
 
 pub use self::{
-    home::{expand_home, reason, shorten_home},
+    home::{expand_home, shorten_home},
     locations::{cache_dir, config_file, state_dir},
     lock::FileLock,
     replace::replace,
     secret::{SECRET_BYTES, secret},
     state::StateDir,
+    system_error::error_text,
 };
 
 /// Writes `text` to a file atomically, and keeps the permissions of the file that it replaces. A symbolic link is followed.
@@ -56,6 +61,13 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     private::copy_permissions(file.as_file(), &path)?;
     replace(file, &path)
+}
+
+/// Returns `path` relative to `base`, with `/` as the separator on every platform. The path is empty for `base` itself. A path that is
+/// not below `base` stays whole.
+pub(crate) fn relative_path(base: &Path, path: &Path) -> String {
+    let below = path.strip_prefix(base).unwrap_or(path);
+    below.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")
 }
 
 #[cfg(all(test, unix))]

@@ -72,7 +72,9 @@ struct Inner {
     specs: Vec<Spec>,
     store: Option<Store>,
     options: Options,
-    /// Guards the skills that are served. Held while the disk is read, never during a fetch, and never together with another lock.
+    /// Guards the skills that are served. Held while the disk is read, never during a fetch, and never while we wait for another
+    /// process that changes a lock file. `read` takes file locks while it holds this one: that of a lock file, then that of a place,
+    /// then the mark of a version. Code that holds one of those never takes this one.
     state: Mutex<Option<State>>,
     /// The callback for fetched skills. Never held together with another lock.
     notify: Mutex<Option<Notify>>,
@@ -320,7 +322,7 @@ impl Sources {
             let (lock_file, broken) =
                 locks.entry(&spec.lock).or_insert_with(|| LockFile::read_or_last(&spec.lock, store.dir()));
             let Some(pinned) = lock_file.get(spec.address.as_str()).or_else(|| unsaved.get(&number)) else {
-                let waits = broken.is_none() && !self.0.options.locked && fetch::waits(spec, store);
+                let waits = broken.is_none() && !self.0.options.locked && fetch::waits_now(spec, store);
                 statuses.push(if waits { Status::Waiting } else { old });
                 continue;
             };

@@ -57,15 +57,10 @@ pub(super) fn load(
 /// Returns an error if a file can't be read, or if a skill contains an entry that is not a regular file.
 pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<PinnedGit> {
     let real = dunce::canonicalize(root)?;
-    let mut skills = BTreeMap::new();
     let found = approved::find(&real, max_skills);
-    let shadowed =
-        found.shadowed().iter().filter_map(|shadowed| Some(shadowed.path.as_deref()?.parent()?.to_owned()));
-    let dirs = found.iter().filter_map(|skill| skill.dir().map(Path::to_owned)).chain(shadowed);
-    for dir in dirs {
-        skills.insert(approved::relative(&real, &dir), digest::of_skill(&dir)?.to_string());
-    }
-    Ok(PinnedGit { commit: commit.to_owned(), skills })
+    let skills = found.iter().filter_map(|skill| skill.dir());
+    let shadowed = found.shadowed().iter().filter_map(|shadowed| shadowed.path.as_deref()?.parent());
+    pin_directories(&real, commit, skills.chain(shadowed))
 }
 
 /// Returns the pin that approves the skills of a repository that pass the filters.
@@ -74,13 +69,19 @@ pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<Pi
 /// Returns the errors of [`pin`].
 pub(super) fn pin_wanted(root: &Path, commit: &str, wanted: &Wanted<'_>) -> io::Result<PinnedGit> {
     let real = dunce::canonicalize(root)?;
-    let mut skills = BTreeMap::new();
-    for entry in approved::find(&real, wanted.max_skills).entries().iter().filter(|entry| wanted.takes(entry))
-    {
-        if let Some(dir) = entry.skill.dir() {
-            skills.insert(approved::relative(&real, dir), digest::of_skill(dir)?.to_string());
-        }
-    }
+    let found = approved::find(&real, wanted.max_skills);
+    let entries = found.entries().iter().filter(|entry| wanted.takes(entry));
+    pin_directories(&real, commit, entries.filter_map(|entry| entry.skill.dir()))
+}
+
+/// Returns the pin that approves the skills in `directories`, which are below `root`.
+fn pin_directories<'a>(
+    root: &Path,
+    commit: &str,
+    directories: impl Iterator<Item = &'a Path>,
+) -> io::Result<PinnedGit> {
+    let pinned = |dir: &Path| Ok((approved::relative(root, dir), digest::of_skill(dir)?.to_string()));
+    let skills = directories.map(pinned).collect::<io::Result<_>>()?;
     Ok(PinnedGit { commit: commit.to_owned(), skills })
 }
 

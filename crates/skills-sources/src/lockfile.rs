@@ -20,7 +20,7 @@ use skills_core::{remote::Sha256, text::shown};
 
 pub(super) use self::cache::{lock_path, references};
 use crate::{
-    disk::{self, FileLock, reason, shorten_home},
+    disk::{self, FileLock, error_text, shorten_home},
     git::paths,
     reason::Reason,
 };
@@ -28,8 +28,6 @@ use crate::{
 /// The name of the lock file, which is in the same directory as the configuration file.
 pub const LOCK_NAME: &str = "skills.lock";
 const VERSION: u32 = 1;
-/// The reason why a file with conflict markers is invalid.
-const CONFLICT: &str = "file contains merge conflict markers";
 /// The maximum size of a lock file, in bytes.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 
@@ -81,7 +79,7 @@ pub struct PinnedWeb {
 #[non_exhaustive]
 pub enum LockError {
     /// The file can't be read.
-    #[error("cannot read lock file: {}: {}", reason(source), shorten_home(path))]
+    #[error("cannot read lock file: {}: {}", error_text(source), shorten_home(path))]
     Unreadable {
         /// The path of the file.
         path: PathBuf,
@@ -96,10 +94,32 @@ pub enum LockError {
         /// The reason, with line and column if they are known.
         what: String,
     },
+    /// The file has the conflict markers of a merge.
+    #[error("file contains merge conflict markers: {}", shorten_home(path))]
+    Conflict {
+        /// The path of the file.
+        path: PathBuf,
+    },
+    /// The file has a merge conflict that can't be resolved.
+    #[error("cannot resolve the merge conflict: {what}: {}", shorten_home(path))]
+    Unresolvable {
+        /// The path of the file.
+        path: PathBuf,
+        /// The reason.
+        what: String,
+    },
     /// The file can't be written.
-    #[error("cannot write lock file: {}: {}", reason(source), shorten_home(path))]
+    #[error("cannot write lock file: {}: {}", error_text(source), shorten_home(path))]
     Unwritable {
         /// The path of the file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The record of the sources that were approved by naming them can't be written. It is beside the lock file.
+    #[error("cannot write record of named sources: {}: {}", error_text(source), shorten_home(path))]
+    UnwritableRecord {
+        /// The path of the record.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -110,16 +130,21 @@ impl LockError {
     /// Returns a hint about how to resolve the problem.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Broken { what, .. } if what.contains("merge") => {
+            Self::Conflict { .. } => {
                 "run `acp-skills-proxy update` to resolve the merge conflict, or keep one side of it"
             }
+            Self::Unresolvable { .. } => "edit the file to keep one side of the merge conflict",
             Self::Broken { .. } => {
                 "restore the file from version control, or remove it and run `acp-skills-proxy update`"
             }
-            Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::TimedOut => {
+            Self::Unwritable { source, .. } | Self::UnwritableRecord { source, .. }
+                if source.kind() == io::ErrorKind::TimedOut =>
+            {
                 "wait until that process has ended, or end it, and retry"
             }
-            Self::Unreadable { .. } | Self::Unwritable { .. } => "check free disk space and file permissions",
+            Self::Unreadable { .. } | Self::Unwritable { .. } | Self::UnwritableRecord { .. } => {
+                "check free disk space and file permissions"
+            }
         }
     }
 }
@@ -134,7 +159,8 @@ impl LockFile {
     /// Reads a lock file. If the file doesn't exist, the result is empty.
     ///
     /// # Errors
-    /// Returns [`LockError::Unreadable`] if the file can't be read, and [`LockError::Broken`] if its content is invalid.
+    /// Returns [`LockError::Unreadable`] if the file can't be read, [`LockError::Conflict`] if it contains conflict markers, and
+    /// [`LockError::Broken`] if its content is invalid in another way.
     pub fn read(path: &Path) -> Result<Self, LockError> {
         let unreadable = |source| LockError::Unreadable { path: path.to_owned(), source };
         let text = match fs::metadata(path) {
@@ -152,14 +178,14 @@ impl LockFile {
             }
             Ok(_) => fs::read_to_string(path).map_err(unreadable)?,
         };
+        if conflict::has_markers(&text) {
+            return Err(LockError::Conflict { path: path.to_owned() });
+        }
         Self::parse(&text)
             .map_err(|reason| LockError::Broken { path: path.to_owned(), what: reason.to_string() })
     }
 
     fn parse(text: &str) -> Result<Self, Reason> {
-        if conflict::has_markers(text) {
-            return Err(CONFLICT.into());
-        }
         let lock: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if lock.version != VERSION {
             return Err(format!(
@@ -265,127 +291,4 @@ fn check_digest(text: &str) -> Result<(), Reason> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn git(commit: char) -> Pinned {
-        let skills = [("a/b".to_owned(), "0".repeat(64))].into();
-        Pinned::Git(PinnedGit { commit: commit.to_string().repeat(40), skills })
-    }
-
-    #[test]
-    fn a_written_file_is_read_back() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("new/skills.lock");
-        let cache = dir.path().join("cache");
-        assert_eq!(LockFile::read(&path).unwrap(), LockFile::default());
-        LockFile::change(&path, &cache, |lock| lock.set("github:b/b", git('a'))).unwrap();
-        let web = Pinned::Web(PinnedWeb { index: "1".repeat(64), skills: None });
-        LockFile::change(&path, &cache, |lock| lock.set("https://a", web.clone())).unwrap();
-        let lock = LockFile::read(&path).unwrap();
-        assert_eq!((lock.get("github:b/b"), lock.get("https://a")), (Some(&git('a')), Some(&web)));
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(text.ends_with("}\n") && text.lines().count() > 10, "{text}");
-        assert!(LockFile::change(&path, &cache, |lock| lock.remove("github:b/b")).unwrap());
-        assert!(!LockFile::change(&path, &cache, |lock| lock.remove("github:b/b")).unwrap());
-        assert_eq!(LockFile::read(&path).unwrap().sources().collect::<Vec<_>>(), ["https://a"]);
-    }
-
-    #[test]
-    fn concurrent_changes_are_all_kept() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("skills.lock");
-        let cache = dir.path().join("cache");
-        std::thread::scope(|scope| {
-            for number in 0..8 {
-                let path = &path;
-                let cache = &cache;
-                scope.spawn(move || {
-                    for round in 0..5 {
-                        let source = format!("github:a/{number}-{round}");
-                        LockFile::change(path, cache, |lock| lock.set(&source, git('b'))).unwrap();
-                    }
-                });
-            }
-        });
-        assert_eq!(LockFile::read(&path).unwrap().sources().count(), 40);
-    }
-
-    #[test]
-    fn a_broken_file_is_kept_and_the_last_readable_version_is_served() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("skills.lock");
-        let cache = dir.path().join("cache");
-        LockFile::change(&path, &cache, |lock| lock.set("github:b/b", git('a'))).unwrap();
-        let good = LockFile::read(&path).unwrap();
-        assert!(LockFile::read_or_last(&path, &cache).1.is_none());
-        let one = |pinned: &str| format!(r#"{{"version":1,"sources":{{"x":{pinned}}}}}"#);
-        let digest = "0".repeat(64);
-        let of_directory = |directory: &str| {
-            let skills = serde_json::json!({ directory: digest });
-            one(&serde_json::json!({ "commit": "a".repeat(40), "skills": skills }).to_string())
-        };
-        for (text, words) in [
-            (String::new(), "EOF"),
-            ("{".to_owned(), "line 1"),
-            (r#"{"version":2,"sources":{}}"#.to_owned(), "version 2"),
-            (r#"{"version":1,"sources":{},"x":1}"#.to_owned(), "unknown field"),
-            (one(r#"{"commit":"../../etc","skills":{}}"#), "not a commit hash"),
-            (one(r#"{"commit":"--upload-pack=x","skills":{}}"#), "not a commit hash"),
-            (one(&format!(r#"{{"commit":"{}","skills":{{"a":"b"}}}}"#, "a".repeat(40))), "not a SHA-256"),
-            (one(r#"{"index":"../x"}"#), "not a SHA-256"),
-            (of_directory("/etc"), "`/etc` is not a directory in the repository"),
-            (of_directory("../x"), "not a directory"),
-            (of_directory("a/../../x"), "not a directory"),
-            (of_directory(""), "not a directory"),
-            (of_directory("a//b"), "not a directory"),
-            (of_directory("a/"), "not a directory"),
-            (of_directory("./a"), "not a directory"),
-            (of_directory("a/."), "not a directory"),
-            (of_directory(".."), "not a directory"),
-            (of_directory("..\\x"), "not a directory"),
-            (of_directory("a\\..\\..\\x"), "not a directory"),
-            (of_directory("C:"), "not a directory"),
-            (of_directory("C:/x"), "not a directory"),
-            (of_directory("C:\\x"), "not a directory"),
-            (of_directory("\\\\server\\share"), "not a directory"),
-            (of_directory("//server/share"), "not a directory"),
-            (of_directory("a\0/../x"), "not a directory"),
-            (of_directory("a\0"), "not a directory"),
-            (of_directory(".git/hooks"), "not a directory"),
-            (of_directory("nul"), "not a directory"),
-            (of_directory("a."), "not a directory"),
-            (of_directory("a\u{1b}[2J"), "`a\\u{1b}[2J` is not a directory"),
-            (of_directory(&"a/".repeat(600)), "not a directory"),
-            (
-                one(&format!(r#"{{"commit":"{}","skills":{{"a\ud800":"{digest}"}}}}"#, "a".repeat(40))),
-                "hex escape",
-            ),
-            (one(&format!(r#"{{"index":"{digest}","skills":{{"a":"b"}}}}"#)), "not a SHA-256"),
-            (one(&format!(r#"{{"index":"{digest}","commit":"{digest}"}}"#)), "did not match"),
-            ("<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> x\n".to_owned(), "merge"),
-        ] {
-            fs::write(&path, &text).unwrap();
-            let error = LockFile::read(&path).unwrap_err();
-            assert!(
-                error.to_string().contains(words) && error.to_string().contains("skills.lock"),
-                "{error}"
-            );
-            let (lock, error) = LockFile::read_or_last(&path, &cache);
-            assert!(lock == good && error.is_some(), "{text}");
-            LockFile::change(&path, &cache, |lock| lock.set("github:c/c", git('a'))).unwrap_err();
-            assert_eq!(fs::read_to_string(&path).unwrap(), text);
-        }
-        // We should not open the FIFO, since that would block until a writer opens it, too.
-        #[cfg(unix)]
-        {
-            fs::remove_file(&path).unwrap();
-            assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-            let error = LockFile::read(&path).unwrap_err();
-            assert!(
-                std::error::Error::source(&error).unwrap().to_string().contains("not a regular file"),
-                "{error}"
-            );
-        }
-    }
-}
+mod tests;

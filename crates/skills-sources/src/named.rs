@@ -9,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::lockfile::LockError;
 use crate::disk::{StateDir, state};
 
 /// The name of the directory, which is next to the lock file. It contains one file per source.
@@ -21,6 +22,11 @@ impl NamedSources {
     /// Returns the record for the lock file at `lock`. Nothing is read or written yet.
     pub(super) fn beside(lock: &Path) -> Self {
         Self(StateDir::later(lock.with_file_name(DIRECTORY)))
+    }
+
+    /// Returns the error for a record that can't be written.
+    pub(super) fn unwritable(&self, source: io::Error) -> LockError {
+        LockError::UnwritableRecord { path: self.0.path().to_owned(), source }
     }
 
     fn file(&self, source: &str) -> PathBuf {
@@ -81,5 +87,12 @@ mod tests {
         // We can't read this file, but the source must not be approved again because of that.
         fs::write(named.file("github:c/d"), "{").unwrap();
         assert!(named.contains("github:c/d") && named.all().is_empty());
+        // If the record can't be written, the message must not blame the lock file.
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        let blocked = NamedSources::beside(&file.join("skills.lock"));
+        let error = blocked.unwritable(blocked.insert("github:a/b").unwrap_err());
+        assert!(error.to_string().starts_with("cannot write record of named sources: "), "{error}");
+        assert!(error.to_string().ends_with(DIRECTORY), "{error}");
     }
 }

@@ -97,17 +97,18 @@ impl<'a> Unused<'a> {
         self.aside(place).is_some()
     }
 
-    /// Moves the directory to `old` in a temporary directory, unless a process uses it.
-    pub(super) fn aside(self, place: &Path) -> Option<tempfile::TempDir> {
+    /// Moves the directory to a temporary directory, unless a process uses it.
+    pub(super) fn aside(self, place: &Path) -> Option<Aside> {
         let Self { path, mut mark } = self;
         let has_mark = mark.is_some();
-        let aside = tempfile::Builder::new().prefix(".new-").tempdir_in(place).ok()?;
+        let aside = tempfile::Builder::new().prefix(store::NEW).tempdir_in(place).ok()?;
         if cfg!(windows) {
             // Windows can't rename a directory that contains an open file.
             drop(mark.take());
         }
         // When we drop `aside`, the temporary directory is removed. If that fails, we will remove it later as a leftover.
-        let old = aside.path().join("old");
+        let aside = Aside(aside);
+        let old = aside.path();
         fs::rename(path, &old).ok()?;
         if has_mark && mark.is_none() {
             // A process may have locked the mark before the directory was renamed. Give the version back to it.
@@ -121,6 +122,16 @@ impl<'a> Unused<'a> {
         }
         drop(mark);
         Some(aside)
+    }
+}
+
+/// A version that was moved aside. Dropping it removes the version.
+pub(super) struct Aside(tempfile::TempDir);
+
+impl Aside {
+    /// Returns the directory of the version.
+    pub(super) fn path(&self) -> PathBuf {
+        self.0.path().join("old")
     }
 }
 

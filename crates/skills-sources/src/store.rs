@@ -3,7 +3,7 @@
 //! | path below the cache directory | content |
 //! |---|---|
 //! | `git/PLACE/COMMIT/NAME/…` | the approved skills of a repository at a commit, see `approved` |
-//! | `git/PLACE/.new-…` | a checkout for a review, which is removed after a day at the latest |
+//! | `git/PLACE/.new-…` | a checkout for a review; if it is left over, a fetch or a prune after at least a day removes it |
 //! | `web/PLACE/SHA256.json` | the index of a web site |
 //! | `locks/` | see `lockfile` |
 //!
@@ -13,7 +13,10 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -28,7 +31,7 @@ use super::{
     git::{self, GitError},
     system,
 };
-use crate::disk::{self, FileLock};
+use crate::disk::{self, FileLock, leftovers};
 
 /// The timeout for web sites.
 const WEB_TIMEOUT: Duration = Duration::from_secs(30);
@@ -115,8 +118,8 @@ impl Store {
         // If this fails, a later fetch will remove the directory after at least a day.
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;
-        let _ = new.keep();
-        Ok(Checkout { commit: fetched.commit, notes: fetched.notes, root })
+        let files = Arc::new(Files { dir: new.keep(), is_kept: AtomicBool::new(false) });
+        Ok(Checkout { commit: fetched.commit, notes: fetched.notes, root, files })
     }
 
     /// Creates a temporary directory on the disk of a source. If it is left over, a fetch after at least a day removes it.
@@ -165,7 +168,7 @@ impl Store {
     }
 }
 
-/// A version of a repository for a review. No skill is served from here.
+/// A version of a repository for a review. No skill is served from here. The files are removed when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Checkout {
     /// The hash of the commit.
@@ -174,13 +177,28 @@ pub(super) struct Checkout {
     pub(super) notes: Vec<String>,
     /// The directory with the skills.
     pub(super) root: PathBuf,
+    files: Arc<Files>,
 }
 
 impl Checkout {
-    /// Removes the files. If this fails, they are removed after a day.
-    pub(super) fn remove(&self) {
-        if let Some(dir) = self.root.parent() {
-            let _ = system::remove_dir_all(dir);
+    /// Keeps the files after this process, because the user has to look at them. A fetch or a prune after at least a day removes them.
+    pub(super) fn keep(&self) {
+        self.files.is_kept.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The files of a checkout. Dropping this removes them, unless they are kept.
+#[derive(Debug)]
+struct Files {
+    dir: PathBuf,
+    is_kept: AtomicBool,
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        if !*self.is_kept.get_mut() {
+            // If this fails, a fetch after at least a day removes them.
+            let _ = system::remove_dir_all(&self.dir);
         }
     }
 }
@@ -195,7 +213,7 @@ pub(super) enum WebError {
 }
 
 /// The prefix of directories that are not complete yet.
-const NEW: &str = ".new-";
+pub(super) const NEW: &str = ".new-";
 /// The name of the file lock for fetches into the same directory.
 pub(super) const LOCK: &str = "lock";
 /// The name of the file lock for the first fetch of a source, until it is in the lock file.
@@ -205,14 +223,9 @@ pub(super) const OLD: Duration = Duration::from_hours(24);
 
 /// Removes incomplete directories of killed processes that are at least `old`.
 pub(super) fn remove_leftovers(dir: &Path, old: Duration) {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let is_new = entry.file_name().to_string_lossy().starts_with(NEW);
-        let written = entry.metadata().and_then(|metadata| metadata.modified()).ok();
-        if is_new && written.and_then(|time| time.elapsed().ok()).is_some_and(|age| age >= old) {
-            // If this fails, we just waste some disk space.
-            let _ = system::remove_dir_all(&entry.path());
-        }
-    }
+    leftovers::remove_older(dir, old, |path, _| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NEW))
+    });
 }
 
 /// Returns the directory name for a source. A skill in the root of the source has this name if it doesn't have one of its own.

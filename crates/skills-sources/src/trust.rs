@@ -31,6 +31,7 @@ use self::{
     fingerprint::Fingerprint,
     store::{Decisions, TrustStore},
 };
+use crate::disk::relative_path;
 
 /// The user's decisions to trust skills in projects. Clones share their state.
 #[derive(Clone)]
@@ -155,9 +156,7 @@ impl Trust {
 
 /// Returns the directory of a skill relative to its project, with `/` as the separator.
 fn place(project: &Path, skill: &Skill) -> String {
-    let dir = skill.dir().unwrap_or(Path::new(""));
-    let below = dir.strip_prefix(project).unwrap_or(dir);
-    below.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")
+    relative_path(project, skill.dir().unwrap_or(Path::new("")))
 }
 
 fn file(skill: &Skill) -> PathBuf {

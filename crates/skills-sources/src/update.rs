@@ -17,11 +17,11 @@ use std::{
 
 use serde::Serialize;
 use skills_core::{
-    RemoteIndex, Skill, SkillName, SkillSet, Source, discovery::Limits, exec::ProcessObserver,
-    remote::Remote, scan::is_script,
+    RemoteIndex, Skill, SkillName, SkillSet, Source, discovery::Limits, exec::ProcessObserver, remote::Remote,
 };
 
 pub use self::changes::{FileChange, FileChangeKind, SkillChange};
+use self::text::is_offered_as_script;
 use super::{
     Options, SourceError,
     address::{Address, Place},
@@ -51,7 +51,7 @@ pub struct Offer {
     pub notes: Vec<String>,
     /// The names of the skills that [`retain`](Self::retain) has removed, by path.
     left_out: BTreeMap<String, String>,
-    /// The files of a repository.
+    /// The files of a repository, which are removed with the last clone of the offer.
     checkout: Option<Checkout>,
     /// The limits for fetching the files of a web site.
     limits: git::Limits,
@@ -121,7 +121,8 @@ impl Updater {
             (Place::Git(place), _) => {
                 let fetched = self.store.fetch_git(place, None, self.options.observer.clone());
                 let fetched = fetched.map_err(|error| SourceError::git(address, error))?;
-                // If the stored files were changed on disk, we need to fetch them again.
+                // If the approved version is not in the store, or was changed on disk, fetch it again, because `approved::add` takes
+                // the files out of the checkout.
                 if let Some(Pinned::Git(git)) = approved
                     && git.commit == fetched.commit
                     && approved.is_some_and(|pinned| self.approved(address, pinned).is_none())
@@ -197,22 +198,14 @@ impl Updater {
         Ok(())
     }
 
-    /// Removes the local files of an offer that needs no review. Otherwise they are removed by the approval, or after a day.
-    pub fn discard(&self, offer: &Offer) {
-        if let Some(checkout) = &offer.checkout {
-            checkout.remove();
-        }
-    }
-
     /// Removes a source from the lock file. Returns true if the file contained it.
     ///
     /// # Errors
-    /// Returns the errors of [`LockFile::change`].
+    /// Returns the errors of [`LockFile::change`], and [`LockError::UnwritableRecord`] if the record of named sources can't be changed.
     pub fn forget(&self, lock: &Path, source: &str) -> Result<bool, LockError> {
         // Forget that the source was approved by naming it, so that naming it again approves it again.
-        let was_named = NamedSources::beside(lock).remove(source);
-        let was_named =
-            was_named.map_err(|source| LockError::Unwritable { path: lock.to_owned(), source })?;
+        let named = NamedSources::beside(lock);
+        let was_named = named.remove(source).map_err(|source| named.unwritable(source))?;
         if !lock.exists() {
             return Ok(was_named);
         }
@@ -281,7 +274,8 @@ fn listed(skill: &Skill) -> Option<OfferedSkill> {
     let files = files.map(|file| OfferedFile {
         path: file.path.clone(),
         size: file.size,
-        is_script: file.path.starts_with("scripts/") || is_script(&file.path),
+        // The content is only fetched for the review.
+        is_script: is_offered_as_script(&file.path, b""),
     });
     let name = skill.name.to_string();
     let description = skill.description.clone();
@@ -298,10 +292,9 @@ fn offered_file(dir: &Path, path: String) -> OfferedFile {
     let begins = || -> Option<bool> {
         let mut start = [0; 2];
         std::io::Read::read_exact(&mut fs::File::open(&file).ok()?, &mut start).ok()?;
-        Some(start == *b"#!")
+        Some(is_offered_as_script(&path, &start))
     };
-    let is_script = path.starts_with("scripts/")
-        || is_script(&path)
+    let is_script = is_offered_as_script(&path, b"")
         || metadata.is_some_and(|metadata| system::is_executable(&metadata))
         || begins().unwrap_or(false);
     OfferedFile { path, size, is_script }
@@ -327,6 +320,14 @@ pub fn named_sources(lock: &Path) -> Vec<String> {
 }
 
 impl Offer {
+    /// Keeps the local files of a repository after this process, because the user has to look at files that can't be shown. They are
+    /// removed after a day. Without this, they are removed when the last clone of the offer is dropped.
+    pub fn keep_files(&self) {
+        if let Some(checkout) = &self.checkout {
+            checkout.keep();
+        }
+    }
+
     /// Keeps only the skills whose name `takes` accepts. The others are neither shown nor approved.
     pub fn retain(&mut self, takes: impl Fn(&SkillName) -> bool) {
         let count = self.skills.len();

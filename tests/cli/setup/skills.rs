@@ -65,6 +65,16 @@ fn skills_that_the_agent_loads_itself_are_left_out() {
     "#]]);
     let printed = machine.output(&["setup", "toad", "--agent", "claude"]);
     assert!(printed.contains("--discover agents --") && printed.contains("note: skills in"), "{printed}");
+    // No agent loads the skills in the directory for configuration.
+    machine.write("home/.config/agents/skills/bye/SKILL.md", "---\nname: bye\ndescription: d\n---\nBody\n");
+    for (agent, expected) in [
+        ("opencode", "--discover config --"),
+        ("codex", "--discover config,claude --"),
+        ("claude", "--discover agents --"),
+    ] {
+        let printed = machine.output(&["setup", "toad", "--agent", agent]);
+        assert!(printed.contains(expected), "{agent}: {printed}");
+    }
 }
 
 /// If all agents are changed, one that has all of the skills already is no error.
@@ -104,6 +114,7 @@ fn parts_of_the_directories_of_the_user() {
     for (places, expected) in [
         ("user", &["bye", "greet", "hello"][..]),
         ("agents", &["bye", "greet"]),
+        ("config", &["bye"]),
         ("claude", &["hello"]),
         ("claude,agents", &["bye", "greet", "hello"]),
     ] {

@@ -28,7 +28,7 @@ pub(crate) struct SkillArgs {
     #[arg(long)]
     pub locked: bool,
     /// Search for skills in standard directories: `user` (~/.agents/skills, ~/.claude/skills,
-    /// $XDG_CONFIG_HOME/agents/skills; `agents` and `claude` are parts of it) and `project` (.skills, .agents/skills, .claude/skills, from the session's
+    /// $XDG_CONFIG_HOME/agents/skills; `agents`, `config` and `claude` are parts of it) and `project` (.skills, .agents/skills, .claude/skills, from the session's
     /// directory up to the root of the repository). Skills of a project are used only after you trust them: the editor
     /// asks you if it supports such questions; otherwise, type `/skills trust`.
     #[arg(long, value_name = "WHERE", value_delimiter = ',')]

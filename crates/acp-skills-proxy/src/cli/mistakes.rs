@@ -16,7 +16,7 @@ use acp_skills::{agents, config::expand_home};
 use skills_core::text::shown;
 
 use super::Cli;
-use crate::{error::UsageError, setup::editors};
+use crate::{error::UsageError, setup::editors, words::shell_word};
 
 /// The minimum similarity of two words, from 0 to 1, for a suggestion.
 const MIN_SIMILARITY: f64 = 0.75;
@@ -279,15 +279,6 @@ pub(super) fn shell(words: &[impl AsRef<str>]) -> String {
     let rest = words.iter().skip(1).map(|word| shell_word(word.as_ref()));
     let line: Vec<_> = program.into_iter().chain(rest).collect();
     shown(&line.join(" ")).into_owned()
-}
-
-/// Quotes a word for a shell, if it needs quotes.
-fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~".contains(c);
-    match word {
-        word if !word.is_empty() && word.chars().all(plain) => word.to_owned(),
-        word => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }
 
 #[cfg(test)]

@@ -141,8 +141,8 @@ fn rules(file: Option<&Path>) -> Result<Rules, UsageError> {
     let cannot = |error: &dyn std::fmt::Display| {
         UsageError::new(format!("cannot use rules from `{}`: {error}", shown_path(file)))
     };
-    let text =
-        log::before_start(|| patient::read_text(file, MAX_RULES_BYTES)).map_err(|error| cannot(&error))?;
+    let text = log::with_warnings_on_stderr(|| patient::read_text(file, MAX_RULES_BYTES))
+        .map_err(|error| cannot(&error))?;
     let hint = "use `acp-skills-proxy check --print-rules` for example rules";
     Rules::built_in().extended(&text).map_err(|error| cannot(&error).hint(hint))
 }

@@ -13,6 +13,7 @@ use skills_core::{
     Severity,
     frontmatter::{self, ParseContext, Verdict},
 };
+use skills_sources::disk::leftovers;
 use tempfile::Builder;
 
 use crate::error::UsageError;
@@ -102,13 +103,7 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
 
 /// Removes hidden directories of processes that were killed. A process may still use a directory that is newer than a minute.
 fn remove_leftovers(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
-        if is_leftover(&entry.path()) && age().is_some_and(|age| age > IN_USE) {
-            // If this fails, the next run tries it again.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
+    leftovers::remove_older(parent, IN_USE, |path, metadata| metadata.is_dir() && is_leftover(path));
 }
 
 /// Returns true if `init` left `dir` behind: it is called `.NAME-init-` and six random characters, and contains the directory `NAME`
@@ -118,8 +113,7 @@ fn is_leftover(dir: &Path) -> bool {
     let Some((name, random)) = name.strip_prefix('.').and_then(|rest| rest.rsplit_once(STAGED)) else {
         return false;
     };
-    let is_random = random.len() == 6 && random.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    is_random
+    leftovers::is_random(random)
         && fs::read_dir(dir).is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == name))
 }
 

@@ -13,7 +13,7 @@ use crate::{
 };
 use acp_skills::{
     activity,
-    config::{Config, Settings},
+    config::{Config, Settings, bytes_of_mebibytes},
     events::EventFile,
 };
 use acp_skills_runtime::{
@@ -108,7 +108,7 @@ fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<
     }
     let mut client = stdio::take()?;
     if let Some(mebibytes) = max_message {
-        client.max_message = usize::try_from(mebibytes.get()).unwrap_or(usize::MAX).saturating_mul(1 << 20);
+        client.max_message = usize::try_from(bytes_of_mebibytes(mebibytes)).unwrap_or(usize::MAX);
     }
     let runtime = runtime::new()?;
     let code: anyhow::Result<i32> = runtime.block_on(async {

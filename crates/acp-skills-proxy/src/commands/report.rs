@@ -58,7 +58,7 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         let result = if is_stdin {
             read::lines(io::stdin().lock(), &mut add)
         } else {
-            log::before_start(|| patient::open(path)).and_then(|file| read::lines(file, &mut add))
+            log::with_warnings_on_stderr(|| patient::open(path)).and_then(|file| read::lines(file, &mut add))
         };
         result.map_err(|error| {
             if is_stdin {
@@ -71,7 +71,7 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     }
     output::print(&text(&summary, table::terminal_width()))?;
     if let Some(out) = html {
-        log::before_start(|| patient::write(&out, page(&summary, &names)))
+        log::with_warnings_on_stderr(|| patient::write(&out, page(&summary, &names)))
             .map_err(|error| UsageError::at("cannot write page", &out, error))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -15,7 +15,7 @@ use crate::{
     args::{ProxyArgs, SkillArgs, number},
     error::UsageError,
     output,
-    words::count,
+    words::{count, shell_line, shell_word},
 };
 use acp_skills::config::Settings;
 
@@ -57,13 +57,10 @@ pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
         // The other commands for skills take paths, so this one is used in the same way.
         let (dirs, rest): (Vec<_>, Vec<_>) = words.iter().partition(|word| Path::new(word).is_dir());
         if let (Some(dir), false) = (dirs.first(), is_named) {
-            let rest = if rest.is_empty() {
-                "WORDS".to_owned()
-            } else {
-                rest.iter().map(|word| word.as_str()).collect::<Vec<_>>().join(" ")
-            };
+            let rest = if rest.is_empty() { "WORDS".to_owned() } else { shell_line(rest) };
             let hint = format!(
-                "`search` takes words; for the skills in `{dir}`: acp-skills-proxy search --skills {dir} {rest}"
+                "`search` takes words; for the skills in `{dir}`: acp-skills-proxy search --skills {} {rest}",
+                shell_word(dir)
             );
             return Err(UsageError::new("no skills found").hint(hint).into());
         }

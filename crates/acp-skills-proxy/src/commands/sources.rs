@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-use acp_skills::config::{Config, SourceEntry, shorten_home};
+use acp_skills::config::{Config, SourceEntry, bytes_of_mebibytes, shorten_home};
 use acp_skills_runtime::processes::Processes;
 use clap::Args;
 use skills_core::{
@@ -34,10 +34,10 @@ use skills_core::{
     discovery::{Filter, FilterError},
     text::shown_path,
 };
-use skills_sources::{Address, LockFile, SkillChange, Updater, lock_beside, named_sources, user_lock};
+use skills_sources::{Address, LockFile, Offer, SkillChange, Updater, lock_beside, named_sources, user_lock};
 
 use crate::{
-    args::{ConfigArgs, LogArgs},
+    args::{ConfigArgs, LogArgs, number},
     error::UsageError,
     log, output,
     words::count,
@@ -59,14 +59,14 @@ pub(crate) struct CommonArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct FetchArgs {
     /// The maximum number of MiB to receive from a git repository [default: 256].
-    #[arg(long, value_name = "MIB")]
+    #[arg(long, value_name = "MIB", value_parser = number::<NonZeroU32>(), allow_negative_numbers = true)]
     max_fetch: Option<NonZeroU32>,
 }
 
 impl FetchArgs {
     /// Returns the limit of the flag, or else of the configuration file, in bytes.
     pub(super) fn max_bytes(&self, target: &Target) -> Option<u64> {
-        self.max_fetch.map(|number| u64::from(number.get()) * 1024 * 1024).or(target.config.max_fetch_bytes())
+        self.max_fetch.map(bytes_of_mebibytes).or(target.config.max_fetch_bytes())
     }
 }
 
@@ -128,8 +128,7 @@ impl Target {
         if !path.exists() {
             return Ok(Self { path, text: String::new(), config: Config::default() });
         }
-        let config = log::before_start(|| Config::read(&path))?;
-        let text = fs::read_to_string(&path)?;
+        let (config, text) = log::with_warnings_on_stderr(|| Config::read_with_text(&path))?;
         Ok(Self { path, text, config })
     }
 
@@ -287,6 +286,13 @@ pub(super) fn lock_error(error: skills_sources::LockError) -> anyhow::Error {
     UsageError::of(error).hint(hint).into()
 }
 
+/// Keeps the local files of an offer that was not approved, if the user has to look at some of them.
+pub(super) fn keep_unseen(offer: &Offer, changes: &[SkillChange]) {
+    if !show::unseen(changes).is_empty() {
+        offer.keep_files();
+    }
+}
+
 /// The flags that approve without a question.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct ApprovalArgs {
@@ -304,26 +310,33 @@ impl ApprovalArgs {
         self.yes && (self.unseen || show::unseen(changes).is_empty())
     }
 
+    /// Returns true if the flags approve the changes, as [`approve`](Self::approve). If `--yes` is not enough, names the files that take
+    /// `--unseen` as well.
+    pub(super) fn approve_or_explain(self, changes: &[SkillChange]) -> bool {
+        let is_approved = self.approve(changes);
+        if self.yes && !is_approved {
+            for line in show::unseen(changes) {
+                output::note(&line);
+            }
+            let hint = "look at the files, then use `--yes --unseen` to approve them as well";
+            let why = "nothing was approved, because some files cannot be shown or pinned";
+            output::complain(why, Some(hint));
+        }
+        is_approved
+    }
+
     /// Asks on the terminal if the changes are approved, unless the flags say so. A `y` approves only what was shown; files that
     /// cannot be shown take a word.
     ///
     /// # Errors
     /// Returns an error if stdin is not a terminal, and a question is necessary.
     pub(super) fn ask(self, question: &str, changes: &[SkillChange]) -> anyhow::Result<bool> {
-        if self.approve(changes) {
-            return Ok(true);
+        if self.yes {
+            return Ok(self.approve_or_explain(changes));
         }
         let unseen = show::unseen(changes);
         for line in &unseen {
             output::note(line);
-        }
-        if self.yes {
-            let hint = "look at the files, then use `--yes --unseen` to approve them as well";
-            output::complain(
-                "nothing was approved, because some files cannot be shown or pinned",
-                Some(hint),
-            );
-            return Ok(false);
         }
         if !io::stdin().is_terminal() {
             let message = "cannot ask for approval, because stdin is not a terminal";

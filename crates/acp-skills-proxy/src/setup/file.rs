@@ -5,16 +5,17 @@
 //! replaced.
 
 use std::{
+    ffi::OsStr,
     fs::{self, Permissions},
     io::{self, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use skills_sources::disk::{self, private, reason, shorten_home};
+use skills_sources::disk::{self, error_text, leftovers, private, shorten_home};
 use tempfile::{Builder, NamedTempFile};
 
-/// The prefix of the names of staged files.
+/// The prefix of the names of staged files. Six random characters follow.
 const STAGED: &str = ".acp-skills-proxy-";
 /// The age of a staged file after which it counts as left over. A running process moves its file long before.
 const IN_USE: Duration = Duration::from_mins(1);
@@ -37,7 +38,7 @@ pub(crate) struct SettingsFile {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     /// Reading failed.
-    #[error("cannot read settings: {}: {}", reason(source), shorten_home(path))]
+    #[error("cannot read settings: {}: {}", error_text(source), shorten_home(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -45,7 +46,7 @@ pub(crate) enum FileError {
         source: io::Error,
     },
     /// Writing failed.
-    #[error("cannot write settings: {}: {}", reason(source), shorten_home(path))]
+    #[error("cannot write settings: {}: {}", error_text(source), shorten_home(path))]
     Write {
         /// The file.
         path: PathBuf,
@@ -200,16 +201,14 @@ impl SettingsFile {
     }
 }
 
-/// Removes staged files of processes that were killed. Files that are newer than a minute may still be in use.
+/// Removes staged files of processes that were killed. Files that are newer than a minute may still be in use. The directory can be the
+/// home directory of the user, so files with a similar name are left.
 fn remove_leftovers(dir: &Path) {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let is_staged = entry.file_name().to_string_lossy().starts_with(STAGED);
-        let modified = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
-        if is_staged && modified().is_some_and(|age| age > IN_USE) {
-            // If this fails, the next run tries it again.
-            let _ = fs::remove_file(entry.path());
-        }
-    }
+    leftovers::remove_older(dir, IN_USE, |path, metadata| {
+        let name = path.file_name().and_then(OsStr::to_str);
+        metadata.is_file()
+            && name.and_then(|name| name.strip_prefix(STAGED)).is_some_and(leftovers::is_random)
+    });
 }
 
 #[cfg(test)]
@@ -253,11 +252,17 @@ mod tests {
         file.replace(Some(b"one"), state.path()).unwrap();
         assert!(left.exists());
         for place in [state.path(), dir.path()] {
-            let old = fs::File::create(place.join(".acp-skills-proxy-old")).unwrap();
+            let old = fs::File::create(place.join(".acp-skills-proxy-a1B2c3")).unwrap();
+            old.set_modified(std::time::SystemTime::now() - 2 * IN_USE).unwrap();
+        }
+        // These are files of the user.
+        let mine = [".acp-skills-proxy-notes.md", ".acp-skills-proxy-old", "acp-skills-proxy-a1B2c3"];
+        for name in mine {
+            let old = fs::File::create(dir.path().join(name)).unwrap();
             old.set_modified(std::time::SystemTime::now() - 2 * IN_USE).unwrap();
         }
         SettingsFile::read(&path).unwrap().replace(Some(b"two"), state.path()).unwrap();
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1 + mine.len());
         assert_eq!(fs::read_dir(state.path()).unwrap().count(), 1);
         assert_eq!(fs::read(&path).unwrap(), b"two");
     }

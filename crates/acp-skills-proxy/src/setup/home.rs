@@ -52,11 +52,7 @@ impl Home {
 
     /// Returns a path for messages, with `~` for the home directory on Unix.
     pub(crate) fn shown(&self, path: &Path) -> String {
-        let shown = match path.strip_prefix(&self.dir) {
-            Ok(rest) if cfg!(unix) => Path::new("~").join(rest),
-            _ => path.to_owned(),
-        };
-        skills_core::text::shown_path(&shown)
+        skills_sources::disk::home::shorten(path, Some(&self.dir))
     }
 }
 

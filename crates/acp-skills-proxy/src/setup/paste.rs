@@ -3,6 +3,8 @@
 
 use acp_skills::agents::Agent;
 
+use crate::words::{shell_line, shell_word};
+
 /// A text to paste.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Snippet {
@@ -102,10 +104,7 @@ impl Snippet {
                 Some(format!("(setq {}\n      '({}))\n", known?.variable?, words.join(" ")))
             }
             Self::Jupyter => Some(jupyter(agent, command)),
-            Self::Toad => {
-                let words: Vec<_> = command.iter().map(|word| shell(word)).collect();
-                Some(format!("toad acp {}\n", shell(&words.join(" "))))
-            }
+            Self::Toad => Some(format!("toad acp {}\n", shell_word(&shell_line(command)))),
         }
     }
 }
@@ -124,12 +123,11 @@ fn jupyter(agent: Option<&Agent>, command: &[String]) -> String {
         let name = program.and_then(|program| program.rsplit('/').next());
         (name.unwrap_or("agent"), command, "")
     };
-    let words: Vec<_> = command.iter().map(|word| shell(word)).collect();
-    let file = format!("{SCRIPTS}/{}", shell(name));
+    let file = format!("{SCRIPTS}/{}", shell_word(name));
     format!(
         "mkdir -p {SCRIPTS}\ncat > {file} <<'EOF'\n#!/bin/sh\nexec {}{arguments}\nEOF\nchmod +x {file}\nPATH={SCRIPTS}:$PATH jupyter \
          lab\n",
-        words.join(" ")
+        shell_line(command)
     )
 }
 
@@ -164,15 +162,6 @@ fn quoted(text: &str, control: impl Fn(char) -> String) -> String {
     format!("\"{}\"", escaped.collect::<String>())
 }
 
-/// Quotes a word for a POSIX shell, if it needs quotes.
-pub(crate) fn shell(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use acp_skills::agents;
@@ -196,7 +185,7 @@ mod tests {
             ("/a-b", r#""/a-b""#, r#""/a-b""#, "/a-b"),
         ] {
             assert_eq!(
-                (lua(word).as_str(), lisp(word).as_str(), shell(word).as_str()),
+                (lua(word).as_str(), lisp(word).as_str(), shell_word(word).as_str()),
                 (in_lua, in_lisp, in_shell)
             );
         }

@@ -10,6 +10,7 @@ use std::{
     sync::Arc,
 };
 
+use skills_core::text::shown_path;
 use skills_sources::disk::private;
 
 use super::{EventKind, Record};
@@ -40,7 +41,7 @@ impl EventFile {
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = private::append_and_wait(path)?;
         if private::tighten(&file)? {
-            tracing::warn!("other users could read {}; now only you can (mode 0600)", path.display());
+            tracing::warn!("other users could read {}; now only you can (mode 0600)", shown_path(path));
         }
         let mut lines = LineWriter::new(file, path.display().to_string());
         let writer = Worker::start("events", MAX_WAITING, move |batch| lines.write(batch))?;

@@ -1,34 +1,30 @@
-//! The stdio transport: our own binary as a process that an agent starts as an MCP server. It copies bytes between
-//! its stdin and stdout and the proxy. There is no state, and messages are not parsed.
+//! The bridge: our own binary as a process that an agent starts as an MCP server over stdio. It copies bytes between its stdin and
+//! stdout and the proxy. There is no state, and messages are not parsed.
 //!
-//! The bridge connects to the listener of the proxy and asks for a protocol upgrade, so that access control is in one
-//! place. The address and the token are passed in environment variables, because any user can read command-line
-//! arguments.
+//! The bridge connects to the proxy's socket. The address and the token are passed in environment variables, because any user can
+//! read command-line arguments.
 
 use std::{
     env,
     io::{self, BufRead, BufReader, Read, Write},
-    net::{Shutdown, SocketAddr, TcpStream},
     thread,
     time::Duration,
 };
 
+use super::{local_socket, stdio};
+
 /// The name of the hidden subcommand.
 pub const SUBCOMMAND: &str = "mcp-bridge";
-
-/// The last segment of the path of the bridge's endpoint.
-pub(super) const SEGMENT: &str = "bridge";
-/// The name of the protocol that the bridge upgrades to: newline-delimited MCP.
-pub(super) const PROTOCOL: &str = "mcp-stdio";
 
 const ADDRESS: &str = "ACP_SKILLS_BRIDGE_ADDRESS";
 const SESSION: &str = "ACP_SKILLS_BRIDGE_SESSION";
 const TOKEN: &str = "ACP_SKILLS_BRIDGE_TOKEN";
 
-/// The maximum size of the head of the response.
-const MAX_HEAD_BYTES: u64 = 16 * 1024;
+/// The maximum size of the proxy's answer.
+const MAX_ANSWER_BYTES: u64 = 16 * 1024;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The timeout for connecting, and for the proxy's answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An error of the stdio bridge.
 #[derive(Debug, thiserror::Error)]
@@ -45,9 +41,6 @@ pub enum BridgeError {
         /// The problem with the variable.
         source: env::VarError,
     },
-    /// The address in the environment is invalid.
-    #[error("{ADDRESS} is not a valid address")]
-    Address(#[source] std::net::AddrParseError),
     /// The connection to the proxy failed.
     #[error("cannot connect to proxy")]
     Gone(#[source] io::Error),
@@ -63,9 +56,9 @@ pub enum BridgeError {
 }
 
 /// Returns the environment variables of a bridge.
-pub(super) fn environment(address: SocketAddr, session: &str, token: &str) -> Vec<(String, String)> {
+pub(super) fn environment(address: &str, session: &str, token: &str) -> Vec<(String, String)> {
     vec![
-        (ADDRESS.to_owned(), address.to_string()),
+        (ADDRESS.to_owned(), address.to_owned()),
         (SESSION.to_owned(), session.to_owned()),
         (TOKEN.to_owned(), token.to_owned()),
     ]
@@ -79,22 +72,19 @@ pub(super) fn environment(address: SocketAddr, session: &str, token: &str) -> Ve
 pub fn run() -> Result<(), BridgeError> {
     let variable =
         |variable| env::var(variable).map_err(|source| BridgeError::Environment { variable, source });
-    let address: SocketAddr = variable(ADDRESS)?.parse().map_err(BridgeError::Address)?;
+    let address = variable(ADDRESS)?;
     let session = variable(SESSION)?;
     let token = variable(TOKEN)?;
-    let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).map_err(BridgeError::Gone)?;
-    stream.set_nodelay(true).map_err(BridgeError::Gone)?;
-    let mut reader = BufReader::new(stream.try_clone().map_err(BridgeError::Gone)?);
-    let answer = upgrade(&stream, &mut reader, address, &session, &token).map_err(BridgeError::NoAnswer)?;
-    if !answer.starts_with("HTTP/1.1 101") {
-        return Err(BridgeError::Refused(answer.trim().to_owned()));
+    let (reader, mut writer) = local_socket::connect(&address, TIMEOUT).map_err(BridgeError::Gone)?;
+    let mut reader = BufReader::new(reader);
+    let answer = authenticate(&mut reader, &mut writer, &session, &token).map_err(BridgeError::NoAnswer)?;
+    if answer != stdio::WELCOME {
+        return Err(BridgeError::Refused(answer));
     }
-
-    let writer = stream.try_clone().map_err(BridgeError::Gone)?;
     let copies = move || {
         // If either side is closed, this ends, and then so does the other direction.
-        let _ = copy(io::stdin().lock(), &writer);
-        let _ = writer.shutdown(Shutdown::Write);
+        let _ = copy(io::stdin().lock(), &mut writer);
+        writer.finish();
     };
     thread::Builder::new().spawn(copies).map_err(BridgeError::NoThread)?;
     // This fails if the agent stops reading, which it's allowed to do.
@@ -102,37 +92,24 @@ pub fn run() -> Result<(), BridgeError> {
     Ok(())
 }
 
-/// Requests the upgrade to a stream of MCP messages. Returns the first line of the answer. The reader is left at the
-/// start of the stream.
-fn upgrade(
-    mut stream: &TcpStream,
-    reader: &mut BufReader<TcpStream>,
-    address: SocketAddr,
+/// Sends the session and the token. Returns the proxy's answer. The reader is left at the start of the stream.
+fn authenticate(
+    reader: &mut BufReader<local_socket::Reader>,
+    writer: &mut local_socket::Writer,
     session: &str,
     token: &str,
 ) -> io::Result<String> {
-    stream.set_read_timeout(Some(CONNECT_TIMEOUT))?;
-    write!(
-        stream,
-        "GET /{session}/{SEGMENT} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
-         Connection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n\r\n"
-    )?;
-    // Another program may listen on this port by now.
-    let mut head = reader.take(MAX_HEAD_BYTES);
-    let mut status = String::new();
-    let mut line = String::new();
-    head.read_line(&mut status)?;
-    loop {
-        line.clear();
-        if head.read_line(&mut line)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        if line.trim().is_empty() {
-            break;
-        }
+    reader.get_mut().set_read_timeout(Some(TIMEOUT))?;
+    writer.write_all(format!("{session} {token}\n").as_bytes())?;
+    writer.flush()?;
+    let mut answer = String::new();
+    // Another program may listen at this address by now.
+    if reader.by_ref().take(MAX_ANSWER_BYTES).read_line(&mut answer)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    stream.set_read_timeout(None)?;
-    Ok(status)
+    reader.get_mut().set_read_timeout(None)?;
+    answer.truncate(answer.trim_end().len());
+    Ok(answer)
 }
 
 /// Copies bytes like [`io::copy`], but flushes after each read.

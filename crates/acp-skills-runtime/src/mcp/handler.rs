@@ -66,9 +66,14 @@ pub(super) struct Handler {
 
 impl Handler {
     pub(super) fn new(session: SessionKey, serving: Serving, reports: Reports) -> Self {
-        let served = Arc::new(Mutex::new((serving, ToolList::default())));
-        let (lost, listeners) = (Arc::default(), Arc::default());
-        Self { session, served, lost, reports, listeners, bodies: BodyCache::default() }
+        Self {
+            session,
+            served: Arc::new(Mutex::new((serving, ToolList::default()))),
+            lost: Arc::default(),
+            reports,
+            listeners: Arc::default(),
+            bodies: BodyCache::default(),
+        }
     }
 
     /// Replaces the skills that are served. `is_setup` is true if the session is being set up. Returns the lists that the agent has

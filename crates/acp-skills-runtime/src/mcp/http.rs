@@ -1,18 +1,12 @@
-//! The listener on loopback. It routes requests to the MCP server of a session, or to the stream of a bridge.
+//! MCP over HTTP: the listener on loopback, which routes requests to the MCP server of a session.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `access` | access control |
-//! | `backpressure` | back-pressure for agents that don't read the output of a bridge |
-//! | `in_flight` | the limit for a bridge's requests in flight |
 //! | `sessions` | the MCP sessions of one endpoint, which are put aside while they are idle |
-//! | `unauthenticated` | connections that have not sent a token yet |
 
 mod access;
-mod backpressure;
-mod in_flight;
 mod sessions;
-mod unauthenticated;
 
 use std::{
     convert::Infallible,
@@ -27,19 +21,12 @@ use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use hyper::{
     Request, Response, StatusCode,
     body::Incoming,
-    header::{CONNECTION, HeaderValue, UPGRADE, WWW_AUTHENTICATE},
+    header::{HeaderValue, WWW_AUTHENTICATE},
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rmcp::{
-    RoleServer,
-    transport::{
-        Transport,
-        async_rw::AsyncRwTransport,
-        streamable_http_server::{
-            StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
-        },
-    },
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -47,12 +34,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{
-    in_flight::Limited,
-    sessions::{MAX_MCP_SESSIONS, Sessions},
-    unauthenticated::{Admission, Unauthenticated},
+use self::sessions::{MAX_MCP_SESSIONS, Sessions};
+use super::{
+    Servers,
+    accept::{self, Accept},
+    handler::Handler,
+    unauthenticated::Admission,
 };
-use super::{Server, Servers, bridge, handler::Handler};
 
 /// The last segment of the path of the MCP endpoint.
 pub(super) const MCP: &str = "mcp";
@@ -124,35 +112,19 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
     let address = listener.local_addr()?;
     let _inside = runtime.enter();
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let end = servers.end();
-    let servers = servers.downgrade();
-    let unauthenticated = Unauthenticated::default();
-    runtime.spawn(async move {
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                () = end.cancelled() => return,
-            };
-            match accepted {
-                Ok((stream, _)) => {
-                    // Use this to send small answers immediately. If it fails, answers are just slower.
-                    let _ = stream.set_nodelay(true);
-                    let admission = tokio::select! {
-                        admission = unauthenticated.admit() => admission,
-                        () = end.cancelled() => return,
-                    };
-                    let Some(servers) = servers.upgrade() else { return };
-                    tokio::spawn(serve(stream, admission, Servers(servers)));
-                }
-                Err(error) => {
-                    // We get here if there are no file descriptors left, so wait for other connections to be closed.
-                    tracing::warn!(%error, "cannot accept MCP connection");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-            }
-        }
-    });
+    runtime.spawn(accept::run(listener, servers, serve));
     Ok(address)
+}
+
+impl Accept for tokio::net::TcpListener {
+    type Stream = tokio::net::TcpStream;
+
+    async fn accept(&mut self) -> io::Result<Self::Stream> {
+        let (stream, _) = tokio::net::TcpListener::accept(self).await?;
+        // Use this to send small answers immediately. If it fails, answers are just slower.
+        let _ = stream.set_nodelay(true);
+        Ok(stream)
+    }
 }
 
 /// Serves one connection until it closes, or until its admission expires.
@@ -170,8 +142,7 @@ where
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), service)
-        .with_upgrades();
+        .serve_connection(TokioIo::new(stream), service);
     tokio::select! {
         ended = connection => if let Err(error) = ended {
             tracing::debug!(%error, "MCP connection failed");
@@ -200,49 +171,8 @@ async fn route(request: Request<Incoming>, admission: &Admission, servers: &Serv
     server.connected();
     match segment {
         MCP => server.http.handle(request).await,
-        bridge::SEGMENT => upgrade(request, server),
         _ => refuse(StatusCode::NOT_FOUND, "no such endpoint"),
     }
-}
-
-/// Upgrades the connection of a bridge to a stream of MCP messages.
-fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
-    let wanted = request.headers().get(UPGRADE).is_some_and(|value| value == bridge::PROTOCOL);
-    if !wanted {
-        return refuse(StatusCode::UPGRADE_REQUIRED, "this endpoint is only for the stdio bridge");
-    }
-    tokio::spawn(async move {
-        let stream = match hyper::upgrade::on(request).await {
-            Ok(stream) => TokioIo::new(stream),
-            Err(error) => return tracing::debug!(%error, "bridge upgrade failed"),
-        };
-        let served = rmcp::service::serve_server_with_ct(
-            server.handler.clone(),
-            transport(stream),
-            server.end.child_token(),
-        );
-        match served.await {
-            // Wait for the connection to be closed, and ignore the result.
-            Ok(running) => {
-                let _ = running.waiting().await;
-            }
-            Err(error) => tracing::debug!(%error, "bridge handshake failed"),
-        }
-    });
-    let mut response = refuse(StatusCode::SWITCHING_PROTOCOLS, "");
-    let headers = response.headers_mut();
-    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    headers.insert(UPGRADE, HeaderValue::from_static(bridge::PROTOCOL));
-    response
-}
-
-/// Returns the MCP transport over a bridge's stream, with back-pressure and a limit for requests in flight.
-fn transport<S>(stream: S) -> impl Transport<RoleServer> + 'static
-where
-    S: AsyncRead + AsyncWrite + Send + 'static,
-{
-    let (reader, writer) = backpressure::split(stream);
-    Limited::new(AsyncRwTransport::new_server(reader, writer))
 }
 
 fn refuse(status: StatusCode, why: &'static str) -> Response<Body> {

@@ -65,6 +65,7 @@ pub async fn run(policy: Policy, host: Host, conductor: Ends) -> io::Result<Chai
         hub.client_gone();
         hub.lane_to(Side::Agent).close();
         hub.lane_to(Side::Client).close();
+        hub.clean_up();
         // Ignore the error if the receiver was dropped.
         let _ = done.send(end);
     })?;

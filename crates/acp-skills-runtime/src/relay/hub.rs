@@ -94,6 +94,11 @@ impl Hub {
         self.interceptor.lock().shutdown_grace()
     }
 
+    /// Removes what must not stay on disk after this process.
+    pub(super) fn clean_up(&self) {
+        self.host.clean_up();
+    }
+
     pub(super) fn lane_to(&self, side: Side) -> &Lane {
         match side {
             Side::Client => &self.to_client,

@@ -18,7 +18,11 @@ pub(super) enum Replacement {
 
 /// Returns the replacement for a message of `from` that is longer than `max_message` bytes, and logs it.
 pub(super) fn replace(skim: &Skim, from: &str, max_message: usize) -> Replacement {
-    let limit = format!("{} MiB", max_message >> 20);
+    let limit = if max_message.is_multiple_of(1 << 20) {
+        format!("{} MiB", max_message >> 20)
+    } else {
+        format!("{max_message} bytes")
+    };
     let text = format!("the message is longer than {limit}, the limit of acp-skills-proxy (`--max-message`)");
     let (replacement, outcome) = match skim.addressee() {
         Some((id, Kind::Request)) => {

@@ -86,9 +86,11 @@ impl Standalone {
         let max_message = self.client.max_message;
         let ends = Ends { reader: Box::new(stdout), writer: stdin, hangup: None, max_message };
         let relay = Relay::start(self.policy, self.host, self.client, ends)?;
+        let clean_up = relay.clean_up();
         let code = Supervisor::new(agent, relay, signals, self.exit_wait).run().await;
         // End all scripts that are still running.
         processes.end().await;
+        clean_up();
         Ok(code?)
     }
 }

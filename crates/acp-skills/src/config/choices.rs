@@ -13,6 +13,8 @@ pub enum Discover {
     User,
     /// The user's `~/.agents/skills` and `$XDG_CONFIG_HOME/agents/skills`, for agents that load `~/.claude/skills` themselves.
     Agents,
+    /// The user's `$XDG_CONFIG_HOME/agents/skills`, for agents that load `~/.agents/skills` themselves.
+    Config,
     /// The user's `~/.claude/skills`, for agents that load `~/.agents/skills` themselves.
     Claude,
     /// The project of the session.

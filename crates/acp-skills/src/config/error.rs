@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use skills_core::{Diagnostic, LoadError};
 use skills_sources::{
     AddressError,
-    disk::{reason, shorten_home},
+    disk::{error_text, shorten_home},
 };
 
 use super::SyntaxError;
@@ -17,7 +17,7 @@ use super::SyntaxError;
 #[non_exhaustive]
 pub enum ConfigError {
     /// A file that the configuration needs can't be read.
-    #[error("{}: {}", reason(source), shorten_home(path))]
+    #[error("{}: {}", error_text(source), shorten_home(path))]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -265,8 +265,14 @@ impl SkillSources {
 
 /// Returns true if a directory of the user is searched.
 fn is_discovered(root: &Root, discover: &[Discover]) -> bool {
-    let part = if root.path.ends_with(".claude/skills") { Discover::Claude } else { Discover::Agents };
-    discover.contains(&Discover::User) || discover.contains(&part)
+    let parts: &[Discover] = if root.path.ends_with(".claude/skills") {
+        &[Discover::Claude]
+    } else if root.path.ends_with(".agents/skills") {
+        &[Discover::Agents]
+    } else {
+        &[Discover::Agents, Discover::Config]
+    };
+    discover.contains(&Discover::User) || parts.iter().any(|part| discover.contains(part))
 }
 
 impl ProjectSources {

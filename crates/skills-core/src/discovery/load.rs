@@ -10,6 +10,7 @@ use std::{
 use super::names::may_have_skills;
 use crate::{
     diagnostic::Diagnostic,
+    evaluation::{BENCHMARK, ITERATION_PREFIX, MANIFEST, TRIGGERS, WORKSPACE_SUFFIX},
     files::{FileError, SKILL_FILE_NAMES, SkillFiles},
     frontmatter::{self, ParseContext},
     last_good::LastGood,
@@ -145,7 +146,7 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<V
         }
     }
     if is_workspace(real, dir_name, &children) {
-        return Ok(Visit::Plain(None, Vec::new()));
+        children.clear();
     }
     children.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     if loaded.is_none() {
@@ -160,10 +161,10 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<V
 
 /// Returns true if a directory has the results of evaluations: it has directories `iteration-N`, and is called
 /// `NAME-workspace`, or has the setup of an evaluation or its results in an iteration. The files in it are from agents, and
-/// must not become skills.
+/// must not become skills. A `SKILL.md` in the directory itself is a skill.
 fn is_workspace(real: &Path, dir_name: &OsStr, children: &[Child]) -> bool {
     let is_iteration = |child: &&Child| {
-        let number = child.name.to_str().and_then(|name| name.strip_prefix("iteration-"));
+        let number = child.name.to_str().and_then(|name| name.strip_prefix(ITERATION_PREFIX));
         number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
     };
     let mut iterations = children.iter().filter(is_iteration).peekable();
@@ -171,11 +172,11 @@ fn is_workspace(real: &Path, dir_name: &OsStr, children: &[Child]) -> bool {
         return false;
     }
     let has_results = |child: &Child| {
-        let results = ["evaluation.json", "benchmark.json", "triggers.json"];
+        let results = [MANIFEST, BENCHMARK, TRIGGERS];
         results.iter().any(|file| real.join(&child.name).join(file).is_file())
     };
     let is_named =
-        |name: Option<&OsStr>| name.is_some_and(|name| name.to_string_lossy().ends_with("-workspace"));
+        |name: Option<&OsStr>| name.is_some_and(|name| name.to_string_lossy().ends_with(WORKSPACE_SUFFIX));
     is_named(Some(dir_name)) || is_named(real.file_name()) || iterations.any(has_results)
 }
 
@@ -226,5 +227,39 @@ pub(super) fn unreadable(error: &io::Error) -> Diagnostic {
         io::ErrorKind::NotADirectory => Diagnostic::error("not-a-directory", "not a directory"),
         _ => Diagnostic::error("unreadable-directory", format!("failed to read directory: {error}"))
             .caused_by(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// The results of an evaluation are not skills. A skill beside them is one.
+    #[test]
+    fn a_workspace_has_no_skills_below_it() {
+        const GOOD: &str = "---\nname: x-workspace\ndescription: d\n---\n";
+        for (file, text, expected) in [
+            ("SKILL.md", GOOD, "skill"),
+            ("skill.md", GOOD, "skill"),
+            ("SKILL.md", "no frontmatter", "error"),
+            ("skill.md", "no frontmatter", "error"),
+            ("notes.md", GOOD, "plain"),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let workspace = dir.path().join("x-workspace");
+            fs::create_dir_all(workspace.join("iteration-1")).unwrap();
+            fs::write(workspace.join(file), text).unwrap();
+            let real = dunce::canonicalize(&workspace).unwrap();
+            let found = match visit(&real, OsStr::new("x-workspace"), Scope::Named).unwrap() {
+                Visit::Skill { .. } => "skill",
+                Visit::Plain(error, children) => {
+                    assert!(children.is_empty(), "{file}");
+                    if error.is_some() { "error" } else { "plain" }
+                }
+            };
+            assert_eq!(found, expected, "{file}: {text}");
+        }
     }
 }

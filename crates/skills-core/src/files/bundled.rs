@@ -1,7 +1,10 @@
 //! Lists and reads the files of a skill, both for skills in a directory and for remote skills.
 
 use super::{FileContent, FileError, ReadOptions, SkillFiles};
-use crate::skill::Skill;
+use crate::{
+    evaluation::{CASES_DIR, OUTPUT_CASES, TRIGGER_CASES},
+    skill::Skill,
+};
 
 /// The files of a skill, apart from its `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,10 +18,6 @@ pub struct Bundled {
     /// True if all readable files were counted. If false, `more` is a lower bound.
     pub complete: bool,
 }
-
-/// The files with the cases of an evaluation. If a skill has one of them, its directory `evals` is not listed: the model doesn't
-/// need the cases, and shouldn't know the expected results.
-const CASES: [&str; 3] = ["evals/evals.json", "evals/eval_queries.json", "evals/trigger-evals.json"];
 
 /// Lists the first `max` files of `skill`, without its `SKILL.md` and its evaluation. Blocks on the file system, but sends no requests.
 ///
@@ -40,10 +39,11 @@ pub fn bundled(skill: &Skill, max: usize) -> Result<Bundled, FileError> {
     Ok(Bundled { files, more: listing.more + more, complete: listing.complete })
 }
 
-/// Removes the files of an evaluation. Returns the first `max` files, and the number of the others.
+/// Removes the files of an evaluation, because the model doesn't need the cases, and shouldn't know the expected results. Returns the first `max` files, and the number of the others.
 fn without_cases(mut files: Vec<(String, Option<u64>)>, max: usize) -> (Vec<(String, Option<u64>)>, usize) {
-    if files.iter().any(|(path, _)| CASES.contains(&path.as_str())) {
-        files.retain(|(path, _)| !path.starts_with("evals/"));
+    let is_case = |path: &str| path == OUTPUT_CASES || TRIGGER_CASES.contains(&path);
+    if files.iter().any(|(path, _)| is_case(path)) {
+        files.retain(|(path, _)| !path.starts_with(CASES_DIR));
     }
     let more = files.len().saturating_sub(max);
     files.truncate(max);

@@ -16,14 +16,16 @@ pub(super) fn from_browser(text: &str, rest: &str) -> Option<Parsed<Place>> {
     let host = authority.to_ascii_lowercase();
     let host = host.strip_prefix("www.").unwrap_or(&host);
     let place = match host {
-        "github.com" => of_github(path)?,
+        "github.com" => of_owner_and_name(host, path, &["tree", "blob"])?,
         "gitlab.com" => of_gitlab(host, path)?,
-        "bitbucket.org" => of_bitbucket(path)?,
-        "codeberg.org" | "gitea.com" => of_gitea(host, path)?,
+        "bitbucket.org" => of_owner_and_name(host, path, &["src"])?,
+        "codeberg.org" | "gitea.com" => of_owner_and_name(host, path, &GITEA_KINDS)?,
         _ if is_azure(host) || path.contains("/_git/") => of_azure(host, path, rest),
         // Users can also run GitLab, Gitea and Forgejo on their own hosts.
         _ if path.contains("/-/") => of_gitlab(host, path)?,
-        _ if GITEA_VIEWS.iter().any(|view| path.contains(view)) => of_gitea(host, path)?,
+        _ if GITEA_KINDS.iter().any(|kind| path.contains(&format!("/{kind}/"))) => {
+            of_owner_and_name(host, path, &GITEA_KINDS)?
+        }
         _ if page.strip_suffix(".git").is_some() && !text.contains('?') => {
             repository("https", rest, Transport::Https)
         }
@@ -49,62 +51,23 @@ fn at(host: &str, owner: &str, name: &str, (reference, path): View) -> Parsed<Gi
     at_host(host, owner, name, reference.as_deref(), &path)
 }
 
-/// Parses `OWNER/REPO[/tree/REF/PATH]`.
-fn of_github(path: &str) -> Option<Parsed<GitPlace>> {
+/// Parses `OWNER/REPO[/VIEW]`, where the view begins with one of `kinds`.
+fn of_owner_and_name(host: &str, path: &str, kinds: &[&str]) -> Option<Parsed<GitPlace>> {
     let mut parts = path.splitn(3, '/');
     let owner = parts.next()?;
     let name = parts.next()?;
-    let view = match parts.next().map(|view| of_view(view, &["tree", "blob"])) {
-        None => (None, String::new()),
-        Some(Some(view)) => view,
-        Some(None) => return Some(no_directory("github.com")),
-    };
-    Some(at("github.com", owner, name, view))
+    Some(of_view(host, parts.next(), kinds).and_then(|view| at(host, owner, name, view)))
 }
 
 /// Parses `GROUP/…/REPO[/-/tree/REF/PATH]`.
 fn of_gitlab(host: &str, path: &str) -> Option<Parsed<GitPlace>> {
     let (names, view) = path.split_once("/-/").map_or((path, None), |(names, view)| (names, Some(view)));
     let (owner, name) = names.rsplit_once('/')?;
-    let view = match view.map(|view| of_view(view, &["tree", "blob"])) {
-        None => (None, String::new()),
-        Some(Some(view)) => view,
-        Some(None) => return Some(no_directory(host)),
-    };
-    Some(at(host, owner, name, view))
-}
-
-/// Parses `OWNER/REPO[/src/REF/PATH]`.
-fn of_bitbucket(path: &str) -> Option<Parsed<GitPlace>> {
-    let mut parts = path.splitn(3, '/');
-    let owner = parts.next()?;
-    let name = parts.next()?;
-    let view = match parts.next().map(|view| of_view(view, &["src"])) {
-        None => (None, String::new()),
-        Some(Some(view)) => view,
-        Some(None) => return Some(no_directory("bitbucket.org")),
-    };
-    Some(at("bitbucket.org", owner, name, view))
+    Some(of_view(host, view, &["tree", "blob"]).and_then(|view| at(host, owner, name, view)))
 }
 
 /// The views of Gitea and Forgejo.
-const GITEA_VIEWS: [&str; 3] = ["/src/branch/", "/src/tag/", "/src/commit/"];
-
-/// Parses `OWNER/REPO[/src/branch/REF/PATH]`.
-fn of_gitea(host: &str, path: &str) -> Option<Parsed<GitPlace>> {
-    let mut parts = path.splitn(3, '/');
-    let owner = parts.next()?;
-    let name = parts.next()?;
-    let view = match parts.next() {
-        None => (None, String::new()),
-        Some(view) => {
-            let view = view.strip_prefix("src/").and_then(|view| of_view(view, &["branch", "tag", "commit"]));
-            let Some(view) = view else { return Some(no_directory(host)) };
-            view
-        }
-    };
-    Some(at(host, owner, name, view))
-}
+const GITEA_KINDS: [&str; 3] = ["src/branch", "src/tag", "src/commit"];
 
 fn is_azure(host: &str) -> bool {
     let host = host.rsplit('@').next().unwrap_or(host);
@@ -151,15 +114,24 @@ fn of_azure(host: &str, path: &str, rest: &str) -> Parsed<GitPlace> {
     })
 }
 
-/// Returns the reference and the directory of `KIND/REF/PATH`. The first segment is the reference, because a reference with a `/`
-/// can't be distinguished from a path. Such a reference has to be written with `git+https`.
-fn of_view(view: &str, kinds: &[&str]) -> Option<View> {
-    let mut parts = view.splitn(3, '/');
-    let kind = parts.next()?;
-    let reference = parts.next()?;
-    let path = decoded(parts.next().unwrap_or_default())?;
-    let path = match kind {
-        _ if !kinds.contains(&kind) => return None,
+/// Parses a view of a page on `host`: one of `kinds`, a reference and a path, as in `tree/REF/PATH`. Without a view, the page is that
+/// of the repository.
+fn of_view(host: &str, view: Option<&str>, kinds: &[&str]) -> Parsed<View> {
+    match view {
+        None => Ok((None, String::new())),
+        Some(view) => read_view(view, kinds).map_or_else(|| no_directory(host), Ok),
+    }
+}
+
+/// Returns the reference and the directory of `KIND/REF/PATH`. The first segment after the kind is the reference, because a reference
+/// with a `/` can't be distinguished from a path. Such a reference has to be written with `git+https`.
+fn read_view(view: &str, kinds: &[&str]) -> Option<View> {
+    let is_kind = |kind: &&&str| view.strip_prefix(**kind).is_some_and(|rest| rest.starts_with('/'));
+    let kind = kinds.iter().find(is_kind)?;
+    let rest = &view[kind.len() + 1..];
+    let (reference, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let path = decoded(path)?;
+    let path = match *kind {
         "blob" => path.rsplit_once('/').map_or("", |(dir, _)| dir),
         "tree" => &path,
         _ => without_skill_file(&path),

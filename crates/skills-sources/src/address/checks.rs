@@ -16,10 +16,10 @@ pub(super) fn authority(rest: &str) -> &str {
 
 /// Checks the host of a URL, with a port if there is one. Git and ssh decode `%2d` to `-`, which begins an option.
 pub(super) fn check_host(host: &str) -> Parsed<()> {
-    if host.is_empty() || host.starts_with('-') {
-        return Err(SECRET.into());
-    }
-    if host.chars().all(|c| c.is_alphanumeric() || "-_.:[]".contains(c)) {
+    if !host.is_empty()
+        && !host.starts_with('-')
+        && host.chars().all(|c| c.is_alphanumeric() || "-_.:[]".contains(c))
+    {
         return Ok(());
     }
     Err(format!("`{}` is not the name of a host", shown(host)).into())
@@ -28,10 +28,13 @@ pub(super) fn check_host(host: &str) -> Parsed<()> {
 /// Checks the user of an ssh URL.
 pub(super) fn check_user(user: &str) -> Parsed<()> {
     let decoded = percent_decode_str(user).decode_utf8_lossy();
-    if decoded.contains([':', '@']) || decoded.starts_with('-') {
+    if decoded.contains([':', '@']) {
         return Err(SECRET.into());
     }
-    if decoded.chars().all(|c| c.is_alphanumeric() || "-_.+~\\".contains(c)) && !decoded.is_empty() {
+    if !decoded.is_empty()
+        && !decoded.starts_with('-')
+        && decoded.chars().all(|c| c.is_alphanumeric() || "-_.+~\\".contains(c))
+    {
         return Ok(());
     }
     Err(format!("`{}` is not the name of a user", shown(user)).into())

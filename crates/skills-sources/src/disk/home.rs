@@ -3,7 +3,6 @@
 
 use std::{
     env,
-    fmt::Display,
     path::{Component, Path, PathBuf},
 };
 
@@ -23,34 +22,12 @@ pub fn shorten_home(path: &Path) -> String {
     shorten(path, env::home_dir().as_deref())
 }
 
-fn shorten(path: &Path, home: Option<&Path>) -> String {
+/// Returns a path for messages as [`shorten_home`] does, for another home directory.
+pub fn shorten(path: &Path, home: Option<&Path>) -> String {
     let home = home.filter(|home| cfg!(unix) && home.is_absolute() && home.parent().is_some());
     match home.and_then(|home| path.strip_prefix(home).ok()) {
         Some(rest) => shown_path(&Path::new("~").join(rest)),
         None => shown_path(path),
-    }
-}
-
-/// Returns the text of a system's error as the start or the middle of a sentence: without its number, and in lower case.
-///
-/// ```
-/// use skills_sources::disk::reason;
-///
-/// assert_eq!(reason(&"No such file or directory (os error 2)"), "no such file or directory");
-/// ```
-pub fn reason(error: &impl Display) -> String {
-    let text = error.to_string();
-    let text = match text.rsplit_once(" (os error ") {
-        // On Windows, the text is a sentence.
-        Some((text, number)) if number.ends_with(')') => text.trim_end_matches('.'),
-        _ => &text,
-    };
-    let mut chars = text.chars();
-    match (chars.next(), chars.next()) {
-        (Some(first), Some(second)) if second.is_lowercase() || second == ' ' => {
-            first.to_lowercase().chain(text.chars().skip(1)).collect()
-        }
-        _ => text.to_owned(),
     }
 }
 

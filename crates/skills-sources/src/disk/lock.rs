@@ -58,7 +58,8 @@ impl FileLock {
     /// logs a warning that names the process. The parent directory must exist.
     ///
     /// # Errors
-    /// Returns the errors of [`acquire`](Self::acquire), and [`TimedOut`](io::ErrorKind::TimedOut) after the timeout.
+    /// Returns the system's error if the lock file can't be opened or locked, an error if `path` is a FIFO without a reader, and
+    /// [`TimedOut`](io::ErrorKind::TimedOut) after the timeout.
     pub fn acquire_within(path: &Path, timeout: Duration) -> io::Result<Self> {
         let file = private::lockable(path)?;
         let started = Instant::now();

@@ -40,7 +40,7 @@ pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 /// Returns the errors of [`read`], and [`InvalidData`](io::ErrorKind::InvalidData) if the file is not UTF-8.
 pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     String::from_utf8(read(path, max_bytes)?)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the file is not valid UTF-8"))
 }
 
 /// Writes a file. If it is a FIFO that is not read, logs a warning after one second of waiting, and gives up after 30 seconds.

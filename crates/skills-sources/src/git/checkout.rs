@@ -13,7 +13,7 @@ use cap_std::{
     fs::{Dir, OpenOptions},
 };
 
-use super::{super::system, GitError, tree::Wanted, watch::mebibytes};
+use super::{super::system, GitError, error::mebibytes, tree::Wanted};
 
 /// The maximum size of a file, in bytes. Larger files aren't served to models either.
 pub(super) const MAX_FILE_BYTES: u64 = skills_core::files::HARD_CAP_BYTES;

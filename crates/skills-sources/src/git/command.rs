@@ -144,8 +144,8 @@ impl<'a> Git<'a> {
         })
     }
 
-    /// Runs a command with `input` on stdin, and passes its stdout to `read`. Output that `read` leaves is discarded. An error of
-    /// `read` takes precedence.
+    /// Runs a command with `input` on stdin, and passes its stdout to `read`. Output that `read` leaves is discarded. A limit
+    /// takes precedence over an error of `read`, which takes precedence over git's exit status.
     pub(super) fn talk<T: Send>(
         &self,
         arguments: &[&str],
@@ -198,8 +198,9 @@ impl<'a> Git<'a> {
             // This also closes pipes that git's children have inherited, so that the threads can end.
             group.kill();
             let said = join(said);
-            let read = join(read)?;
+            let read = join(read);
             let status = ended?.map_err(system)?;
+            let read = read?;
             if status.success() {
                 return Ok(read);
             }

@@ -4,6 +4,8 @@ use std::{io, path::PathBuf, time::Duration};
 
 use skills_core::text::{shown, shown_lines};
 
+use crate::disk::shorten_home;
+
 /// The maximum number of lines of git's output in a message.
 const MAX_LINES: usize = 4;
 
@@ -58,6 +60,12 @@ pub enum GitError {
         path: PathBuf,
         /// The system's error.
         source: io::Error,
+    },
+    /// An older version of the program is running and uses the directory of the approved version.
+    #[error("an older version of the program uses {}", shorten_home(path))]
+    InUse {
+        /// The directory.
+        path: PathBuf,
     },
 }
 
@@ -172,7 +180,18 @@ impl GitError {
             Self::System { .. } | Self::Write { .. } => {
                 "check free disk space and permissions"
             }
+            Self::InUse { .. } => "close the older version of acp-skills-proxy, and retry",
         }
+    }
+}
+
+/// Returns a number of bytes in words.
+pub(super) fn mebibytes(bytes: u64) -> String {
+    const MEBIBYTE: u64 = 1024 * 1024;
+    if bytes.is_multiple_of(MEBIBYTE) {
+        format!("{} MiB", bytes / MEBIBYTE)
+    } else {
+        format!("{bytes} bytes")
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -269,12 +270,14 @@ fn git_lfs_pointers() {
         ("b/SKILL.md", pointer),
         ("b/x.md", "x"),
         ("model.bin", pointer),
+        (".claude-plugin/plugin.json", pointer),
     ]);
     let (files, fetched) = fetch_from(&repository.place(""), None).unwrap();
     assert_eq!(files, ["a/SKILL.md", "a/about.md", "a/empty.md", "a/long.md", "b/x.md"]);
     assert_eq!(
         fetched.notes,
         [
+            "skipped `.claude-plugin/plugin.json`, because it is a Git LFS pointer",
             "skipped `a/model.bin`, because it is a Git LFS pointer, so the skill in `a` is incomplete",
             "skipped `b/SKILL.md`, because it is a Git LFS pointer, so the skill in `b` is incomplete",
         ]
@@ -338,6 +341,17 @@ fn a_server_that_sends_too_much() {
         assert!(error.to_string().contains(expected) && error.hint().contains("--max-fetch"), "{error}");
     }
     fetch_within(&limits(16 * 1024 * 1024)).unwrap();
+}
+
+/// A limit ends git's output early, so the code that reads it fails as well. The error names the limit.
+#[test]
+fn a_limit_is_reported_instead_of_its_consequence() {
+    let scratch = tempfile::tempdir().unwrap();
+    let limits = Limits { total: Duration::ZERO, ..Limits::default() };
+    let git = Git::new(scratch.path(), super::super::address::Transport::File, None, &limits).unwrap();
+    let cut = || GitError::System { what: "version".to_owned(), source: ErrorKind::UnexpectedEof.into() };
+    let error = git.talk(&["version"], Vec::new(), |_output| Err::<(), _>(cut())).unwrap_err();
+    assert!(matches!(error, GitError::TooLong(_)), "{error}");
 }
 
 /// Only the protocol of the address is allowed, even if the URL was rewritten.

@@ -12,8 +12,8 @@ use skills_core::{files::SKILL_FILE_NAMES, text::shown};
 
 use super::{
     GitError, Limits,
+    error::mebibytes,
     paths::{Spellings, safe},
-    watch::mebibytes,
 };
 
 /// The maximum number of bytes that we keep of an entry. This is enough for the mode, the object and the longest safe
@@ -165,8 +165,11 @@ pub(super) fn notes_on_pointers(wanted: &[Wanted], pointers: &[String]) -> Vec<S
         wanted.iter().filter_map(|file| directory_if(&file.path, &SKILL_FILE_NAMES)).collect();
     let mut notes = Notes::default();
     for path in pointers {
-        let skill = skill_of(path, &skills).unwrap_or_default();
-        notes.add(path, &format!("is a Git LFS pointer, {}", incomplete(skill)));
+        match skill_of(path, &skills) {
+            Some(skill) => notes.add(path, &format!("is a Git LFS pointer, {}", incomplete(skill))),
+            // A manifest doesn't belong to a skill.
+            None => notes.add(path, "is a Git LFS pointer"),
+        }
     }
     notes.finish()
 }

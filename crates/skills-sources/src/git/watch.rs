@@ -11,7 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Limits, error::GitError};
+use super::{
+    Limits,
+    error::{GitError, mebibytes},
+};
 
 /// The number of bytes that a host must send within [`Limits::stall`].
 const MIN_BYTES: u64 = 64 * 1024;
@@ -99,14 +102,4 @@ fn size(directory: &Path) -> u64 {
             Err(_) => 0,
         })
         .sum()
-}
-
-/// Returns a number of bytes in words.
-pub(super) fn mebibytes(bytes: u64) -> String {
-    const MEBIBYTE: u64 = 1024 * 1024;
-    if bytes.is_multiple_of(MEBIBYTE) {
-        format!("{} MiB", bytes / MEBIBYTE)
-    } else {
-        format!("{bytes} bytes")
-    }
 }

@@ -1,5 +1,7 @@
 //! Fetches a source into the store: its approved version, or its current one if none was approved yet.
 
+use std::{io, time::Duration};
+
 use skills_core::RemoteIndex;
 
 use super::{
@@ -8,7 +10,7 @@ use super::{
         address::{Address, Place},
         approved,
         load::{self, HeldBack, Wanted},
-        lockfile::{LockError, LockFile, Pinned, PinnedWeb, lock_path},
+        lockfile::{LockFile, Pinned, PinnedWeb, lock_path},
         named::NamedSources,
         store::{Checkout, Store},
     },
@@ -69,16 +71,13 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
             let (Place::Git(place), Some(checkout)) = (spec.address.place(), checkout) else {
                 return approved;
             };
-            let Ok(Fetched { pinned: Pinned::Git(git), .. }) = &approved else {
-                checkout.remove();
-                return approved;
-            };
+            let Ok(Fetched { pinned: Pinned::Git(git), .. }) = &approved else { return approved };
             // Another process may have approved another version.
             let is_ours = git.commit == checkout.commit;
             let added = if is_ours {
                 approved::add(store, place, git, &checkout, options.max_skills)
             } else {
-                checkout.remove();
+                drop(checkout);
                 approved::fetch(store, place, git, options.observer.clone(), options.max_skills)
             };
             added.map_err(|error| SourceError::git(&spec.address, error)).and(approved)
@@ -88,17 +87,36 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
 
 /// Returns true if a source that is not in the lock file has to wait for its approval: either it was not named explicitly, or it
 /// was named before and its approval was lost.
-pub(super) fn waits(spec: &Spec, store: &Store) -> bool {
-    let key = spec.address.as_str();
-    if !spec.is_named {
-        return true;
-    }
-    if !NamedSources::beside(&spec.lock).contains(key) {
-        return false;
-    }
-    // Another process may just be approving the source, which takes two files.
-    let _lock = FileLock::acquire(&lock_path(&spec.lock, store.dir()));
-    LockFile::read(&spec.lock).is_ok_and(|lock_file| lock_file.get(key).is_none())
+///
+/// Another process may just be approving the source, which takes two files. Waits for this process for up to 15 seconds.
+fn waits(spec: &Spec, store: &Store) -> bool {
+    let lock = lock_path(&spec.lock, store.dir());
+    is_unapproved(spec, || {
+        // If the other process is stopped, it has not approved the source.
+        let _lock = FileLock::acquire_for_change(&lock);
+        is_not_in(spec)
+    })
+}
+
+/// Like [`waits`], without waiting for another process. Returns false if another process may just be approving the source. Fetching
+/// the source then waits for it.
+pub(super) fn waits_now(spec: &Spec, store: &Store) -> bool {
+    let lock = lock_path(&spec.lock, store.dir());
+    is_unapproved(spec, || match FileLock::acquire_within(&lock, Duration::ZERO) {
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => false,
+        _lock => is_not_in(spec),
+    })
+}
+
+/// Returns true if naming a source doesn't approve it. `is_lost` is only called if the source was named before, and returns true if
+/// its approval was lost.
+fn is_unapproved(spec: &Spec, is_lost: impl FnOnce() -> bool) -> bool {
+    !spec.is_named || NamedSources::beside(&spec.lock).contains(spec.address.as_str()) && is_lost()
+}
+
+/// Returns true if the lock file can be read and doesn't contain the source.
+fn is_not_in(spec: &Spec) -> bool {
+    LockFile::read(&spec.lock).is_ok_and(|lock_file| lock_file.get(spec.address.as_str()).is_none())
 }
 
 /// Returns the error for a source that waits for its approval.
@@ -123,7 +141,7 @@ fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> Result<Fetched, 
             return Err(not_approved(spec));
         }
         // Make sure to do this first. If we're killed in between, the source just has to be approved with `update`.
-        named.insert(key).map_err(|source| LockError::Unwritable { path: spec.lock.clone(), source })?;
+        named.insert(key).map_err(|source| named.unwritable(source))?;
         lock_file.set(key, pinned.clone());
         Ok(pinned.clone())
     };
@@ -172,5 +190,43 @@ fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<(Pinned, Opt
                 .and_then(|index| load::listed(&index, &wanted));
             Ok((Pinned::Web(PinnedWeb { index, skills }), None))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, sync::mpsc, thread};
+
+    use super::*;
+    use crate::Sources;
+
+    /// A process that is stopped while it changes the lock file must not delay the sessions of other processes.
+    #[test]
+    fn reading_sources_does_not_wait_for_another_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = dir.path().join("cache");
+        let spec = |is_named| Spec {
+            address: Address::parse("github:acme/skills").unwrap(),
+            filters: Vec::new(),
+            lock: dir.path().join("skills.lock"),
+            is_named,
+        };
+        let lock = spec(true).lock;
+        NamedSources::beside(&lock).insert("github:acme/skills").unwrap();
+        let options = Options { cache: Some(cache.clone()), max_skills: 10, ..Options::default() };
+        let code = || {
+            let (sender, codes) = mpsc::channel();
+            let sources = Sources::start(vec![spec(true)], options.clone());
+            thread::spawn(move || sender.send(sources.get().skipped()[0].diagnostics[0].code));
+            codes.recv_timeout(Duration::from_secs(10)).unwrap()
+        };
+        assert_eq!(code(), "source-not-approved");
+        let held = FileLock::acquire(&lock_path(&lock, &cache)).unwrap();
+        // The other process may just be approving the source.
+        assert_eq!(code(), "source-absent");
+        drop(held);
+        fs::remove_dir_all(cache.join("locks")).unwrap();
+        assert_eq!(code(), "source-not-approved");
+        assert!(waits_now(&spec(false), &Store::new(cache)));
     }
 }

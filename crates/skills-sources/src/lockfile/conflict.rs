@@ -16,27 +16,25 @@ impl LockFile {
     /// the file has no conflict markers.
     ///
     /// # Errors
-    /// Returns [`LockError::Broken`] if the markers are incomplete or a side is invalid, and [`LockError::Unreadable`] or
+    /// Returns [`LockError::Unresolvable`] if the markers are incomplete or a side is invalid, and [`LockError::Unreadable`] or
     /// [`LockError::Unwritable`] if the file can't be read, locked or written.
     pub(crate) fn resolve(path: &Path, cache: &Path) -> Result<Option<Vec<String>>, LockError> {
-        if !matches!(Self::read(path), Err(error) if error.is_conflict()) {
+        if !matches!(Self::read(path), Err(LockError::Conflict { .. })) {
             return Ok(None);
         }
         let unwritable = |source| LockError::Unwritable { path: path.to_owned(), source };
-        let _lock = FileLock::acquire(&lock_path(path, cache)).map_err(unwritable)?;
+        let _lock = FileLock::acquire_for_change(&lock_path(path, cache)).map_err(unwritable)?;
         // Another process may have resolved the conflict while we were waiting.
-        let unresolved = match Self::read(path) {
-            Err(error) if error.is_conflict() => error,
+        match Self::read(path) {
+            Err(LockError::Conflict { .. }) => {}
             read => return read.map(|_| None),
-        };
+        }
         let text = fs::read_to_string(path)
             .map_err(|source| LockError::Unreadable { path: path.to_owned(), source })?;
-        let Some((ours, theirs)) = sides(&text) else { return Err(unresolved) };
+        let unresolvable = |what| LockError::Unresolvable { path: path.to_owned(), what };
+        let (ours, theirs) = sides(&text).ok_or_else(|| unresolvable("a marker is missing".to_owned()))?;
         let parse = |text: &str| {
-            Self::parse(text).map_err(|reason| LockError::Broken {
-                path: path.to_owned(),
-                what: format!("a side of the merge conflict is invalid: {reason}"),
-            })
+            Self::parse(text).map_err(|reason| unresolvable(format!("a side is invalid: {reason}")))
         };
         let mut lock = parse(&ours)?;
         let disputed = lock.add(parse(&theirs)?);
@@ -81,12 +79,6 @@ impl Pinned {
             }
             (ours, theirs) => *ours == *theirs,
         }
-    }
-}
-
-impl LockError {
-    fn is_conflict(&self) -> bool {
-        matches!(self, Self::Broken { what, .. } if what == super::CONFLICT)
     }
 }
 
@@ -199,6 +191,8 @@ mod tests {
             fs::write(&path, text).unwrap();
             let error = LockFile::resolve(&path, dir.path()).unwrap_err();
             assert!(error.to_string().contains("merge conflict"), "{error}");
+            // The update has just failed, so the hint must not suggest it.
+            assert!(error.hint().contains("edit the file"), "{}", error.hint());
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
     }

@@ -1,16 +1,17 @@
 //! [`SkillChange`]: the difference between a skill and its approved version, with everything that the user approves.
 //!
-//! The text of every file that is new or has changed is part of it, at any size. Only files that are not text are left out, and they
-//! are named with their type and size.
+//! The text of every new or changed file is part of it. Files that are not text, and files of a web site that exceed a limit, are
+//! named with the reason.
 
 mod site;
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, io, path::Path};
 
 use serde::Serialize;
-use skills_core::files::media_type;
+use skills_core::{files::media_type, text::shown};
 
 use super::{super::digest, Offer, OfferedFile, OfferedSkill, text::text_of};
+use crate::disk::error_text;
 
 /// The maximum number of lines between the first and the last difference for which a diff is made, because its time can be
 /// quadratic. If there are more, the whole new version is shown.
@@ -106,38 +107,65 @@ fn file_changes(
     after: &OfferedSkill,
     budget: &mut site::Budget,
 ) -> Vec<FileChange> {
-    if after.dir.is_none() {
-        return site::changes(before, after, budget);
-    }
-    // Only one file is in memory at a time, because a source can be large.
-    let read = |skill: &OfferedSkill, path: &str| fs::read(skill.dir.as_ref()?.join(path)).ok();
+    let Some(dir) = &after.dir else { return site::changes(before, after, budget) };
+    // Read one file at a time. The diffs and texts of all files stay in memory.
+    let known = |path: &str| fs::read(before?.dir.as_ref()?.join(path)).ok();
     let mut changes = Vec::new();
     for file in before.iter().flat_map(|before| &before.files) {
         if !after.files.iter().any(|after| after.path == file.path) {
             let mut removed = FileChange::new(&file.path, FileChangeKind::Removed);
-            let content = before.and_then(|before| read(before, &file.path));
-            removed.diff = content.and_then(|content| diff(&file.path, &content, b""));
+            removed.diff = known(&file.path).and_then(|content| diff(&file.path, &content, b""));
             changes.push(removed);
         }
     }
+    match changed_files(dir, after, known) {
+        Ok(changed) => changes.extend(changed),
+        // The checksum is what will be approved, so no file can be shown without it.
+        Err(why) => return unseen(after, &why),
+    }
+    changes
+}
+
+/// Returns the files of a skill that differ from those that `known` returns.
+///
+/// # Errors
+/// Returns an error if a file can't be read, or if the files don't have the checksum of the skill.
+fn changed_files(
+    dir: &Path,
+    skill: &OfferedSkill,
+    known: impl Fn(&str) -> Option<Vec<u8>>,
+) -> Result<Vec<FileChange>, NotShown> {
+    let mut changes = Vec::new();
     let mut sha256 = digest::Files::default();
-    for OfferedFile { path, .. } in &after.files {
-        let Some(content) = read(after, path) else { continue };
+    for OfferedFile { path, .. } in &skill.files {
+        let content =
+            fs::read(dir.join(path)).map_err(|source| NotShown::Unreadable { path: path.clone(), source })?;
         sha256.add(path, &content);
-        let known = before.and_then(|before| read(before, path));
+        let known = known(path);
         if known.as_ref() != Some(&content) {
             changes.push(FileChange::between(path, known.as_deref(), &content));
         }
     }
-    // The checksum is what will be approved, so the files that are shown must have it.
-    if sha256.digest().to_string() == after.sha256 {
-        return changes;
-    }
+    let is_offered = sha256.digest().to_string() == skill.sha256;
+    if is_offered { Ok(changes) } else { Err(NotShown::Changed) }
+}
+
+/// The reason why the files of a skill can't be shown.
+#[derive(Debug, thiserror::Error)]
+enum NotShown {
+    #[error("cannot read `{}`: {}", shown(path), error_text(source))]
+    Unreadable { path: String, source: io::Error },
+    #[error("a file of the skill changed while it was read")]
+    Changed,
+}
+
+/// Returns all files of a skill as files that can't be shown.
+fn unseen(skill: &OfferedSkill, why: &NotShown) -> Vec<FileChange> {
     let unseen = |file: &OfferedFile| FileChange {
-        unseen: Some("a file of the skill changed while it was read".to_owned()),
+        unseen: Some(why.to_string()),
         ..FileChange::new(&file.path, FileChangeKind::Changed)
     };
-    after.files.iter().map(unseen).collect()
+    skill.files.iter().map(unseen).collect()
 }
 
 impl FileChange {
@@ -231,6 +259,37 @@ mod tests {
             between("a", None, &[&b"\x7fELF\x02\x01\x01"[..], &[0; 100]].concat()),
             unseen("application/x-executable")
         );
+    }
+
+    /// The files are only shown if they are the ones that will be approved.
+    #[test]
+    fn files_that_cannot_be_read_or_have_changed_are_not_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| fs::write(dir.path().join(path), text).unwrap();
+        write("SKILL.md", "a");
+        write("notes.md", "b");
+        let file = |path: &str| OfferedFile { path: path.to_owned(), size: None, is_script: false };
+        let skill = OfferedSkill {
+            path: "a".to_owned(),
+            name: "a".to_owned(),
+            description: String::new(),
+            sha256: digest::of_skill(dir.path()).unwrap().to_string(),
+            files: vec![file("SKILL.md"), file("notes.md")],
+            dir: Some(dir.path().to_owned()),
+            remote: None,
+        };
+        let reasons = || {
+            let mut budget = site::Budget::new(&crate::git::Limits::default());
+            let changes = file_changes(None, &skill, &mut budget);
+            changes.into_iter().map(|change| change.unseen.unwrap_or_default()).collect::<Vec<_>>()
+        };
+        assert_eq!(reasons(), ["", ""]);
+        write("notes.md", "c");
+        let changed = "a file of the skill changed while it was read";
+        assert_eq!(reasons(), [changed, changed]);
+        fs::remove_file(dir.path().join("notes.md")).unwrap();
+        let [first, second] = reasons().try_into().unwrap();
+        assert!(first == second && first.starts_with("cannot read `notes.md`: "), "{first}");
     }
 
     /// A diff of a file with very many lines would need too much memory, even if they were only added.

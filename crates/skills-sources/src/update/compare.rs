@@ -4,7 +4,8 @@ use super::{Offer, OfferedSkill, Pinned};
 
 impl Offer {
     /// Returns true if `approved` has the same skills with the same content as this offer. Only skills for whose name `uses` returns
-    /// true are compared. The commit makes no difference, and the store isn't read.
+    /// true are compared. A web site is compared as a whole, so `uses` is not called. The commit makes no difference, and the store
+    /// isn't read.
     pub fn is_approved_by(&self, approved: &Pinned, uses: impl Fn(&str) -> bool) -> bool {
         let (Pinned::Git(here), Pinned::Git(approved)) = (&self.pinned, approved) else {
             return self.pinned == *approved;

@@ -18,7 +18,7 @@ impl Updater {
     /// Returns the addresses of these sources, or `None` if the file has no conflict markers.
     ///
     /// # Errors
-    /// Returns [`LockError::Broken`] if the markers are incomplete or a side is invalid, and other errors if the file can't be read,
+    /// Returns [`LockError::Unresolvable`] if the markers are incomplete or a side is invalid, and other errors if the file can't be read,
     /// locked or written.
     pub fn resolve_conflict(&self, lock: &Path) -> Result<Option<Vec<String>>, LockError> {
         LockFile::resolve(lock, self.store.dir())

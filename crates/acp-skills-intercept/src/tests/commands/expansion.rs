@@ -219,6 +219,21 @@ fn repeated_messages_are_not_the_prompt() {
     );
 }
 
+/// Jupyter AI puts a note before the first message of a session. A command is found behind it, and the agent gets the note as well.
+#[test]
+fn a_note_of_the_client_before_a_command() {
+    let note = "System note: When creating or editing Jupyter notebooks (.ipynb), use the tools.";
+    let mut fixture = Fixture::with_skills(policy(), set()).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    let prompt = expanded(&mut fixture, 2, &json!([text(&format!("{note}\n\n/review src\n\nall"))]));
+    let [_catalog, before, ours, arguments] = &prompt.as_array().unwrap()[..] else { panic!("{prompt}") };
+    assert!(ours["text"].as_str().unwrap().contains("Do it"), "{ours}");
+    assert_eq!([before, arguments], [&text(note), &text("src\n\nall")]);
+    let blocks = json!([text(&format!("{note}\n\n/skills"))]);
+    let out = fixture.request(3, "session/prompt", &json!({ "sessionId": "s", "prompt": blocks }));
+    assert!(out.to_agent.is_empty(), "{out:?}");
+}
+
 #[test]
 fn dollar_commands_need_the_option() {
     let policy = Policy { dollar: true, ..policy() };

@@ -144,7 +144,7 @@ pub(super) fn write(file: &Path, checked: &[Checked], rules: Option<&Rules>) -> 
     let here = std::env::current_dir().ok();
     let text = serde_json::to_string_pretty(&log(checked, rules, here.as_deref()))? + "\n";
     let cannot = |error| UsageError::at("cannot write", file, error);
-    Ok(log::before_start(|| patient::write(file, text)).map_err(cannot)?)
+    Ok(log::with_warnings_on_stderr(|| patient::write(file, text)).map_err(cannot)?)
 }
 
 fn log(checked: &[Checked], rules: Option<&Rules>, here: Option<&Path>) -> Log {

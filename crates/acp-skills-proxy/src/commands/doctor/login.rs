@@ -6,6 +6,8 @@ use acp_skills::one_shot::ClientError;
 use serde_json::Value;
 use skills_core::text::shown;
 
+use crate::words::shell_line;
+
 /// An agent that opens no session, or does not answer a prompt, until the user has logged in.
 #[derive(Debug, thiserror::Error)]
 #[error("agent asks to log in: {source}")]
@@ -33,7 +35,7 @@ fn described(method: &Value, command: &[OsString]) -> Option<String> {
         let words = command.iter().map(|word| word.to_string_lossy().into_owned());
         let more =
             method["args"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-        format!("run `{}`", words.chain(more).collect::<Vec<_>>().join(" "))
+        format!("run `{}`", shell_line(words.chain(more)))
     } else {
         method["description"].as_str().unwrap_or_default().to_owned()
     };

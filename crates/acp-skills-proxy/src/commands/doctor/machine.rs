@@ -2,21 +2,30 @@
 
 use std::{
     ffi::OsString,
+    path::Path,
     process::{Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
 
 use acp_skills::agents;
 
-/// Explains that the installed Node.js can't run the current version of the agent. Returns `None` if it can, or if that is not known.
+/// The maximum time for `node --version`, which usually takes less than a tenth of a second.
+const NODE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Explains that the installed Node.js can't run the current version of the agent. Returns `None` if it can, if that is not known, or if
+/// the command doesn't use npx: an installed program may have a Node.js of its own.
 ///
 /// With an old Node.js, npx silently installs an old version of a package.
 pub(super) fn old_node(command: &[OsString]) -> Option<String> {
+    if !is_npx(command) {
+        return None;
+    }
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let agent = agents::of_command(&words)?;
     let needed = agent.node?;
-    let output =
-        Command::new("node").arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    let version = String::from_utf8_lossy(&output.stdout);
+    let version = node_version()?;
     let major: u32 = version.trim().strip_prefix('v')?.split('.').next()?.parse().ok()?;
     (major < needed).then(|| {
         format!(
@@ -24,6 +33,21 @@ pub(super) fn old_node(command: &[OsString]) -> Option<String> {
             agent.name
         )
     })
+}
+
+/// Returns true if the program of a command is `npx`.
+fn is_npx(command: &[OsString]) -> bool {
+    command.first().and_then(|program| Path::new(program).file_stem()).is_some_and(|name| name == "npx")
+}
+
+/// Returns what `node --version` prints. Returns `None` if it fails, or does not end in time.
+fn node_version() -> Option<String> {
+    let mut command = Command::new("node");
+    command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null());
+    let (sender, output) = mpsc::channel();
+    thread::Builder::new().spawn(move || sender.send(command.output())).ok()?;
+    let output = output.recv_timeout(NODE_TIMEOUT).ok()?.ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Returns true if `version` is older than `other`. Only the numbers of `other` are compared, so 1.18.3 is not older than 1.18.
@@ -39,6 +63,20 @@ pub(super) fn is_older(version: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_npx_uses_the_installed_node() {
+        for (program, expected) in [
+            ("npx", true),
+            ("/usr/bin/npx", true),
+            ("npx.cmd", true),
+            ("claude-agent-acp", false),
+            ("node", false),
+        ] {
+            assert_eq!(is_npx(&[program.into(), "x".into()]), expected, "{program}");
+        }
+        assert!(!is_npx(&[]));
+    }
 
     #[test]
     fn versions_are_compared_by_number() {

@@ -5,10 +5,10 @@ mod actions;
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use acp_skills_eval::{Allow, Shard};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, builder::TypedValueParser};
 
 pub(super) use self::actions::{Action, CasesArgs, HistoryArgs, ImproveArgs, MergeArgs};
-use crate::args::{CatalogArgs, LogArgs, ServerArgs};
+use crate::args::{self, CatalogArgs, LogArgs, ServerArgs};
 
 /// Flags of `eval`.
 #[derive(Debug, Args)]
@@ -133,7 +133,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=20))]
     pub(super) retries: u32,
     /// The timeout of a run in seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds())]
     pub(super) timeout: Duration,
     /// The share of a query's runs that must load the skill for the query to count as loading it.
     #[arg(long, value_name = "RATE", default_value = "0.5", value_parser = share)]
@@ -211,8 +211,9 @@ pub(super) fn share(text: &str) -> Result<f64, &'static str> {
     share.ok_or("expected a number from 0 to 1, for example 0.6")
 }
 
-/// Parses a number of seconds such as `2` or `0.5`.
-fn seconds(text: &str) -> Result<Duration, &'static str> {
-    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.filter(|time| !time.is_zero()).ok_or("expected a number of seconds, for example 2 or 0.5")
+/// Parses a number of seconds above zero, such as `2` or `0.5`.
+fn seconds() -> impl TypedValueParser<Value = Duration> {
+    args::seconds().try_map(|time| {
+        if time.is_zero() { Err("expected a number of seconds, for example 2 or 0.5") } else { Ok(time) }
+    })
 }

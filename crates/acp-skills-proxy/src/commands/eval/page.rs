@@ -213,9 +213,11 @@ fn cell(report: &Report, agent: &AgentReport, case: &Case, configuration: Config
     let rate = (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
     let linked = runs.iter().find(|run| !run.is_passed()).unwrap_or(first);
     let right = runs.iter().filter(|run| run.is_passed()).count();
-    let meaning = match case {
-        Case::Query(_) => format!("{right} of {} right", count(runs.len(), "run")),
-        _ => format!("the mean of {}, {right} passed", count(runs.len(), "run")),
+    // Runs without a result don't count.
+    let meaning = match (case, rates.len()) {
+        (_, 0) => "no run has a result".to_owned(),
+        (Case::Query(_), decided) => format!("{right} of {} right", count(decided, "run")),
+        (_, decided) => format!("the mean of {}, {right} passed", count(decided, "run")),
     };
     Cell::Rate { class: heat(rate), anchor: anchor(linked), rate: shown(rate), meaning }
 }

@@ -87,6 +87,6 @@ fn advice(evaluation: &Evaluation) -> String {
 
 /// Writes a file.
 pub(super) fn write(path: &Path, text: String) -> Result<(), UsageError> {
-    log::before_start(|| patient::write(path, text))
+    log::with_warnings_on_stderr(|| patient::write(path, text))
         .map_err(|error| UsageError::at("cannot write", path, error))
 }

@@ -5,14 +5,16 @@ use std::ffi::OsString;
 use crate::error::UsageError;
 
 /// The first letters of an argument with which agents let the user log in, such as `--login` or `auth login`.
-const LOGIN: [&str; 7] = ["login", "auth", "signin", "sign-in", "setup", "configure", "cli"];
+const LOGIN: [&str; 6] = ["login", "auth", "signin", "sign-in", "setup", "configure"];
+/// The argument that starts the terminal program of an agent. Other words begin with these letters as well, such as `cline`.
+const TERMINAL: &str = "cli";
 
 /// Returns true if the agent was probably started to let the user log in. A client that does this appends arguments to the command.
 /// Nothing else marks such a start.
 pub(super) fn is_login(agent: &[OsString]) -> bool {
     agent.iter().skip(1).filter_map(|word| word.to_str()).any(|word| {
         let word = word.trim_start_matches('-').to_ascii_lowercase();
-        LOGIN.iter().any(|login| word.starts_with(login))
+        word == TERMINAL || LOGIN.iter().any(|login| word.starts_with(login))
     })
 }
 
@@ -42,6 +44,7 @@ mod tests {
             ("claude-agent-acp", false),
             ("claude-agent-acp --cli auth login", true),
             ("npx -y @agentclientprotocol/claude-agent-acp --cli", true),
+            ("npx -y cline --acp", false),
             ("gemini --acp", false),
             ("qwen --acp --auth-type=openai", true),
             ("kimi --login", true),

@@ -7,6 +7,8 @@ use acp_skills::{
     config::{Discover, Settings},
 };
 
+use skills_core::discovery::{Root, user_roots};
+
 use super::{skills, texts};
 use crate::{
     args::{ConfigArgs, ProxyArgs, SkillArgs},
@@ -69,6 +71,13 @@ pub(super) struct Chosen {
     pub(super) notes: Vec<String>,
 }
 
+/// Returns true if the user has the directory `$XDG_CONFIG_HOME/agents/skills`.
+fn has_skills_in_config() -> bool {
+    let is_home =
+        |root: &Root| root.path.ends_with(".agents/skills") || root.path.ends_with(".claude/skills");
+    user_roots().iter().any(|root| !is_home(root) && root.path.is_dir())
+}
+
 /// Leaves out the directories of `--discover user` from which the agent loads skills itself, because the model would see these skills
 /// twice.
 ///
@@ -84,7 +93,12 @@ pub(super) fn without_doubles(mut words: Vec<String>, agent: &[String]) -> Resul
     };
     let parts = [("agents", ".agents/skills"), ("claude", ".claude/skills")];
     let is_own = |dir: &str| own.own_skills.contains(&dir);
-    let rest = parts.iter().filter(|part| !is_own(part.1)).map(|part| part.0.to_owned());
+    let mut rest: Vec<_> =
+        parts.iter().filter(|part| !is_own(part.1)).map(|part| part.0.to_owned()).collect();
+    // No agent loads this directory, which the part `agents` contains.
+    if is_own(".agents/skills") && has_skills_in_config() {
+        rest.insert(0, "config".to_owned());
+    }
     places.splice(user..=user, rest);
     let dirs: Vec<_> = own.own_skills.iter().map(|dir| format!("~/{dir}")).collect();
     let dirs = dirs.join(" and ");

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use super::{How, Place};
-use crate::{error::UsageError, output, setup::paste::shell};
+use crate::{error::UsageError, output, words::shell_word};
 
 /// Returns a change as a diff, in color if stdout is a terminal.
 pub(super) fn diff(file: &str, before: &str, after: &str) -> String {
@@ -60,7 +60,7 @@ pub(super) fn through(names: &[String]) -> String {
 pub(super) fn command_line(place: &Place<'_>, flag: &str) -> String {
     let mut words = vec!["acp-skills-proxy".to_owned(), "setup".to_owned(), place.editor.id.to_owned()];
     if !place.settings.files(place.home).contains(&place.path) {
-        words.extend(["--file".to_owned(), shell(&place.path.to_string_lossy())]);
+        words.extend(["--file".to_owned(), shell_word(&place.path.to_string_lossy())]);
     }
     words.push(flag.to_owned());
     words.join(" ")

@@ -9,7 +9,7 @@ use skills_core::text::shown_path;
 use skills_sources::{Address, OfferedSkill, Pinned, SkillChange};
 
 use super::{
-    ApprovalArgs, CommonArgs, FetchArgs, Target, filter, findings, lock_error,
+    ApprovalArgs, CommonArgs, FetchArgs, Target, filter, findings, keep_unseen, lock_error,
     shadowed::{Shadowed, shadowed},
     show, source_error, updater,
 };
@@ -118,7 +118,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         output::page(!approval.yes, |text| show::offer(text, &changes, &findings, &shadowed, &offer.notes))?;
     }
     let approved = if common.json {
-        approval.approve(&changes)
+        approval.approve_or_explain(&changes)
     } else {
         approval.ask(&format!("Add `{address}` to {path}?"), &changes)?
     };
@@ -128,6 +128,8 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         // version, and it would then be approved automatically in the next session.
         updater.approve(&target.lock(), &address, &offer).map_err(lock_error)?;
         target.change(&updater, add)?;
+    } else {
+        keep_unseen(&offer, &changes);
     }
     if common.json {
         let report = Added {
@@ -148,7 +150,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     } else {
         output::print("Nothing was added.\n")?;
     }
-    Ok(ExitCode::from(u8::from(!approved && !common.json)))
+    Ok(ExitCode::from(u8::from(!approved && (!common.json || approval.yes))))
 }
 
 /// Returns the error for a source without skills, or without skills that the filters select. `found` are the names of its skills.

@@ -16,7 +16,7 @@ use skills_core::text::{shown, shown_path};
 use skills_sources::{LockFile, Offer, Pinned, SkillChange, SourceError, Updater};
 
 use super::{
-    ApprovalArgs, CommonArgs, FetchArgs, Known, Target, findings, known, lock_error, named,
+    ApprovalArgs, CommonArgs, FetchArgs, Known, Target, findings, keep_unseen, known, lock_error, named,
     show::{self, FindingsBySkill},
     tidy, updater,
 };
@@ -190,9 +190,9 @@ fn fetch(updater: &Arc<Updater>, fetches: &Arc<Vec<Fetch>>) -> Receiver<Fetched>
         let next = Arc::clone(&next);
         let sender = sender.clone();
         move || {
-            while let Some((number, fetch)) = Some(next.fetch_add(1, Ordering::Relaxed))
-                .and_then(|number| Some((number, fetches.get(number)?)))
-            {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(fetch) = fetches.get(number) else { return };
                 if sender.send((number, fetch.run(&updater))).is_err() {
                     return;
                 }
@@ -246,7 +246,6 @@ fn update(
         if !args.locked && (!is_json || args.approval.yes) && row.after != row.before {
             updater.approve(&source.lock, address, &offer).map_err(lock_error)?;
         }
-        updater.discard(&offer);
         return Ok(row);
     }
     row.changes = changes;
@@ -266,7 +265,7 @@ fn update(
     }
     row.approved = match (args.locked, is_json) {
         (true, _) => false,
-        (false, true) => args.approval.approve(&row.changes),
+        (false, true) => args.approval.approve_or_explain(&row.changes),
         (false, false) => args.approval.ask("Approve?", &row.changes).unwrap_or_else(|error| {
             // There is no terminal. Continue with the next source.
             output::complain(&error::message(&error), error::hint(&error).as_deref());
@@ -276,7 +275,10 @@ fn update(
     if row.approved {
         updater.approve(&source.lock, address, &offer).map_err(lock_error)?;
         print("Approved.\n")?;
-    } else if args.locked {
+        return Ok(row);
+    }
+    keep_unseen(&offer, &row.changes);
+    if args.locked {
         output::complain(
             &format!("`{}` has changed", shown(&row.source)),
             Some("use `acp-skills-proxy update` to review and approve the changes"),

@@ -1,6 +1,5 @@
 //! Tests of MCP over HTTP without a network: they call the service of a session directly, or connect over pipes.
 
-mod bridge;
 mod limits;
 
 use std::time::Duration;
@@ -8,36 +7,16 @@ use std::time::Duration;
 use acp_skills_intercept::SessionKey;
 use hyper::header::HOST;
 use serde_json::{Value, json};
-use skills_core::{CallContext, Skill, Toolbox};
-use tokio::sync::mpsc::unbounded_channel;
+use skills_core::Skill;
 
 use super::*;
-use crate::{
-    mcp::{handler::Reports, serving::Serving},
-    spans::Spans,
+use crate::mcp::{
+    fixture::{REVISION, handler, serve, servers, skill},
+    unauthenticated::{AUTHENTICATION_TIMEOUT, Unauthenticated},
 };
-
-const REVISION: &str = "2025-06-18";
-
-fn skill(name: &str) -> Skill {
-    Skill::builder(name, "Reviews.").body("Do it.").build().unwrap()
-}
-
-fn handler(skill: Skill) -> Handler {
-    let toolbox = Toolbox::new([skill].into_iter().collect());
-    let serving = Serving { toolbox, context: CallContext::default() };
-    let inputs = unbounded_channel().0;
-    Handler::new(SessionKey(1), serving, Reports { inputs, observer: None, spans: Spans::default() })
-}
 
 fn service(end: &CancellationToken) -> Service {
     Service::new(handler(skill("review")), end.clone())
-}
-
-/// Replaces the skills and notifies the clients.
-async fn serve(handler: &Handler, names: &[&str]) {
-    let skills = names.iter().map(|name| skill(name)).collect();
-    handler.listeners.notify(handler.serve(&skills, CallContext::default(), false)).await;
 }
 
 /// Sends a request. Returns its status, its MCP session and its body.
@@ -223,10 +202,7 @@ async fn a_session_does_not_expire() {
 
 /// Returns a connection over a pipe to servers with one session, and the servers.
 async fn connection(unauthenticated: &Unauthenticated) -> (tokio::io::DuplexStream, Servers) {
-    let make = Arc::new(Toolbox::new);
-    let servers = Servers::new(make, None, unbounded_channel().0, None, Spans::default());
-    let skills = [skill("review")].into_iter().collect();
-    servers.serve(SessionKey(1), &skills, CallContext::default(), true);
+    let servers = servers();
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let admission = unauthenticated.admit().await;
     tokio::spawn(super::serve(theirs, admission, servers.clone()));
@@ -244,11 +220,7 @@ async fn connections_without_a_token_are_closed() {
         let begun = tokio::time::Instant::now();
         let mut received = String::new();
         stream.read_to_string(&mut received).await.unwrap();
-        assert_eq!(
-            begun.elapsed().as_secs(),
-            unauthenticated::AUTHENTICATION_TIMEOUT.as_secs(),
-            "{received}"
-        );
+        assert_eq!(begun.elapsed().as_secs(), AUTHENTICATION_TIMEOUT.as_secs(), "{received}");
     }
     // If a client sends the token, it should stay connected.
     let (mut stream, servers) = connection(&unauthenticated).await;
@@ -267,9 +239,9 @@ async fn connections_without_a_token_are_closed() {
             "{}",
             String::from_utf8_lossy(&buffer[..count])
         );
-        tokio::time::sleep(unauthenticated::AUTHENTICATION_TIMEOUT).await;
+        tokio::time::sleep(AUTHENTICATION_TIMEOUT).await;
     }
-    assert!(begun.elapsed() > unauthenticated::AUTHENTICATION_TIMEOUT);
+    assert!(begun.elapsed() > AUTHENTICATION_TIMEOUT);
 }
 
 #[tokio::test(start_paused = true)]

@@ -56,7 +56,8 @@ pub(super) struct Supervisor {
 enum Client {
     /// Connected, as far as we know.
     Connected,
-    /// The client disconnected, and its last messages are still being forwarded. Or we can't find out before they end.
+    /// The client has disconnected, and its last messages are still being forwarded. Also used if the platform can't report a
+    /// disconnection before the end of the client's output.
     Gone,
     /// The client closed its output, or we can no longer forward it.
     Done,

@@ -2,7 +2,12 @@
 
 use std::time::Instant;
 
-use skills_core::{ReadOptions, files::FileContent, remote::Remote};
+use skills_core::{
+    FileError, ReadOptions,
+    fetch::FetchError,
+    files::{FileContent, MAX_REMOTE_FILE_BYTES},
+    remote::Remote,
+};
 
 use super::{FileChange, FileChangeKind, OfferedSkill, is_skill_md};
 use crate::git::Limits;
@@ -25,33 +30,64 @@ impl Budget {
     }
 
     /// Fetches a file.
-    ///
-    /// # Errors
-    /// Returns the reason if the file can't be fetched, or if nothing is left.
-    fn read(&mut self, remote: &Remote, path: &str) -> Result<FileContent, String> {
+    fn read(&mut self, remote: &Remote, path: &str) -> Result<FileContent, NotFetched> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if self.is_stalled {
-            return Err("not fetched, because the site did not answer an earlier request".to_owned());
+            return Err(NotFetched::Stalled);
         }
         if left.is_zero() {
-            return Err("not fetched, because the other files took too long".to_owned());
+            return Err(NotFetched::OutOfTime);
         }
         if self.bytes == 0 {
-            return Err(
-                "not fetched, because the other files reached the limit; raise `--max-fetch`".to_owned()
-            );
+            return Err(NotFetched::OutOfBytes);
         }
         let mut remote = remote.clone();
         remote.timeout = remote.timeout.min(left);
         let started = Instant::now();
         let read = remote.read(path, ReadOptions::default());
-        let bytes = match &read {
-            Ok(FileContent::Text { text, .. }) => text.len() as u64,
-            _ => 0,
-        };
-        self.bytes = self.bytes.saturating_sub(bytes.max(MIN_FILE_BYTES));
+        self.bytes = self.bytes.saturating_sub(received(&read).max(MIN_FILE_BYTES));
         self.is_stalled = read.is_err() && started.elapsed() >= remote.timeout;
-        read.map_err(|error| error.to_string())
+        Ok(read?)
+    }
+}
+
+/// The reason why a file was not fetched.
+#[derive(Debug, thiserror::Error)]
+enum NotFetched {
+    #[error("not fetched, because the site did not answer an earlier request")]
+    Stalled,
+    #[error("not fetched, because the other files took too long")]
+    OutOfTime,
+    #[error("not fetched, because the other files reached the limit; raise `--max-fetch`")]
+    OutOfBytes,
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// Returns the number of bytes that a file counts: its size, or the maximum size of a file if more may have been received than the
+/// result shows.
+fn received(read: &Result<FileContent, FileError>) -> u64 {
+    match read {
+        Ok(FileContent::Text { text, note: None, .. }) => text.len() as u64,
+        Ok(FileContent::Image { data, .. }) => data.len() as u64,
+        Ok(FileContent::Binary { size, .. }) => *size,
+        Err(FileError::Fetch { source, .. }) => match source.downcast_ref() {
+            Some(
+                FetchError::Status { .. }
+                | FetchError::Refused { .. }
+                | FetchError::Redirect { .. }
+                | FetchError::ThisMachine { .. },
+            ) => 0,
+            _ => MAX_REMOTE_FILE_BYTES,
+        },
+        // No request was sent, or the file doesn't exist.
+        Err(
+            FileError::NotFound { .. }
+            | FileError::IsDirectory { .. }
+            | FileError::Invalid { .. }
+            | FileError::Outside { .. },
+        ) => 0,
+        Ok(_) | Err(_) => MAX_REMOTE_FILE_BYTES,
     }
 }
 
@@ -77,7 +113,7 @@ pub(super) fn changes(
                 change.unseen = Some(media_type.to_owned());
             }
             Ok(_) => change.unseen = Some("of an unknown kind".to_owned()),
-            Err(why) => change.unseen = Some(why),
+            Err(why) => change.unseen = Some(why.to_string()),
         }
         if sha256.is_none() && change.text.is_some() {
             let why = "the index has no checksum, so the site can change it at any time";
@@ -90,4 +126,36 @@ pub(super) fn changes(
         changes.push(FileChange { unseen, ..FileChange::new("other files", kind) });
     }
     changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_counts_the_bytes_that_were_received() {
+        let text = |note: Option<&str>| FileContent::Text {
+            text: "abc".to_owned(),
+            first_line: 1,
+            total_lines: 1,
+            note: note.map(str::to_owned),
+        };
+        let path = || "a".to_owned();
+        let url = || "https://example.com/a".to_owned();
+        let fetch = |source: FetchError| FileError::Fetch { path: path(), source: source.into() };
+        let media_type = "image/png";
+        for (read, expected) in [
+            (Ok(text(None)), 3),
+            (Ok(FileContent::Image { media_type, data: vec![0; 2_000_000] }), 2_000_000),
+            (Ok(FileContent::Binary { media_type, size: 8_000_000 }), 8_000_000),
+            // Only a part of the text is in the result.
+            (Ok(text(Some("shortened"))), MAX_REMOTE_FILE_BYTES),
+            (Err(fetch(FetchError::TooLarge { url: url(), max_bytes: 1 })), MAX_REMOTE_FILE_BYTES),
+            (Err(fetch(FetchError::NotText { url: url() })), MAX_REMOTE_FILE_BYTES),
+            (Err(fetch(FetchError::Status { url: url(), status: 500 })), 0),
+            (Err(FileError::NotFound { path: path(), similar: Vec::new() }), 0),
+        ] {
+            assert_eq!(received(&read), expected, "{read:?}");
+        }
+    }
 }

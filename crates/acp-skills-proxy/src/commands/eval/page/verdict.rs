@@ -124,7 +124,7 @@ fn steps(report: &Report) -> Vec<String> {
              instructions the model did not follow, or which assertions never hold."
                 .to_owned(),
         );
-    } else if benchmarks().any(|benchmark| benchmark.cases.iter().any(|case| !case.pass)) {
+    } else if benchmarks().any(|benchmark| benchmark.cases.iter().any(|case| !case.pass && !case.undecided)) {
         steps.push(
             "Read the transcripts of the tasks that failed, and make the instructions clearer.".to_owned(),
         );

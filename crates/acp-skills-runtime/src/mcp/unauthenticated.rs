@@ -30,7 +30,7 @@ pub(super) struct Unauthenticated(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Notified if a connection has left the waiting ones.
+    /// Notified if a connection was authenticated or closed, so that there is room for another one.
     left: Notify,
 }
 

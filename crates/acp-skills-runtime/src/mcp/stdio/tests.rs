@@ -2,13 +2,20 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use acp_skills_intercept::SessionKey;
+use serde_json::{Value, json};
+use skills_core::Skill;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf},
+    io::{AsyncBufReadExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf},
     sync::Semaphore,
 };
 
-use super::*;
-use crate::mcp::http::in_flight::MAX_IN_FLIGHT;
+use super::{in_flight::MAX_IN_FLIGHT, *};
+use crate::mcp::{
+    fixture::{REVISION, handler, serve, servers, skill},
+    handler::Handler,
+    unauthenticated::{AUTHENTICATION_TIMEOUT, Unauthenticated},
+};
 
 /// Connects a bridge to this handler and completes the handshake. Returns the server, and the agent's end of the
 /// bridge.
@@ -147,4 +154,43 @@ async fn the_number_of_calls_in_flight_is_limited() {
     }
     assert_eq!(begun.load(Ordering::SeqCst), MAX_IN_FLIGHT + CALLS);
     asks.await.unwrap();
+}
+
+/// A bridge has to send the session and the token in time. Returns the answer to `line`, and the time until the connection was closed.
+async fn answer_to(line: &str, servers: &Servers) -> (String, Duration) {
+    let (mut ours, theirs) = tokio::io::duplex(64 * 1024);
+    let admission = Unauthenticated::default().admit().await;
+    tokio::spawn(super::serve(theirs, admission, servers.clone()));
+    let begun = tokio::time::Instant::now();
+    ours.write_all(line.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    // An accepted bridge stays connected.
+    let _ = tokio::time::timeout(Duration::from_hours(1), ours.read_to_end(&mut answer)).await;
+    (String::from_utf8(answer).unwrap(), begun.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bridge_needs_the_token_of_its_session() {
+    let servers = servers();
+    let server = servers.by_key(SessionKey(1)).unwrap();
+    let (session, token) = (&server.path, &server.token);
+    let other = "0".repeat(ID_LENGTH);
+    let long = "x".repeat(50_000);
+    let no_utf8 = "\u{e9}".repeat(ID_LENGTH / 2);
+    let now = Duration::ZERO;
+    for (line, answer, time) in [
+        (String::new(), "", AUTHENTICATION_TIMEOUT),
+        (format!("{session} "), "", AUTHENTICATION_TIMEOUT),
+        (format!("{session} {other}\n"), "session token is wrong\n", now),
+        (format!("{session} {session}\n"), "session token is wrong\n", now),
+        (format!("{other} {token}\n"), "no such session\n", now),
+        (format!("{no_utf8} {token}\n"), "no such session\n", now),
+        (long, "no such session\n", now),
+        ("GET / HTTP/1.1\r\n\r\n".repeat(20), "no such session\n", now),
+        (format!("{session} {token}\n"), "welcome\n", Duration::from_hours(1)),
+    ] {
+        let (given, elapsed) = answer_to(&line, &servers).await;
+        let line = line.chars().take(200).collect::<String>();
+        assert_eq!((given.as_str(), elapsed.as_secs()), (answer, time.as_secs()), "{line:?}");
+    }
 }

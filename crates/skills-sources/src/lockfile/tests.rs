@@ -1,0 +1,128 @@
+//! Tests of reading and changing lock files.
+
+use super::*;
+
+fn git(commit: char) -> Pinned {
+    let skills = [("a/b".to_owned(), "0".repeat(64))].into();
+    Pinned::Git(PinnedGit { commit: commit.to_string().repeat(40), skills })
+}
+
+#[test]
+fn a_written_file_is_read_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("new/skills.lock");
+    let cache = dir.path().join("cache");
+    assert_eq!(LockFile::read(&path).unwrap(), LockFile::default());
+    LockFile::change(&path, &cache, |lock| lock.set("github:b/b", git('a'))).unwrap();
+    let web = Pinned::Web(PinnedWeb { index: "1".repeat(64), skills: None });
+    LockFile::change(&path, &cache, |lock| lock.set("https://a", web.clone())).unwrap();
+    let lock = LockFile::read(&path).unwrap();
+    assert_eq!((lock.get("github:b/b"), lock.get("https://a")), (Some(&git('a')), Some(&web)));
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.ends_with("}\n") && text.lines().count() > 10, "{text}");
+    assert!(LockFile::change(&path, &cache, |lock| lock.remove("github:b/b")).unwrap());
+    assert!(!LockFile::change(&path, &cache, |lock| lock.remove("github:b/b")).unwrap());
+    assert_eq!(LockFile::read(&path).unwrap().sources().collect::<Vec<_>>(), ["https://a"]);
+}
+
+#[test]
+fn concurrent_changes_are_all_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("skills.lock");
+    let cache = dir.path().join("cache");
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let path = &path;
+            let cache = &cache;
+            scope.spawn(move || {
+                for round in 0..5 {
+                    let source = format!("github:a/{number}-{round}");
+                    LockFile::change(path, cache, |lock| lock.set(&source, git('b'))).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(LockFile::read(&path).unwrap().sources().count(), 40);
+}
+
+#[test]
+fn a_broken_file_is_kept_and_the_last_readable_version_is_served() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("skills.lock");
+    let cache = dir.path().join("cache");
+    LockFile::change(&path, &cache, |lock| lock.set("github:b/b", git('a'))).unwrap();
+    let good = LockFile::read(&path).unwrap();
+    assert!(LockFile::read_or_last(&path, &cache).1.is_none());
+    let one = |pinned: &str| format!(r#"{{"version":1,"sources":{{"x":{pinned}}}}}"#);
+    let digest = "0".repeat(64);
+    let of_directory = |directory: &str| {
+        let skills = serde_json::json!({ directory: digest });
+        one(&serde_json::json!({ "commit": "a".repeat(40), "skills": skills }).to_string())
+    };
+    for (text, words) in [
+        (String::new(), "EOF"),
+        ("{".to_owned(), "line 1"),
+        (r#"{"version":2,"sources":{}}"#.to_owned(), "version 2"),
+        (
+            r#"{"version":1,"sources":{"github:acme/merge-tools":{"index":"x"}}}"#.to_owned(),
+            "merge-tools`: `x` is not a SHA-256",
+        ),
+        (r#"{"version":1,"sources":{},"x":1}"#.to_owned(), "unknown field"),
+        (one(r#"{"commit":"../../etc","skills":{}}"#), "not a commit hash"),
+        (one(r#"{"commit":"--upload-pack=x","skills":{}}"#), "not a commit hash"),
+        (one(&format!(r#"{{"commit":"{}","skills":{{"a":"b"}}}}"#, "a".repeat(40))), "not a SHA-256"),
+        (one(r#"{"index":"../x"}"#), "not a SHA-256"),
+        (of_directory("/etc"), "`/etc` is not a directory in the repository"),
+        (of_directory("../x"), "not a directory"),
+        (of_directory("a/../../x"), "not a directory"),
+        (of_directory(""), "not a directory"),
+        (of_directory("a//b"), "not a directory"),
+        (of_directory("a/"), "not a directory"),
+        (of_directory("./a"), "not a directory"),
+        (of_directory("a/."), "not a directory"),
+        (of_directory(".."), "not a directory"),
+        (of_directory("..\\x"), "not a directory"),
+        (of_directory("a\\..\\..\\x"), "not a directory"),
+        (of_directory("C:"), "not a directory"),
+        (of_directory("C:/x"), "not a directory"),
+        (of_directory("C:\\x"), "not a directory"),
+        (of_directory("\\\\server\\share"), "not a directory"),
+        (of_directory("//server/share"), "not a directory"),
+        (of_directory("a\0/../x"), "not a directory"),
+        (of_directory("a\0"), "not a directory"),
+        (of_directory(".git/hooks"), "not a directory"),
+        (of_directory("nul"), "not a directory"),
+        (of_directory("a."), "not a directory"),
+        (of_directory("a\u{1b}[2J"), "`a\\u{1b}[2J` is not a directory"),
+        (of_directory(&"a/".repeat(600)), "not a directory"),
+        (
+            one(&format!(r#"{{"commit":"{}","skills":{{"a\ud800":"{digest}"}}}}"#, "a".repeat(40))),
+            "hex escape",
+        ),
+        (one(&format!(r#"{{"index":"{digest}","skills":{{"a":"b"}}}}"#)), "not a SHA-256"),
+        (one(&format!(r#"{{"index":"{digest}","commit":"{digest}"}}"#)), "did not match"),
+        ("<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> x\n".to_owned(), "merge"),
+    ] {
+        fs::write(&path, &text).unwrap();
+        let error = LockFile::read(&path).unwrap_err();
+        assert!(error.to_string().contains(words) && error.to_string().contains("skills.lock"), "{error}");
+        let (lock, error) = LockFile::read_or_last(&path, &cache);
+        assert!(lock == good && error.is_some(), "{text}");
+        let is_conflict = text.starts_with('<');
+        let hint = error.map(|error| error.hint().contains("merge conflict"));
+        assert_eq!(hint, Some(is_conflict), "{text}");
+        LockFile::change(&path, &cache, |lock| lock.set("github:c/c", git('a'))).unwrap_err();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+    // We should not open the FIFO, since that would block until a writer opens it, too.
+    #[cfg(unix)]
+    {
+        fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let error = LockFile::read(&path).unwrap_err();
+        assert!(
+            std::error::Error::source(&error).unwrap().to_string().contains("not a regular file"),
+            "{error}"
+        );
+    }
+}
