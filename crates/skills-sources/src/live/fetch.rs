@@ -206,6 +206,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path().join("cache");
         let spec = |is_named| Spec {
+            nested: false,
             address: Address::parse("github:acme/skills").unwrap(),
             filters: Vec::new(),
             lock: dir.path().join("skills.lock"),
