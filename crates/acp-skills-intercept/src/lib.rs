@@ -39,9 +39,10 @@
 //! | `active` | `/skills active` and `/skills drop` |
 //! | `trust` | approval of a project's skills |
 //! | `toggles` | skills as configuration options in the client |
-//! | `drafts/` | drafts of the protocol: lists of skills, and skills that the client provides (`client_skills`) |
+//! | `drafts/` | drafts of the protocol: lists of skills (also `skill_updates`), and skills that the client provides (`client_skills`) |
 //! | `menu/` | our commands in the client's menu, and who gets a name that is a skill and a command of the agent (`names`) |
 //! | `updates` | the kinds of updates that are read |
+//! | `notices` | warnings for the user of a session |
 //! | `chunks` | messages that come in chunks, without our text |
 //! | `strip`, `echo` | removing our text from text that the agent repeats |
 //! | `mark_scanner` | a quick search for our text in lines that are not read otherwise |
@@ -99,6 +100,7 @@ mod marks;
 mod memory;
 mod mentions;
 mod menu;
+mod notices;
 mod outputs;
 mod overview;
 mod pending;
@@ -208,11 +210,13 @@ impl Interceptor {
 
     /// Decides about a line from the client.
     pub fn from_client(&mut self, line: &[u8], actions: &mut Actions) -> Pass {
-        match Message::parse(line) {
+        let pass = match Message::parse(line) {
             Some(message) => self.client_message(&message, actions),
             // We leave it to the agent to handle batches and invalid lines.
             None => Pass::Untouched,
-        }
+        };
+        self.send_notices(actions);
+        pass
     }
 
     /// Decides about a line from the agent. A line that is not a message is dropped, because the client would fail on it.
@@ -247,6 +251,7 @@ impl Interceptor {
                 None => Pass::Untouched,
             },
         };
+        self.send_notices(actions);
         self.without_repeats(line, pass)
     }
 
@@ -279,6 +284,7 @@ impl Interceptor {
             Input::Recorded(session, kind) => self.recorded(session, kind, actions),
             Input::ClientGone => self.client_gone(actions),
         }
+        self.send_notices(actions);
     }
 
     /// Returns true if a request that sets up a session is held.

@@ -36,6 +36,8 @@ pub struct Actions {
     pub effects: Vec<Effect>,
     /// Work that takes time. Tasks run concurrently, in any order.
     pub tasks: Vec<Task>,
+    /// Warnings for the user of a session, until they are sent.
+    pub(crate) notices: Vec<(SessionKey, String)>,
 }
 
 impl Actions {
@@ -45,6 +47,13 @@ impl Actions {
 
     pub(crate) fn warn(&mut self, text: impl Into<String>) {
         self.log(Level::Warn, text);
+    }
+
+    /// Logs a warning, and shows it to the user of a session if the client can do that.
+    pub(crate) fn warn_user(&mut self, session: SessionKey, text: impl Into<String>) {
+        let text = text.into();
+        self.notices.push((session, text.clone()));
+        self.warn(text);
     }
 
     pub(crate) fn ask(&mut self, query: Query) {

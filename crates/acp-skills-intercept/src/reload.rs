@@ -90,6 +90,7 @@ impl Interceptor {
         with_menu.sort_unstable();
         for key in with_menu {
             self.menu_changed(key, actions);
+            self.skill_list_changed(key, actions);
             self.options_changed(key, actions);
         }
         for key in changed {

@@ -97,6 +97,12 @@ pub(crate) struct Session {
     pub(crate) decisions: Decisions,
     /// The unapproved skills that the user was shown.
     pub(crate) listed: Listed,
+    /// The agent's latest list of its own skills, as the JSON of an array.
+    pub(crate) agent_skills: Option<Vec<u8>>,
+    /// True if the client has received a list of skills.
+    pub(crate) shows_skills: bool,
+    /// Warnings for the user until the session is set up.
+    pub(crate) notices: Vec<String>,
     /// The record that decides if the agent's claims about calls are trusted.
     pub(crate) claims: TrustedClaims,
 }
@@ -123,6 +129,9 @@ impl Session {
             calls: Calls::default(),
             decisions: Decisions::default(),
             listed: Listed::default(),
+            agent_skills: None,
+            shows_skills: false,
+            notices: Vec::new(),
             claims: TrustedClaims::default(),
         }
     }

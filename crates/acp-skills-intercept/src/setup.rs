@@ -213,7 +213,7 @@ impl Interceptor {
             (_, Some(Err(why))) => {
                 let kind = EventKind::Fallback { reason: FallbackReason::NoServer, ms: None };
                 actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
-                actions.warn(format!("no MCP server for this session: {why}"));
+                actions.warn_user(key, format!("no MCP server for this session: {why}"));
             }
             _ => {}
         }

@@ -163,6 +163,7 @@ impl Interceptor {
             let skills = session.switches.on();
             if session.set_skills(skills, Duration::ZERO, actions) {
                 self.menu_changed(key, actions);
+                self.skill_list_changed(key, actions);
             }
         }
     }

@@ -193,7 +193,7 @@ impl Interceptor {
             && trusted
             && !(outcome.failed.is_empty() && outcome.saved.is_ok())
         {
-            actions.warn(text);
+            actions.warn_user(key, text);
         }
     }
 
