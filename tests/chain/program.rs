@@ -27,6 +27,8 @@ impl Program {
         let text = format!("---\nname: {name}\ndescription: Knows {name}.\n---\n# The body of {name}\n");
         std::fs::write(skill.join("SKILL.md"), text).expect("a file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+        // Don't use the directories of the user.
+        command.env("XDG_STATE_HOME", directory.path().join("state"));
         command.args(["--mcp-wait", "0", "--skill"]).arg(skill);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         Self { command, child: Arc::default() }

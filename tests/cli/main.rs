@@ -14,6 +14,7 @@
 //! | `interruption` | `try` with agents that are silent or never stop |
 //! | `messages` | messages about missing agents, skills and files |
 //! | `pages` | the pages of `report` and `eval` in a real browser |
+//! | `nested` | skills within skills, skills for certain files, and additional directories |
 //! | `paths` | paths on the command line |
 //! | `mistakes` | hints for wrong command lines |
 //! | `fixture` | a home directory with skills for `messages` and `mistakes` |
@@ -41,6 +42,7 @@ mod interruption;
 mod list;
 mod messages;
 mod mistakes;
+mod nested;
 mod pages;
 mod paths;
 #[cfg(unix)]

@@ -113,7 +113,7 @@ impl Agent {
         }
         let texts: Vec<_> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
         let (added, users): (Vec<_>, Vec<_>) = texts.into_iter().partition(|text| text.starts_with(OURS));
-        let typed = users.last().copied().unwrap_or_default().trim();
+        let typed = typed_by_the_user(&users).trim();
         let answer = match typed.split_whitespace().next() {
             Some("review") => self.activate(&session),
             Some("delete") => self.ask(&session, typed),
@@ -247,6 +247,20 @@ impl Agent {
     fn record(&mut self, side: &str, line: &str) {
         writeln!(self.wire, r#"{{"dir":"{side}","msg":{line}}}"#).expect("there is space");
     }
+}
+
+/// Returns the user's message, without the texts that some editors add.
+fn typed_by_the_user<'t>(texts: &[&'t str]) -> &'t str {
+    // avante repeats earlier messages, and begins with the new one.
+    const REPEATED: (&str, &str) = ("<previous_user_message>", "</previous_user_message>");
+    if let Some(first) = texts.first().filter(|_| texts.iter().any(|text| text.starts_with(REPEATED.0))) {
+        let message = first.strip_prefix(REPEATED.0).and_then(|text| text.strip_suffix(REPEATED.1));
+        return message.unwrap_or(first);
+    }
+    // Jupyter AI puts a note before the first message.
+    let last = texts.last().copied().unwrap_or_default();
+    let noted = last.strip_prefix("System note: ").and_then(|text| text.split_once("\n\n"));
+    noted.map_or(last, |(_, text)| text)
 }
 
 /// Describes the prompt: the skill, the user's words and the context.

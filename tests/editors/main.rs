@@ -6,7 +6,8 @@
 //! | `agent` | the scripted agent, for which this binary is started again |
 //! | `fixture` | a home directory for each test with a skill, the proxy's command line, and the paths of editors |
 //! | `terminal` | a terminal that is controlled with keys and whose screen can be read |
-//! | `acpx`, `emacs`, `neovim`, `toad` | the editors |
+//! | `browser`, `browser.mjs` | a web application and a page in a browser, which can be controlled and read as well |
+//! | `acpx`, `avante`, `emacs`, `jupyter`, `neovim`, `toad`, `vscode` | the editors |
 //!
 //! The script `install` installs the editors in the directory `$EDITORS_HOME`. If the variable is not set or an editor is
 //! missing, its tests are skipped with a message.
@@ -27,11 +28,15 @@
 
 mod acpx;
 mod agent;
+mod avante;
+mod browser;
 mod emacs;
 mod fixture;
+mod jupyter;
 mod neovim;
 mod terminal;
 mod toad;
+mod vscode;
 
 use std::{env, process::ExitCode};
 
@@ -46,9 +51,12 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     let editors = [
         ("acpx", acpx::trials()),
+        ("avante", avante::trials()),
         ("emacs", emacs::trials()),
+        ("jupyter", jupyter::trials()),
         ("neovim", neovim::trials()),
         ("toad", toad::trials()),
+        ("vscode", vscode::trials()),
     ];
     for (editor, tests) in editors {
         match tests {

@@ -91,7 +91,8 @@ impl<'b> Terminal<'b> {
         }
     }
 
-    fn screen(&self) -> String {
+    /// Returns the text on the screen.
+    pub(crate) fn screen(&self) -> String {
         let output = self.tmux().args(["capture-pane", "-p"]).output().expect("tmux runs");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }

@@ -14,6 +14,9 @@
 //! | `ask KIND PATH` | asks for permission, and writes the file if it is granted |
 //! | `model` | answers with the session's model |
 //! | `cost AMOUNT` | reports these costs of the session in USD |
+//! | `home FILE` | answers with the contents of a file in the home directory |
+//! | `renew FILE TEXT` | replaces a file in the home directory |
+//! | `daemon FILE` | starts a process in a session of its own, with a child, and writes their ids to the file |
 //! | `tokens NUMBER` | reports this number of tokens at the end of the turn |
 //! | `stop REASON` | ends the turn with another reason |
 //! | `fail NUMBER FILE` | exits the first few times; the file counts the attempts |
@@ -158,6 +161,23 @@ impl Agent {
                         &json!({ "sessionUpdate": "usage_update", "used": 10, "size": 100, "cost": cost }),
                     );
                 }
+                "home" => {
+                    let text = fs::read_to_string(home().join(rest));
+                    say(&format!("{rest}: {}", text.unwrap_or_else(|_| "absent".to_owned())));
+                }
+                "renew" => {
+                    let (file, text) = rest.split_once(' ').expect("a file and a text");
+                    fs::write(home().join("new"), text).expect("the home directory can be written");
+                    fs::rename(home().join("new"), home().join(file)).expect("the file can be replaced");
+                }
+                "daemon" => {
+                    let inner = format!("sleep 600 & echo $$ $! > {rest}; exec sleep 600");
+                    let script = format!(
+                        "setsid sh -c '{inner}' </dev/null >/dev/null 2>&1 & while [ ! -s {rest} ]; do :; done"
+                    );
+                    let status = std::process::Command::new("sh").args(["-c", &script]).status();
+                    assert!(status.expect("a shell").success());
+                }
                 "tokens" => usage = json!({ "totalTokens": rest.parse::<u64>().expect("a number") }),
                 "stop" => rest.clone_into(&mut reason),
                 "crash" => {
@@ -283,6 +303,10 @@ impl Agent {
             }
         }
     }
+}
+
+fn home() -> PathBuf {
+    std::env::home_dir().expect("a home directory")
 }
 
 /// Answers with a description. `COUNT` is replaced by the size of the log, and `LONG` by a text that is too long. An answer

@@ -12,6 +12,7 @@
 //! | `scale` | models, parts of an evaluation, the trend |
 //! | `writers` | descriptions and cases that an agent writes |
 //! | `floods` | agents that send more than is kept |
+//! | `processes` | the processes of agents and their home directories |
 //! | `output` | the page, a new skill, the whole flow on the built-in agent |
 
 #![expect(
@@ -27,6 +28,7 @@ mod flow;
 mod formats;
 mod grading;
 mod output;
+mod processes;
 mod scale;
 mod tasks;
 mod triggers;
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
     trials.extend(output::trials());
     trials.extend(formats::trials());
     trials.extend(grading::trials());
+    trials.extend(processes::trials());
     trials.extend(scale::trials());
     trials.extend(writers::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

@@ -6,7 +6,6 @@
 
 use std::{
     io::{self, BufRead, BufReader, PipeWriter, Write},
-    path::Path,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -18,7 +17,7 @@ use std::{
 
 use acp_skills::{
     intercept::Policy,
-    library::SkillLibrary,
+    library::{SkillLibrary, Workspace},
     skills_core::{Skill, SkillSet, remote::Sha256},
 };
 use acp_skills_runtime::{
@@ -75,8 +74,8 @@ impl Blocking {
 }
 
 impl SkillLibrary for Blocking {
-    fn at(&self, cwd: Option<&Path>) -> SkillSet {
-        if cwd.is_some_and(|cwd| cwd.ends_with("slow")) {
+    fn at(&self, workspace: &Workspace) -> SkillSet {
+        if workspace.cwd.as_ref().is_some_and(|cwd| cwd.ends_with("slow")) {
             self.block();
         }
         self.skills.clone()

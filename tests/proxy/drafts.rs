@@ -40,6 +40,15 @@ fn listed(fixture: &mut Fixture, method: &str, params: Value) -> Vec<String> {
     list.map(|skill| skill["name"].as_str().expect("a name").to_owned()).collect()
 }
 
+/// Waits for the next `available_skills_update`. Returns the names in it.
+fn announced(fixture: &mut Fixture) -> Vec<String> {
+    let message = fixture.editor.wait_for("a list of skills", |message| {
+        message["params"]["update"]["sessionUpdate"] == "available_skills_update"
+    });
+    let list = message["params"]["update"]["availableSkills"].as_array().expect("a list").iter();
+    list.map(|skill| skill["name"].as_str().expect("a name").to_owned()).collect()
+}
+
 fn an_editor_lists_skills() {
     let skills = Skills::review();
     skills.add("greet", "Greets.", "Hello.");
@@ -57,7 +66,12 @@ fn an_editor_lists_skills() {
     assert_eq!(session["_meta"]["agentSkill"], session["agentSkill"]);
     assert_eq!(listed(&mut fixture, "skills/list", json!({})), ["greet", "review"]);
     fixture.new_session("s");
+    assert_eq!(announced(&mut fixture), ["greet", "review"]);
     assert_eq!(listed(&mut fixture, "_skills/list", json!({ "sessionId": "s" })), ["greet", "review"]);
+    skills.remove("greet");
+    assert_eq!(announced(&mut fixture), ["review"]);
+    skills.add("greet", "Greets.", "Hello.");
+    assert_eq!(announced(&mut fixture), ["greet", "review"]);
     let id = fixture.editor.request("skills/list", json!({ "sessionId": "t" }));
     assert_eq!(fixture.editor.answer(&id)["error"]["code"], -32602);
     assert_eq!(fixture.received(), Vec::<Value>::new(), "the agent received nothing");
@@ -166,6 +180,7 @@ fn an_agent_that_supports_the_draft() {
     let found: Vec<_> =
         answer["result"]["skills"].as_array().expect("a list").iter().map(|skill| &skill["name"]).collect();
     assert_eq!(found, ["its-own", "review"]);
+    assert_eq!(announced(&mut fixture), ["review"]);
     fixture.editor.menu();
     fixture.finish();
 }
@@ -176,6 +191,7 @@ fn drafts_in_the_configuration() {
     let mut fixture = Fixture::over_http(Proxy::new().flag("--config", &file));
     fixture.new_session("s");
     assert_eq!(listed(&mut fixture, "skills/list", json!({ "sessionId": "s" })), ["review"]);
+    assert_eq!(announced(&mut fixture), ["review"]);
     fixture.editor.menu();
     fixture.finish();
 }

@@ -116,7 +116,13 @@ fn record_every_kind(skills: &Skills, file: &Path) {
         .flag("--skills", skills.path().join("more"))
         .flag("--search", "on")
         .arg("--allow-scripts")
-        .flag("--tool-policy", "strict");
+        .flag("--tool-policy", "strict")
+        .flag("--discover", "project")
+        .flag("--trust", "project");
+    let waits = "---\nname: waits\ndescription: Waits.\nmetadata:\n  paths: \"*.tf\"\n---\nBody.\n";
+    skills.write("more/waits/SKILL.md", waits);
+    let local = "---\nname: local\ndescription: Of the project.\n---\nBody.\n";
+    skills.write("project/.skills/local/SKILL.md", local);
     skills.add("more/other", "Other.", "Other.");
     skills.add("more/old", "Old.", "Old.");
     let (mut fixture, connection) = connected(proxy);
@@ -147,7 +153,10 @@ fn record_every_kind(skills: &Skills, file: &Path) {
     skills_command(&mut fixture, "s", "/skills reload");
     fixture.agent_sends(&compacted());
     fixture.editor.wait_for("the compaction", |message| message["params"]["update"]["compactionId"] == "c");
-    fixture.prompt("s", "go on");
+    fixture.prompt("s", "go on with main.tf");
+    let project = json!({ "cwd": skills.dir("project"), "mcpServers": [] });
+    fixture.exchange("session/new", project, json!({ "result": { "sessionId": "p" } }));
+    fixture.prompt("p", "/local");
     let load = json!({ "sessionId": "t", "cwd": cwd(), "mcpServers": [] });
     fixture.exchange("session/load", load, json!({ "result": {} }));
     fixture.finish();
@@ -191,7 +200,7 @@ fn events_match_the_documented_schema() {
     let file = skills.path().join("events.jsonl");
     record_every_kind(&skills, &file);
     let (common, kinds) = documented();
-    assert!(common.len() == 4 && kinds.len() == 11, "the documentation was not parsed: {kinds:?}");
+    assert!(common.len() == 4 && kinds.len() == 12, "the documentation was not parsed: {kinds:?}");
     let written = events(&file);
     let mut seen: BTreeSet<(String, String)> = BTreeSet::new();
     for event in &written {

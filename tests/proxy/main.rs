@@ -33,17 +33,22 @@ mod fixture;
 mod flow;
 mod git;
 mod http_access;
+mod joining;
 mod killed;
 #[cfg(unix)]
 mod local_socket;
 mod lock_file;
 #[cfg(unix)]
 mod login;
+mod nested;
 mod oversize;
 mod progress;
+mod project_tree;
 mod reload;
 mod remotes;
 mod repositories;
+mod root_rights;
+mod roots;
 #[cfg(target_os = "linux")]
 mod sandboxed;
 mod script_queue;
@@ -145,6 +150,11 @@ fn main() -> ExitCode {
     trials.extend(switches::trials());
     trials.extend(team::trials());
     trials.extend(tools::trials());
+    trials.extend(nested::trials());
+    trials.extend(root_rights::trials());
+    trials.extend(roots::trials());
+    trials.extend(project_tree::trials());
+    trials.extend(joining::trials());
     trials.extend(trust::trials());
     trials.extend(trust_question::trials());
     trials.extend(unresponsive::trials());

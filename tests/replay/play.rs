@@ -98,14 +98,15 @@ impl Proxy {
                     self.interceptor.handle(Input::ToolsListed(session), actions);
                 }
             }
-            Query::Skills { directories, reason } => {
-                let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
+            Query::Skills { workspaces, reason } => {
+                let skills =
+                    workspaces.into_iter().map(|workspace| (workspace, self.skills.clone())).collect();
                 let refreshed = Refreshed { skills, took: std::time::Duration::ZERO, reason };
                 self.interceptor.handle(Input::Skills(refreshed), actions);
             }
-            Query::Resolve { ticket, path, cwd, .. } => {
+            Query::Resolve { ticket, path, workspace, .. } => {
                 self.interceptor.handle(
-                    Input::Resolved { ticket, resolved: Resolved { path: Some(path), cwd } },
+                    Input::Resolved { ticket, resolved: Resolved { path: Some(path), workspace } },
                     actions,
                 );
             }

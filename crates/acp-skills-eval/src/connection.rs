@@ -41,6 +41,11 @@ use self::{
     outbox::Outbox,
 };
 
+use super::{
+    isolation::{Environment, Home},
+    orphans,
+};
+
 /// The shutdown grace period: the time that an agent has to end after its stdin is closed, and again after it was terminated.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 /// The maximum amount of standard error output to keep. We keep the end, because it usually contains the error message.
@@ -53,6 +58,8 @@ pub(super) struct Launch {
     pub(super) toolbox: Option<MakeToolbox>,
     /// The path of `acp-skills-proxy`. It is the bridge for agents without MCP over HTTP, and the watchdog.
     pub(super) program: Option<PathBuf>,
+    /// Variables of the agents' processes.
+    pub(super) environment: Environment,
 }
 
 /// A running agent.
@@ -60,12 +67,16 @@ pub(super) struct Connection {
     inbox: Inbox,
     outbox: Outbox,
     process: Option<Process>,
+    /// The home directory of the agent, if it is isolated.
+    home: Option<Home>,
 }
 
 struct Process {
     stop: oneshot::Sender<()>,
     ended: oneshot::Receiver<String>,
     stderr: Stderr,
+    /// The mark of the agent's processes.
+    mark: String,
 }
 
 /// A description of an agent that has ended.
@@ -129,7 +140,12 @@ impl Connection {
         let reader = client.reader;
         thread::Builder::new().name("from-agent".to_owned()).spawn(move || read_lines(reader, &sender))?;
         let outbox = Outbox::start(client.writer)?;
-        Ok(Self { inbox, outbox, process })
+        Ok(Self { inbox, outbox, process, home: None })
+    }
+
+    /// Keeps the agent's home directory until the agent has ended.
+    pub(super) fn keep(&mut self, home: Option<Home>) {
+        self.home = home;
     }
 
     /// Queues a line for the agent. `line` has no line break at its end.
@@ -153,6 +169,9 @@ impl Connection {
         // If this fails, the agent has already ended.
         let _ = process.stop.send(());
         let how = process.ended.await.unwrap_or_else(|_| "ended".to_owned());
+        let mark = process.mark;
+        // This fails if the runtime is shutting down.
+        let _ = spawn_blocking(move || orphans::end(&mark)).await;
         Ended { how, stderr: process.stderr.end().await }
     }
 }
@@ -217,8 +236,15 @@ impl Process {
         if let Some(program) = &launch.program {
             processes.prepare_agent(program);
         }
+        let mark = orphans::mark();
         let (agent, stdin, stdout) = Agent::start_with(command, processes.clone(), |process| {
-            process.current_dir(directory).stderr(Stdio::from(stderr));
+            process.current_dir(directory).stderr(Stdio::from(stderr)).env(orphans::VARIABLE, &mark);
+            for (name, value) in &launch.environment {
+                match value {
+                    Some(value) => process.env(name, value),
+                    None => process.env_remove(name),
+                };
+            }
         })?;
         let stderr = Stderr::collect(errors)?;
         let (stop, stopped) = oneshot::channel();
@@ -230,7 +256,7 @@ impl Process {
             // This can fail if the connection is dropped first.
             let _ = sender.send(how);
         });
-        Ok((Self { stop, ended, stderr }, Ends::new(stdout, stdin)))
+        Ok((Self { stop, ended, stderr, mark }, Ends::new(stdout, stdin)))
     }
 }
 

@@ -19,6 +19,7 @@ use super::{
     TriggerCase, cases,
     connection::{Connection, Launch, OpenError},
     directory::copy_without_cases,
+    isolation::Home,
     scratch::Scratch,
     statistics::split,
 };
@@ -243,7 +244,12 @@ impl Evaluation {
             policy: self.options.policy.clone(),
             toolbox: self.toolbox.clone(),
             program: self.program.clone(),
+            environment: Vec::new(),
         };
+        let is_isolated = self.options.isolate && !agent.command.is_empty();
+        let home = is_isolated.then(|| Home::new(&agent.command)).transpose()?;
+        let environment = home.iter().flat_map(Home::environment).cloned().collect();
+        let launch = Launch { environment, ..launch };
         let mut command = absolute(&agent.command);
         if let Some(sandbox) = self.options.sandbox.as_ref().filter(|_| !command.is_empty()) {
             // If an agent doesn't use our tools, it needs to read the files of the skills, but these are not in the
@@ -255,7 +261,9 @@ impl Evaluation {
                 .collect();
             command = sandbox.command(&command, directory, &readable)?;
         }
-        Connection::open(&launch, &command, directory, skills)
+        let mut connection = Connection::open(&launch, &command, directory, skills)?;
+        connection.keep(home);
+        Ok(connection)
     }
 }
 

@@ -46,6 +46,8 @@
 //! | `directory` | the working directory of a run |
 //! | `scratch` | temporary directories |
 //! | `transcript`, `usage` | the messages of a run, and the tokens and costs in them |
+//! | `installed`, `isolation` | skills that agents load themselves, and a home directory without them |
+//! | `orphans` | processes that have left the process group of their agent |
 //! | `asking` | asking an agent one question |
 //! | `improve`, `variant`, `description` | a better description of the skill |
 //! | `drafts` | cases that an agent drafts |
@@ -76,9 +78,13 @@ mod grade;
 mod grading;
 mod history;
 mod improve;
+mod installed;
 mod intervals;
+mod isolation;
 mod models;
 mod options;
+#[cfg_attr(not(target_os = "linux"), path = "no_orphans.rs")]
+mod orphans;
 mod outcome;
 mod permission;
 mod plan;
@@ -108,8 +114,10 @@ pub use self::{
     grade::Grade,
     history::{Entry, History},
     improve::{Improvement, Limits, Round, Stopped},
+    installed::{Installed, installed_skills},
     intervals::{Effect, Pair, clustered, paired},
     options::{AgentCommand, EMBEDDED, Grader, Options},
+    orphans::adopt_orphans,
     outcome::{Case, Configuration, Outcome, RunId, Status},
     permission::{Allow, PermissionAnswer},
     plan::Plan,

@@ -69,6 +69,9 @@ pub struct Options {
     pub split: Option<f64>,
     /// The seed for selecting the queries for tuning. The default is 0.
     pub seed: u64,
+    /// True if each agent process gets a home directory of its own, with the agent's login but without the skills that are
+    /// installed for it. The default is false.
+    pub isolate: bool,
     /// The proxy's policy.
     pub policy: Policy,
     /// The sandbox in which agents run. It has to allow the network, because agents need it to reach their model. By default,
@@ -90,6 +93,7 @@ impl Default for Options {
             shard: None,
             split: None,
             seed: 0,
+            isolate: false,
             policy: Policy::default(),
             sandbox: None,
         }

@@ -91,11 +91,13 @@ impl Evaluation {
         for skill in self.among.iter().chain(&self.baseline) {
             all.extend(instructions(skill));
         }
-        let Options { runs, timeout, allow, grader, second_grader, .. } = &self.options;
+        let Options { runs, timeout, allow, grader, second_grader, isolate, .. } = &self.options;
         let Self { queries, evals, agents, .. } = self;
         all.extend(
-            format!("{queries:?}{evals:?}{agents:?}{runs}{timeout:?}{allow:?}{grader:?}{second_grader:?}")
-                .bytes(),
+            format!(
+                "{queries:?}{evals:?}{agents:?}{runs}{timeout:?}{allow:?}{grader:?}{second_grader:?}{isolate}"
+            )
+            .bytes(),
         );
         Sha256::of(&all).to_string()
     }

@@ -57,6 +57,8 @@ impl Interceptor {
                 // If the agent has refused the skills server, we don't need to hold prompts for this session anymore.
                 self.release(session, actions);
                 let pass = self.session_is_set_up(session, message, result, actions);
+                self.skills_after_response(session, actions);
+                self.notices_after_response(session, actions);
                 let question = self.question(session);
                 actions.after.extend(question);
                 self.with_options(session, message, pass)

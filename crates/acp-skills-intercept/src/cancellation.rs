@@ -10,6 +10,7 @@ use crate::{
     outputs::{Actions, Effect, Pass},
     pending::{Entry, Kind},
     requests::Purpose,
+    workspace::Workspace,
 };
 
 impl Interceptor {
@@ -92,16 +93,19 @@ impl Interceptor {
         actions.effects.push(Effect::CloseServer(key));
         let Some(session) = self.sessions.remove(key) else { return };
         self.reader.usage_scanner.forget(key);
-        if let Some(cwd) = session.cwd
-            && !self.sessions.iter().any(|other| other.cwd.as_ref() == Some(&cwd))
-        {
-            actions.effects.push(Effect::ReleaseDirectory(cwd));
-        }
+        self.release_workspace(session.workspace, actions);
         for entry in self.pending.take_session(key) {
             match entry.kind {
                 Kind::Permission { line, .. } => actions.to_client.push(line),
                 _ => self.answer_cancelled(entry, actions),
             }
+        }
+    }
+
+    /// Tells the host that a workspace is no longer needed, unless another session has it.
+    pub(crate) fn release_workspace(&self, workspace: Workspace, actions: &mut Actions) {
+        if !workspace.is_empty() && !self.sessions.iter().any(|other| other.workspace == workspace) {
+            actions.effects.push(Effect::ReleaseWorkspace(workspace));
         }
     }
 

@@ -5,6 +5,7 @@ use acp_skills_wire::Message;
 use crate::version::Version;
 
 /// The facts about the client that the interceptor needs, from its `initialize` request.
+#[expect(clippy::struct_excessive_bools, reason = "all fields are independent facts")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ClientFacts {
     /// True if the client shortens titles at a colon: CodeCompanion shows `Read: Skill` for `Skill: code-review`.
@@ -13,6 +14,8 @@ pub(crate) struct ClientFacts {
     says_booleans: bool,
     /// True if the client can show a form to its user, for a request of the agent.
     shows_forms: bool,
+    /// True if the client shows notices to its user.
+    shows_notices: bool,
 }
 
 impl ClientFacts {
@@ -23,8 +26,11 @@ impl ClientFacts {
         let booleans = request.param(&["clientCapabilities", "session", "configOptions", "boolean"]);
         let mut forms = ["clientCapabilities", "capabilities"].into_iter();
         let form = forms.find_map(|place| request.param(&[place, "elicitation", "form"]));
+        let mut notices = ["clientCapabilities", "capabilities"].into_iter();
+        let notices = notices.find_map(|place| request.param(&[place, "session", "notices"]));
         Self {
             shows_forms: form.is_some_and(|form| form.is_object()),
+            shows_notices: notices.is_some_and(|notices| notices.is_object()),
             cuts_titles: name.is_some_and(|name| name == "CodeCompanion.nvim"),
             says_booleans: booleans.is_some_and(|node| !node.is_null() && node.as_bool() != Some(false)),
         }
@@ -38,6 +44,11 @@ impl ClientFacts {
     /// Returns true if the client can show a form to its user.
     pub(crate) fn shows_forms(self) -> bool {
         self.shows_forms
+    }
+
+    /// Returns true if the client shows notices to its user.
+    pub(crate) fn shows_notices(self) -> bool {
+        self.shows_notices
     }
 
     /// Returns the separator between the parts of a title.

@@ -1,13 +1,16 @@
-//! Two drafts of the protocol about skills, for clients that support them: `skills/list`, which
-//! [lists the agent's skills](https://github.com/agentclientprotocol/agent-client-protocol/pull/509), and `agentSkills`, with
-//! which [a client provides skills for a session](https://github.com/agentclientprotocol/agent-client-protocol/pull/2163).
+//! Drafts of the protocol about skills, for clients that support them: `available_skills_update`, with which an agent
+//! [lists the skills of a session](https://github.com/agentclientprotocol/agent-client-protocol/pull/370); `skills/list`, the same
+//! as a request, from [a draft that was closed in favour of it](https://github.com/agentclientprotocol/agent-client-protocol/pull/509);
+//! and `agentSkills`, with which [a client provides skills for a
+//! session](https://github.com/agentclientprotocol/agent-client-protocol/pull/2163).
 //!
-//! Both are off by default. If the user turns them on, the response to `initialize` announces both, even if the agent
+//! They are off by default. If the user turns them on, the response to `initialize` announces the last two, even if the agent
 //! supports neither. If the agent itself supports one of them, it still handles it: our skills are added to the agent's
 //! list, and the client's skills go to the agent. Programs that are built with the SDK can only send and read fields
 //! that the SDK knows, so each field can also be in `_meta`, and `_skills/list` is the same request as `skills/list`.
 
 mod client_skills;
+mod skill_updates;
 
 use acp_skills_wire::{Edit, INVALID_PARAMS, Id, Message, Node, build};
 use serde_json::{Value, json};
@@ -23,6 +26,7 @@ use crate::{
     queries::{Query, Reason},
     requests::{OpenRequest, Purpose},
     session::Session,
+    workspace::Workspace,
 };
 
 /// The name of the capability to list skills.
@@ -167,7 +171,7 @@ impl Interceptor {
     fn find_list(&mut self, id: Id, agent_list: Option<Vec<u8>>, actions: &mut Actions) {
         let ticket = self.pending.new_ticket();
         self.pending.insert(ticket, None, Some(id), Kind::SkillList { agent_list });
-        actions.ask(Query::Skills { directories: vec![None], reason: Reason::List(ticket) });
+        actions.ask(Query::Skills { workspaces: vec![Workspace::default()], reason: Reason::List(ticket) });
     }
 
     /// Adds our skills to the agent's list.
@@ -214,7 +218,7 @@ impl Session {
             client_skills.iter().filter(|skill| self.switches.library().get(skill.name.as_str()).is_some())
         {
             let name = &skill.name;
-            actions.warn(format!(
+            actions.warn_user(self.key(), format!(
                 "ignoring client skill `{name}`, because a proxy skill has the same name; rename the client skill to use both"
             ));
         }

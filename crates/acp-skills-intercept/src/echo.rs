@@ -2,11 +2,11 @@
 //!
 //! In version 2 of the protocol, the agent repeats each prompt, both live and in replayed history: in a `user_message` with all
 //! of its blocks, or in chunks (see `strip`). Blocks are processed like chunks. A command, which the agent received as two
-//! blocks, becomes one block again.
+//! blocks, becomes one block again. The same is done with messages between sessions.
 
 use acp_skills_wire::{Edit, Message, Node};
 
-use crate::{Interceptor, commands::agents, outputs::Pass, strip::Stream};
+use crate::{Interceptor, commands::agents, outputs::Pass, strip::Stream, updates::ChunkKind};
 
 /// A message without the injected text.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -97,11 +97,11 @@ fn with_text(block: Node<'_>, node: Node<'_>, text: &str) -> Vec<u8> {
 }
 
 impl Interceptor {
-    /// Removes the injected text from a user's message that the agent repeats.
-    pub(crate) fn user_message(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
+    /// Removes the injected text from a whole message of the user that the agent repeats, or of another session.
+    pub(crate) fn whole_message(&mut self, message: &Message<'_>, update: Node<'_>, kind: ChunkKind) -> Pass {
         let Some(content) = update.get("content").filter(Node::is_array) else { return Pass::Untouched };
         let mut restored = Restored::read(content);
-        if let Some(id) = message.session_id() {
+        if let Some(id) = message.session_id().filter(|_| kind == ChunkKind::User) {
             self.replayed(&id, &restored.ours, &restored.clean);
             let session = self.sessions.find(&id);
             for block in &mut restored.blocks {

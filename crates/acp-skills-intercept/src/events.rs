@@ -28,6 +28,8 @@ pub enum EventKind {
         skill: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        root: Option<String>,
         by: ActivatedBy,
         tokens: u64,
         #[serde(flatten)]
@@ -91,6 +93,8 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ms: Option<Millis>,
     },
+    /// Skills joined the catalog, because a file came up that matches their `paths`.
+    SkillsJoined { skills: Vec<String> },
     /// The catalog or instructions of skills were repeated, because the agent had compacted the conversation.
     Restored { skills: Vec<String>, tokens: u64, signal: CompactionSignal },
     /// Events were dropped instead of written.
@@ -259,6 +263,7 @@ impl EventKind {
             Self::Permission { .. } => "permission",
             Self::Reload { .. } => "reload",
             Self::Fallback { .. } => "fallback",
+            Self::SkillsJoined { .. } => "skills_joined",
             Self::Restored { .. } => "restored",
             Self::EventsDropped { .. } => "events_dropped",
         }

@@ -28,6 +28,7 @@
 //! | `restoration` | what the next prompt restores after a compaction |
 //! | `placement` | the place of the catalog, and its JSON |
 //! | `briefing/` | the text about skills that the model gets |
+//! | `joining` | skills that join the catalog because of a file |
 //! | `prompt` | prompts: the text that is added, holding and sending them |
 //! | `tools` | waiting for the agent to list the skill tools |
 //! | `cancellation` | cancelled turns and requests, closed sessions, clients and agents that disconnect |
@@ -38,9 +39,10 @@
 //! | `active` | `/skills active` and `/skills drop` |
 //! | `trust` | approval of a project's skills |
 //! | `toggles` | skills as configuration options in the client |
-//! | `drafts/` | drafts of the protocol: lists of skills, and skills that the client provides (`client_skills`) |
+//! | `drafts/` | drafts of the protocol: lists of skills (also `skill_updates`), and skills that the client provides (`client_skills`) |
 //! | `menu/` | our commands in the client's menu, and who gets a name that is a skill and a command of the agent (`names`) |
 //! | `updates` | the kinds of updates that are read |
+//! | `notices` | warnings for the user of a session |
 //! | `chunks` | messages that come in chunks, without our text |
 //! | `strip`, `echo` | removing our text from text that the agent repeats |
 //! | `mark_scanner` | a quick search for our text in lines that are not read otherwise |
@@ -62,10 +64,12 @@
 //! | `known_agents/` | agents that are known by name, with their quirks |
 //! | `marks` | the marks around our text |
 //! | `typed`, `words`, `recap` | the text of a prompt |
+//! | `mentions` | the files that a prompt or a tool call names |
 //! | `calls` | calls of the skill tools |
 //! | `tool_paths` | the paths in the input of a tool call |
 //! | `requests` | the client's requests without an answer |
 //! | `inputs`, `outputs`, `queries` | the interface of the interceptor |
+//! | `workspace` | the directories of a session |
 //! | `keys`, `ids`, `active_skills` | our names for sessions, queries and timers; ids of our messages; active skills of a session |
 
 mod active;
@@ -88,12 +92,15 @@ pub mod events;
 mod expansion;
 mod ids;
 mod inputs;
+mod joining;
 mod keys;
 mod known_agents;
 mod mark_scanner;
 mod marks;
 mod memory;
+mod mentions;
 mod menu;
+mod notices;
 mod outputs;
 mod overview;
 mod pending;
@@ -126,6 +133,7 @@ mod updates;
 mod usage_scanner;
 mod version;
 mod words;
+mod workspace;
 
 use std::{collections::HashMap, time::Duration};
 
@@ -148,6 +156,7 @@ pub use self::{
     },
     restoration::reminder,
     servers::SERVER_NAME,
+    workspace::{MAX_ROOTS, Workspace},
 };
 use self::{
     agent_facts::AgentFacts,
@@ -201,11 +210,13 @@ impl Interceptor {
 
     /// Decides about a line from the client.
     pub fn from_client(&mut self, line: &[u8], actions: &mut Actions) -> Pass {
-        match Message::parse(line) {
+        let pass = match Message::parse(line) {
             Some(message) => self.client_message(&message, actions),
             // We leave it to the agent to handle batches and invalid lines.
             None => Pass::Untouched,
-        }
+        };
+        self.send_notices(actions);
+        pass
     }
 
     /// Decides about a line from the agent. A line that is not a message is dropped, because the client would fail on it.
@@ -240,6 +251,7 @@ impl Interceptor {
                 None => Pass::Untouched,
             },
         };
+        self.send_notices(actions);
         self.without_repeats(line, pass)
     }
 
@@ -272,6 +284,7 @@ impl Interceptor {
             Input::Recorded(session, kind) => self.recorded(session, kind, actions),
             Input::ClientGone => self.client_gone(actions),
         }
+        self.send_notices(actions);
     }
 
     /// Returns true if a request that sets up a session is held.

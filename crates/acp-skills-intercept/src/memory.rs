@@ -15,6 +15,8 @@ pub(crate) struct Memory {
     pub(crate) refreshes: u64,
     /// Commands for sessions that are not set up yet, by the agent's id of the session.
     pub(crate) early_commands: HashMap<String, Vec<u8>>,
+    /// The agent's lists of skills for sessions that are not set up yet, by the agent's id of the session.
+    pub(crate) early_skills: HashMap<String, Vec<u8>>,
     /// The versions of skills that the user has been asked about.
     pub(crate) asked_about: HashSet<SkillVersion>,
 }

@@ -1,6 +1,6 @@
 //! The interceptor's decisions: [`Pass`] for the line itself, [`Actions`] for everything else.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use skills_core::{SkillName, SkillSet};
 
@@ -9,6 +9,7 @@ use crate::{
     events::EventKind,
     keys::{SessionKey, Timer},
     queries::Query,
+    workspace::Workspace,
 };
 
 /// The decision about a line.
@@ -35,6 +36,8 @@ pub struct Actions {
     pub effects: Vec<Effect>,
     /// Work that takes time. Tasks run concurrently, in any order.
     pub tasks: Vec<Task>,
+    /// Warnings for the user of a session, until they are sent.
+    pub(crate) notices: Vec<(SessionKey, String)>,
 }
 
 impl Actions {
@@ -44,6 +47,13 @@ impl Actions {
 
     pub(crate) fn warn(&mut self, text: impl Into<String>) {
         self.log(Level::Warn, text);
+    }
+
+    /// Logs a warning, and shows it to the user of a session if the client can do that.
+    pub(crate) fn warn_user(&mut self, session: SessionKey, text: impl Into<String>) {
+        let text = text.into();
+        self.notices.push((session, text.clone()));
+        self.warn(text);
     }
 
     pub(crate) fn ask(&mut self, query: Query) {
@@ -87,8 +97,8 @@ pub enum Effect {
         skills: SkillSet,
         /// The skills that the user activated. The model can use them even if only users can invoke them.
         unlocked: Vec<SkillName>,
-        /// The working directory of the session.
-        cwd: Option<PathBuf>,
+        /// The directories of the session.
+        workspace: Workspace,
         /// True if the session is being set up, so that the agent may ask for the list of tools again.
         is_setup: bool,
     },
@@ -119,8 +129,8 @@ pub enum Effect {
     TurnCancelled(SessionKey),
     /// Close the MCP server of a session that has ended.
     CloseServer(SessionKey),
-    /// Stop watching a directory, because no session works in it any more.
-    ReleaseDirectory(PathBuf),
+    /// Stop watching a workspace, because no session has it any more.
+    ReleaseWorkspace(Workspace),
 }
 
 /// Work that takes time.

@@ -32,6 +32,8 @@ pub(crate) const RESTORED: &str = "restored after compaction";
 const MAX_SHOWN: usize = 100;
 /// The maximum number of decisions. The last ones are shown.
 const MAX_DECISIONS: usize = 10;
+/// The maximum number of globs of a skill.
+const MAX_GLOBS: usize = 5;
 /// The maximum number of problems.
 const MAX_PROBLEMS: usize = 20;
 
@@ -46,7 +48,7 @@ pub(crate) fn session(session: &Session, names: CommandNames) -> String {
         MAX_SHOWN,
         session.switches.off().map(|skill| {
             let here = if session.switches.is_remembered(&skill.name) { " (in this directory)" } else { "" };
-            format!("{}{here}: {}", code(&skill.name), described(skill))
+            format!("{}{here}: {}", code(&skill.name), described_in(session, skill))
         }),
     );
     section(
@@ -101,7 +103,7 @@ fn unapproved(entry: &Unapproved, session: &Session) -> String {
     } else {
         ""
     };
-    format!("{}{changed}: {}", code(&entry.skill.name), described(&entry.skill))
+    format!("{}{changed}: {}", code(&entry.skill.name), described_in(session, &entry.skill))
 }
 
 fn headline(session: &Session) -> String {
@@ -137,6 +139,8 @@ fn list_skills(text: &mut String, session: &Session, names: &Names<'_>) {
         if skill.properties.disable_model_invocation {
             notes.push("only by command");
         }
+        let waits = waits(skill);
+        notes.extend(waits.as_deref());
         if word.is_none() {
             notes.push("only by the model");
         }
@@ -145,7 +149,7 @@ fn list_skills(text: &mut String, session: &Session, names: &Names<'_>) {
             .map(|word| format!("the agent's own is {}", markdown_code(&format!("/{AGENT_PREFIX}{word}"))));
         notes.extend(theirs.as_deref());
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
-        let _ = writeln!(text, "- {}{notes}: {}", markdown_code(&name), described(skill));
+        let _ = writeln!(text, "- {}{notes}: {}", markdown_code(&name), described_in(session, skill));
     }
     if skills.len() > MAX_SHOWN {
         let more = skills.len() - MAX_SHOWN;
@@ -271,10 +275,22 @@ fn codes<'n>(names: impl IntoIterator<Item = &'n SkillName>) -> String {
     names.into_iter().map(code).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns a skill's description with its source, if the source is of interest.
-fn described(skill: &Skill) -> String {
+/// Returns the globs of the files for which a skill waits, if it does.
+fn waits(skill: &Skill) -> Option<String> {
+    let globs = skill.properties.paths.iter().take(MAX_GLOBS).map(|glob| markdown_code(glob));
+    let more = if skill.properties.paths.len() > MAX_GLOBS { ", …" } else { "" };
+    skill.awaits_path().then(|| format!("waits for {}{more}", globs.collect::<Vec<_>>().join(", ")))
+}
+
+/// Returns a skill's description with its source, if the source is of interest. If the session has several roots, this includes the
+/// root of a project's skill.
+fn described_in(session: &Session, skill: &Skill) -> String {
     let description = markdown(&spelling::description(skill));
+    let root = skill.session_root.as_deref().filter(|_| !session.workspace.additional.is_empty());
     match skill.dir() {
+        Some(dir) if let Some(root) = root => {
+            format!("{description} _({}, of {})_", markdown_path(dir), markdown_path(root))
+        }
         Some(dir) => format!("{description} _({})_", markdown_path(dir)),
         None if skill.scope == Scope::Remote => format!("{description} _(from the web)_"),
         None if skill.scope == Scope::Session => {

@@ -73,12 +73,12 @@ fn decide(call: &Call<'_>, session: &Session, policy: &Policy, resolved: Option<
             call.name.as_deref(),
             call.input,
             None,
-            session.cwd.as_deref(),
+            &session.workspace,
         );
         let Some(resolved) = resolved.filter(|_| path.is_some()) else { return said };
         let real = resolved.path.as_deref().and_then(std::path::Path::to_str).map_or(Match::Unsure, |path| {
             let name = call.name.as_deref();
-            patterns::match_call(declared(by_user), name, call.input, Some(path), resolved.cwd.as_deref())
+            patterns::match_call(declared(by_user), name, call.input, Some(path), &resolved.workspace)
         });
         if real == said { said } else { Match::Unsure }
     };
@@ -204,6 +204,9 @@ impl Interceptor {
         let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else {
             return Pass::Untouched;
         };
+        if let Some(call) = message.param(&["toolCall"]) {
+            session.call_touches(call, actions);
+        }
         let Some(call) = Call::read(message, session, &self.agent) else { return Pass::Untouched };
         let decision = match call.ours {
             Some(tool) if !allows(tool, &self.policy) => Decision::Ask(None),
@@ -216,9 +219,9 @@ impl Interceptor {
         let key = session.key();
         match decision {
             Decision::Resolve(path) => {
-                let cwd = session.cwd.clone();
+                let workspace = session.workspace.clone();
                 let ticket = self.hold_permission(key, message, false);
-                actions.ask(Query::Resolve { session: key, ticket, path: path.into(), cwd });
+                actions.ask(Query::Resolve { session: key, ticket, path: path.into(), workspace });
                 return Pass::Consumed;
             }
             Decision::Wait => {

@@ -36,6 +36,7 @@ impl Interceptor {
         let session = message.session_id().and_then(|id| self.sessions.find(&id));
         let Some(session) = session else { return Some((Purpose::Other, Pass::Untouched)) };
         let key = session.key();
+        session.prompt_mentions(message, actions);
         let invoked = match Command::of(session, message, &self.policy) {
             Some(Command::Agents(line)) => {
                 let message = Message::parse(&line)?;

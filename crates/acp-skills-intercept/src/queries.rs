@@ -12,6 +12,7 @@ use crate::{
     active_skills::ActiveSkills,
     events::EventKind,
     keys::{SessionKey, Ticket},
+    workspace::Workspace,
 };
 
 /// An error of the host: a clause for the user, such as `the disk is full`.
@@ -96,10 +97,10 @@ pub enum Query {
         session: SessionKey,
         /// The ticket to return in the answer.
         ticket: Ticket,
-        /// The path as the agent wrote it: absolute, or relative to `cwd`. The file may not exist.
+        /// The path as the agent wrote it: absolute, or relative to the working directory. The file may not exist.
         path: PathBuf,
-        /// The working directory of the session.
-        cwd: Option<PathBuf>,
+        /// The directories of the session.
+        workspace: Workspace,
     },
     /// Save which skills are enabled or disabled in new sessions of a directory. Answered with
     /// [`Input::SwitchesSaved`](crate::Input::SwitchesSaved).
@@ -122,20 +123,20 @@ pub enum Query {
         session: SessionKey,
         /// The ticket to return in the answer.
         ticket: Ticket,
-        /// The working directory of the session.
-        cwd: Option<PathBuf>,
+        /// The directories of the session.
+        workspace: Workspace,
         /// The skills in the versions that the user was shown.
         skills: Vec<Unapproved>,
         /// True if the user approves the skills, false if the user refuses them.
         trusted: bool,
-        /// The working directories of all sessions. The decision may change the skills of each.
-        directories: Vec<Option<PathBuf>>,
+        /// The directories of all sessions. The decision may change the skills of each.
+        workspaces: Vec<Workspace>,
     },
-    /// Return the current skills of directories. Answered with [`Input::Skills`](crate::Input::Skills). An answer is never
+    /// Return the current skills of workspaces. Answered with [`Input::Skills`](crate::Input::Skills). An answer is never
     /// older than the one before it.
     Skills {
-        /// The working directories of sessions.
-        directories: Vec<Option<PathBuf>>,
+        /// The directories of sessions.
+        workspaces: Vec<Workspace>,
         /// The reason for the query, to return in the answer.
         reason: Reason,
     },
@@ -186,9 +187,9 @@ impl Default for TrustOutcome {
 /// The needs of a session that is being set up.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
-    /// The working directory of the session.
-    pub cwd: Option<PathBuf>,
-    /// The skills of the session. If `None`, the host finds the skills of `cwd`.
+    /// The directories of the session.
+    pub workspace: Workspace,
+    /// The skills of the session. If `None`, the host finds the skills of the workspace.
     pub skills: Option<SkillSet>,
     /// The skills that the client provides for the session.
     pub client_skills: SkillSet,
@@ -215,6 +216,8 @@ pub struct Provisions {
     pub endpoint: Option<Result<Endpoint, HostError>>,
     /// True if the agent did not connect when a connection was last awaited.
     pub never_connects: bool,
+    /// The directories of the session without links.
+    pub real: Workspace,
 }
 
 /// The reason for [`Query::Skills`].
@@ -283,15 +286,15 @@ pub struct NotFetched {
 pub struct Resolved {
     /// The absolute path without links. `None` if it cannot be resolved, for example if a link leads to a missing file.
     pub path: Option<PathBuf>,
-    /// The working directory without links. If it cannot be resolved, this is the directory as the client wrote it.
-    pub cwd: Option<PathBuf>,
+    /// The directories of the session without links. If one cannot be resolved, this is the directory as the client wrote it.
+    pub workspace: Workspace,
 }
 
 /// The answer to [`Query::Skills`].
 #[derive(Debug, Clone)]
 pub struct Refreshed {
-    /// The skills by directory.
-    pub skills: Vec<(Option<PathBuf>, SkillSet)>,
+    /// The skills by workspace.
+    pub skills: Vec<(Workspace, SkillSet)>,
     /// The time that it took to find them.
     pub took: Duration,
     /// The reason in the query.

@@ -1,7 +1,7 @@
 //! Changes of the skills while sessions are open. Servers and menus change immediately; the model gets the changes with its
 //! next prompt ([`briefing`](crate::briefing)).
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use skills_core::{Difference, Skill, SkillSet};
 
@@ -14,6 +14,7 @@ use crate::{
     queries::{Query, Reason, Refreshed},
     requests::{Purpose, Setup},
     session::Session,
+    workspace::Workspace,
 };
 
 impl Interceptor {
@@ -28,14 +29,14 @@ impl Interceptor {
     }
 
     fn ask_for_skills(&mut self, reason: Reason, actions: &mut Actions) {
-        let directories = self.directories().into_iter().collect();
-        actions.ask(Query::Skills { directories, reason });
+        let workspaces = self.workspaces().into_iter().collect();
+        actions.ask(Query::Skills { workspaces, reason });
     }
 
-    /// Returns the working directories of all sessions, including those that are being set up.
-    pub(crate) fn directories(&self) -> BTreeSet<Option<PathBuf>> {
-        let known = self.sessions.iter().map(|session| session.cwd.clone());
-        known.chain(self.pending.new_directories().cloned()).collect()
+    /// Returns the workspaces of all sessions, including those that are being set up.
+    pub(crate) fn workspaces(&self) -> BTreeSet<Workspace> {
+        let known = self.sessions.iter().map(|session| session.workspace.clone());
+        known.chain(self.pending.workspaces().cloned()).collect()
     }
 
     /// Applies the current skills to all sessions. Sessions without a difference are left alone.
@@ -53,13 +54,13 @@ impl Interceptor {
         };
         // Sessions that were set up after the query aren't included in the answer, so we have to make another query for them.
         let is_of_all = !matches!(reason, Reason::CatchUp(_));
-        let mut missing = if is_of_all && !skills.is_empty() { self.directories() } else { BTreeSet::new() };
+        let mut missing = if is_of_all && !skills.is_empty() { self.workspaces() } else { BTreeSet::new() };
         self.memory.refreshes += u64::from(is_of_all);
         let mut with_menu = Vec::new();
         let mut changed = Vec::new();
-        for (cwd, skills) in skills {
-            missing.remove(&cwd);
-            for session in self.sessions.iter_mut().filter(|session| session.cwd == cwd) {
+        for (workspace, skills) in skills {
+            missing.remove(&workspace);
+            for session in self.sessions.iter_mut().filter(|session| session.workspace == workspace) {
                 if skills.ptr_eq(session.switches.library()) {
                     continue;
                 }
@@ -74,8 +75,8 @@ impl Interceptor {
             }
         }
         if !missing.is_empty() {
-            let directories = missing.into_iter().collect();
-            actions.ask(Query::Skills { directories, reason: Reason::CatchUp(took) });
+            let workspaces = missing.into_iter().collect();
+            actions.ask(Query::Skills { workspaces, reason: Reason::CatchUp(took) });
         }
         // If a session is still being set up, we have to wait for the response before we can send a menu and ask the user.
         let open = self.requests.values().filter_map(|open| match &open.purpose {
@@ -89,6 +90,7 @@ impl Interceptor {
         with_menu.sort_unstable();
         for key in with_menu {
             self.menu_changed(key, actions);
+            self.skill_list_changed(key, actions);
             self.options_changed(key, actions);
         }
         for key in changed {

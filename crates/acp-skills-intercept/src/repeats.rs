@@ -53,7 +53,7 @@ fn words(update: Option<Node<'_>>, kind: &str) -> Vec<Range<usize>> {
     let Some(content) = update.and_then(|update| update.get("content")) else { return Vec::new() };
     let text = |block: Node<'_>| Some(block.get("text")?.span());
     match kind {
-        "user_message" => content.elements().filter_map(text).collect(),
+        "user_message" | "session_message" => content.elements().filter_map(text).collect(),
         _ if kind.ends_with("_chunk") => text(content).into_iter().collect(),
         _ => Vec::new(),
     }

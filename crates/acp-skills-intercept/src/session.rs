@@ -3,6 +3,7 @@
 //! | file | state |
 //! |---|---|
 //! | `server` | The skills server, as the agent sees it |
+//! | `awaited` | the skills that join when a file comes up |
 //! | `briefing` | the texts about skills that the model has received |
 //! | `activations` | the active skills, and who activated them |
 //! | `compaction`, `usage` | what the model has lost in a compaction, and falls of the context usage |
@@ -20,6 +21,7 @@
 //! Since the agent's id is not known before the response to `session/new`, the proxy uses an additional key.
 
 pub(crate) mod activations;
+mod awaited;
 pub(crate) mod briefing;
 pub(crate) mod calls;
 mod claims;
@@ -35,12 +37,13 @@ pub(crate) mod tools;
 mod turns;
 mod usage;
 
-use std::{collections::HashMap, path::PathBuf};
+use std::collections::HashMap;
 
 use skills_core::SkillSet;
 
 pub(crate) use self::{
     activations::Activations,
+    awaited::Awaited,
     briefing::Briefing,
     calls::Calls,
     claims::{Claim, TrustedClaims, Verdict},
@@ -55,7 +58,7 @@ pub(crate) use self::{
     turns::Turns,
     usage::{UsageChange, has_fallen},
 };
-use crate::{keys::SessionKey, marks::MarkKey, outputs::Effect};
+use crate::{keys::SessionKey, marks::MarkKey, outputs::Effect, workspace::Workspace};
 
 /// A session.
 #[derive(Debug)]
@@ -64,12 +67,14 @@ pub(crate) struct Session {
     id: Option<String>,
     /// The secret of the marks around the text that we add for the model.
     pub(crate) marks: MarkKey,
-    /// The working directory, as the client wrote it.
-    pub(crate) cwd: Option<PathBuf>,
+    /// The directories, as the client wrote them.
+    pub(crate) workspace: Workspace,
     /// The enabled skills.
     pub(crate) skills: SkillSet,
     /// All skills, and the switches that turn them on and off.
     pub(crate) switches: Switches,
+    /// The skills that join when a file comes up.
+    pub(crate) awaited: Awaited,
     /// The skills server.
     pub(crate) server: SessionServer,
     /// The texts about skills that the model has received.
@@ -92,6 +97,12 @@ pub(crate) struct Session {
     pub(crate) decisions: Decisions,
     /// The unapproved skills that the user was shown.
     pub(crate) listed: Listed,
+    /// The agent's latest list of its own skills, as the JSON of an array.
+    pub(crate) agent_skills: Option<Vec<u8>>,
+    /// True if the client has received a list of skills.
+    pub(crate) shows_skills: bool,
+    /// Warnings for the user until the session is set up.
+    pub(crate) notices: Vec<String>,
     /// The record that decides if the agent's claims about calls are trusted.
     pub(crate) claims: TrustedClaims,
 }
@@ -103,9 +114,10 @@ impl Session {
             key,
             id,
             marks,
-            cwd: None,
+            workspace: Workspace::default(),
             skills: SkillSet::default(),
             switches: Switches::default(),
+            awaited: Awaited::default(),
             server: SessionServer::default(),
             briefing: Briefing::default(),
             activations: Activations::default(),
@@ -117,6 +129,9 @@ impl Session {
             calls: Calls::default(),
             decisions: Decisions::default(),
             listed: Listed::default(),
+            agent_skills: None,
+            shows_skills: false,
+            notices: Vec::new(),
             claims: TrustedClaims::default(),
         }
     }
@@ -133,9 +148,6 @@ impl Session {
 
     /// Makes this session a copy of `parent`: the model has the same texts and the same active skills.
     pub(crate) fn fork(&mut self, parent: &Self) {
-        if self.cwd.is_none() {
-            self.cwd.clone_from(&parent.cwd);
-        }
         self.skills = parent.skills.clone();
         self.switches = parent.switches.clone();
         self.briefing = parent.briefing.forked();
@@ -158,7 +170,7 @@ impl Session {
             session: self.key,
             skills: self.skills.clone(),
             unlocked: self.activations.unlocked(),
-            cwd: self.cwd.clone(),
+            workspace: self.workspace.clone(),
             is_setup,
         }
     }

@@ -9,7 +9,7 @@
 mod queue;
 mod refused;
 
-use std::{path::PathBuf, time::Duration};
+use std::{mem, time::Duration};
 
 use acp_skills_wire::{Edit, Id, Message, Node};
 use skills_core::SkillSet;
@@ -25,6 +25,7 @@ use crate::{
     requests::{OpenRequest, Purpose, Setup, SetupKind},
     servers,
     session::{Activations, Session, Switches},
+    workspace::Workspace,
 };
 
 impl Interceptor {
@@ -39,14 +40,20 @@ impl Interceptor {
         let is_fork = message.method() == "session/fork";
         let parent = message.session_id().filter(|_| is_fork);
         let parent_key = parent.as_ref().and_then(|id| self.sessions.key_of(id));
-        let cwd = cwd(message);
-        let switches = parent_key.and_then(|key| self.sessions.get(key)).map(|parent| &parent.switches);
-        let skills = switches.map(|switches| switches.library().clone());
+        let parent_session = parent_key.and_then(|key| self.sessions.get(key));
+        let before = parent_session.as_deref().map(|parent| &parent.workspace);
+        let (workspace, warnings) = Workspace::read(message, before);
+        let is_same = before == Some(&workspace);
+        let switches = parent_session.map(|parent| &parent.switches);
+        let skills = switches.filter(|_| is_same).map(|switches| switches.library().clone());
         let inherited = switches.map(|switches| switches.client_skills().clone());
         let needed = client_skills.clone().or(inherited).unwrap_or_default();
-        let needs = Needs { cwd: cwd.clone(), skills, client_skills: needed, ..Needs::default() };
+        let needs = Needs { workspace, skills, client_skills: needed, ..Needs::default() };
+        for warning in warnings {
+            actions.warn(warning);
+        }
         let session = self.sessions.new_key();
-        let target = Target::New { cwd };
+        let target = Target::New;
         let about = parent.map(std::borrow::Cow::into_owned);
         self.wait_for(message, id, session, target, parent_key, about, client_skills, needs, actions)
     }
@@ -63,12 +70,15 @@ impl Interceptor {
             return (Purpose::Other, Pass::Untouched);
         };
         let Some(key) = self.sessions.key_of(&about) else {
-            let cwd = cwd(message);
+            let (workspace, warnings) = Workspace::read(message, None);
+            for warning in warnings {
+                actions.warn(warning);
+            }
             let recall = Some(about.clone());
-            let needed = client_skills.clone().unwrap_or_default();
-            let needs = Needs { cwd: cwd.clone(), recall, client_skills: needed, ..Needs::default() };
+            let client_skills_here = client_skills.clone().unwrap_or_default();
+            let needs = Needs { workspace, recall, client_skills: client_skills_here, ..Needs::default() };
             let session = self.sessions.new_key();
-            let target = Target::New { cwd };
+            let target = Target::New;
             return self.wait_for(
                 message,
                 id,
@@ -86,12 +96,17 @@ impl Interceptor {
         if let Some(client_skills) = client_skills {
             session.set_client_skills(client_skills, actions);
         }
+        let (workspace, warnings) = Workspace::read(message, Some(&session.workspace));
+        for warning in warnings {
+            actions.warn(warning);
+        }
+        let target = if workspace == session.workspace { Target::Known } else { Target::Moved };
         let is_open = transport.is_none_or(|transport| session.server.endpoint(transport).is_some());
-        if !is_open && !session.switches.all().will_offer_nothing() {
-            let (skills, client_skills) =
-                (Some(session.switches.library().clone()), session.switches.client_skills().clone());
-            let needs = Needs { cwd: session.cwd.clone(), skills, client_skills, ..Needs::default() };
-            return self.wait_for(message, id, key, Target::Known, None, Some(about), None, needs, actions);
+        if target == Target::Moved || (!is_open && !session.switches.all().will_offer_nothing()) {
+            let skills = (target == Target::Known).then(|| session.switches.library().clone());
+            let client_skills = session.switches.client_skills().clone();
+            let needs = Needs { workspace, skills, client_skills, ..Needs::default() };
+            return self.wait_for(message, id, key, target, None, Some(about), None, needs, actions);
         }
         // We already have everything we need for this session, so we don't have to ask the host.
         let Some(mut session) = self.sessions.remove(key) else { return (Purpose::Other, Pass::Untouched) };
@@ -126,17 +141,18 @@ impl Interceptor {
         let transport = servers::choose(self.policy.mcp, &self.agent);
         let open_names = self.agent.quirks.checks_names;
         let needs = Needs { transport, open_names, agent: self.agent.identity(), ..needs };
-        actions.ask(Query::SetUp { session, ticket, needs });
         let setup = HeldSetup {
             method: message.method().into_owned(),
             line: message.line.to_vec(),
             target,
+            workspace: needs.workspace.clone(),
             parent,
             transport,
             refreshes: self.memory.refreshes,
             client_skills,
             about,
         };
+        actions.ask(Query::SetUp { session, ticket, needs });
         self.pending.insert(ticket, Some(session), Some(id.clone()), Kind::Setup(setup));
         (Purpose::Pending, Pass::Consumed)
     }
@@ -160,9 +176,9 @@ impl Interceptor {
             // If we already know this from the current run, we don't use what earlier runs have observed.
             self.memory.agent_connects.get_or_insert(false);
         }
-        let known = match &setup.target {
-            Target::Known => self.sessions.remove(key),
-            Target::New { .. } => None,
+        let known = match setup.target {
+            Target::Known | Target::Moved => self.sessions.remove(key),
+            Target::New => None,
         };
         let is_new = known.is_none();
         let names_itself = matches!(setup.method.as_str(), "session/new" | "session/fork");
@@ -170,14 +186,12 @@ impl Interceptor {
             .unwrap_or_else(|| Session::new(key, setup.about.clone().filter(|_| !names_itself), self.marks));
         if is_new {
             session.switches = Switches::remembering(provisions.off);
-            session.skills = session.switches.replace(provisions.skills);
             session.activations = Activations::recalled(provisions.active);
-            if let Target::New { cwd } = setup.target {
-                session.cwd = cwd;
-            }
+            session.workspace = setup.workspace;
             if let Some(parent) = setup.parent.and_then(|parent| self.sessions.get(parent)) {
                 session.fork(parent);
             }
+            session.skills = session.switches.replace(provisions.skills);
             if let Some(client_skills) = setup.client_skills {
                 session.set_client_skills(client_skills, actions);
             }
@@ -185,13 +199,21 @@ impl Interceptor {
             if session.compaction.lost().is_some() {
                 session.remind(actions);
             }
+        } else if setup.target == Target::Moved {
+            let before = mem::replace(&mut session.workspace, setup.workspace);
+            self.release_workspace(before, actions);
+            let skills = session.switches.replace(provisions.skills);
+            session.set_skills(skills, Duration::ZERO, actions);
+        }
+        if setup.target != Target::Known {
+            session.awaited.set_real(provisions.real);
         }
         match (setup.transport, provisions.endpoint) {
             (Some(transport), Some(Ok(endpoint))) => session.server.opened(transport, endpoint),
             (_, Some(Err(why))) => {
                 let kind = EventKind::Fallback { reason: FallbackReason::NoServer, ms: None };
                 actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
-                actions.warn(format!("no MCP server for this session: {why}"));
+                actions.warn_user(key, format!("no MCP server for this session: {why}"));
             }
             _ => {}
         }
@@ -214,8 +236,8 @@ impl Interceptor {
         });
         if setup.refreshes != self.memory.refreshes {
             // The skills were refreshed after we asked the host, so this answer could be out of date.
-            let directories = vec![session.cwd.clone()];
-            actions.ask(Query::Skills { directories, reason: Reason::CatchUp(Duration::ZERO) });
+            let workspaces = vec![session.workspace.clone()];
+            actions.ask(Query::Skills { workspaces, reason: Reason::CatchUp(Duration::ZERO) });
         }
         self.sessions.add(session);
         let queue = self.pending.take_queue(ticket);
@@ -276,8 +298,4 @@ impl Interceptor {
         };
         format!("{}{number}", servers::SERVER_NAME)
     }
-}
-
-fn cwd(message: &Message<'_>) -> Option<PathBuf> {
-    Some(PathBuf::from(message.param(&["cwd"])?.as_str()?.into_owned()))
 }

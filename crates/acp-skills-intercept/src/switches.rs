@@ -141,7 +141,7 @@ impl Interceptor {
         self.options_changed(key, actions);
         let ticket = self.pending.new_ticket();
         let Some(session) = self.sessions.get(key) else { return false };
-        if let Some(cwd) = session.cwd.clone().filter(|_| here) {
+        if let Some(cwd) = session.workspace.cwd.clone().filter(|_| here) {
             self.hold_command(key, ticket, id, prompt);
             actions.ask(Query::SaveSwitches { session: key, ticket, cwd, names, on });
             return true;
@@ -163,6 +163,7 @@ impl Interceptor {
             let skills = session.switches.on();
             if session.set_skills(skills, Duration::ZERO, actions) {
                 self.menu_changed(key, actions);
+                self.skill_list_changed(key, actions);
             }
         }
     }
@@ -180,7 +181,7 @@ impl Interceptor {
         let others = self
             .sessions
             .iter_mut()
-            .filter(|session| session.key() != said_in && session.cwd.as_deref() == Some(cwd));
+            .filter(|session| session.key() != said_in && session.workspace.cwd.as_deref() == Some(cwd));
         let mut others: Vec<_> = others
             .map(|session| {
                 for name in names {
@@ -212,7 +213,7 @@ impl Interceptor {
             }
         }
         let text = overview::switched(session, &names, on, Some(&saved));
-        let cwd = session.cwd.clone().filter(|_| saved.is_ok());
+        let cwd = session.workspace.cwd.clone().filter(|_| saved.is_ok());
         self.turn_everywhere(key, cwd.as_deref(), &names, on, actions);
         self.answer_command(key, ticket, &text, actions);
     }

@@ -1,4 +1,4 @@
-//! Removes the injected text from titles of sessions, which agents derive from the first prompt.
+//! Removes the injected text from titles of sessions and subagents, which agents derive from the first prompt.
 
 use acp_skills_wire::{Edit, Message, Node};
 
@@ -22,6 +22,22 @@ impl Interceptor {
         if !clean_title(&mut edit, update, title, text, words) && update.members().count() == 2 {
             // The update only contained the title, so we can drop it.
             return Pass::Consumed;
+        }
+        Pass::Edited(edit.apply(message.line))
+    }
+
+    /// Cleans the title of a subagent, which may be the start of what it was told.
+    pub(crate) fn subagent(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
+        let Some(title) = update.get("title") else { return Pass::Untouched };
+        let session = message.session_id().and_then(|id| self.sessions.find(&id));
+        let words = first_words(session.as_deref());
+        let clean = title.as_text().and_then(|said| strip::title(&said, words.as_deref()));
+        let Some(clean) = clean else { return Pass::Untouched };
+        let mut edit = Edit::new();
+        if clean.is_empty() {
+            edit.remove(update, "title");
+        } else {
+            edit.set(title, &clean.into());
         }
         Pass::Edited(edit.apply(message.line))
     }

@@ -157,7 +157,7 @@ impl Interceptor {
         trusted: bool,
         actions: &mut Actions,
     ) {
-        let cwd = self.sessions.get(key).and_then(|session| {
+        let workspace = self.sessions.get(key).map(|session| {
             // The skills in a form only count as listed when the user answers the form. Before that, the user may still
             // be typing a command about an earlier list.
             if trusted {
@@ -165,10 +165,11 @@ impl Interceptor {
             } else {
                 session.listed.add(&skills);
             }
-            session.cwd.clone()
+            session.workspace.clone()
         });
-        let directories = self.directories().into_iter().collect();
-        actions.ask(Query::Trust { session: key, ticket, cwd, skills, trusted, directories });
+        let workspace = workspace.unwrap_or_default();
+        let workspaces = self.workspaces().into_iter().collect();
+        actions.ask(Query::Trust { session: key, ticket, workspace, skills, trusted, workspaces });
     }
 
     /// Applies the skills after a decision to all sessions, and answers the command.
@@ -192,7 +193,7 @@ impl Interceptor {
             && trusted
             && !(outcome.failed.is_empty() && outcome.saved.is_ok())
         {
-            actions.warn(text);
+            actions.warn_user(key, text);
         }
     }
 

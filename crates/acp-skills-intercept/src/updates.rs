@@ -41,6 +41,10 @@ kinds!(
     ToolCall = "tool_call",
     ToolCallUpdate = "tool_call_update",
     Compaction = "compaction_update",
+    AvailableSkills = "available_skills_update",
+    Subagent = "subagent_update",
+    SessionMessage = "session_message",
+    SessionMessageChunk = "session_message_chunk",
 );
 
 /// The kind of the reports of context usage. A report is read if the usage has fallen, or if `usage_scanner` does not know its
@@ -48,7 +52,15 @@ kinds!(
 const USAGE: &str = "usage_update";
 
 /// Updates that are not part of a message. Agents send them at any time, even in the middle of a message.
-const ASIDES: [&str; 4] = ["available_commands_update", "config_option_update", "session_info_update", USAGE];
+const ASIDES: [&str; 7] = [
+    "available_commands_update",
+    "available_skills_update",
+    "config_option_update",
+    "session_info_update",
+    "subagent_update",
+    "notice",
+    USAGE,
+];
 
 /// Returns the kind of an update, or `None` if the message is no update.
 fn kind_of<'a>(message: &Message<'a>) -> Option<Node<'a>> {
@@ -80,7 +92,13 @@ impl Interceptor {
         };
         match kind {
             UpdateKind::UserMessageChunk => self.message_chunk(message, update, ChunkKind::User, actions),
-            UpdateKind::UserMessage => self.user_message(message, update),
+            UpdateKind::UserMessage => self.whole_message(message, update, ChunkKind::User),
+            UpdateKind::SessionMessage => self.whole_message(message, update, ChunkKind::Session),
+            UpdateKind::SessionMessageChunk => {
+                self.message_chunk(message, update, ChunkKind::Session, actions)
+            }
+            UpdateKind::Subagent => self.subagent(message, update),
+            UpdateKind::AvailableSkills => self.skills_update(message, update),
             UpdateKind::StateUpdate => {
                 self.state_update(message, update, actions);
                 Pass::Untouched
@@ -108,6 +126,9 @@ impl Interceptor {
         let Some(key) = message.session_id().and_then(|id| self.sessions.key_of(&id)) else {
             return Pass::Untouched;
         };
+        if let Some(session) = self.sessions.get(key) {
+            session.call_touches(update, actions);
+        }
         let Some(id) = update.str("toolCallId") else { return Pass::Untouched };
         if self.compaction_call(key, &id, update, shape == Shape::Whole, actions) {
             return Pass::Untouched;
@@ -127,6 +148,8 @@ pub(crate) enum ChunkKind {
     Agent,
     /// The agent's thoughts.
     Thought,
+    /// A message between two sessions, such as those of an agent and its subagent.
+    Session,
 }
 
 impl ChunkKind {
@@ -135,6 +158,7 @@ impl ChunkKind {
             "user_message_chunk" => Some(Self::User),
             "agent_message_chunk" => Some(Self::Agent),
             "agent_thought_chunk" => Some(Self::Thought),
+            "session_message_chunk" => Some(Self::Session),
             _ => None,
         }
     }

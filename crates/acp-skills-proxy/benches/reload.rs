@@ -16,7 +16,7 @@ use std::{
 
 use acp_skills::{
     config::{Config, Settings},
-    library::Library,
+    library::{Library, Workspace},
 };
 use anyhow::ensure;
 
@@ -41,7 +41,7 @@ fn measure(dir: &Path, count: usize, rounds: usize) -> anyhow::Result<()> {
     config.roots = vec![dir.to_owned()];
     let settings = Settings::resolve(config)?;
     let library: Library = settings.skills.load()?.into_library();
-    ensure!(library.at(None).len() == count, "not all skills were found");
+    ensure!(library.at(&Workspace::default()).len() == count, "not all skills were found");
     let (sender, reloads) = channel();
     Arc::clone(&library).watch(Box::new(move |reloaded| {
         // This fails for changes after we stop measuring, which is fine.
@@ -69,7 +69,7 @@ fn measure(dir: &Path, count: usize, rounds: usize) -> anyhow::Result<()> {
         notified.push(start.elapsed());
         reload.push(reloaded.took);
         ensure!(reloaded.changed == 1 && reloaded.added + reloaded.removed == 0, "{reloaded:?}");
-        let set = library.at(None);
+        let set = library.at(&Workspace::default());
         let found = set.get(&name(number)).map(|skill| skill.description.clone());
         ensure!(found == Some(format!("Round {round}.")), "{found:?}");
     }

@@ -257,8 +257,9 @@ flags! {
         /// Offer each skill as a switch in the options of the session, in editors that support this. At most 30 skills.
         #[arg(long)]
         toggles: bool,
-        /// Support the draft extensions of the protocol for skills, for editors that use them: answer `skills/list` with the
-        /// skills of the session, and serve the `agentSkills` that an editor provides for a session.
+        /// Support the draft extensions of the protocol for skills, for editors that use them: send the skills of a session
+        /// as `available_skills_update`, answer `skills/list` with them, and serve the `agentSkills` that an editor
+        /// provides for a session.
         #[arg(long)]
         drafts: bool,
         /// Grant permission requests without asking: for our own tools that only read (`own`), or for none (`none`). Each request

@@ -14,7 +14,7 @@ use std::{
 
 use acp_skills_intercept::{
     Effect, HostError, Input, Level, MarkKey, Needs, Provisions, Query, Reason, Refreshed, Resolved,
-    SavedSwitches, SessionKey, TrustOutcome,
+    SavedSwitches, SessionKey, TrustOutcome, Workspace,
 };
 use parking_lot::Mutex;
 use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
@@ -218,10 +218,10 @@ impl RunningHost {
                     agents.save(agent, connects);
                 }
             }
-            Effect::Serve { session, skills, unlocked, cwd, is_setup } => {
+            Effect::Serve { session, skills, unlocked, workspace, is_setup } => {
                 self.0.spans.open(session);
-                let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
-                self.0.servers.serve(session, &skills, context.unlock(unlocked.as_slice()), is_setup);
+                let context = context(&workspace).unlock(unlocked.as_slice());
+                self.0.servers.serve(session, &skills, context, is_setup);
             }
             Effect::Remind { session, skills } => self.0.servers.remind(session, skills),
             Effect::Opened { session, id } => {
@@ -237,7 +237,7 @@ impl RunningHost {
                 self.0.servers.close(session);
                 self.0.spans.close(session);
             }
-            Effect::ReleaseDirectory(cwd) => self.0.library.leave(&cwd),
+            Effect::ReleaseWorkspace(workspace) => self.0.library.leave(&workspace),
         }
     }
 
@@ -271,8 +271,8 @@ impl RunningHost {
                     Err(why) => Input::NotFetched { session, ticket, why },
                 });
             }
-            Query::Resolve { ticket, path, cwd, .. } => {
-                let work = blocking(move || resolve(&path, cwd));
+            Query::Resolve { ticket, path, workspace, .. } => {
+                let work = blocking(move || resolve(&path, &workspace));
                 answer(Input::Resolved { ticket, resolved: work.await.unwrap_or_default() });
             }
             Query::SaveSwitches { session, ticket, cwd, names, on } => {
@@ -282,12 +282,12 @@ impl RunningHost {
                 let saved = saved.map_err(|error| HostError(error.to_string()));
                 answer(Input::SwitchesSaved { session, ticket, saved: SavedSwitches { names, on, saved } });
             }
-            Query::Trust { session, ticket, cwd, skills, trusted, directories } => {
+            Query::Trust { session, ticket, workspace, skills, trusted, workspaces } => {
                 let _refreshing = self.0.refreshing.lock().await;
                 let reason = Reason::Changed(Duration::ZERO);
                 let work = blocking(move || {
-                    let decided = host.0.library.decide(cwd.as_deref(), &skills, trusted);
-                    (decided, host.refresh(directories, reason))
+                    let decided = host.0.library.decide(&workspace, &skills, trusted);
+                    (decided, host.refresh(workspaces, reason))
                 });
                 let (decided, refreshed) =
                     work.await.unwrap_or_else(|_| (trust::Decided::default(), Refreshed::nothing(reason)));
@@ -295,9 +295,9 @@ impl RunningHost {
                 let outcome = TrustOutcome { done: decided.done, failed: decided.failed, saved };
                 answer(Input::TrustSaved { session, ticket, trusted, outcome, refreshed });
             }
-            Query::Skills { directories, reason } => {
+            Query::Skills { workspaces, reason } => {
                 let _refreshing = self.0.refreshing.lock().await;
-                let work = blocking(move || host.refresh(directories, reason));
+                let work = blocking(move || host.refresh(workspaces, reason));
                 // If the search panics, report no changes. Otherwise, requests would wait for an answer forever.
                 let refreshed = work.await.unwrap_or_else(|_| Refreshed::nothing(reason));
                 answer(Input::Skills(refreshed));
@@ -323,23 +323,24 @@ impl RunningHost {
     /// Provides the skills, the MCP server and the saved state of a session. This may block, because it reads from
     /// disk.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
-        let Needs { cwd, skills, client_skills, recall, transport, open_names, agent } = needs;
-        self.check_directory(cwd.as_deref());
+        let Needs { workspace, skills, client_skills, recall, transport, open_names, agent } = needs;
+        let cwd = workspace.cwd.as_deref();
+        self.check_directory(cwd);
         let saved = self.0.activations.as_ref().zip(recall);
         let active = saved.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
-        let skills = skills.unwrap_or_else(|| self.0.library.at(cwd.as_deref()));
+        let skills = skills.unwrap_or_else(|| self.0.library.at(&workspace));
         let all = skills.with(&client_skills);
         let transport = transport.filter(|_| !all.will_offer_nothing());
         let endpoint = transport.map(|transport| {
-            let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
-            let opened = self.0.servers.open(session, transport, &all, context, open_names);
+            let opened = self.0.servers.open(session, transport, &all, context(&workspace), open_names);
             opened.map_err(|error| HostError(error.to_string()))
         });
-        let saved = self.0.switches.as_ref().zip(cwd.as_deref());
+        let saved = self.0.switches.as_ref().zip(cwd);
         let off = saved.map(|(switches, cwd)| switches.load(cwd)).unwrap_or_default();
         let known = self.0.agents.as_ref().zip(agent);
         let never_connects = known.is_some_and(|(agents, agent)| agents.never_connects(&agent));
-        Provisions { skills, off, active, endpoint, never_connects }
+        let real = paths::without_links(&workspace);
+        Provisions { skills, off, active, endpoint, never_connects, real }
     }
 
     /// Saves that skills are on or off in a directory. This may block, because it writes to disk.
@@ -361,8 +362,8 @@ impl RunningHost {
         }
     }
 
-    /// Returns the current skills of these directories. This may block, because it reads from disk.
-    fn refresh(&self, directories: Vec<Option<PathBuf>>, reason: Reason) -> Refreshed {
+    /// Returns the current skills of these workspaces. This may block, because it reads from disk.
+    fn refresh(&self, workspaces: Vec<Workspace>, reason: Reason) -> Refreshed {
         let started = Instant::now();
         if matches!(reason, Reason::Reload(..)) {
             self.0.library.reload();
@@ -372,18 +373,23 @@ impl RunningHost {
             Reason::Changed(took) | Reason::CatchUp(took) => took,
             Reason::List(_) => Duration::ZERO,
         };
-        let skills = directories.into_iter().map(|cwd| {
-            let skills = self.0.library.at(cwd.as_deref());
-            (cwd, skills)
+        let skills = workspaces.into_iter().map(|workspace| {
+            let skills = self.0.library.at(&workspace);
+            (workspace, skills)
         });
         Refreshed { skills: skills.collect(), took, reason }
     }
 }
 
-/// Resolves a path of a tool call in the working directory of its session. Blocks while the disk is read.
-fn resolve(path: &Path, cwd: Option<PathBuf>) -> Resolved {
-    let cwd = cwd.map(|cwd| dunce::canonicalize(&cwd).unwrap_or(cwd));
-    Resolved { path: paths::resolve(path, cwd.as_deref()), cwd }
+/// Resolves a path of a tool call in the directories of its session. Blocks while the disk is read.
+fn resolve(path: &Path, workspace: &Workspace) -> Resolved {
+    let workspace = paths::without_links(workspace);
+    Resolved { path: paths::resolve(path, workspace.cwd.as_deref()), workspace }
+}
+
+/// Returns the context of tool calls in a session.
+fn context(workspace: &Workspace) -> CallContext {
+    workspace.cwd.as_deref().map(CallContext::in_directory).unwrap_or_default()
 }
 
 /// Runs `work`, which may block, on another thread, within the current span.

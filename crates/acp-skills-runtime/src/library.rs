@@ -5,6 +5,7 @@
 //! | `directories` | the skills that a configuration names, as they are found on disk |
 //! | `scan` | the result of a search below directories, which all sessions share |
 //! | `snapshots` | the sets that sessions get, and the new search after a change |
+//! | `workspace` | the searches for the skills of a session's projects |
 //! | `projects` | additional skills and filters for sessions in certain directories |
 //! | `missing` | warnings about directories without skills, and filters that match none |
 //! | `watch/` | noticing that skills have changed |
@@ -15,9 +16,11 @@ mod projects;
 mod scan;
 mod snapshots;
 mod watch;
+mod workspace;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use acp_skills_intercept::Workspace;
 use skills_core::{SkillSet, Toolbox, set::Unapproved};
 use skills_sources::trust::Decided;
 
@@ -29,26 +32,26 @@ pub use self::{
 
 /// A source of skills for sessions. A [`SkillSet`] is a library too, which never changes.
 pub trait SkillLibrary: Send + Sync {
-    /// Returns the skills of a session whose working directory is `cwd`. May read the disk.
-    fn at(&self, cwd: Option<&Path>) -> SkillSet;
+    /// Returns the skills of a session with these directories. May read the disk.
+    fn at(&self, workspace: &Workspace) -> SkillSet;
 
     /// Reads everything again, so that the next call of [`at`](Self::at) returns the current skills. By default, does
     /// nothing.
     fn reload(&self) {}
 
-    /// Saves the user's decision about skills of a project that need approval, as they were shown in a session in
-    /// `cwd`. After that, [`at`](Self::at) returns the skills according to the decision. May read and write the disk.
+    /// Saves the user's decision about skills of a project that need approval, as they were shown in a session
+    /// with these directories. After that, [`at`](Self::at) returns the skills according to the decision. May read and write the disk.
     /// By default, the decision fails for all skills.
-    fn decide(&self, cwd: Option<&Path>, skills: &[Unapproved], trusted: bool) -> Decided {
-        let _ = (cwd, trusted);
+    fn decide(&self, workspace: &Workspace, skills: &[Unapproved], trusted: bool) -> Decided {
+        let _ = (workspace, trusted);
         let why = "skills of this library need no approval".to_owned();
         let failed = skills.iter().map(|unapproved| (unapproved.skill.name.clone(), why.clone())).collect();
         Decided { failed, ..Decided::default() }
     }
 
-    /// Tells the library that no session uses the directory `cwd` any more.
-    fn leave(&self, cwd: &Path) {
-        let _ = cwd;
+    /// Tells the library that no session has these directories any more.
+    fn leave(&self, workspace: &Workspace) {
+        let _ = workspace;
     }
 
     /// Calls `changed` whenever the skills have changed, after [`at`](Self::at) returns the new ones. The calls come
@@ -76,7 +79,7 @@ pub struct Reloaded {
 pub type WhenReloaded = Box<dyn Fn(Reloaded) + Send>;
 
 impl SkillLibrary for SkillSet {
-    fn at(&self, _cwd: Option<&Path>) -> SkillSet {
+    fn at(&self, _workspace: &Workspace) -> SkillSet {
         self.clone()
     }
 }

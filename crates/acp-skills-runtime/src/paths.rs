@@ -8,6 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use acp_skills_intercept::Workspace;
+
 /// Returns `path` without symbolic links. A relative path starts at `base`.
 ///
 /// The file and the directories above it don't have to exist: the nearest directory that exists is resolved, and the rest of
@@ -30,6 +32,15 @@ pub fn resolve(path: &Path, base: Option<&Path>) -> Option<PathBuf> {
     let real = dunce::canonicalize(nearest).ok()?.join(absolute.strip_prefix(nearest).ok()?);
     // If we join an empty path, we get a separator at the end. Use `components` to remove it.
     Some(real.components().collect())
+}
+
+/// Returns a workspace without symbolic links. A directory that can't be resolved stays as it is.
+///
+/// Blocks while the disk is read.
+pub(crate) fn without_links(workspace: &Workspace) -> Workspace {
+    let real = |dir: &PathBuf| dunce::canonicalize(dir).unwrap_or_else(|_| dir.clone());
+    let cwd = workspace.cwd.as_ref().map(real);
+    Workspace { cwd, ..Workspace::default() }.with(workspace.additional.iter().map(real))
 }
 
 #[cfg(all(test, unix))]

@@ -82,6 +82,9 @@ pub struct Config {
     pub include: Vec<String>,
     /// Globs: skills with a matching name are not used (`--exclude`). This takes precedence over `include`.
     pub exclude: Vec<String>,
+    /// Use a `SKILL.md` within the directory of another skill as a skill, too (`--nested`). The default is false: it is a file of
+    /// the outer skill.
+    pub nested: bool,
     /// The maximum number of skills that are searched for (`--max-skills`). The default is 10000.
     pub max_skills: Option<usize>,
     /// The maximum number of MiB to receive from a git repository (`--max-fetch`). The default is 256. The number of its files and

@@ -74,6 +74,7 @@ pub use acp_skills_runtime::{activity, events};
 
 /// The skills of sessions: where they come from, and how changes are noticed.
 pub mod library {
+    pub use acp_skills_intercept::Workspace;
     pub use acp_skills_runtime::library::{
         DirectoryLibrary, Library, MakeToolbox, Reloaded, SkillLibrary, WhenReloaded,
     };

@@ -71,13 +71,14 @@ impl Difference {
     }
 }
 
-/// Returns true if two skills differ at most in their scope. The scope says how a skill was found, so it is not a change.
+/// Returns true if two skills differ at most in their scope and their root. These say how a skill was found, so they are no change.
 fn is_same(old: &Skill, new: &Skill) -> bool {
-    if old.scope == new.scope {
+    if old.scope == new.scope && old.session_root == new.session_root {
         return old.is_same_as(new);
     }
     let mut moved = old.clone();
     moved.scope = new.scope;
+    moved.session_root.clone_from(&new.session_root);
     moved.is_same_as(new)
 }
 

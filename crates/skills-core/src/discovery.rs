@@ -36,11 +36,13 @@ mod load;
 mod named;
 mod names;
 mod roots;
+mod tree;
 mod walk;
 
 use std::{
     collections::{HashMap, HashSet},
     mem,
+    path::{Path, PathBuf},
 };
 
 pub use cache::{Changes, DiscoveryCache, VisitedDirectory};
@@ -48,10 +50,11 @@ pub use filter::{Filter, FilterError};
 pub use load::{LoadError, load_dir};
 pub use named::NamedSkill;
 pub use roots::{Root, project_roots, user_roots, user_roots_in};
+pub use tree::{MAX_TREE_DEPTH, PROJECT_ENTRIES, ProjectTree, is_in_tree};
 
 use crate::{
     set::{SkillSet, SkillSetBuilder},
-    skill::Scope,
+    skill::{Scope, Source},
 };
 
 /// Limits of a search.
@@ -74,7 +77,8 @@ impl Default for Limits {
 /// A search for skills. The result and its order are the same each time, unless files change.
 ///
 /// - The directories of version control, package managers and build tools (such as `.git`, `node_modules`, `.venv` and
-///   `target`) are not searched, and neither are the subdirectories of a skill.
+///   `target`) are not searched, and neither are the subdirectories of a
+///   skill, unless [`Discovery::nested`] is set.
 /// - The hidden directories `.skills`, `.agents` and `.claude` are searched. Other hidden directories are searched only below
 ///   roots that the user named ([`Scope::Scanned`], [`Scope::Remote`]), because public repositories have skills in `.curated`
 ///   or `.github/skills`.
@@ -89,6 +93,9 @@ pub struct Discovery {
     pub filter: Filter,
     /// The limits of the search.
     pub limits: Limits,
+    /// True if a `SKILL.md` within the directory of another skill is a skill too. The default is false: it is a file of the outer
+    /// skill.
+    pub nested: bool,
 }
 
 impl Discovery {
@@ -174,6 +181,24 @@ impl Discovery {
         self.run(&mut skills);
         skills.build()
     }
+}
+
+/// Returns the paths of all `SKILL.md` files within the directory of a skill, except its own, sorted. They can be invalid.
+///
+/// By default, they are files of this skill. They are skills of their own if [`Discovery::nested`] is set.
+pub fn skills_within(dir: &Path) -> Vec<PathBuf> {
+    let real = dunce::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+    let found = Discovery { nested: true, ..Discovery::new([Root::scanned(&real).within(&real)]) }.find();
+    let stored = found.iter().filter_map(|skill| match &skill.source {
+        Source::Stored(stored) => Some(stored.file()),
+        _ => None,
+    });
+    let shadowed = found.shadowed().iter().filter_map(|shadowed| shadowed.path.clone());
+    let skipped = found.skipped().iter().map(|skipped| skipped.path.clone()).filter(|path| path.is_file());
+    let mut files: Vec<PathBuf> =
+        stored.chain(shadowed).chain(skipped).filter(|file| file.parent() != Some(&*real)).collect();
+    files.sort();
+    files
 }
 
 /// Returns true if a missing root of this scope is normal and not reported.

@@ -96,6 +96,7 @@ pub mod files;
 pub mod frontmatter;
 mod last_good;
 pub mod name;
+pub mod paths;
 #[cfg(feature = "fetch")]
 pub mod remote;
 #[cfg(feature = "scan")]

@@ -173,6 +173,28 @@ impl SkillSet {
         kept.build()
     }
 
+    /// Returns the set with all skills listed that wait for a file and for which `has_joined` returns true
+    /// ([`Skill::awaits_path`]), or the same snapshot if there are none.
+    #[must_use]
+    pub fn joined(&self, has_joined: impl Fn(&Skill) -> bool) -> Self {
+        let joins = |skill: &Skill| skill.awaits_path() && has_joined(skill);
+        if !self.iter().any(|skill| joins(skill)) {
+            return self.clone();
+        }
+        let mut joined = Self::builder();
+        joined.add_tools(self);
+        for Entry { skill, diagnostics } in self.entries() {
+            let skill = if joins(skill) {
+                Arc::new(Skill { has_joined: true, ..Skill::clone(skill) })
+            } else {
+                Arc::clone(skill)
+            };
+            joined.add_shared(skill, diagnostics.clone());
+        }
+        joined.add_left_out(self);
+        joined.build()
+    }
+
     /// Appends the skills and tools of `more` with lower precedence. Returns the same snapshot if `more` is empty.
     #[must_use]
     pub fn with(&self, more: &Self) -> Self {

@@ -49,6 +49,11 @@ pub struct Skill {
     pub source: Source,
     /// The way in which the skill was added to its set. It decides the precedence.
     pub scope: Scope,
+    /// The root of the session's workspace for which the skill was found, as the client wrote it. `None` for skills that don't
+    /// belong to a project.
+    pub session_root: Option<Arc<Path>>,
+    /// True if a file that matches [`Properties::paths`] has come up in the session.
+    pub has_joined: bool,
 }
 
 /// The optional fields of the [frontmatter](https://agentskills.io/specification). Most skills set none of them.
@@ -77,6 +82,9 @@ pub struct Properties {
     /// `hide-from-discovery`: true if the skill is left out of the catalog and of search results. The model can still
     /// activate it by name. The default is `false`.
     pub hide_from_discovery: bool,
+    /// `paths`: globs of files for which the skill is meant. It is listed when such a file comes up ([`paths`](crate::paths)). If
+    /// there are none, it is listed from the beginning.
+    pub paths: Vec<String>,
     /// The `parameters` and `examples` of a virtual skill, or those in the `metadata` of a `SKILL.md`.
     pub usage: Option<Box<Usage>>,
     /// `metadata`: any value. The specification asks for a map of strings, but files in the wild contain other shapes.
@@ -98,6 +106,7 @@ impl Default for Properties {
             user_invocable: true,
             disable_model_invocation: false,
             hide_from_discovery: false,
+            paths: Vec::new(),
             usage: None,
             metadata: None,
             extra: None,
@@ -215,6 +224,8 @@ impl Skill {
             properties: Properties::default(),
             source,
             scope: Scope::Named,
+            session_root: None,
+            has_joined: false,
         }
     }
 
@@ -227,7 +238,8 @@ impl Skill {
             (Source::Stored(_), _) | (_, Source::Stored(_)) => false,
             _ => true,
         };
-        sources && self.scope == other.scope && self.is_described_as(other)
+        let origins = self.scope == other.scope && self.session_root == other.session_root;
+        sources && origins && self.is_described_as(other)
     }
 
     /// Returns true if `other` has the same name, description and properties, so that both look the same in a catalog.
@@ -235,6 +247,7 @@ impl Skill {
         self.name == other.name
             && self.description == other.description
             && self.properties == other.properties
+            && self.has_joined == other.has_joined
     }
 
     /// Returns a hint for the arguments of the skill's slash command, such as `<path> [depth]`.
@@ -278,9 +291,11 @@ impl Skill {
         self.tools().iter().find(|tool| tool.name == name)
     }
 
-    /// Returns true if the model sees the skill in the catalog, in search results and in lists of valid names.
+    /// Returns true if the model sees the skill in the catalog, in search results and in lists of valid names. A skill with
+    /// [`Properties::paths`] is not listed at first.
     pub fn is_listed(&self) -> bool {
-        !self.properties.disable_model_invocation && !self.properties.hide_from_discovery
+        let is_hidden = self.properties.disable_model_invocation || self.properties.hide_from_discovery;
+        !is_hidden && !self.awaits_path()
     }
 
     /// Returns true if the model may activate the skill by name.

@@ -36,8 +36,9 @@ use crate::disk::{FileLock, relative_path};
 /// The name of the list of skills in the directory of a version.
 const LIST: &str = "skills.json";
 
-/// Finds all skills below the directory of a checkout or of a served version.
-pub(super) fn find(root: &Path, max_skills: usize) -> SkillSet {
+/// Finds all skills below the directory of a checkout or of a served version. With `nested`, this includes skills within the
+/// directories of other skills.
+pub(super) fn find(root: &Path, max_skills: usize, nested: bool) -> SkillSet {
     let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let dirs = match skills_at(root) {
         // The manifests are not part of a served version.
@@ -47,6 +48,7 @@ pub(super) fn find(root: &Path, max_skills: usize) -> SkillSet {
     let roots = std::iter::once(real.clone()).chain(dirs);
     let mut discovery = Discovery::new(roots.map(|dir| Root::new(Scope::Remote, dir).within(&real)));
     discovery.limits.max_skills = max_skills;
+    discovery.nested = nested;
     discovery.find()
 }
 
@@ -174,7 +176,7 @@ fn move_skills(
     if skills_at(&root).is_none() {
         let dir = root.parent().unwrap_or(&root);
         fs::create_dir_all(dir)?;
-        fs::write(dir.join(LIST), list(&find(&from, max_skills), &from))?;
+        fs::write(dir.join(LIST), list(&find(&from, max_skills, false), &from))?;
     }
     let replaced = store.temporary(place)?;
     for (number, (path, approved)) in pinned.skills.iter().enumerate() {

@@ -12,6 +12,7 @@
 //!     address: Address::parse("github:acme/skills@v2")?,
 //!     filters: Vec::new(),
 //!     lock: "skills.lock".into(),
+//!     nested: false,
 //!     is_named: true,
 //! };
 //! let options = Options { cache: disk::cache_dir(), max_skills: 500, ..Options::default() };

@@ -40,6 +40,8 @@ pub struct Spec {
     pub filters: Vec<Filter>,
     /// The path of the lock file with the approved version. It need not exist.
     pub lock: PathBuf,
+    /// True if a `SKILL.md` within the directory of another skill is a skill too.
+    pub nested: bool,
     /// True if the user named the source explicitly, for example with a flag. Its first version is then approved, once. If false,
     /// a source that is not in the lock file waits until it is approved with an [`Updater`](crate::Updater).
     pub is_named: bool,
@@ -283,7 +285,8 @@ impl Sources {
 
     fn load(&self, number: usize, pinned: &Pinned, store: &Store) -> Option<SkillSet> {
         let spec = &self.0.specs[number];
-        let wanted = Wanted { filters: &spec.filters, max_skills: self.0.options.max_skills };
+        let wanted =
+            Wanted { filters: &spec.filters, max_skills: self.0.options.max_skills, nested: spec.nested };
         load::load(&spec.address, pinned, store, &wanted)
     }
 

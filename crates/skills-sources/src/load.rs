@@ -23,6 +23,8 @@ use super::{
 pub(super) struct Wanted<'a> {
     pub(super) filters: &'a [Filter],
     pub(super) max_skills: usize,
+    /// True if a skill within the directory of another one is wanted too.
+    pub(super) nested: bool,
 }
 
 impl Wanted<'_> {
@@ -55,9 +57,9 @@ pub(super) fn load(
 ///
 /// # Errors
 /// Returns an error if a file can't be read, or if a skill contains an entry that is not a regular file.
-pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<PinnedGit> {
+pub(super) fn pin(root: &Path, commit: &str, max_skills: usize, nested: bool) -> io::Result<PinnedGit> {
     let real = dunce::canonicalize(root)?;
-    let found = approved::find(&real, max_skills);
+    let found = approved::find(&real, max_skills, nested);
     let skills = found.iter().filter_map(|skill| skill.dir());
     let shadowed = found.shadowed().iter().filter_map(|shadowed| shadowed.path.as_deref()?.parent());
     pin_directories(&real, commit, skills.chain(shadowed))
@@ -69,7 +71,7 @@ pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<Pi
 /// Returns the errors of [`pin`].
 pub(super) fn pin_wanted(root: &Path, commit: &str, wanted: &Wanted<'_>) -> io::Result<PinnedGit> {
     let real = dunce::canonicalize(root)?;
-    let found = approved::find(&real, wanted.max_skills);
+    let found = approved::find(&real, wanted.max_skills, wanted.nested);
     let entries = found.entries().iter().filter(|entry| wanted.takes(entry));
     pin_directories(&real, commit, entries.filter_map(|entry| entry.skill.dir()))
 }
@@ -130,7 +132,7 @@ fn reason_to_wait(findings: &[Finding]) -> Option<String> {
 
 fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wanted<'_>) -> SkillSet {
     let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-    let found = approved::find(&real, wanted.max_skills);
+    let found = approved::find(&real, wanted.max_skills, wanted.nested);
     let mut skills = SkillSet::builder();
     let mut others = approved::skills_at(root).unwrap_or_default();
     for entry in found.entries() {

@@ -249,6 +249,15 @@ impl LockFile {
 }
 
 impl PinnedGit {
+    /// Returns true if a skill is within the directory of another one.
+    pub(super) fn is_nested(&self) -> bool {
+        let is_within = |inner: &str, outer: &str| {
+            outer == "." && inner != "."
+                || inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.skills.keys().any(|inner| self.skills.keys().any(|outer| is_within(inner, outer)))
+    }
+
     /// Returns true if `self` contains every skill of `approved`, at the same commit and with the same checksum.
     pub(super) fn has_all_of(&self, approved: &Self) -> bool {
         let is_same = |(path, digest): (&String, &String)| self.skills.get(path) == Some(digest);

@@ -76,12 +76,16 @@ impl Trust {
     /// Returns the skills of `found` that match their approved checksum. The others are in [`SkillSet::unapproved`], or are skipped with a
     /// diagnostic if they can't be approved. Reads all files of the skills.
     pub fn sift(&self, project: &Path, found: &SkillSet) -> SkillSet {
+        // We use the same bounds for all skills together, so that a large project can't delay the start of a session.
+        self.sift_within(project, found, &mut { Bounds::SKILL })
+    }
+
+    /// Returns the same as [`Trust::sift`], but reads at most what `bounds` allow, and reduces them by what was read.
+    pub fn sift_within(&self, project: &Path, found: &SkillSet, bounds: &mut Bounds) -> SkillSet {
         let mut skills = SkillSet::builder();
         let decisions = if found.is_empty() { Decisions::default() } else { self.decisions(project) };
-        // We use the same bounds for all skills together, so that a large project can't delay the start of a session.
-        let mut bounds = Bounds::SKILL;
         for entry in found.entries() {
-            let fingerprint = match Fingerprint::of(&entry.skill, &mut bounds) {
+            let fingerprint = match Fingerprint::of(&entry.skill, bounds) {
                 Ok(fingerprint) => fingerprint,
                 Err(error) => {
                     let path = file(&entry.skill);

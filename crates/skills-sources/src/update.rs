@@ -117,6 +117,20 @@ impl Updater {
     /// # Errors
     /// Returns an error if the source can't be fetched or stored.
     pub fn latest(&self, address: &Address, approved: Option<&Pinned>) -> Result<Offer, SourceError> {
+        self.latest_with(address, approved, false)
+    }
+
+    /// Returns the same as [`latest`](Self::latest). With `nested`, skills within the directories of other skills are part of the
+    /// offer.
+    ///
+    /// # Errors
+    /// Returns the errors of [`latest`](Self::latest).
+    pub fn latest_with(
+        &self,
+        address: &Address,
+        approved: Option<&Pinned>,
+        nested: bool,
+    ) -> Result<Offer, SourceError> {
         match (address.place(), approved) {
             (Place::Git(place), _) => {
                 let fetched = self.store.fetch_git(place, None, self.options.observer.clone());
@@ -135,7 +149,7 @@ impl Updater {
                         .map_err(|error| SourceError::git(address, error))?;
                 }
                 let mut offer = self
-                    .of_directory(&fetched.root, &fetched.commit)
+                    .of_directory(&fetched.root, &fetched.commit, nested)
                     .map_err(|error| SourceError::system(address, error))?;
                 offer.checkout = Some(fetched.clone());
                 offer.notes.splice(0..0, fetched.notes);
@@ -162,7 +176,7 @@ impl Updater {
             (Place::Git(place), Pinned::Git(pinned)) => {
                 approved::reduce(&self.store, place, pinned, self.options.max_skills);
                 let root = approved::served(&self.store, place, pinned)?;
-                self.of_directory(&root, &pinned.commit).ok()
+                self.of_directory(&root, &pinned.commit, pinned.is_nested()).ok()
             }
             (Place::Web(url), Pinned::Web(pinned)) => self.of_index(url, &pinned.index),
             _ => None,
@@ -221,10 +235,10 @@ impl Updater {
         FileLock::acquire_for_change(&lockfile::lock_path(path, self.store.dir()))
     }
 
-    fn of_directory(&self, root: &Path, commit: &str) -> std::io::Result<Offer> {
-        let pinned = load::pin(root, commit, self.options.max_skills)?;
+    fn of_directory(&self, root: &Path, commit: &str, nested: bool) -> std::io::Result<Offer> {
+        let pinned = load::pin(root, commit, self.options.max_skills, nested)?;
         let real = dunce::canonicalize(root)?;
-        let found = approved::find(&real, self.options.max_skills);
+        let found = approved::find(&real, self.options.max_skills, nested);
         let mut skills = Vec::new();
         for skill in found.iter() {
             let Source::Stored(stored) = &skill.source else { continue };

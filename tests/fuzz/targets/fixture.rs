@@ -189,9 +189,9 @@ impl Fixture {
                 let why = NotFetched { why: "it is gone".to_owned(), failed: None };
                 Input::NotFetched { session, ticket, why }
             }
-            Query::Resolve { ticket, path, cwd, .. } => {
+            Query::Resolve { ticket, path, workspace, .. } => {
                 let path = self.leads_to.clone().unwrap_or(path);
-                Input::Resolved { ticket, resolved: Resolved { path: Some(path), cwd } }
+                Input::Resolved { ticket, resolved: Resolved { path: Some(path), workspace } }
             }
             Query::SaveSwitches { session, ticket, names, on, .. } => {
                 let saved = if is_there { Ok(()) } else { Err(HostError("the disk is full".to_owned())) };
@@ -208,8 +208,9 @@ impl Fixture {
                 let refreshed = Refreshed::nothing(Reason::Changed(Duration::ZERO));
                 Input::TrustSaved { session, ticket, trusted, outcome, refreshed }
             }
-            Query::Skills { directories, reason } if is_there => {
-                let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
+            Query::Skills { workspaces, reason } if is_there => {
+                let skills =
+                    workspaces.into_iter().map(|workspace| (workspace, self.skills.clone())).collect();
                 Input::Skills(Refreshed { skills, took: Duration::ZERO, reason })
             }
             Query::Skills { reason, .. } => Input::Skills(Refreshed::nothing(reason)),

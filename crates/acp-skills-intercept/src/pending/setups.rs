@@ -1,7 +1,5 @@
 //! Requests that set up a session, and the messages queued behind them, in the table of pending work.
 
-use std::path::PathBuf;
-
 use acp_skills_wire::{Id, Message};
 use skills_core::SkillSet;
 
@@ -9,6 +7,7 @@ use super::{Entry, Kind, Pending};
 use crate::{
     keys::{SessionKey, Ticket},
     queries::Transport,
+    workspace::Workspace,
 };
 
 /// A request that sets up a session, and that the agent has not received yet.
@@ -20,6 +19,8 @@ pub(crate) struct HeldSetup {
     pub(crate) line: Vec<u8>,
     /// Tells a new session from one that is known here.
     pub(crate) target: Target,
+    /// The directories that the session will have.
+    pub(crate) workspace: Workspace,
     /// The session of which the new one is a copy.
     pub(crate) parent: Option<SessionKey>,
     /// The transport for the skills server, or `None` if the agent gets no server.
@@ -33,15 +34,14 @@ pub(crate) struct HeldSetup {
 }
 
 /// The session that a request sets up.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A session that is not known here yet.
-    New {
-        /// Its working directory.
-        cwd: Option<PathBuf>,
-    },
-    /// A session that is known here.
+    New,
+    /// A session that is known here, and keeps its directories.
     Known,
+    /// A session that is known here, and gets other directories.
+    Moved,
 }
 
 /// A message from the client for a session that is waiting for setup.
@@ -115,10 +115,10 @@ impl Pending {
         lines
     }
 
-    /// Returns the working directories of the new sessions that are being set up.
-    pub(crate) fn new_directories(&self) -> impl Iterator<Item = &Option<PathBuf>> {
+    /// Returns the workspaces of the sessions that are being set up.
+    pub(crate) fn workspaces(&self) -> impl Iterator<Item = &Workspace> {
         self.entries.iter().filter_map(|entry| match &entry.kind {
-            Kind::Setup(HeldSetup { target: Target::New { cwd }, .. }) => Some(cwd),
+            Kind::Setup(setup) => Some(&setup.workspace),
             _ => None,
         })
     }

@@ -57,7 +57,7 @@ pub(super) fn decide(
         ))),
         Verdict::Broken { is_news } => {
             if is_news {
-                actions.warn(FALSE_CLAIM);
+                actions.warn_user(session.key(), FALSE_CLAIM);
                 session.decisions.add(FALSE_CLAIM.to_owned());
             }
             Decision::Ask(None)

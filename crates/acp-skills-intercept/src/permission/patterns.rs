@@ -5,7 +5,7 @@
 //! | `Read`, `mcp__docs__*`, `mcp__docs` | the tool, those tools, every tool of that server |
 //! | `Bash(git:*)`, `Bash(git *)` | commands that are `git` or begin with `git ` |
 //! | `Bash(npm run *:fast)` | `*` matches any text |
-//! | `Edit(src/**)` | files, relative to the session's directory |
+//! | `Edit(src/**)` | files, relative to the session's directory or one of its additional roots |
 //! | `WebFetch(domain:example.org)` | addresses on that host or below it |
 //!
 //! The result is unsure if the pattern is not supported, if the input could do more than it shows (`git status; rm -rf ~`), or if
@@ -14,17 +14,15 @@
 //! | file | owns |
 //! |---|---|
 //! | `commands` | patterns for shell commands |
+//! | `paths` | patterns for files |
 //! | `programs` | programs that can run other programs |
 
 mod commands;
+mod paths;
 mod programs;
 
-use std::path::Path;
-
+use crate::{tool_paths::only_path, workspace::Workspace};
 use acp_skills_wire::Node;
-use globset::{GlobBuilder, GlobMatcher};
-
-use crate::tool_paths::only_path;
 
 /// The result of matching a call with patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,13 +42,19 @@ pub(super) fn match_call<'p>(
     name: Option<&str>,
     input: Option<Node<'_>>,
     real: Option<&str>,
-    cwd: Option<&Path>,
+    workspace: &Workspace,
 ) -> Match {
     let Some(name) = name else { return Match::Unsure };
-    patterns.map(|pattern| one(pattern.trim(), name, input, real, cwd)).max().unwrap_or(Match::Outside)
+    patterns.map(|pattern| one(pattern.trim(), name, input, real, workspace)).max().unwrap_or(Match::Outside)
 }
 
-fn one(pattern: &str, name: &str, input: Option<Node<'_>>, real: Option<&str>, cwd: Option<&Path>) -> Match {
+fn one(
+    pattern: &str,
+    name: &str,
+    input: Option<Node<'_>>,
+    real: Option<&str>,
+    workspace: &Workspace,
+) -> Match {
     let (tool, argument) = match pattern.split_once('(') {
         Some((tool, argument)) => match argument.strip_suffix(')') {
             Some(argument) => (tool.trim(), Some(argument.trim())),
@@ -69,10 +73,10 @@ fn one(pattern: &str, name: &str, input: Option<Node<'_>>, real: Option<&str>, c
         return domains(domain, input);
     }
     if input.get("command").is_some() {
-        return commands::match_command(argument, input, cwd);
+        return commands::match_command(argument, input, workspace.cwd.as_deref());
     }
     let path = real.map(str::to_owned).or_else(|| only_path(input));
-    path.map_or(Match::Unsure, |path| files(argument, &path, cwd))
+    path.map_or(Match::Unsure, |path| paths::match_path(argument, &path, workspace))
 }
 
 /// Returns true if the pattern `tool` matches the tool `name`. Case is ignored.
@@ -126,62 +130,6 @@ fn address(domain: &str, url: &str) -> Match {
     let domain = domain.trim().trim_start_matches("*.").to_lowercase();
     let below = host.strip_suffix(&domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     if !domain.is_empty() && below { Match::Inside } else { Match::Outside }
-}
-
-fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Match {
-    let path = plain(path);
-    let cwd = cwd.and_then(Path::to_str).map(plain);
-    // We can't resolve these paths here, because that would require the file system.
-    if path.split('/').any(|part| part == "..") || pattern.starts_with('~') || path.starts_with('~') {
-        return Match::Unsure;
-    }
-    let path = path.trim_start_matches("./");
-    let cwd = cwd.map(|cwd| cwd.trim_end_matches('/').to_owned());
-    // If a pattern starts with `//`, it's an absolute path. Otherwise, it's relative to the session's directory.
-    let absolute = pattern.strip_prefix('/').filter(|pattern| pattern.starts_with('/'));
-    let relative = pattern.trim_start_matches("./").trim_start_matches('/');
-    let inside = cwd.as_deref().and_then(|cwd| path.strip_prefix(cwd)?.strip_prefix('/'));
-    let is_alike = |cwd: &str| path.to_lowercase().starts_with(&format!("{}/", cwd.to_lowercase()));
-    if inside.is_none() && cwd.as_deref().is_some_and(is_alike) {
-        return Match::Unsure;
-    }
-    let is_absolute = Path::new(path).is_absolute() || path.starts_with('/') || path.get(1..3) == Some(":/");
-    let (pattern, path) = match (absolute, inside) {
-        (Some(pattern), _) if is_absolute => (pattern.to_owned(), path.to_owned()),
-        (Some(_), _) => return Match::Unsure,
-        (None, Some(inside)) => (relative.to_owned(), inside.to_owned()),
-        // This may be an absolute path that was written with a single slash.
-        (None, None) if is_absolute && pattern.starts_with('/') => (pattern.to_owned(), path.to_owned()),
-        (None, None) if is_absolute => return Match::Outside,
-        (None, None) => (relative.to_owned(), path.to_owned()),
-    };
-    let (Some(exact), Some(alike)) = (glob(&pattern, false), glob(&pattern, true)) else {
-        return Match::Unsure;
-    };
-    match (exact.is_match(&path), alike.is_match(&path)) {
-        (true, _) => Match::Inside,
-        (false, true) => Match::Unsure,
-        (false, false) => Match::Outside,
-    }
-}
-
-/// Normalizes a path: slashes instead of backslashes, and an upper-case drive letter. Windows accepts both, and editors write
-/// both.
-fn plain(path: &str) -> String {
-    let path = path.replace('\\', "/");
-    let path = path.strip_prefix("//?/").unwrap_or(&path);
-    match path.as_bytes() {
-        [drive @ b'a'..=b'z', b':', b'/', ..] => {
-            format!("{}{}", drive.to_ascii_uppercase() as char, &path[1..])
-        }
-        _ => path.to_owned(),
-    }
-}
-
-fn glob(pattern: &str, ignores_case: bool) -> Option<GlobMatcher> {
-    let glob =
-        GlobBuilder::new(pattern).literal_separator(true).case_insensitive(ignores_case).build().ok()?;
-    Some(glob.compile_matcher())
 }
 
 #[cfg(test)]
@@ -335,13 +283,15 @@ mod tests {
             ("Bash(git", "Bash", r#"{"command":"git"}"#, Unsure),
         ] {
             let node = Node::parse(input.as_bytes());
-            let found =
-                match_call([pattern].into_iter(), Some(name), node, None, Some(Path::new("/project")));
+            let found = match_call([pattern].into_iter(), Some(name), node, None, &Workspace::of("/project"));
             assert_eq!(found, expected, "{pattern} {name} {input}");
         }
-        assert_eq!(match_call(["Read"].into_iter(), None, None, None, None), Unsure);
-        assert_eq!(match_call(["Read", "Write"].into_iter(), Some("Write"), None, None, None), Inside);
-        assert_eq!(match_call(std::iter::empty(), Some("Write"), None, None, None), Outside);
+        assert_eq!(match_call(["Read"].into_iter(), None, None, None, &Workspace::default()), Unsure);
+        assert_eq!(
+            match_call(["Read", "Write"].into_iter(), Some("Write"), None, None, &Workspace::default()),
+            Inside
+        );
+        assert_eq!(match_call(std::iter::empty(), Some("Write"), None, None, &Workspace::default()), Outside);
     }
 
     #[test]
@@ -351,44 +301,9 @@ mod tests {
             let close = close.repeat(100_000);
             let input = format!(r#"{{"file_path":"src/a","x":{open}1{close}}}"#);
             let node = Node::parse(input.as_bytes());
-            let found = match_call(["Edit(src/**)"].into_iter(), Some("Edit"), node, None, None);
+            let found =
+                match_call(["Edit(src/**)"].into_iter(), Some("Edit"), node, None, &Workspace::default());
             assert_ne!(found, Match::Inside);
         }
-    }
-
-    #[test]
-    fn windows_and_case() {
-        use Match::{Inside, Outside, Unsure};
-        for (pattern, path, cwd, expected) in [
-            ("Edit(src/**)", r"C:\project\src\a.rs", r"C:\project", Inside),
-            ("Edit(src/**)", r"c:\project\src\a.rs", r"C:\project", Inside),
-            ("Edit(src/**)", r"C:\project\src\a.rs", "c:/project/", Inside),
-            ("Edit(src/**)", r"\\?\C:\project\src\a.rs", r"C:\project", Inside),
-            ("Edit(src/**)", r"src\a.rs", r"C:\project", Inside),
-            ("Edit(src/**)", r"D:\project\src\a.rs", r"C:\project", Outside),
-            ("Edit(src/**)", r"C:\project2\src\a.rs", r"C:\project", Outside),
-            ("Edit(src/**)", r"C:\project\src\..\a.rs", r"C:\project", Unsure),
-            // On some file systems, this is the same file.
-            ("Edit(src/**)", r"C:\Project\src\a.rs", r"C:\project", Unsure),
-            ("Edit(src/**)", r"C:\project\SRC\a.rs", r"C:\project", Unsure),
-            ("Edit(Src/**)", "/project/src/a.rs", "/project", Unsure),
-            ("Edit(src/**)", "/Project/src/a.rs", "/project", Unsure),
-            ("Edit(docs/**)", "/project/SRC/a.rs", "/project", Outside),
-        ] {
-            let input = serde_json::json!({ "file_path": path }).to_string();
-            let node = Node::parse(input.as_bytes());
-            let found = match_call([pattern].into_iter(), Some("Edit"), node, None, Some(Path::new(cwd)));
-            assert_eq!(found, expected, "{pattern} {path} {cwd}");
-        }
-    }
-
-    #[test]
-    fn the_target_of_a_path_is_matched() {
-        let input = Node::parse(br#"{"file_path":"src/link/passwd"}"#);
-        let cwd = Some(Path::new("/project"));
-        let real = |path| match_call(["Edit(src/**)"].into_iter(), Some("Edit"), input, path, cwd);
-        assert_eq!(real(None), Match::Inside);
-        assert_eq!(real(Some("/etc/passwd")), Match::Outside);
-        assert_eq!(real(Some("/project/src/other/passwd")), Match::Inside);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The names of disabled skills are stored separately, so that a skill that is removed and added again is still disabled.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use skills_core::{Skill, SkillName, SkillSet};
 
@@ -18,6 +18,8 @@ pub(crate) struct Switches {
     off: BTreeMap<String, SkillName>,
     /// The names of disabled skills in new sessions of the same directory, by key.
     remembered: BTreeMap<String, SkillName>,
+    /// The keys of the skills that have joined because of a file.
+    joined: BTreeSet<String>,
 }
 
 impl Switches {
@@ -64,7 +66,14 @@ impl Switches {
 
     /// Returns the enabled skills.
     pub(crate) fn on(&self) -> SkillSet {
-        self.all.filtered(|skill| !self.is_off(&skill.name))
+        let on = self.all.filtered(|skill| !self.is_off(&skill.name));
+        if self.joined.is_empty() { on } else { on.joined(|skill| self.joined.contains(&skill.name.key())) }
+    }
+
+    /// Lists skills that waited for a file. Returns the enabled skills.
+    pub(crate) fn join_for_files(&mut self, names: &[SkillName]) -> SkillSet {
+        self.joined.extend(names.iter().map(SkillName::key));
+        self.on()
     }
 
     /// Returns the disabled skills, in order.

@@ -90,7 +90,7 @@ impl Interceptor {
             Some(next) => (format!("uses {}", next.name()), next.name()),
             None => ("uses no skills server, but gives paths to skill files to the model".to_owned(), "off"),
         };
-        actions.warn(format!(
+        actions.warn_user(key, format!(
             "agent failed to use the skills server over {}; next session {next} (to use this from the start: `--mcp {flag}`)",
             transport.name()
         ));

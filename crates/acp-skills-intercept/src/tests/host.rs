@@ -31,11 +31,12 @@ pub(crate) struct Host {
     /// The sessions in which a turn runs.
     pub(super) turns: Vec<SessionKey>,
     /// The directories that were released.
-    pub(super) left: Vec<PathBuf>,
+    pub(super) left: Vec<Workspace>,
 }
 
 impl Host {
     /// Answers a query. Returns the query if it asks for a text, because the tests answer these themselves.
+    #[expect(clippy::result_large_err, reason = "a question that has no answer is returned as it is")]
     pub(super) fn answer(&mut self, query: Query) -> Result<Input, Query> {
         match query {
             Query::SetUp { session, ticket, needs } => {
@@ -48,6 +49,7 @@ impl Host {
                     session,
                     ticket,
                     provisions: Provisions {
+                        real: needs.workspace,
                         skills,
                         off: self.off.clone(),
                         active,
@@ -56,18 +58,22 @@ impl Host {
                     },
                 })
             }
-            Query::Skills { directories, reason } => {
+            Query::Skills { workspaces, reason } => {
                 if matches!(reason, Reason::Reload(..)) {
                     self.skills = self.after_reload.take().unwrap_or_else(|| self.skills.clone());
                 }
-                let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
+                let skills =
+                    workspaces.into_iter().map(|workspace| (workspace, self.skills.clone())).collect();
                 Ok(Input::Skills(Refreshed { skills, took: Duration::from_millis(2), reason }))
             }
-            Query::Resolve { ticket, path, cwd, .. } => {
-                let path = cwd.as_ref().map_or_else(|| path.clone(), |cwd| cwd.join(&path));
+            Query::Resolve { ticket, path, workspace, .. } => {
+                let path = workspace.cwd.as_ref().map_or_else(|| path.clone(), |cwd| cwd.join(&path));
                 let link =
                     path.strip_prefix("/project/notes/link").map(|rest| PathBuf::from("/etc").join(rest));
-                Ok(Input::Resolved { ticket, resolved: Resolved { path: Some(link.unwrap_or(path)), cwd } })
+                Ok(Input::Resolved {
+                    ticket,
+                    resolved: Resolved { path: Some(link.unwrap_or(path)), workspace },
+                })
             }
             Query::SaveSwitches { session, ticket, cwd, names, on } => {
                 let saved =
@@ -75,7 +81,7 @@ impl Host {
                 self.kept.push((cwd, names.clone(), on));
                 Ok(Input::SwitchesSaved { session, ticket, saved: SavedSwitches { names, on, saved } })
             }
-            Query::Trust { session, ticket, skills, trusted, directories, .. } => {
+            Query::Trust { session, ticket, skills, trusted, workspaces, .. } => {
                 let done: Vec<_> = skills.iter().map(|entry| entry.skill.name.clone()).collect();
                 let mut now = SkillSet::builder();
                 now.extend(&self.skills.filtered(|_| true));
@@ -102,7 +108,8 @@ impl Host {
                 }
                 self.skills = rest.build();
                 self.decisions.push((done.clone(), trusted));
-                let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
+                let skills =
+                    workspaces.into_iter().map(|workspace| (workspace, self.skills.clone())).collect();
                 let reason = Reason::Changed(Duration::ZERO);
                 let refreshed = Refreshed { skills, took: Duration::ZERO, reason };
                 let outcome = TrustOutcome { done, ..TrustOutcome::default() };
@@ -148,7 +155,7 @@ impl Host {
                 self.served = Some((session, served, names(&mut unlocked.iter())));
             }
             Effect::CloseServer(session) => self.closed.push(session),
-            Effect::ReleaseDirectory(cwd) => self.left.push(cwd),
+            Effect::ReleaseWorkspace(workspace) => self.left.push(workspace),
         }
     }
 }

@@ -14,7 +14,7 @@ const KEY: SessionKey = SessionKey(1);
 
 pub(super) fn activation(by: ActivatedBy) -> EventKind {
     let end = End { outcome: Outcome::Ok, error: None, bytes: 4, ms: Duration::from_millis(1).into() };
-    EventKind::SkillActivated { skill: Some("review".to_owned()), path: None, by, tokens: 1, end }
+    EventKind::SkillActivated { skill: Some("review".to_owned()), path: None, root: None, by, tokens: 1, end }
 }
 
 fn fetched(ticket: Ticket, by: ActivatedBy) -> Input {

@@ -282,7 +282,7 @@ fn a_directory_is_released_with_its_last_session() {
     for (request, id, left) in [(3, "s", vec![]), (4, "t", vec!["/project"])] {
         fixture.request(request, "session/close", &json!({ "sessionId": id }));
         fixture.respond(request, &json!({}));
-        let left: Vec<PathBuf> = left.into_iter().map(PathBuf::from).collect();
+        let left: Vec<_> = left.into_iter().map(Workspace::of).collect();
         assert_eq!(fixture.host.left, left, "{id}");
     }
 }

@@ -102,10 +102,11 @@ fn lists_hide_nothing() {
     let mut fixture = fixture();
     let lines = open(&mut fixture);
     let methods: Vec<_> = lines.iter().map(|line| line["method"].as_str().unwrap_or("result")).collect();
-    assert_eq!(methods, ["result", "elicitation/create", "session/update"], "options, the form and the menu");
-    // Count the strings: two in the options, one in the form, and four in two commands with a hint each.
-    assert_eq!(no_string_hides_text(&lines), 2 + 1 + 4);
-    has_only_our_markdown(lines[1]["params"]["message"].as_str().unwrap());
+    let expected = ["result", "session/update", "elicitation/create", "session/update"];
+    assert_eq!(methods, expected, "options, the list of skills, the form and the menu");
+    // Count the strings: two in the options, four for each skill, one in the form, and four in two commands with a hint each.
+    assert_eq!(no_string_hides_text(&lines), 2 + 2 * 4 + 1 + 4);
+    has_only_our_markdown(lines[2]["params"]["message"].as_str().unwrap());
     let out = fixture.request(2, "skills/list", &json!({ "sessionId": "s" }));
     assert_eq!(no_string_hides_text(&out.to_client), 2 * 4);
 }

@@ -28,8 +28,8 @@ pub(crate) struct SkillArgs {
     #[arg(long)]
     pub locked: bool,
     /// Search for skills in standard directories: `user` (~/.agents/skills, ~/.claude/skills,
-    /// $XDG_CONFIG_HOME/agents/skills; `agents`, `config` and `claude` are parts of it) and `project` (.skills, .agents/skills, .claude/skills, from the session's
-    /// directory up to the root of the repository). Skills of a project are used only after you trust them: the editor
+    /// $XDG_CONFIG_HOME/agents/skills; `agents`, `config` and `claude` are parts of it), `project` (.skills, .agents/skills, .claude/skills, from each of the
+    /// session's directories up to the root of its repository) and `project-tree` (the same, and the directories below, up to 5 levels down). Skills of a project are used only after you trust them: the editor
     /// asks you if it supports such questions; otherwise, type `/skills trust`.
     #[arg(long, value_name = "WHERE", value_delimiter = ',')]
     pub discover: Vec<Discover>,
@@ -42,6 +42,9 @@ pub(crate) struct SkillArgs {
     /// Skip skills whose name matches a glob. Repeatable; takes precedence over --include.
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
+    /// Use a SKILL.md within the directory of another skill as a skill, too. Without this flag, it is a file of the outer skill.
+    #[arg(long)]
+    pub nested: bool,
     /// The maximum number of skills to find [default: 10000].
     #[arg(long, value_name = "NUMBER", value_parser = number::<usize>(), allow_negative_numbers = true)]
     pub max_skills: Option<usize>,
@@ -131,6 +134,7 @@ impl SkillArgs {
             add("--config", std::path::absolute(config)?.into());
         }
         let switches = [
+            ("--nested", self.nested),
             ("--strict", self.strict),
             ("--no-watch", self.no_watch),
             ("--locked", self.locked),
@@ -153,6 +157,7 @@ impl SkillArgs {
         if !self.exclude.is_empty() {
             config.exclude = self.exclude;
         }
+        self.nested.overrides(&mut config.nested);
         self.max_skills.overrides(&mut config.max_skills);
         self.max_fetch.overrides(&mut config.max_fetch);
         self.strict.overrides(&mut config.strict);

@@ -11,7 +11,7 @@ mod problem;
 mod sarif;
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -47,7 +47,8 @@ Examples:
 Exit codes: 0 if there are no errors (warnings are allowed), 1 if there are errors, 2 if an argument is invalid.")]
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct CheckArgs {
-    /// A skill's directory, a SKILL.md, or a directory to search for skills. Repeatable.
+    /// A skill's directory, a SKILL.md, or a directory to search for skills. Skills within the directories of other skills are
+    /// checked too. Repeatable.
     #[arg(required_unless_present = "print_rules", value_name = "PATH", value_parser = path())]
     paths: Vec<PathBuf>,
     /// Apply the rules of the reference validator `skills-ref`, which rejects more than the specification does.
@@ -118,7 +119,8 @@ pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
         progress.step();
         check(candidate, verdict, rules.as_ref())
     };
-    let checked: Vec<Checked> = found.into_iter().map(check).collect();
+    let mut checked: Vec<Checked> = found.into_iter().map(check).collect();
+    note_nested(&mut checked);
     drop(progress);
     if let Some(file) = &args.sarif {
         sarif::write(file, &checked, rules.as_ref())?;
@@ -130,6 +132,23 @@ pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
     }
     let ok = checked.iter().all(|skill| skill.ok);
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FOUND) })
+}
+
+/// Adds a warning to each skill that is within the directory of another one.
+fn note_nested(checked: &mut [Checked]) {
+    let outer: HashMap<PathBuf, String> = checked
+        .iter()
+        .filter_map(|skill| Some((skill.path.parent()?.to_owned(), skill.name.clone()?)))
+        .collect();
+    for skill in checked {
+        let above = skill.path.parent().into_iter().flat_map(|dir| dir.ancestors().skip(1));
+        let Some(name) = above.into_iter().find_map(|dir| outer.get(dir)) else { continue };
+        let message = format!(
+            "this file is within skill `{name}`, so it is a file of that skill, and not a skill of its own"
+        );
+        let help = "use `--nested` to use it as a skill, or move its directory out of the other skill";
+        skill.problems.push(Diagnostic::warning("nested-skill", message).help(help).into());
+    }
 }
 
 /// The maximum size of a file of rules.

@@ -11,6 +11,7 @@
 //! | `summary` | the result as tables and as JSON |
 //! | `junit`, `markdown` | the result for CI systems |
 //! | `history` | the trend over iterations |
+//! | `skills` | notes about skills that agents load themselves |
 //! | `improve`, `cases` | descriptions and cases that an agent writes |
 //! | `page` | the result as an HTML page |
 
@@ -24,6 +25,7 @@ mod markdown;
 mod page;
 mod progress;
 mod results;
+mod skills;
 mod summary;
 
 use std::{
@@ -83,6 +85,7 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
     if runs.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
+    skills::note(&evaluation);
     let root = results.workspace.clone().unwrap_or_else(|| Workspace::beside(&evaluation));
     let workspace = if runs.resume {
         Workspace::resume(&root, &evaluation)
@@ -113,6 +116,8 @@ fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
 
 /// Runs the evaluation. Also returns true if a signal interrupted it.
 async fn run_all(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Result<(Report, bool)> {
+    // If the system doesn't support it, processes that leave the process group of their agent keep running.
+    acp_skills_eval::adopt_orphans();
     let mut signals = agent::signals()?;
     let interrupted = std::cell::Cell::new(false);
     let stop = async {
@@ -160,6 +165,7 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
     };
     options.second_grader = agents.second_grader.map(|command| words(&command)).transpose()?;
     options.shard = runs.shard;
+    options.isolate = agents.isolate;
     let mut evaluation = Evaluation::new(&skill.unwrap_or_default()).map_err(usage_error)?;
     let mut rows = named(&agents.agent, command)?;
     if !agents.models.is_empty() {

@@ -14,6 +14,7 @@ use skills_core::{
     Catalog, CatalogOptions, Diagnostic, Instructions, Scope, Skill, Source, ToolDefinition,
     activation::BodyCache,
     catalog::{self, Guide},
+    discovery::skills_within,
     estimate_tokens,
     files::{SKILL_FILE_NAMES, bundled},
     set::{Entry, Shadowed, Skipped, Unapproved},
@@ -48,6 +49,10 @@ pub(crate) struct ListArgs {
     /// A skill's directory, a SKILL.md, or a directory to search for skills, in addition to --skill and --skills. Repeatable.
     #[arg(value_name = "PATH", value_parser = path())]
     paths: Vec<PathBuf>,
+    /// An additional directory of the session, as editors send it in `additionalDirectories`. With `--discover project`, its skills
+    /// are listed too. Repeatable.
+    #[arg(long = "add-dir", value_name = "DIR", value_parser = path())]
+    add_dirs: Vec<PathBuf>,
     /// Print JSON: `skills`, `shadowed`, `skipped`, `waiting`, `catalog`, `tools` and `fixedTokens`.
     #[arg(long)]
     json: bool,
@@ -84,6 +89,9 @@ struct Row<'a> {
     scope: Scope,
     /// The absolute path of the `SKILL.md`. `None` for a virtual or remote skill.
     path: Option<PathBuf>,
+    /// The directory of the session to whose project the skill belongs. `None` for other skills.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<&'a Path>,
     /// The URL of the `SKILL.md` of a remote skill.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<&'a str>,
@@ -93,6 +101,12 @@ struct Row<'a> {
     catalog_tokens: usize,
     /// The number of files in addition to the `SKILL.md`.
     files: usize,
+    /// The globs of the files for which the skill is meant. Such a skill is not in the catalog at first.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    paths: &'a [String],
+    /// The paths of other `SKILL.md` files in the skill's directory, which are files of this skill.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nested: Vec<PathBuf>,
     diagnostics: &'a [Diagnostic],
 }
 
@@ -102,6 +116,9 @@ struct WaitingRow<'a> {
     name: &'a str,
     description: &'a str,
     path: Option<PathBuf>,
+    /// The directory of the session to whose project the skill belongs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<&'a Path>,
     /// True if the user has trusted an earlier version.
     changed: bool,
 }
@@ -127,7 +144,7 @@ struct CatalogSize {
 /// # Errors
 /// Returns an error if an argument, the configuration or a selected skill is invalid, or if stdout can't be written.
 pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
-    let ListArgs { paths, json, mut session, log } = args;
+    let ListArgs { paths, add_dirs, json, mut session, log } = args;
     for path in &paths {
         session.skills.roots.push(match meaning(path, "list")? {
             Meaning::Skill(file) if !is_skill_file(&file) => {
@@ -142,13 +159,15 @@ pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     }
     let config = ProxyArgs { session, log, ..ProxyArgs::default() }.config()?;
     log::start(&config)?;
+    let nested = config.nested;
     let settings = Settings::resolve(config)?;
-    let loaded = skills::load(settings.skills)?;
+    let add_dirs = add_dirs.iter().map(std::path::absolute).collect::<Result<_, _>>()?;
+    let loaded = skills::load_for(settings.skills, add_dirs)?;
     let tools = match settings.policy.mcp {
         McpMode::Off => Vec::new(),
         _ => (settings.toolbox)(loaded.here.clone()).definitions(),
     };
-    let report = Report::new(&loaded, &settings.policy, &tools);
+    let report = Report::new(&loaded, &settings.policy, &tools, nested);
     if json {
         output::print_json(&report)?;
     } else if report.skills.is_empty() && report.skipped.is_empty() && report.waiting.is_empty() {
@@ -166,7 +185,7 @@ fn is_skill_file(file: &Path) -> bool {
 }
 
 impl<'a> Report<'a> {
-    fn new(loaded: &'a Loaded, policy: &Policy, tools: &[ToolDefinition]) -> Self {
+    fn new(loaded: &'a Loaded, policy: &Policy, tools: &[ToolDefinition], nested: bool) -> Self {
         let set = &loaded.here;
         let options = &policy.catalog;
         let rendered = Catalog::render(set, options).filter(|_| policy.catalog_in != CatalogIn::Off);
@@ -188,7 +207,7 @@ impl<'a> Report<'a> {
         let progress = Progress::steps("reading skills", set.len());
         let row = |entry| {
             progress.step();
-            Row::new(entry, options)
+            Row::new(entry, options, nested)
         };
         Self {
             library: &loaded.library,
@@ -210,6 +229,7 @@ impl<'a> WaitingRow<'a> {
             name: skill.name.as_str(),
             description: &skill.description,
             path: file(skill),
+            root: skill.session_root.as_deref(),
             changed: waiting.has_changed,
         }
     }
@@ -223,13 +243,15 @@ fn file(skill: &Skill) -> Option<PathBuf> {
 }
 
 impl<'a> Row<'a> {
-    fn new(entry: &'a Entry, options: &CatalogOptions) -> Self {
+    /// Describes a skill. `nested` is true if skills within skills are listed by themselves.
+    fn new(entry: &'a Entry, options: &CatalogOptions, nested: bool) -> Self {
         let skill = &*entry.skill;
         Self {
             name: skill.name.as_str(),
             description: &skill.description,
             scope: skill.scope,
             path: file(skill),
+            root: skill.session_root.as_deref(),
             url: match &skill.source {
                 Source::Remote(remote) => Some(&remote.url),
                 _ => None,
@@ -237,6 +259,8 @@ impl<'a> Row<'a> {
             body_tokens: body_tokens(skill),
             catalog_tokens: Catalog::entry_tokens(skill, options),
             files: bundled(skill, 0).map_or(0, |bundled| bundled.more),
+            paths: &skill.properties.paths,
+            nested: skill.dir().filter(|_| !nested).map(skills_within).unwrap_or_default(),
             diagnostics: &entry.diagnostics,
         }
     }

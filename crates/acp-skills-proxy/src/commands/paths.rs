@@ -1,13 +1,13 @@
 //! Resolves a path on the command line to a skill or to a directory that contains skills.
 
 use std::{
-    env, fs, io,
+    env, fs, io, iter,
     path::{Component, Path, PathBuf},
 };
 
 use skills_core::{
     Diagnostic, Source,
-    discovery::{Discovery, Root},
+    discovery::{Discovery, Root, skills_within},
     files::SKILL_FILE_NAMES,
     text::shown_path,
 };
@@ -35,19 +35,25 @@ impl Candidate {
     }
 }
 
-/// Returns the skills at a path: a skill's directory, a `SKILL.md`, or a directory to search for skills.
+/// Returns the skills at a path: a skill's directory, a `SKILL.md`, or a directory to search for skills. Skills within the
+/// directories of other skills are included.
 ///
 /// # Errors
 /// Returns an error if the path does not exist or contains no skill.
 pub(crate) fn find(path: &Path) -> Result<Vec<Candidate>, UsageError> {
     let shown = shown_path(path);
     let path = match meaning(path, "check")? {
-        Meaning::Skill(file) => return Ok(vec![Candidate::File(file)]),
+        Meaning::Skill(file) => {
+            let within =
+                fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()).then(|| skills_within(path));
+            let within = within.into_iter().flatten().map(Candidate::File);
+            return Ok(iter::once(Candidate::File(file)).chain(within).collect());
+        }
         Meaning::Root(path) => path,
     };
     let skills = {
         let _progress = Progress::spinner("looking for skills");
-        Discovery::new([Root::scanned(&path)]).find()
+        Discovery { nested: true, ..Discovery::new([Root::scanned(&path)]) }.find()
     };
     let stored = skills.iter().filter_map(|skill| match &skill.source {
         Source::Stored(stored) => Some(Candidate::File(stored.file())),

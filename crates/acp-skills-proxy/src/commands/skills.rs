@@ -1,10 +1,10 @@
 //! Loads the skills that the flags of a command select, and explains why there are none.
 
-use std::env;
+use std::{env, path::PathBuf};
 
 use acp_skills::{
     config::{ConfigError, SkillSources},
-    library::DirectoryLibrary,
+    library::{DirectoryLibrary, Workspace},
 };
 use skills_core::{
     SkillSet,
@@ -25,23 +25,35 @@ pub(crate) struct Loaded {
     pub(crate) library: DirectoryLibrary,
     /// The skills at the time of loading.
     pub(crate) here: SkillSet,
+    /// The directories of the session.
+    workspace: Workspace,
 }
 
-/// Finds the skills. Shows progress if that takes long.
+/// Finds the skills of a session in the working directory. Shows progress if that takes long.
 ///
 /// # Errors
 /// Returns an error if a selected skill can't be loaded, or if a selected directory does not exist.
 pub(crate) fn load(sources: SkillSources) -> Result<Loaded, ConfigError> {
+    load_for(sources, Vec::new())
+}
+
+/// Finds the skills of a session in the working directory with these additional roots, which are absolute paths. Shows progress if
+/// that takes long.
+///
+/// # Errors
+/// Returns the errors of [`load`].
+pub(crate) fn load_for(sources: SkillSources, additional: Vec<PathBuf>) -> Result<Loaded, ConfigError> {
+    let workspace = Workspace { cwd: env::current_dir().ok(), ..Workspace::default() }.with(additional);
     let progress = Progress::spinner("looking for skills");
     let library = sources.load()?;
     // Fetch remote skills now, and not in the background, where the command could exit before they are done.
     let warnings = library.fetch();
-    let here = library.at(env::current_dir().ok().as_deref());
+    let here = library.at(&workspace);
     drop(progress);
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    Ok(Loaded { library, here })
+    Ok(Loaded { library, here, workspace })
 }
 
 impl Loaded {
@@ -74,7 +86,7 @@ impl Loaded {
         }
         if sentences.is_empty() {
             let places = Places::new();
-            let looked: Vec<_> = self.library.discovered(env::current_dir().ok().as_deref());
+            let looked: Vec<_> = self.library.discovered(&self.workspace);
             let looked: Vec<_> = looked.iter().map(|place| places.short(place)).collect();
             sentences.push(if looked.is_empty() {
                 WHERE.to_owned()

@@ -53,7 +53,7 @@ pub fn line(bytes: &[u8]) -> Option<Line> {
 
 /// Returns true if our version of the schema has an event of this name.
 fn is_known(event: &str) -> bool {
-    const NAMES: [&str; 11] = [
+    const NAMES: [&str; 12] = [
         "session_started",
         "skill_activated",
         "file_read",
@@ -63,6 +63,7 @@ fn is_known(event: &str) -> bool {
         "permission",
         "reload",
         "fallback",
+        "skills_joined",
         "restored",
         "events_dropped",
     ];

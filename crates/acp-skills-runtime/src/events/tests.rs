@@ -31,6 +31,7 @@ fn all() -> Vec<EventKind> {
         EventKind::SkillActivated {
             skill: some("x"),
             path: some("/x"),
+            root: some("/r"),
             by: ActivatedBy::Prompt,
             tokens: 3,
             end: end(),
@@ -53,6 +54,7 @@ fn all() -> Vec<EventKind> {
             ms: Duration::from_micros(1_250).into(),
         },
         EventKind::Fallback { reason: FallbackReason::NotConnected, ms: Some(Duration::from_secs(2).into()) },
+        EventKind::SkillsJoined { skills: list(&["x"]) },
         EventKind::Restored { skills: list(&["x"]), tokens: 9, signal: CompactionSignal::ToolCall },
         EventKind::EventsDropped { count: u64::MAX },
     ]
@@ -79,7 +81,7 @@ fn an_event_is_written_as_one_line() {
         ..Record::now(Some("s".to_owned()), all().swap_remove(1))
     };
     let text = serde_json::to_string(&record).unwrap();
-    expect![[r#"{"v":1,"time":"2026-11-22T01:02:03.004Z","event":"skill_activated","skill":"x","path":"/x","by":"prompt","tokens":3,"outcome":"error","error":"FileNotFound","bytes":120,"ms":1234.567,"session":"s"}"#]].assert_eq(&text);
+    expect![[r#"{"v":1,"time":"2026-11-22T01:02:03.004Z","event":"skill_activated","skill":"x","path":"/x","root":"/r","by":"prompt","tokens":3,"outcome":"error","error":"FileNotFound","bytes":120,"ms":1234.567,"session":"s"}"#]].assert_eq(&text);
 }
 
 #[test]

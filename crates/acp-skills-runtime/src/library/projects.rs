@@ -23,6 +23,8 @@ pub struct ProjectSkills {
     pub sources: Sources,
     /// The search for skills of the session's own project, if the entry enables it.
     pub project: Option<Discovery>,
+    /// True if the subdirectories of the session's directories are searched, too.
+    pub tree: bool,
     /// True if the skills of the project need no approval.
     pub is_trusted: bool,
     /// The filter for all skills of the session.

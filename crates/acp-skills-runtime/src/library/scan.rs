@@ -35,7 +35,7 @@ pub(super) struct Search {
 
 impl Search {
     /// Searches everything.
-    pub(super) fn run(discovery: &Discovery) -> Self {
+    fn run(discovery: &Discovery) -> Self {
         let mut search = Self::default();
         search.rescan(discovery, &Changes::default());
         search

@@ -7,6 +7,7 @@ use std::{
     time::Instant,
 };
 
+use acp_skills_intercept::Workspace;
 use parking_lot::Mutex;
 use skills_core::{Diagnostic, Difference, Skill, SkillSet, discovery::Changes, set::Unapproved};
 use skills_sources::{Notify, Sources, trust::Decided};
@@ -14,8 +15,9 @@ use skills_sources::{Notify, Sources, trust::Decided};
 use super::{
     Library, Reloaded, SkillLibrary, WhenReloaded,
     directories::{DirectoryLibrary, Named, load_named},
-    scan::{Search, is_alike},
+    scan::is_alike,
     watch::{self, Coverage, Debounce, Watched},
+    workspace::ProjectSearches,
 };
 
 impl DirectoryLibrary {
@@ -25,15 +27,15 @@ impl DirectoryLibrary {
     }
 }
 
-/// A cache with a set of skills for each working directory.
+/// A cache with a set of skills for each workspace.
 pub(super) struct Snapshots {
     watch: bool,
-    /// True if the skills of a session depend on its working directory.
+    /// True if the skills of a session depend on its directories.
     by_directory: bool,
     /// Guards access to the disk. This lock is held while we read from disk, and is taken before `found`.
     finder: Mutex<Finder>,
     /// The sets of the sessions. The lock is never held while the disk is read.
-    found: Mutex<HashMap<Option<PathBuf>, SkillSet>>,
+    found: Mutex<HashMap<Workspace, SkillSet>>,
     /// The queue of changes, once the library is watched.
     debounce: OnceLock<Arc<Debounce>>,
 }
@@ -41,21 +43,18 @@ pub(super) struct Snapshots {
 /// The part of the library that reads the disk.
 struct Finder {
     skills: DirectoryLibrary,
-    /// The searches of projects, by the working directory of their sessions.
-    projects: HashMap<PathBuf, Search>,
+    /// The searches of projects, by the directories of their sessions.
+    projects: HashMap<Workspace, ProjectSearches>,
     /// The warnings that were logged and still apply.
     warned: HashSet<String>,
 }
 
 impl Finder {
-    /// Returns the skills of a working directory that has no set yet.
-    fn find(&mut self, cwd: Option<&Path>) -> SkillSet {
-        let project = cwd.and_then(|cwd| {
-            let discovery = self.skills.project_search(cwd)?;
-            let search = self.projects.entry(cwd.to_owned()).or_insert_with(|| Search::run(&discovery));
-            Some(search.skills.clone())
-        });
-        self.skills.assemble(cwd, project.as_ref())
+    /// Returns the skills of a workspace that has no set yet.
+    fn find(&mut self, workspace: &Workspace) -> SkillSet {
+        let run = || ProjectSearches::run(&self.skills, workspace);
+        let found = self.projects.entry(workspace.clone()).or_insert_with(run).found();
+        self.skills.assemble(workspace, &found)
     }
 
     /// Searches again in the changed directories.
@@ -77,10 +76,8 @@ impl Finder {
         for scan in self.skills.scans() {
             scan.search().rescan(&scan.discovery, changes);
         }
-        for (cwd, search) in &mut self.projects {
-            if let Some(discovery) = self.skills.project_search(cwd) {
-                search.rescan(&discovery, changes);
-            }
+        for (workspace, projects) in &mut self.projects {
+            projects.rescan(&self.skills, workspace, changes);
         }
     }
 
@@ -136,10 +133,10 @@ impl Snapshots {
         let mut added = HashSet::new();
         let mut removed = HashSet::new();
         let mut changed = HashSet::new();
-        for (cwd, old) in &before {
-            let new = finder.find(cwd.as_deref());
+        for (workspace, old) in &before {
+            let new = finder.find(workspace);
             if is_alike(old, &new) {
-                after.insert(cwd.clone(), old.clone());
+                after.insert(workspace.clone(), old.clone());
                 continue;
             }
             let difference = Difference::between(old, &new);
@@ -149,14 +146,14 @@ impl Snapshots {
             added.extend(paths(difference.added));
             removed.extend(paths(difference.removed));
             changed.extend(paths(difference.changed));
-            after.insert(cwd.clone(), new);
+            after.insert(workspace.clone(), new);
         }
         finder.warn(after.values(), true);
-        let is_same = after.iter().all(|(cwd, new)| before.get(cwd).is_some_and(|old| old.ptr_eq(new)));
+        let is_same = after.iter().all(|(at, new)| before.get(at).is_some_and(|old| old.ptr_eq(new)));
         let mut found = self.found.lock();
-        // A session could have ended while we were searching, so keep only the directories that are still in use.
-        after.retain(|cwd, _| found.contains_key(cwd));
-        finder.projects.retain(|cwd, _| after.contains_key(&Some(cwd.clone())));
+        // A session could have ended while we were searching, so keep only the workspaces that are still in use.
+        after.retain(|workspace, _| found.contains_key(workspace));
+        finder.projects.retain(|workspace, _| after.contains_key(workspace));
         *found = after;
         drop(found);
         (!is_same).then(|| Reloaded {
@@ -187,13 +184,16 @@ impl Watched for Snapshots {
         for scan in finder.skills.scans() {
             coverage.add_search(&scan.discovery, &scan.search().visits);
         }
-        for (cwd, search) in &finder.projects {
-            if let Some(discovery) = finder.skills.project_search(cwd) {
-                coverage.add_search(&discovery, &search.visits);
-                // Also watch the trust file, as the user can decide in a session of another proxy process.
-                if let Some(file) = finder.skills.trust_file(cwd) {
-                    coverage.add_file(&file);
-                }
+        for projects in finder.projects.values() {
+            // Also watch the trust files, as the user can decide in a session of another proxy process.
+            for file in finder.skills.trust_files(projects) {
+                coverage.add_file(&file);
+            }
+            for (search, found) in projects.iter() {
+                coverage.add_search(&search.discovery, &found.visits);
+            }
+            for dir in projects.tree_directories() {
+                coverage.add_tree(dir);
             }
         }
         coverage
@@ -201,23 +201,21 @@ impl Watched for Snapshots {
 }
 
 impl SkillLibrary for Snapshots {
-    fn at(&self, cwd: Option<&Path>) -> SkillSet {
-        let cwd = cwd.filter(|_| self.by_directory).map(Path::to_owned);
+    fn at(&self, workspace: &Workspace) -> SkillSet {
+        let workspace = if self.by_directory { workspace.clone() } else { Workspace::default() };
         // Look here before we lock the finder, so that a session that already has its skills doesn't have to wait for
         // a search.
-        if let Some(known) = self.found.lock().get(&cwd) {
+        if let Some(known) = self.found.lock().get(&workspace) {
             return known.clone();
         }
         let mut finder = self.finder.lock();
-        if let Some(known) = self.found.lock().get(&cwd) {
+        if let Some(known) = self.found.lock().get(&workspace) {
             return known.clone();
         }
-        if let Some(left) = &cwd {
-            finder.projects.remove(left);
-        }
-        let skills = finder.find(cwd.as_deref());
+        finder.projects.remove(&workspace);
+        let skills = finder.find(&workspace);
         finder.warn([&skills], false);
-        self.found.lock().insert(cwd, skills.clone());
+        self.found.lock().insert(workspace, skills.clone());
         if let Some(debounce) = self.debounce.get().filter(|_| self.by_directory) {
             debounce.recheck();
         }
@@ -228,17 +226,17 @@ impl SkillLibrary for Snapshots {
         self.rescan(&Changes::everything());
     }
 
-    fn decide(&self, cwd: Option<&Path>, skills: &[Unapproved], trusted: bool) -> Decided {
-        let decided = self.finder.lock().skills.decide(cwd, skills, trusted);
+    fn decide(&self, workspace: &Workspace, skills: &[Unapproved], trusted: bool) -> Decided {
+        let decided = self.finder.lock().skills.decide(workspace, skills, trusted);
         self.rescan(&Changes::default());
         decided
     }
 
-    fn leave(&self, cwd: &Path) {
-        self.found.lock().remove(&Some(cwd.to_owned()));
+    fn leave(&self, workspace: &Workspace) {
+        self.found.lock().remove(workspace);
         // If a search is running, it will remove the project, so we don't have to wait for it here.
         if let Some(mut finder) = self.finder.try_lock() {
-            finder.projects.remove(cwd);
+            finder.projects.remove(workspace);
         }
     }
 

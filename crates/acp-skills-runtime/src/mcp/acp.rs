@@ -18,7 +18,7 @@ use tokio::{
         mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     },
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::handler::Handler;
 
@@ -33,6 +33,8 @@ struct Inner {
     writer: WriteHalf<DuplexStream>,
     pending: Pending,
     last_id: u64,
+    /// Ends the server when the connection is dropped. Otherwise, both tasks would wait for each other forever.
+    _end: DropGuard,
 }
 
 /// The receivers of messages from the server, by request id. A receiver gets the notifications of a subscription and
@@ -124,6 +126,7 @@ fn notification(request: Option<&Value>, mut message: Value) -> Vec<u8> {
 impl Inner {
     fn open(handler: Handler, end: CancellationToken) -> Self {
         let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
+        let guard = end.clone().drop_guard();
         tokio::spawn(async move {
             // If we can't start the server, all requests will be answered with an error below.
             if let Ok(running) =
@@ -153,6 +156,6 @@ impl Inner {
             // Drop the senders to answer the remaining requests with an error.
             answers.lock().clear();
         });
-        Self { writer, pending, last_id: 0 }
+        Self { writer, pending, last_id: 0, _end: guard }
     }
 }

@@ -54,6 +54,7 @@ impl<'a> Call<'a> {
             ACTIVATE_SKILL => EventKind::SkillActivated {
                 skill,
                 path: found.and_then(path),
+                root: found.and_then(root),
                 by: ActivatedBy::Model,
                 tokens: output.map_or(0, |output| tokens(&output.to_text())),
                 end,
@@ -84,14 +85,17 @@ pub(super) fn activated(skill: &Skill, by: ActivatedBy, text: &str, time: Durati
     let bytes = text.len() as u64;
     let end = End { outcome: Outcome::Ok, error: None, bytes, ms: time.into() };
     let skill_name = Some(skill.name.to_string());
-    EventKind::SkillActivated { skill: skill_name, path: path(skill), by, tokens: tokens(text), end }
+    let (path, root) = (path(skill), root(skill));
+    EventKind::SkillActivated { skill: skill_name, path, root, by, tokens: tokens(text), end }
 }
 
 /// Returns the event of an activation that failed.
 pub(super) fn not_activated(skill: &Skill, by: ActivatedBy, time: Duration) -> EventKind {
     let error = Some("ActivationFailed".to_owned());
     let end = End { outcome: Outcome::Error, error, bytes: 0, ms: time.into() };
-    EventKind::SkillActivated { skill: Some(skill.name.to_string()), path: path(skill), by, tokens: 0, end }
+    let skill_name = Some(skill.name.to_string());
+    let (path, root) = (path(skill), root(skill));
+    EventKind::SkillActivated { skill: skill_name, path, root, by, tokens: 0, end }
 }
 
 fn path(skill: &Skill) -> Option<String> {
@@ -99,6 +103,11 @@ fn path(skill: &Skill) -> Option<String> {
         Source::Stored(stored) => Some(stored.file().to_string_lossy().into_owned()),
         _ => None,
     }
+}
+
+/// Returns the root of the session to whose project the skill belongs.
+fn root(skill: &Skill) -> Option<String> {
+    Some(skill.session_root.as_ref()?.to_string_lossy().into_owned())
 }
 
 fn tokens(text: &str) -> u64 {

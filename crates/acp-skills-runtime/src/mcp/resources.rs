@@ -155,7 +155,7 @@ fn file(skill: &Skill, path: &str, uri: &str) -> Result<ResourceContents, Resour
 /// Answers `skills/list` with one page.
 pub(super) fn list_skills(serving: &Serving, cursor: Option<&str>) -> Result<ListSkillsResult, ErrorData> {
     let (skills, next_cursor) = page(serving, cursor)?;
-    let entries = skills.iter().map(|skill| entry(skill)).collect();
+    let entries = skills.iter().filter_map(|skill| entry(skill)).collect();
     Ok(ListSkillsResult { next_cursor, ..ListSkillsResult::with_all_items(entries) })
 }
 
@@ -165,10 +165,14 @@ pub(super) fn get_skill(serving: &Serving, asked: &str) -> Result<GetSkillResult
     let skill = name.and_then(|name| usable(serving, &name));
     let skill =
         skill.ok_or_else(|| ErrorData::invalid_params(format!("{asked}: there is no such skill"), None))?;
-    Ok(GetSkillResult::new(entry(skill)))
+    let entry = entry(skill)
+        .ok_or_else(|| ErrorData::invalid_params(format!("{asked}: the name is not allowed here"), None))?;
+    Ok(GetSkillResult::new(entry))
 }
 
-fn entry(skill: &Skill) -> Entry {
+/// Returns the entry of a skill. Returns `None` if the extension doesn't allow its name, such as one with capital letters: a client
+/// would refuse the whole list.
+fn entry(skill: &Skill) -> Option<Entry> {
     let properties = &skill.properties;
     let mut frontmatter = SkillFrontmatter::new(skill.name.as_str(), skill.description.as_str());
     let texts = [
@@ -189,7 +193,13 @@ fn entry(skill: &Skill) -> Entry {
         frontmatter = frontmatter.with_field("metadata", Value::clone(metadata));
     }
     let files = manifest(skill).map_or(SkillResources::Dynamic, SkillResources::Files);
-    Entry::new(uri(skill, SKILL_MD), frontmatter, files)
+    // Two files whose names differ only in their escapes can't be in one list.
+    let with_files = Entry::new(uri(skill, SKILL_MD), frontmatter.clone(), files);
+    let without_files = || Entry::new(uri(skill, SKILL_MD), frontmatter, SkillResources::Dynamic);
+    if with_files.validate().is_ok() {
+        return Some(with_files);
+    }
+    Some(without_files()).filter(|entry| entry.validate().is_ok())
 }
 
 /// Returns the files of a stored skill with their digests. Returns `None` if the skill isn't stored in files, or if
@@ -237,6 +247,7 @@ mod tests {
         }
         let virtual_skill = Skill::builder("Plan B", "Plans: \"well\".").body("Plan.").build().unwrap();
         set.add(virtual_skill, Vec::new());
+        set.add(Skill::builder("plan", "Plans.").body("Plan.").build().unwrap(), Vec::new());
         Serving { toolbox: Toolbox::new(set.build()), context: CallContext::default() }
     }
 
@@ -261,6 +272,7 @@ mod tests {
                 "skill://review/data.bin",
                 "skill://review/references/a%20b.md",
                 "skill://Plan%20B/SKILL.md",
+                "skill://plan/SKILL.md",
             ]
         );
         assert_eq!(text(&serving, "skill://review/references/a%20b.md").unwrap(), "text");
@@ -293,7 +305,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let serving = serving(directory.path());
         let skills = list_skills(&serving, None).unwrap().skills;
-        assert_eq!(skills.iter().map(Entry::name).collect::<Vec<_>>(), ["review", "Plan B"]);
+        assert_eq!(skills.iter().map(Entry::name).collect::<Vec<_>>(), ["review", "plan"]);
         skills[0].validate().unwrap();
         assert_eq!(skills[0].frontmatter.extra["license"], "MIT");
         let SkillResources::Files(files) = &skills[0].resources else { panic!("{skills:?}") };
@@ -306,6 +318,9 @@ mod tests {
         assert_eq!(get_skill(&serving, "skill://review/SKILL.md").unwrap().skill, skills[0]);
         assert!(get_skill(&serving, "skill://secret/SKILL.md").is_err());
         assert!(get_skill(&serving, "skill://review/data.bin").is_err());
+        // A client would refuse a list with such a name.
+        assert!(get_skill(&serving, "skill://Plan%20B/SKILL.md").is_err());
+        assert!(skills.iter().all(|entry| entry.validate().is_ok()));
     }
 
     #[test]

@@ -227,7 +227,7 @@ impl Hub {
         actions: Actions,
         may_block: MayBlock,
     ) {
-        let Actions { to_client, to_agent, effects, tasks, after } = actions;
+        let Actions { to_client, to_agent, effects, tasks, after, .. } = actions;
         debug_assert!(after.is_empty(), "`batch` appends these to their line");
         let inserted = [(Side::Client, !to_client.is_empty()), (Side::Agent, !to_agent.is_empty())];
         for line in to_client {

@@ -1,10 +1,8 @@
 //! [`Attached`]: the skills and tools that a program attaches to a proxy.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
+use acp_skills_intercept::Workspace;
 use acp_skills_runtime::library::{Library, SkillLibrary, WhenReloaded};
 use skills_core::{
     LoadError, Skill, SkillName, SkillSet, SkillTool, load_dir,
@@ -91,10 +89,10 @@ struct InFront {
 }
 
 impl SkillLibrary for InFront {
-    fn at(&self, cwd: Option<&Path>) -> SkillSet {
+    fn at(&self, workspace: &Workspace) -> SkillSet {
         let mut all = SkillSet::builder();
         all.extend(&self.own);
-        all.extend(&self.library.at(cwd));
+        all.extend(&self.library.at(workspace));
         all.build()
     }
 
@@ -102,12 +100,12 @@ impl SkillLibrary for InFront {
         self.library.reload();
     }
 
-    fn decide(&self, cwd: Option<&Path>, skills: &[Unapproved], trusted: bool) -> Decided {
-        self.library.decide(cwd, skills, trusted)
+    fn decide(&self, workspace: &Workspace, skills: &[Unapproved], trusted: bool) -> Decided {
+        self.library.decide(workspace, skills, trusted)
     }
 
-    fn leave(&self, cwd: &Path) {
-        self.library.leave(cwd);
+    fn leave(&self, workspace: &Workspace) {
+        self.library.leave(workspace);
     }
 
     fn watch(self: Arc<Self>, changed: WhenReloaded) {

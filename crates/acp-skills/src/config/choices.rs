@@ -19,6 +19,8 @@ pub enum Discover {
     Claude,
     /// The project of the session.
     Project,
+    /// The project of the session, including the subdirectories of the session's directories.
+    ProjectTree,
 }
 
 /// Skills that are used without the user's approval (`--trust`).

@@ -94,15 +94,21 @@ pub fn sources(text: &str) -> Option<Vec<SourceEntry>> {
 
 /// Returns an entry as YAML.
 fn written(entry: &SourceEntry) -> String {
-    let SourceEntry { source, include, exclude, .. } = entry;
-    if include.is_empty() && exclude.is_empty() {
+    let SourceEntry { source, include, exclude, nested, .. } = entry;
+    if include.is_empty() && exclude.is_empty() && !nested {
         return scalar(source);
     }
     let list = |name: &str, globs: &[String]| {
         let globs: Vec<_> = globs.iter().map(|glob| quoted(glob)).collect();
         if globs.is_empty() { String::new() } else { format!(", {name}: [{}]", globs.join(", ")) }
     };
-    format!("{{ source: {}{}{} }}", quoted(source), list("include", include), list("exclude", exclude))
+    let nested = if *nested { ", nested: true" } else { "" };
+    format!(
+        "{{ source: {}{}{}{nested} }}",
+        quoted(source),
+        list("include", include),
+        list("exclude", exclude)
+    )
 }
 
 /// Returns a string as YAML, without quotes if it is unambiguous.

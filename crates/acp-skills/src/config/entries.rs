@@ -53,6 +53,8 @@ pub struct SourceEntry {
     pub include: Vec<String>,
     /// Globs: skills with a matching name are not used.
     pub exclude: Vec<String>,
+    /// True if a `SKILL.md` within the directory of another skill is a skill too.
+    pub nested: bool,
     /// The lock file with the approved version of the source. `None` is the lock file in the state directory; the source is then
     /// named explicitly, which approves its first version once. Otherwise, a source that is not in the lock file is not used.
     pub lock: Option<PathBuf>,
@@ -77,6 +79,9 @@ pub(super) struct SourceFields {
     /// Globs: skills with a matching name are not used.
     #[serde(default)]
     exclude: Vec<String>,
+    /// Use a `SKILL.md` within the directory of another skill as a skill, too. The default is the value for the whole file.
+    #[serde(default)]
+    nested: bool,
 }
 
 impl<'de> Deserialize<'de> for SourceEntry {
@@ -86,7 +91,7 @@ impl<'de> Deserialize<'de> for SourceEntry {
             type Value = SourceEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a source address, or keys `source`, `include` and `exclude`")
+                f.write_str("a source address, or keys `source`, `include`, `exclude` and `nested`")
             }
 
             fn visit_str<E>(self, source: &str) -> Result<SourceEntry, E> {
@@ -94,9 +99,9 @@ impl<'de> Deserialize<'de> for SourceEntry {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<SourceEntry, A::Error> {
-                let SourceFields { source, include, exclude } =
+                let SourceFields { source, include, exclude, nested } =
                     Deserialize::deserialize(MapAccessDeserializer::new(fields))?;
-                Ok(SourceEntry { source, include, exclude, lock: None })
+                Ok(SourceEntry { source, include, exclude, nested, lock: None })
             }
         }
         deserializer.deserialize_any(Read)

@@ -48,6 +48,7 @@ pub struct Settings {
 }
 
 /// The locations of all skills that a configuration names.
+#[expect(clippy::struct_excessive_bools, reason = "independent settings")]
 pub struct SkillSources {
     named: Vec<SkillEntry>,
     roots: Vec<PathBuf>,
@@ -60,6 +61,7 @@ pub struct SkillSources {
     filter: Filter,
     max_skills: Option<usize>,
     max_fetch_bytes: Option<u64>,
+    nested: bool,
     strict: bool,
     validation: Validation,
     watch: bool,
@@ -159,9 +161,12 @@ impl SkillSources {
     fn resolve(config: Config, state: Option<PathBuf>, processes: Processes) -> Result<Self, ConfigError> {
         let filter = filter(&config.include, &config.exclude)?;
         let max_fetch_bytes = config.max_fetch_bytes();
-        let sources = config.sources.iter().map(|entry| spec(entry, &[&filter])).collect::<Result<_, _>>()?;
+        let nested = config.nested;
+        let sources = config.sources.iter().map(|entry| spec(entry, nested, &[&filter]));
+        let sources = sources.collect::<Result<_, _>>()?;
         let trust = (!config.trust.contains(&Trusted::Project)).then(|| Trust::new(state));
-        let projects = config.projects.into_iter().map(|project| ProjectSources::resolve(project, &filter));
+        let projects =
+            config.projects.into_iter().map(|project| ProjectSources::resolve(project, nested, &filter));
         Ok(Self {
             projects: projects.collect::<Result<_, _>>()?,
             named: config.skills,
@@ -173,6 +178,7 @@ impl SkillSources {
             filter,
             max_skills: config.max_skills,
             max_fetch_bytes,
+            nested: config.nested,
             strict: config.strict,
             validation: config.validation,
             watch: config.watch.unwrap_or(true),
@@ -188,6 +194,8 @@ impl SkillSources {
     /// - [`ConfigError::Unreadable`] if the current directory can't be determined.
     pub fn load(self) -> Result<DirectoryLibrary, ConfigError> {
         let mut named = Vec::new();
+        // The directories of named skills in which there may be other skills.
+        let mut nested_in = Vec::new();
         for source in self.named {
             match source {
                 SkillEntry::Directory(path) => {
@@ -195,6 +203,7 @@ impl SkillSources {
                         .map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
                     let (skill, diagnostics) = load_named(&path, self.strict)
                         .map_err(|source| ConfigError::Skill { path: path.clone(), source })?;
+                    nested_in.extend(self.nested.then(|| path.clone()));
                     named.push(Named::Stored(NamedSkill::new(path, skill, diagnostics)));
                 }
                 SkillEntry::Virtual(skill) => {
@@ -205,6 +214,7 @@ impl SkillSources {
         }
         let mut roots = Vec::new();
         roots.extend(user_roots().into_iter().filter(|root| is_discovered(root, &self.discover)));
+        roots.extend(nested_in.into_iter().map(Root::scanned));
         for root in self.roots {
             if !root.is_dir() {
                 return Err(ConfigError::NoSuchRoot(root));
@@ -214,12 +224,13 @@ impl SkillSources {
         let discovery = |roots: Vec<Root>| {
             let mut discovery = Discovery::new(roots);
             discovery.filter = self.filter.clone();
+            discovery.nested = self.nested;
             if let Some(max) = self.max_skills {
                 discovery.limits.max_skills = max;
             }
             discovery
         };
-        let project = self.discover.contains(&Discover::Project).then(|| discovery(Vec::new()));
+        let project = searches_project(&self.discover).then(|| discovery(Vec::new()));
         let scanned = discovery(roots);
         let options = Options {
             cache: locations::cache_dir(),
@@ -251,7 +262,8 @@ impl SkillSources {
                 fixed: skills,
                 scan: Scan::later(discovery(places)),
                 sources: Sources::start(project.sources, options.clone()),
-                project: project.discover.contains(&Discover::Project).then(|| discovery(Vec::new())),
+                project: searches_project(&project.discover).then(|| discovery(Vec::new())),
+                tree: project.discover.contains(&Discover::ProjectTree),
                 is_trusted: project.is_trusted,
                 filter: project.filter,
             });
@@ -259,8 +271,14 @@ impl SkillSources {
         let sources = Sources::start(self.sources, options);
         let scan = Scan::start(scanned);
         let library = DirectoryLibrary::new(named, self.strict, scan, sources, project);
-        Ok(library.trust(self.trust).projects(projects).watch(self.watch))
+        let tree = self.discover.contains(&Discover::ProjectTree);
+        Ok(library.trust(self.trust).projects(projects).tree(tree).watch(self.watch))
     }
+}
+
+/// Returns true if the projects of sessions are searched.
+fn searches_project(discover: &[Discover]) -> bool {
+    discover.contains(&Discover::Project) || discover.contains(&Discover::ProjectTree)
 }
 
 /// Returns true if a directory of the user is searched.
@@ -276,9 +294,9 @@ fn is_discovered(root: &Root, discover: &[Discover]) -> bool {
 }
 
 impl ProjectSources {
-    fn resolve(project: Project, common: &Filter) -> Result<Self, ConfigError> {
+    fn resolve(project: Project, nested: bool, common: &Filter) -> Result<Self, ConfigError> {
         let filter = filter(&project.include, &project.exclude)?;
-        let sources = project.sources.iter().map(|entry| spec(entry, &[common, &filter]));
+        let sources = project.sources.iter().map(|entry| spec(entry, nested, &[common, &filter]));
         Ok(Self {
             paths: project.path.compile()?,
             named: project.skills,
@@ -306,14 +324,15 @@ fn filter(include: &[String], exclude: &[String]) -> Result<Filter, ConfigError>
     Filter::new(include, exclude).map_err(|error| ConfigError::Value(error.to_string()))
 }
 
-/// Resolves a source. The filters `common` of the whole configuration, and of the project, apply to it too.
-fn spec(entry: &SourceEntry, common: &[&Filter]) -> Result<Spec, ConfigError> {
+/// Resolves a source. The value of `nested` and the filters `common` of the whole configuration, and of the project, apply to it too.
+fn spec(entry: &SourceEntry, nested: bool, common: &[&Filter]) -> Result<Spec, ConfigError> {
     let state = || locations::state_dir().unwrap_or_default().join(LOCK_NAME);
     let own = filter(&entry.include, &entry.exclude)?;
     Ok(Spec {
         address: Address::parse(&entry.source)?,
         filters: common.iter().copied().cloned().chain([own]).collect(),
         lock: entry.lock.clone().unwrap_or_else(state),
+        nested: nested || entry.nested,
         is_named: entry.lock.is_none(),
     })
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use skills_core::{
     Instructions, Properties, Skill, SkillTool,
     exec::CommandTool,
+    paths,
     skill::{Example, Parameter, Usage},
 };
 
@@ -66,6 +67,10 @@ pub struct VirtualSkill {
     /// Leave the skill out of the catalog and the search. The default is false.
     #[serde(default, alias = "hide-from-discovery")]
     hide_from_discovery: bool,
+    /// Globs of files for which the skill is meant, such as `infra/**`. The skill is left out of the catalog until a file that
+    /// matches one of them comes up in the session.
+    #[serde(default)]
+    paths: Vec<String>,
     /// Overrides the `validation` of the file.
     validation: Option<Validation>,
 }
@@ -154,6 +159,12 @@ impl VirtualSkill {
         properties.user_invocable = self.user_invocable;
         properties.disable_model_invocation = self.disable_model_invocation;
         properties.hide_from_discovery = self.hide_from_discovery;
+        if let Some(glob) = self.paths.iter().find(|glob| !paths::is_valid(glob)) {
+            let message =
+                format!("skill `{name}`: invalid glob `{glob}` in `paths`; use globs such as `src/**/*.ts`");
+            return Err(ConfigError::VirtualSkill(message));
+        }
+        properties.paths = self.paths;
         let skill = builder.properties(properties).build();
         Ok((skill.map_err(|error| ConfigError::VirtualSkill(error.to_string()))?, warnings))
     }

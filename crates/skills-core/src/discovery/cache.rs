@@ -70,39 +70,44 @@ pub struct DiscoveryCache {
 pub struct VisitedDirectory<'a> {
     /// The canonical path, shared with the skill.
     pub dir: &'a Arc<Path>,
-    /// True if the directory is a skill. Otherwise, there may be skills below it.
+    /// True if the directory is a skill.
     pub is_skill: bool,
+    /// True if there may be skills below the directory.
+    pub may_have_more: bool,
 }
 
 impl DiscoveryCache {
     /// Returns all directories from the previous search, in no particular order.
     pub fn directories(&self) -> impl Iterator<Item = VisitedDirectory<'_>> {
-        self.visits
-            .iter()
-            .map(|(dir, visit)| VisitedDirectory { dir, is_skill: matches!(**visit, Visit::Skill { .. }) })
+        self.visits.iter().map(|(dir, visit)| VisitedDirectory {
+            dir,
+            is_skill: matches!(**visit, Visit::Skill { .. }),
+            may_have_more: !matches!(**visit, Visit::Skill { children: None, .. }),
+        })
     }
 }
 
 /// Merges a visit of a directory with the previous visit. If the skill did not change, the previous skill is reused. If
 /// it is broken now, the previous version is kept.
 pub(super) fn settle(visit: Visit, before: Option<&Arc<Visit>>) -> Arc<Visit> {
-    let Some(Visit::Skill { skill: old, diagnostics: old_findings, .. }) = before.map(|before| &**before)
+    let Some(Visit::Skill { skill: old, diagnostics: old_findings, children: old_children, .. }) =
+        before.map(|before| &**before)
     else {
         return Arc::new(visit);
     };
-    let kept = |error: LoadError| {
+    let kept = |error: LoadError, children| {
         let skill = Arc::clone(old);
-        Arc::new(Visit::Skill { skill, diagnostics: old_findings.clone(), broken: Some(error) })
+        Arc::new(Visit::Skill { skill, diagnostics: old_findings.clone(), broken: Some(error), children })
     };
     match visit {
-        Visit::Skill { skill, diagnostics, .. } => {
+        Visit::Skill { skill, diagnostics, children, .. } => {
             if let Some(finding) = half_saved(&diagnostics, old_findings) {
-                return kept(LoadError { path: file(&skill), diagnostics: vec![finding] });
+                return kept(LoadError { path: file(&skill), diagnostics: vec![finding] }, children);
             }
             let skill = if old.is_same_as(&skill) { Arc::clone(old) } else { skill };
-            Arc::new(Visit::Skill { skill, diagnostics, broken: None })
+            Arc::new(Visit::Skill { skill, diagnostics, broken: None, children })
         }
-        Visit::Plain(Some(error), _) => kept(error),
+        Visit::Plain(Some(error), children) => kept(error, old_children.is_some().then_some(children)),
         Visit::Plain(None, _) => Arc::new(visit),
     }
 }

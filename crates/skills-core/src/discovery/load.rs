@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use super::names::may_have_skills;
+use super::{Root, names::may_have_skills};
 use crate::{
     diagnostic::Diagnostic,
     evaluation::{BENCHMARK, ITERATION_PREFIX, MANIFEST, TRIGGERS, WORKSPACE_SUFFIX},
@@ -57,6 +57,8 @@ pub(super) enum Visit {
         diagnostics: Vec<Diagnostic>,
         /// The error, if the file can no longer be loaded and `skill` is a previous version.
         broken: Option<LoadError>,
+        /// The subdirectories, if skills within a skill are searched for.
+        children: Option<Vec<Child>>,
     },
     /// The directory is not a skill, but its subdirectories may be. The error is set if it has a `SKILL.md` that can't be
     /// loaded.
@@ -101,7 +103,7 @@ pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
         _ => (real, dir.file_name().map(ToOwned::to_owned)),
     };
     let dir_name = dir_name.or_else(|| real.file_name().map(ToOwned::to_owned)).unwrap_or_default();
-    match visit(&real, &dir_name, Scope::Named) {
+    match visit(&real, &dir_name, &Root::new(Scope::Named, dir), false) {
         // This doesn't need to clone the skill, since it's not shared yet.
         Ok(Visit::Skill { skill, diagnostics, .. }) => Ok((Arc::unwrap_or_clone(skill), diagnostics)),
         Ok(Visit::Plain(Some(error), _)) => Err(error),
@@ -118,19 +120,21 @@ pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
 /// Reads the directory with the canonical path `real` and the name `dir_name`, and returns its skill with this scope.
 ///
 /// We list the directory only if it has no `SKILL.md`, because most visited directories are skills.
-pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<Visit> {
+/// With `nested`, the directory of a skill is listed too.
+pub(super) fn visit(real: &Path, dir_name: &OsStr, root: &Root, nested: bool) -> io::Result<Visit> {
     let files = match SkillFiles::open_canonical(real) {
         Ok(files) => files,
         Err(FileError::Directory { source, .. }) => return Err(source),
         Err(error) => return Err(io::Error::other(error)),
     };
-    let found = |mut skill: Box<Skill>, diagnostics| {
-        skill.scope = scope;
-        Visit::Skill { skill: Arc::from(skill), diagnostics, broken: None }
+    let found = |mut skill: Box<Skill>, diagnostics, children| {
+        skill.scope = root.scope;
+        skill.session_root.clone_from(&root.session_root);
+        Visit::Skill { skill: Arc::from(skill), diagnostics, broken: None, children }
     };
     let mut loaded = load(&files, real, dir_name, SKILL_FILE_NAMES[0]);
-    if let Some(Ok((skill, diagnostics))) = loaded {
-        return Ok(found(skill, diagnostics));
+    if !nested && let Some(Ok((skill, diagnostics))) = loaded {
+        return Ok(found(skill, diagnostics, None));
     }
     let mut children = Vec::new();
     let mut other_spelling = None;
@@ -153,7 +157,7 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<V
         loaded = other_spelling.and_then(|name| load(&files, real, dir_name, name));
     }
     Ok(match loaded {
-        Some(Ok((skill, diagnostics))) => found(skill, diagnostics),
+        Some(Ok((skill, diagnostics))) => found(skill, diagnostics, nested.then_some(children)),
         Some(Err(error)) => Visit::Plain(Some(error), children),
         None => Visit::Plain(None, children),
     })
@@ -252,7 +256,9 @@ mod tests {
             fs::create_dir_all(workspace.join("iteration-1")).unwrap();
             fs::write(workspace.join(file), text).unwrap();
             let real = dunce::canonicalize(&workspace).unwrap();
-            let found = match visit(&real, OsStr::new("x-workspace"), Scope::Named).unwrap() {
+            let found = match visit(&real, OsStr::new("x-workspace"), &Root::new(Scope::Named, &real), false)
+                .unwrap()
+            {
                 Visit::Skill { .. } => "skill",
                 Visit::Plain(error, children) => {
                     assert!(children.is_empty(), "{file}");

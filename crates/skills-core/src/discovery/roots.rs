@@ -3,6 +3,7 @@
 use std::{
     env,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use crate::skill::Scope;
@@ -17,12 +18,19 @@ pub struct Root {
     pub scope: Scope,
     /// The directory that links must not lead out of. With `None`, all links are followed.
     pub boundary: Option<PathBuf>,
+    /// Other directories into which links may lead.
+    pub reachable: Arc<[PathBuf]>,
+    /// The root of a session's workspace for which this directory is searched ([`Skill::session_root`]).
+    ///
+    /// [`Skill::session_root`]: crate::Skill::session_root
+    pub session_root: Option<Arc<Path>>,
 }
 
 impl Root {
     /// Creates a root without a boundary.
     pub fn new(scope: Scope, path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), scope, boundary: None }
+        let reachable = Arc::default();
+        Self { path: path.into(), scope, boundary: None, reachable, session_root: None }
     }
 
     /// Sets the boundary: links that lead out of it are not followed, including a link in the root's own path.
@@ -40,7 +48,7 @@ impl Root {
 }
 
 /// The directories for skills in a project, in the order of precedence.
-const IN_PROJECT: [&str; 3] = [".skills", ".agents/skills", ".claude/skills"];
+pub(super) const IN_PROJECT: [&str; 3] = [".skills", ".agents/skills", ".claude/skills"];
 
 /// The directories for skills in a home directory, in the order of precedence.
 const IN_HOME: [&str; 2] = [".agents/skills", ".claude/skills"];

@@ -2,6 +2,7 @@
 
 #[cfg(unix)]
 mod links;
+mod nested;
 mod single;
 
 use std::{fs, path::Path};

@@ -26,6 +26,9 @@ use crate::{
     skill::{Scope, Skill},
 };
 
+/// The maximum number of directories within skills, as a multiple of [`Limits::max_dirs`](super::Limits).
+const IN_SKILLS: usize = 10;
+
 /// The number of directories that are visited before the limits are checked again.
 const BATCH: usize = 1024;
 
@@ -60,6 +63,8 @@ struct Candidate {
     is_new: bool,
     /// True if the directory is hidden, or within a hidden directory.
     is_hidden: bool,
+    /// True if the directory is within a skill.
+    is_in_skill: bool,
 }
 
 /// The visits of the previous search, the changes since then, and the visits of this search.
@@ -74,8 +79,8 @@ impl Candidate {
         self.real.as_deref().unwrap_or(&self.path)
     }
 
-    fn visit(&self, scope: Scope) -> io::Result<Visit> {
-        visit(self.real(), self.path.file_name().unwrap_or_default(), scope)
+    fn visit(&self, root: &Root, nested: bool) -> io::Result<Visit> {
+        visit(self.real(), self.path.file_name().unwrap_or_default(), root, nested)
     }
 
     /// Returns a subdirectory, which may be a link. Returns `None` if the link doesn't lead to a directory.
@@ -87,7 +92,7 @@ impl Candidate {
             self.real.as_ref().map(|real| real.join(&child.name))
         };
         let is_hidden = self.is_hidden || is_hidden(&child.name);
-        let mut child = Self { path, real, is_new: self.is_new, is_hidden };
+        let mut child = Self { path, real, is_new: self.is_new, is_hidden, is_in_skill: self.is_in_skill };
         child.is_new |= memory.is_some_and(|memory| memory.changes.trees.contains(child.real()));
         Some(child)
     }
@@ -111,6 +116,7 @@ pub(super) fn walk(
         seen,
         memory,
         plain: 0,
+        in_skills: 0,
         leading_out: None,
         skills: Vec::new(),
         skipped: Vec::new(),
@@ -132,8 +138,10 @@ struct Walk<'a, 'm> {
     space: usize,
     seen: &'a mut HashSet<PathBuf>,
     memory: Option<&'a mut Memory<'m>>,
-    /// The number of visited directories that are not skills.
+    /// The number of visited directories that are not skills, nor in a skill.
     plain: usize,
+    /// The number of visited directories within skills.
+    in_skills: usize,
     /// The links that were not followed because they lead out of the boundary.
     leading_out: Option<LeadingOut>,
     skills: Vec<(Place, Arc<Skill>, Vec<Diagnostic>)>,
@@ -160,7 +168,7 @@ impl Walk<'_, '_> {
         };
         let is_new = self.memory.as_ref().is_some_and(|memory| memory.changes.replaces(&real));
         let real = (path != real).then_some(real);
-        let mut level = vec![Candidate { path, real, is_new, is_hidden: false }];
+        let mut level = vec![Candidate { path, real, is_new, is_hidden: false, is_in_skill: false }];
         for _ in 0..=self.search.limits.max_depth {
             let mut next = Vec::new();
             let mut candidates = level.into_iter();
@@ -179,7 +187,8 @@ impl Walk<'_, '_> {
             next.sort_by_key(|candidate| candidate.is_hidden);
             level = next;
         }
-        level.retain(|candidate| !self.seen.contains(candidate.real()));
+        // Most directories in a skill have only its files, so there is no need to mention those that are too deep.
+        level.retain(|candidate| !candidate.is_in_skill && !self.seen.contains(candidate.real()));
         if let Some(first) = level.first() {
             let diagnostic = self.too_deep(level.len(), &first.path);
             self.report(&self.root.path, diagnostic);
@@ -190,7 +199,8 @@ impl Walk<'_, '_> {
     fn visit_batch(&mut self, batch: &[Candidate], next: &mut Vec<Candidate>) -> Result<(), LimitReached> {
         for (candidate, visited) in batch.iter().zip(self.visit_all(batch)) {
             match visited.as_deref() {
-                Ok(Visit::Skill { skill, diagnostics, broken }) => {
+                Ok(Visit::Skill { skill, diagnostics, broken, children }) => {
+                    self.enter(candidate, children.as_deref().unwrap_or_default(), true, next);
                     if !self.search.filter.takes(&skill.name) {
                         continue;
                     }
@@ -206,19 +216,12 @@ impl Walk<'_, '_> {
                 Ok(Visit::Plain(broken, children)) => {
                     let skipped = |error: &LoadError| Skipped::new(&error.path, error.diagnostics.clone());
                     self.skipped.extend(broken.iter().map(skipped));
-                    let hidden_too = matches!(self.root.scope, Scope::Scanned | Scope::Remote);
-                    for child in children.iter().filter(|child| hidden_too || !is_hidden(&child.name)) {
-                        match candidate.child(child, self.memory.as_deref()) {
-                            Some(child) if self.leads_out(child.real()) => {
-                                let Candidate { path, real, .. } = child;
-                                self.refuse(path, real.unwrap_or_default());
-                            }
-                            Some(child) => next.push(child),
-                            None => {}
-                        }
-                    }
+                    self.enter(candidate, children, candidate.is_in_skill, next);
                 }
                 Err(error) => self.report(&candidate.path, unreadable(error)),
+            }
+            if candidate.is_in_skill {
+                continue;
             }
             self.plain += 1;
             if self.plain > self.search.limits.max_dirs {
@@ -228,20 +231,42 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
+    /// Adds the subdirectories of a directory to `next`. `is_in_skill` is true if they belong to a skill.
+    fn enter(&mut self, above: &Candidate, children: &[Child], is_in_skill: bool, next: &mut Vec<Candidate>) {
+        let hidden_too = matches!(self.root.scope, Scope::Scanned | Scope::Remote);
+        for child in children.iter().filter(|child| hidden_too || !is_hidden(&child.name)) {
+            if is_in_skill {
+                if self.in_skills >= self.search.limits.max_dirs.saturating_mul(IN_SKILLS) {
+                    return;
+                }
+                self.in_skills += 1;
+            }
+            match above.child(child, self.memory.as_deref()) {
+                Some(child) if self.leads_out(child.real()) => {
+                    let Candidate { path, real, .. } = child;
+                    self.refuse(path, real.unwrap_or_default());
+                }
+                Some(child) => next.push(Candidate { is_in_skill, ..child }),
+                None => {}
+            }
+        }
+    }
+
     /// Visits directories, and returns the results in the same order. Unchanged directories are taken from the cache.
     fn visit_all(&mut self, batch: &[Candidate]) -> Vec<io::Result<Arc<Visit>>> {
-        let scope = self.root.scope;
+        let root = self.root;
+        let nested = self.search.nested;
         let Some(memory) = &mut self.memory else {
-            return visit_all(batch, scope).into_iter().map(|visit| visit.map(Arc::new)).collect();
+            return visit_all(batch, root, nested).into_iter().map(|visit| visit.map(Arc::new)).collect();
         };
         let is_known = |candidate: &Candidate| {
             let is_unchanged = !candidate.is_new && !memory.changes.touches(candidate.real());
             let known = memory.before.get(candidate.real()).filter(|_| is_unchanged);
-            known.is_some_and(|visit| is_of(visit, scope, candidate))
+            known.is_some_and(|visit| is_of(visit, root, candidate))
         };
         let known: Vec<bool> = batch.iter().map(is_known).collect();
         let unknown = batch.iter().zip(&known).filter(|(_, known)| !**known).map(|(candidate, _)| candidate);
-        let mut visited = visit_all(&unknown.collect::<Vec<_>>(), scope).into_iter();
+        let mut visited = visit_all(&unknown.collect::<Vec<_>>(), root, nested).into_iter();
         let visits = batch.iter().zip(known).map(|(candidate, is_known)| {
             let (dir, before) = memory.before.remove_entry(candidate.real()).unzip();
             let visit = match before {
@@ -266,7 +291,8 @@ impl Walk<'_, '_> {
 
     /// Returns true if a canonical path is outside of the boundary.
     fn leads_out(&self, real: &Path) -> bool {
-        self.boundary.as_ref().is_some_and(|boundary| !real.starts_with(boundary))
+        let is_reachable = || self.root.reachable.iter().any(|dir| real.starts_with(dir));
+        self.boundary.as_ref().is_some_and(|boundary| !real.starts_with(boundary) && !is_reachable())
     }
 
     fn refuse(&mut self, link: PathBuf, target: PathBuf) {
@@ -324,22 +350,24 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Returns true if a cached visit is valid for this candidate: the scope is the same, and the name is that of the directory.
-fn is_of(visit: &Visit, scope: Scope, candidate: &Candidate) -> bool {
+/// Returns true if a cached visit is valid for this candidate: it was found in the same way, and the name is that of the
+/// directory.
+fn is_of(visit: &Visit, root: &Root, candidate: &Candidate) -> bool {
     match visit {
         Visit::Skill { skill, .. } => {
-            skill.scope == scope && candidate.path.file_name() == candidate.real().file_name()
+            (skill.scope, &skill.session_root) == (root.scope, &root.session_root)
+                && candidate.path.file_name() == candidate.real().file_name()
         }
         Visit::Plain(..) => true,
     }
 }
 
 /// Visits directories, in parallel if there are many. The results are in the order of `batch`.
-fn visit_all<C: Borrow<Candidate> + Sync>(batch: &[C], scope: Scope) -> Vec<io::Result<Visit>> {
+fn visit_all<C: Borrow<Candidate> + Sync>(batch: &[C], root: &Root, nested: bool) -> Vec<io::Result<Visit>> {
     let threads =
         thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS).min(batch.len() / CHUNK);
     if threads < 2 {
-        return batch.iter().map(|candidate| candidate.borrow().visit(scope)).collect();
+        return batch.iter().map(|candidate| candidate.borrow().visit(root, nested)).collect();
     }
     let chunks: Vec<&[C]> = batch.chunks(CHUNK).collect();
     let next = AtomicUsize::new(0);
@@ -350,7 +378,7 @@ fn visit_all<C: Borrow<Candidate> + Sync>(batch: &[C], scope: Scope) -> Vec<io::
             let Some(chunk) = chunks.get(index) else { return done };
             done.push((
                 index,
-                chunk.iter().map(|candidate| candidate.borrow().visit(scope)).collect::<Vec<_>>(),
+                chunk.iter().map(|candidate| candidate.borrow().visit(root, nested)).collect::<Vec<_>>(),
             ));
         }
     };

@@ -220,6 +220,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             Field::UserInvocable,
             Field::DisableModelInvocation,
             Field::HideFromDiscovery,
+            Field::Paths,
         ] {
             if let Some((key, value)) = self.entry(field)
                 && !value.is_null()

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::text::readable;
-use crate::skill::Properties;
+use crate::{paths, skill::Properties};
 
 /// A known field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,10 +24,11 @@ pub(super) enum Field {
     UserInvocable,
     DisableModelInvocation,
     HideFromDiscovery,
+    Paths,
 }
 
 impl Field {
-    pub(super) const COUNT: usize = Self::HideFromDiscovery as usize + 1;
+    pub(super) const COUNT: usize = Self::Paths as usize + 1;
 
     /// Returns the field with exactly this name.
     pub(super) fn named(key: &str) -> Option<Self> {
@@ -45,6 +46,7 @@ impl Field {
             "user-invocable" => Self::UserInvocable,
             "disable-model-invocation" => Self::DisableModelInvocation,
             "hide-from-discovery" => Self::HideFromDiscovery,
+            "paths" => Self::Paths,
             _ => return None,
         })
     }
@@ -119,6 +121,7 @@ pub(super) fn apply(properties: &mut Properties, field: Field, value: &Value) ->
             properties.disable_model_invocation = boolean(value).ok_or(BOOLEAN)?;
         }
         Field::HideFromDiscovery => properties.hide_from_discovery = boolean(value).ok_or(BOOLEAN)?,
+        Field::Paths => properties.paths = globs(value).ok_or("globs such as `src/**/*.ts`")?,
         _ => {}
     }
     Ok(())
@@ -151,6 +154,16 @@ fn tags(value: &Value) -> Option<Vec<String>> {
             Some(text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect())
         }
     }
+}
+
+/// Reads a list of globs, or a text with globs separated by commas. Returns `None` if one of them is invalid.
+fn globs(value: &Value) -> Option<Vec<String>> {
+    let globs = match value {
+        Value::Array(items) => items.iter().map(scalar).collect::<Option<Vec<_>>>()?,
+        Value::Object(_) | Value::Null => return None,
+        _ => paths::split(&scalar(value)?),
+    };
+    globs.iter().all(|glob| paths::is_valid(glob)).then(|| globs.into_iter().take(paths::MAX_GLOBS).collect())
 }
 
 /// Splits `text` into patterns at spaces and commas outside of parentheses. Also returns true if there were no commas.

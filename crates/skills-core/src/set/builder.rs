@@ -126,6 +126,9 @@ impl SkillSetBuilder {
         if !unapproved.is_empty() {
             let dirs: HashSet<_> = skills.iter().filter_map(|entry| entry.skill.dir()).collect();
             unapproved.retain(|entry| entry.skill.dir().is_none_or(|dir| !dirs.contains(dir)));
+            // A link can lead to the skill of another root.
+            let mut seen = HashSet::new();
+            unapproved.retain(|entry| entry.skill.dir().is_none_or(|dir| seen.insert(dir.to_owned())));
         }
         SkillSet(Arc::new(self.0))
     }

@@ -168,7 +168,7 @@ fn warn_of_risks(address: &Address, held_back: &[HeldBack]) {
 /// repository.
 fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<(Pinned, Option<Checkout>), SourceError> {
     let address = &spec.address;
-    let wanted = Wanted { filters: &spec.filters, max_skills: options.max_skills };
+    let wanted = Wanted { filters: &spec.filters, max_skills: options.max_skills, nested: spec.nested };
     match address.place() {
         Place::Git(place) => {
             let fetched = store
@@ -206,6 +206,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path().join("cache");
         let spec = |is_named| Spec {
+            nested: false,
             address: Address::parse("github:acme/skills").unwrap(),
             filters: Vec::new(),
             lock: dir.path().join("skills.lock"),

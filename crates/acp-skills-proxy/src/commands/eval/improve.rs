@@ -16,7 +16,7 @@ use super::{
     args::{AgentArgs, CaseArgs, EvalArgs, ImproveArgs, Only},
     evaluation,
     progress::Bar,
-    results, summary, usage_error,
+    results, skills, summary, usage_error,
 };
 use crate::{error::UsageError, output, runtime, words::count};
 
@@ -50,6 +50,7 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
     if is_dry {
         return Ok(ExitCode::SUCCESS);
     }
+    skills::note(&evaluation);
     let root = workspace.unwrap_or_else(|| Workspace::beside(&evaluation));
     let name = evaluation.skill.name.to_string();
     let runtime = runtime::new()?;
@@ -118,7 +119,8 @@ async fn improve(
 
 /// Returns the flags of the same evaluation.
 fn as_evaluation(args: ImproveArgs) -> EvalArgs {
-    let agents = AgentArgs { agent: args.agent, models: args.models, ..AgentArgs::default() };
+    let agents =
+        AgentArgs { agent: args.agent, models: args.models, isolate: args.isolate, ..AgentArgs::default() };
     let cases = CaseArgs {
         queries: args.queries,
         among: args.among,

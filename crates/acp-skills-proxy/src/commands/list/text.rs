@@ -39,6 +39,21 @@ pub(super) fn of(report: &Report<'_>, missing: &[String], width: Option<usize>) 
         ));
     }
     for row in &report.skills {
+        if !row.paths.is_empty() {
+            lines.push(format!(
+                "waiting for files: {}: joins the catalog when a file matches {}",
+                row.name,
+                shown(&row.paths.join(", "))
+            ));
+        }
+        if let Some(first) = row.nested.first() {
+            let files = count(row.nested.len(), "more SKILL.md file");
+            lines.push(format!(
+                "nested: {} contains {files}, for example {}: use `--nested` to use them as skills",
+                row.name,
+                shown_path(first)
+            ));
+        }
         let path = row.url.map_or_else(|| report.place(row.path.as_deref()), str::to_owned);
         lines.extend(row.diagnostics.iter().map(|diagnostic| located(row.name, &path, diagnostic)));
     }

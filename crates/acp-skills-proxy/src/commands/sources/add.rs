@@ -31,6 +31,9 @@ pub(crate) struct AddArgs {
     /// Skip skills of the source whose name matches a glob. Repeatable.
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<String>,
+    /// Use a SKILL.md within the directory of another skill as a skill, too.
+    #[arg(long)]
+    nested: bool,
     #[command(flatten)]
     approval: ApprovalArgs,
     #[command(flatten)]
@@ -60,7 +63,7 @@ struct Added<'a> {
 /// Returns an error if the source is invalid, is already in the configuration, contains no skills or can't be fetched, or if the
 /// configuration or the lock file can't be written.
 pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
-    let AddArgs { source, include, exclude, approval, fetch, common } = args;
+    let AddArgs { source, include, exclude, nested, approval, fetch, common } = args;
     let address = Address::parse(&source).map_err(|error| -> anyhow::Error {
         let dir = expand_home(Path::new(&source));
         if !dir.is_dir() {
@@ -84,6 +87,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     let mut entry = SourceEntry::new(address.as_str());
     entry.include = include;
     entry.exclude = exclude;
+    entry.nested = nested;
     let add = |text: &str| {
         if edit::sources(text).is_some_and(|sources| sources.iter().any(is_there)) {
             return Ok(text.to_owned());
@@ -101,7 +105,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     let updater = updater(&common)?.with_max_fetch_bytes(fetch.max_bytes(&target));
     let mut offer = {
         let _progress = Progress::spinner("fetching");
-        updater.latest(&address, None).map_err(source_error)?
+        updater.latest_with(&address, None, nested || target.config.nested).map_err(source_error)?
     };
     let found: Vec<_> = offer.skills.iter().map(|skill| skill.name.clone()).collect();
     offer.retain(|name| filters.iter().all(|filter| filter.takes(name)));

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use acp_skills::config::{Config, Settings};
+use acp_skills::{
+    config::{Config, Settings},
+    library::Workspace,
+};
 use serde::Serialize;
 use skills_core::{SkillName, Source, text::shown_path};
 use skills_sources::{Address, LockFile, Offer, Updater};
@@ -44,7 +47,7 @@ fn of_directories(target: &Target) -> anyhow::Result<HashMap<String, String>> {
     let mut config = Config::read(&target.path)?;
     config.sources.clear();
     config.projects.clear();
-    let skills = Settings::resolve(config)?.skills.load()?.at(None);
+    let skills = Settings::resolve(config)?.skills.load()?.at(&Workspace::default());
     let place = |source: &Source| match source {
         Source::Stored(stored) => shown_path(&stored.dir),
         _ => format!("a skill in {}", shown_path(&target.path)),

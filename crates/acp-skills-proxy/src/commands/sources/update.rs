@@ -161,7 +161,7 @@ impl Fetch {
     /// Fetches the source and the files of its changes. A site can take a long time to send them.
     fn run(&self, updater: &Updater) -> Result<Latest, SourceError> {
         let address = &self.source.address;
-        let mut offer = updater.latest(address, self.before.as_ref())?;
+        let mut offer = updater.latest_with(address, self.before.as_ref(), self.source.nested)?;
         offer.retain(|name| self.source.takes(name));
         let approved = self.before.as_ref().and_then(|pinned| updater.approved(address, pinned));
         let uses = |name: &str| !self.is_locked || self.source.uses(name);

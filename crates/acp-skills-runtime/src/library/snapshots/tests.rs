@@ -45,12 +45,12 @@ impl Fixture {
 
     fn seen(&self, cwd: Option<&str>) -> Vec<String> {
         let cwd = cwd.map(|cwd| self.directory.path().join(cwd));
-        let set = self.library.at(cwd.as_deref());
+        let set = self.library.at(&Workspace { cwd, ..Workspace::default() });
         set.iter().map(|skill| format!("{}: {}", skill.name, skill.description)).collect()
     }
 
     fn is_broken(&self, name: &str) -> bool {
-        let set = self.library.at(None);
+        let set = self.library.at(&Workspace::default());
         set.entry(name).unwrap().diagnostics.iter().any(Diagnostic::is_error)
     }
 }
@@ -90,7 +90,7 @@ fn a_broken_skill_is_kept_and_a_removed_one_is_not() {
         fixture.library.reload();
         assert_eq!(fixture.seen(None), left, "{dir}");
     }
-    assert_eq!(fixture.library.at(None).skipped()[0].diagnostics[0].code, "no-skill-md");
+    assert_eq!(fixture.library.at(&Workspace::default()).skipped()[0].diagnostics[0].code, "no-skill-md");
     fs::remove_dir_all(fixture.directory.path().join("named")).unwrap();
     fixture.library.reload();
     fixture.write("named/first", "again");
@@ -106,7 +106,7 @@ fn unchanged_sets_are_kept() {
     fixture.write("there/.skills/yours", "old");
     assert_eq!(fixture.seen(Some("here")), ["first: old", "mine: old", "second: old"]);
     assert_eq!(fixture.seen(Some("there")), ["first: old", "yours: old", "second: old"]);
-    let at = |cwd: &str| fixture.library.at(Some(&fixture.directory.path().join(cwd)));
+    let at = |cwd: &str| fixture.library.at(&Workspace::of(fixture.directory.path().join(cwd)));
     let here = at("here");
     let there = at("there");
     // Write the same content to the file.
@@ -120,7 +120,7 @@ fn unchanged_sets_are_kept() {
     assert!(shared("first") && shared("second") && !shared("mine"));
     // If no session uses the directory any more, the next session needs to search it from scratch.
     fixture.write("there/.skills/yours", "new");
-    fixture.library.leave(&fixture.directory.path().join("there"));
+    fixture.library.leave(&Workspace::of(fixture.directory.path().join("there")));
     assert_eq!(fixture.seen(Some("there")), ["first: old", "yours: new", "second: old"]);
 }
 
@@ -138,12 +138,12 @@ fn leaving_does_not_wait_for_the_disk() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), ".skills/mine", "old");
     let here = directory.path();
-    assert_eq!(library.at(Some(here)).len(), 1);
+    assert_eq!(library.at(&Workspace::of(here)).len(), 1);
     // Hold the lock to simulate a search on a slow disk.
     let finder = library.finder.lock();
     let (left, receiver) = std::sync::mpsc::channel();
     let shared = Arc::clone(&library);
-    let place = here.to_owned();
+    let place = Workspace::of(here);
     let leaver = thread::spawn(move || {
         shared.leave(&place);
         left.send(()).unwrap();

@@ -12,7 +12,7 @@ use notify::{
     event::{AccessKind, AccessMode, ModifyKind},
 };
 use skills_core::{
-    discovery::{Changes, Discovery, DiscoveryCache},
+    discovery::{Changes, Discovery, DiscoveryCache, PROJECT_ENTRIES, is_in_tree},
     files::SKILL_FILE_NAMES,
 };
 
@@ -28,6 +28,8 @@ pub(super) struct Interest {
     pub(super) skill: bool,
     /// True if new and removed subdirectories matter.
     pub(super) directories: bool,
+    /// True if new and removed directories of a project's tree matter.
+    pub(super) tree: bool,
     /// Names of entries that matter.
     pub(super) names: Vec<OsString>,
 }
@@ -77,7 +79,7 @@ impl Coverage {
         for seen in visits.directories() {
             let interest = self.at(Arc::clone(seen.dir));
             interest.skill = true;
-            interest.directories |= !seen.is_skill;
+            interest.directories |= seen.may_have_more;
         }
         for root in &discovery.roots {
             if !root.path.exists() {
@@ -85,6 +87,11 @@ impl Coverage {
             }
             self.add_link(&root.path);
         }
+    }
+
+    /// Adds a directory of a project's tree, in which new subdirectories may have skills.
+    pub(in crate::library) fn add_tree(&mut self, dir: PathBuf) {
+        self.at(dir).tree = true;
     }
 
     /// Adds the parent of each watched directory, so that moving or removing a watched directory is noticed.
@@ -103,8 +110,8 @@ impl Coverage {
         if one_level {
             return self.0.keys().map(|dir| (dir, RecursiveMode::NonRecursive)).collect();
         }
-        let searched: HashSet<&Path> =
-            self.0.iter().filter(|(_, interest)| interest.directories).map(|(dir, _)| &**dir).collect();
+        let searched = self.0.iter().filter(|(_, interest)| interest.directories || interest.tree);
+        let searched: HashSet<&Path> = searched.map(|(dir, _)| &**dir).collect();
         let is_seen = |dir: &Path| dir.ancestors().skip(1).any(|above| searched.contains(above));
         let mode = |dir: &Path| {
             if searched.contains(dir) { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive }
@@ -159,6 +166,13 @@ impl Coverage {
         changes
     }
 
+    /// Returns true if an entry of a project's tree is a directory of interest. A directory that was removed is one if it was
+    /// searched.
+    fn is_of_tree(&self, path: &Path, name: &OsStr) -> bool {
+        PROJECT_ENTRIES.iter().any(|entry| name == *entry)
+            || is_in_tree(name) && (self.0.contains_key(path) || path.is_dir())
+    }
+
     fn add_change(&self, path: &Path, change: Change, changes: &mut Changes) {
         if self.0.get(path).is_some_and(|interest| interest.skill) {
             match change {
@@ -173,7 +187,9 @@ impl Coverage {
             return;
         }
         if change == Change::Existence
-            && (interest.directories || interest.names.iter().any(|known| known == name))
+            && (interest.directories
+                || interest.names.iter().any(|known| known == name)
+                || interest.tree && self.is_of_tree(path, name))
         {
             changes.trees.insert(path.to_owned());
             if interest.directories {

@@ -92,6 +92,9 @@ pub(in super::super) struct ImproveArgs {
     /// Run on each of these models, as for `eval`.
     #[arg(long, value_name = "[AGENT=]MODEL,…")]
     pub(in super::super) models: Vec<String>,
+    /// Give each agent process a home directory of its own, as for `eval`.
+    #[arg(long)]
+    pub(in super::super) isolate: bool,
     /// Use the queries in this file instead of the skill's own.
     #[arg(long, value_name = "FILE")]
     pub(in super::super) queries: Option<PathBuf>,

@@ -1,0 +1,103 @@
+//! [`available_skills_update`](https://github.com/agentclientprotocol/agent-client-protocol/pull/370): the list of a session's skills,
+//! which the client gets when the session was set up, and again whenever it changes.
+//!
+//! If the agent sends such a list itself, our skills are added to it. Like a list of commands, each list replaces the one before.
+
+use acp_skills_wire::{Edit, Message, Node, build};
+use serde_json::{Value, json};
+use skills_core::SkillName;
+
+use super::descriptors;
+use crate::{
+    Interceptor,
+    keys::SessionKey,
+    outputs::{Actions, Pass},
+    session::Session,
+};
+
+/// The name of the update.
+const UPDATE: &str = "available_skills_update";
+/// The member with the list.
+const LIST: &str = "availableSkills";
+/// The maximum number of lists to keep for sessions that are not set up yet.
+const MAX_EARLY: usize = 64;
+
+/// Returns our entries for a list, without those whose names the agent uses.
+fn ours(session: &Session, theirs: Option<Node<'_>>) -> Vec<Value> {
+    let theirs: Vec<_> = theirs
+        .into_iter()
+        .flat_map(|list| list.elements())
+        .filter_map(|skill| Some(SkillName::key_of(&skill.str("name")?)))
+        .collect();
+    descriptors(&session.skills.filtered(|skill| !theirs.contains(&skill.name.key())))
+}
+
+/// Adds our entries to the agent's list. Returns the edit of its message.
+fn merged(session: &Session, list: Node<'_>) -> Edit {
+    let mut edit = Edit::new();
+    let ours: Vec<_> = ours(session, Some(list)).iter().map(ToString::to_string).collect();
+    if !ours.is_empty() {
+        edit.push(list, &ours.join(","));
+    }
+    edit
+}
+
+/// Builds an update with the agent's latest list and our skills.
+fn update(session: &Session) -> Option<Vec<u8>> {
+    let id = session.id()?;
+    let theirs = session.agent_skills.as_deref().and_then(Node::parse);
+    let mut list: Vec<Value> = theirs
+        .into_iter()
+        .flat_map(|list| list.elements())
+        .filter_map(|skill| serde_json::from_slice(skill.raw()).ok())
+        .collect();
+    list.append(&mut ours(session, theirs));
+    let update = json!({ "sessionUpdate": UPDATE, LIST: list });
+    Some(build::notification("session/update", &json!({ "sessionId": id, "update": update })))
+}
+
+impl Interceptor {
+    /// Adds our skills to the agent's list.
+    pub(crate) fn skills_update(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
+        let list = update.get(LIST).filter(Node::is_array).filter(|_| self.policy.drafts);
+        let (Some(list), Some(id)) = (list, message.session_id()) else { return Pass::Untouched };
+        let Some(session) = self.sessions.find(&id) else {
+            // This may be a new session whose response has not arrived yet.
+            if self.memory.early_skills.len() < MAX_EARLY && self.is_setting_up() {
+                self.memory.early_skills.insert(id.into_owned(), list.raw().to_vec());
+            }
+            return Pass::Untouched;
+        };
+        session.agent_skills = Some(list.raw().to_vec());
+        session.shows_skills = true;
+        let edit = merged(session, list);
+        if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
+    }
+
+    /// Sends the list after the response that sets up a session.
+    pub(crate) fn skills_after_response(&mut self, key: SessionKey, actions: &mut Actions) {
+        if let Some(session) = self.sessions.get(key)
+            && let Some(early) = session.id().and_then(|id| self.memory.early_skills.remove(id))
+        {
+            session.agent_skills = Some(early);
+        }
+        if !self.is_setting_up() {
+            self.memory.early_skills.clear();
+        }
+        let line = self.skill_list(key);
+        actions.after.extend(line);
+    }
+
+    /// Sends the list again, because the skills have changed.
+    pub(crate) fn skill_list_changed(&mut self, key: SessionKey, actions: &mut Actions) {
+        let line = self.skill_list(key);
+        actions.to_client.extend(line);
+    }
+
+    /// Returns the update with the list. Returns `None` if the client gets none: there is no skill, and there never was one.
+    fn skill_list(&mut self, key: SessionKey) -> Option<Vec<u8>> {
+        let session = self.sessions.get(key).filter(|_| self.policy.drafts)?;
+        session.shows_skills |= !session.skills.is_empty();
+        update(session).filter(|_| session.shows_skills)
+    }
+}

@@ -1,0 +1,150 @@
+//! Matches files with patterns such as `Edit(src/**)`.
+
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use super::Match;
+use crate::workspace::Workspace;
+
+/// Matches a path with a pattern that is relative to any of the roots. A relative path starts at the working directory.
+pub(super) fn match_path(pattern: &str, path: &str, workspace: &Workspace) -> Match {
+    let here = files(pattern, path, workspace.cwd.as_deref());
+    let is_relative = !is_absolute(&plain(path));
+    // A path that leaves its directory has no certain place in any root.
+    if here != Match::Outside || is_relative {
+        return here;
+    }
+    workspace.additional.iter().map(|root| files(pattern, path, Some(root))).max().unwrap_or(here)
+}
+
+fn is_absolute(path: &str) -> bool {
+    Path::new(path).is_absolute() || path.starts_with('/') || path.get(1..3) == Some(":/")
+}
+
+fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Match {
+    let path = plain(path);
+    let cwd = cwd.and_then(Path::to_str).map(plain);
+    // We can't resolve these paths here, because that would require the file system.
+    if path.split('/').any(|part| part == "..") || pattern.starts_with('~') || path.starts_with('~') {
+        return Match::Unsure;
+    }
+    let path = path.trim_start_matches("./");
+    let cwd = cwd.map(|cwd| cwd.trim_end_matches('/').to_owned());
+    // If a pattern starts with `//`, it's an absolute path. Otherwise, it's relative to the root.
+    let absolute = pattern.strip_prefix('/').filter(|pattern| pattern.starts_with('/'));
+    let relative = pattern.trim_start_matches("./").trim_start_matches('/');
+    let inside = cwd.as_deref().and_then(|cwd| path.strip_prefix(cwd)?.strip_prefix('/'));
+    let is_alike = |cwd: &str| path.to_lowercase().starts_with(&format!("{}/", cwd.to_lowercase()));
+    if inside.is_none() && cwd.as_deref().is_some_and(is_alike) {
+        return Match::Unsure;
+    }
+    let is_absolute = is_absolute(path);
+    let (pattern, path) = match (absolute, inside) {
+        (Some(pattern), _) if is_absolute => (pattern.to_owned(), path.to_owned()),
+        (Some(_), _) => return Match::Unsure,
+        (None, Some(inside)) => (relative.to_owned(), inside.to_owned()),
+        // This may be an absolute path that was written with a single slash.
+        (None, None) if is_absolute && pattern.starts_with('/') => (pattern.to_owned(), path.to_owned()),
+        (None, None) if is_absolute => return Match::Outside,
+        (None, None) => (relative.to_owned(), path.to_owned()),
+    };
+    let (Some(exact), Some(alike)) = (glob(&pattern, false), glob(&pattern, true)) else {
+        return Match::Unsure;
+    };
+    match (exact.is_match(&path), alike.is_match(&path)) {
+        (true, _) => Match::Inside,
+        (false, true) => Match::Unsure,
+        (false, false) => Match::Outside,
+    }
+}
+
+/// Normalizes a path: slashes instead of backslashes, and an upper-case drive letter. Windows accepts both, and editors write
+/// both.
+fn plain(path: &str) -> String {
+    let path = path.replace('\\', "/");
+    let path = path.strip_prefix("//?/").unwrap_or(&path);
+    match path.as_bytes() {
+        [drive @ b'a'..=b'z', b':', b'/', ..] => {
+            format!("{}{}", drive.to_ascii_uppercase() as char, &path[1..])
+        }
+        _ => path.to_owned(),
+    }
+}
+
+fn glob(pattern: &str, ignores_case: bool) -> Option<GlobMatcher> {
+    let glob =
+        GlobBuilder::new(pattern).literal_separator(true).case_insensitive(ignores_case).build().ok()?;
+    Some(glob.compile_matcher())
+}
+
+#[cfg(test)]
+mod tests {
+    use acp_skills_wire::Node;
+
+    use super::*;
+    use crate::permission::patterns::match_call;
+
+    #[test]
+    fn windows_and_case() {
+        use Match::{Inside, Outside, Unsure};
+        for (pattern, path, cwd, expected) in [
+            ("Edit(src/**)", r"C:\project\src\a.rs", r"C:\project", Inside),
+            ("Edit(src/**)", r"c:\project\src\a.rs", r"C:\project", Inside),
+            ("Edit(src/**)", r"C:\project\src\a.rs", "c:/project/", Inside),
+            ("Edit(src/**)", r"\\?\C:\project\src\a.rs", r"C:\project", Inside),
+            ("Edit(src/**)", r"src\a.rs", r"C:\project", Inside),
+            ("Edit(src/**)", r"D:\project\src\a.rs", r"C:\project", Outside),
+            ("Edit(src/**)", r"C:\project2\src\a.rs", r"C:\project", Outside),
+            ("Edit(src/**)", r"C:\project\src\..\a.rs", r"C:\project", Unsure),
+            // On some file systems, this is the same file.
+            ("Edit(src/**)", r"C:\Project\src\a.rs", r"C:\project", Unsure),
+            ("Edit(src/**)", r"C:\project\SRC\a.rs", r"C:\project", Unsure),
+            ("Edit(Src/**)", "/project/src/a.rs", "/project", Unsure),
+            ("Edit(src/**)", "/Project/src/a.rs", "/project", Unsure),
+            ("Edit(docs/**)", "/project/SRC/a.rs", "/project", Outside),
+        ] {
+            let input = serde_json::json!({ "file_path": path }).to_string();
+            let node = Node::parse(input.as_bytes());
+            let found = match_call([pattern].into_iter(), Some("Edit"), node, None, &Workspace::of(cwd));
+            assert_eq!(found, expected, "{pattern} {path} {cwd}");
+        }
+    }
+
+    #[test]
+    fn the_target_of_a_path_is_matched() {
+        let input = Node::parse(br#"{"file_path":"src/link/passwd"}"#);
+        let workspace = Workspace::of("/project");
+        let real = |path| match_call(["Edit(src/**)"].into_iter(), Some("Edit"), input, path, &workspace);
+        assert_eq!(real(None), Match::Inside);
+        assert_eq!(real(Some("/etc/passwd")), Match::Outside);
+        assert_eq!(real(Some("/project/src/other/passwd")), Match::Inside);
+    }
+
+    #[test]
+    fn patterns_are_relative_to_every_root() {
+        use Match::{Inside, Outside, Unsure};
+        let workspace = Workspace::of("/work/api").with(["/lib".into(), "/work/api/sub".into()]);
+        for (pattern, path, expected) in [
+            ("src/**", "/work/api/src/a", Inside),
+            ("src/**", "/lib/src/a", Inside),
+            ("/src/**", "/lib/src/a", Inside),
+            // This root is within another one.
+            ("src/**", "/work/api/sub/src/a", Inside),
+            ("sub/src/**", "/work/api/sub/src/a", Inside),
+            ("src/**", "/lib/a", Outside),
+            ("src/**", "/lib2/src/a", Outside),
+            ("src/**", "/etc/passwd", Outside),
+            ("src/**", "/lib/src/../../etc/passwd", Unsure),
+            ("src/**", "/lib/../work/api/src/a", Unsure),
+            ("src/**", "/LIB/src/a", Unsure),
+            ("//etc/*", "/etc/hosts", Inside),
+            // A relative path starts at the working directory only.
+            ("src/**", "src/a", Inside),
+            ("src/**", "sub/src/a", Outside),
+            ("src/**", "../../lib/src/a", Unsure),
+        ] {
+            assert_eq!(match_path(pattern, path, &workspace), expected, "{pattern} {path}");
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The skills of a session, with the searches for those of its projects: one for each root of its workspace.
+//!
+//! The roots are searched in their order, so that a skill of an earlier root takes precedence. A directory that belongs to several
+//! roots, such as that of their common repository, belongs to the first one. Each root has its own project, and the skills of a
+//! project are approved for that project.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use acp_skills_intercept::Workspace;
+use skills_core::{
+    Scope, SkillSet,
+    discovery::{Changes, Discovery, ProjectTree, Root, project_roots},
+    files::Bounds,
+    set::{Skipped, Unapproved},
+};
+use skills_sources::trust::Decided;
+
+use super::{
+    directories::{DirectoryLibrary, Named},
+    projects,
+    scan::Search,
+};
+
+/// The maximum number of subdirectories of a workspace that are searched for projects with skills.
+const MAX_TREE_DIRS: usize = 2_000;
+
+/// The search for the project skills of one root.
+pub(super) struct ProjectSearch {
+    /// The root, as the client wrote it.
+    root: PathBuf,
+    /// The root of the project: the repository, or the root itself.
+    pub(super) project: PathBuf,
+    /// The directories to search, with the settings.
+    pub(super) discovery: Discovery,
+    /// True if the subdirectories of the root are searched, too.
+    tree: bool,
+}
+
+/// The skills of one root of a session.
+pub(super) struct ProjectFound {
+    pub(super) root: PathBuf,
+    pub(super) project: PathBuf,
+    pub(super) skills: SkillSet,
+    /// A warning if not all subdirectories were searched.
+    pub(super) limited: Option<Skipped>,
+}
+
+/// The searches of one workspace, with their results.
+#[derive(Default)]
+pub(super) struct ProjectSearches {
+    searches: Vec<(ProjectSearch, Search)>,
+    /// The subdirectories of each root that is searched with its subdirectories.
+    trees: HashMap<PathBuf, ProjectTree>,
+}
+
+impl ProjectSearches {
+    /// Searches everything.
+    pub(super) fn run(library: &DirectoryLibrary, workspace: &Workspace) -> Self {
+        let mut searches = Self::default();
+        searches.rescan(library, workspace, &Changes::default());
+        searches
+    }
+
+    /// Searches again in the changed directories, and in the directories of new searches.
+    pub(super) fn rescan(&mut self, library: &DirectoryLibrary, workspace: &Workspace, changes: &Changes) {
+        self.trees.retain(|root, _| {
+            let root = real(root);
+            !changes.everything && !changes.trees.iter().any(|changed| changed.starts_with(&root))
+        });
+        let wanted = library.project_searches(workspace, &mut self.trees);
+        let mut before: HashMap<PathBuf, Search> =
+            self.searches.drain(..).map(|(search, found)| (search.root, found)).collect();
+        let mut count = 0;
+        for search in wanted {
+            let mut found = before.remove(&search.root).unwrap_or_default();
+            let mut discovery = search.discovery.clone();
+            // The limit applies to all roots together.
+            discovery.limits.max_skills = discovery.limits.max_skills.saturating_sub(count);
+            found.rescan(&discovery, changes);
+            count += found.skills.len();
+            self.searches.push((search, found));
+        }
+    }
+
+    /// Returns the searches with their results, in the order of the roots.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&ProjectSearch, &Search)> {
+        self.searches.iter().map(|(search, found)| (search, found))
+    }
+
+    /// Returns the directories in which new subdirectories may have skills.
+    pub(super) fn tree_directories(&self) -> impl Iterator<Item = PathBuf> {
+        let roots = self.trees.keys().map(|root| real(root));
+        roots.chain(self.trees.values().flat_map(|tree| tree.directories.iter().cloned()))
+    }
+
+    /// Returns the skills that were found, in the order of the roots.
+    pub(super) fn found(&self) -> Vec<ProjectFound> {
+        let found = self.searches.iter().map(|(search, found)| ProjectFound {
+            root: search.root.clone(),
+            project: search.project.clone(),
+            skills: found.skills.clone(),
+            limited: self.trees.get(&search.root).and_then(|tree| tree.limited.clone()),
+        });
+        found.collect()
+    }
+}
+
+impl DirectoryLibrary {
+    /// Returns the skills of a session with these directories.
+    pub fn at(&self, workspace: &Workspace) -> SkillSet {
+        let found = ProjectSearches::run(self, workspace).found();
+        self.assemble(workspace, &found)
+    }
+
+    /// Returns the directories of the user and of the projects in which a session looks for skills by default. They need
+    /// not exist.
+    pub fn discovered(&self, workspace: &Workspace) -> Vec<PathBuf> {
+        let scanned = &self.scan.discovery.roots;
+        let of_user = scanned.iter().filter(|root| root.scope == Scope::User).map(|root| root.path.clone());
+        of_user.chain(self.project_directories(workspace)).collect()
+    }
+
+    pub(super) fn assemble(&self, workspace: &Workspace, found: &[ProjectFound]) -> SkillSet {
+        let scanned = self.scan.get();
+        let here = self.projects_of(workspace);
+        // We use the same bounds for all roots together, so that a large workspace can't delay the start of a session.
+        let mut bounds = Bounds::SKILL;
+        let approved: Vec<_> = found.iter().map(|project| self.sift(project, &mut bounds)).collect();
+        let is_scan_alone = self.named.is_empty() && self.sources.is_empty() && here.is_empty();
+        let limited = || found.iter().filter_map(|project| project.limited.clone());
+        if is_scan_alone && approved.iter().all(is_nothing) && limited().next().is_none() {
+            return scanned;
+        }
+        let mut builder = SkillSet::builder();
+        for named in &self.named {
+            match named {
+                Named::Stored(skill) => skill.add_to(&mut builder),
+                Named::Fixed(skill, diagnostics) => {
+                    builder.add_shared(Arc::clone(skill), diagnostics.clone());
+                }
+            }
+        }
+        for project in &here {
+            project.add_fixed(&mut builder);
+            builder.extend(&project.scan.get());
+        }
+        for project in &approved {
+            builder.extend(project);
+        }
+        limited().for_each(|limited| builder.skip(limited));
+        builder.extend(&scanned);
+        for sources in here.iter().map(|project| &project.sources).chain([&self.sources]) {
+            builder.extend(&sources.get());
+        }
+        projects::filtered(builder.build(), &here)
+    }
+
+    /// Removes the skills of a project that are not approved, unless there is no need for approval.
+    fn sift(&self, found: &ProjectFound, bounds: &mut Bounds) -> SkillSet {
+        let is_trusted = || self.projects_at(&found.root).iter().any(|project| project.is_trusted);
+        match &self.trust {
+            Some(trust) if !is_trusted() => trust.sift_within(&found.project, &found.skills, bounds),
+            _ => found.skills.clone(),
+        }
+    }
+
+    /// Returns the files with the user's decisions about the projects of a workspace.
+    pub(super) fn trust_files(&self, searches: &ProjectSearches) -> Vec<PathBuf> {
+        let Some(trust) = &self.trust else { return Vec::new() };
+        let projects: BTreeSet<&Path> = searches.iter().map(|(search, _)| search.project.as_path()).collect();
+        projects.into_iter().filter_map(|project| trust.file(project)).collect()
+    }
+
+    /// Saves the user's decision about skills of the projects that a workspace belongs to.
+    pub(super) fn decide(&self, workspace: &Workspace, skills: &[Unapproved], trusted: bool) -> Decided {
+        let mut decided = Decided::default();
+        let Some(trust) = &self.trust else { return decided };
+        let mut by_project: BTreeMap<PathBuf, Vec<Unapproved>> = BTreeMap::new();
+        for unapproved in skills {
+            let root = unapproved.skill.session_root.as_deref().or(workspace.cwd.as_deref());
+            let Some(root) = root else { continue };
+            by_project.entry(project_of(root)).or_default().push(unapproved.clone());
+        }
+        for (project, skills) in by_project {
+            let Decided { done, failed, unsaved } = trust.decide(&project, &skills, trusted);
+            decided.done.extend(done);
+            decided.failed.extend(failed);
+            decided.unsaved = decided.unsaved.or(unsaved);
+        }
+        decided
+    }
+
+    /// Returns the searches for skills of the projects that a workspace belongs to. There is none for a root without directories
+    /// of its own. Subdirectories of roots that are not in `trees` are searched.
+    fn project_searches(
+        &self,
+        workspace: &Workspace,
+        trees: &mut HashMap<PathBuf, ProjectTree>,
+    ) -> Vec<ProjectSearch> {
+        let mut taken: HashSet<PathBuf> = self.directories_of_user(workspace);
+        let mut searches: Vec<ProjectSearch> = Vec::new();
+        let mut left = MAX_TREE_DIRS;
+        for root in workspace.roots() {
+            // A root that doesn't exist can be created later, but a file can't have skills.
+            if fs::metadata(root).is_ok_and(|metadata| !metadata.is_dir()) {
+                continue;
+            }
+            let Some((discovery, tree)) = self.project_discovery(root) else { continue };
+            let mut roots = project_roots(root);
+            let project = roots.first().and_then(|first| first.boundary.clone());
+            let project = project.unwrap_or_else(|| root.to_owned());
+            if tree {
+                let search = || ProjectTree::search(root, &project, left);
+                let tree = trees.entry(root.to_owned()).or_insert_with(search);
+                left = left.saturating_sub(tree.directories.len());
+                roots.extend(tree.roots.iter().cloned());
+            }
+            roots.retain(|found| taken.insert(real(&found.path)));
+            if !roots.is_empty() {
+                let discovery = Discovery { roots, ..discovery };
+                searches.push(ProjectSearch { root: root.to_owned(), project, discovery, tree });
+            }
+        }
+        trees.retain(|root, _| searches.iter().any(|search| search.tree && search.root == *root));
+        let others = workspace.roots().filter(|_| !workspace.additional.is_empty());
+        let reachable: Arc<[PathBuf]> = others.filter_map(|root| dunce::canonicalize(root).ok()).collect();
+        for search in &mut searches {
+            let session_root: Arc<Path> = search.root.as_path().into();
+            for root in &mut search.discovery.roots {
+                root.session_root = Some(Arc::clone(&session_root));
+                root.reachable = Arc::clone(&reachable);
+            }
+        }
+        searches
+    }
+
+    /// Returns the directories in which the projects of a workspace are searched for skills. They need not exist.
+    pub(super) fn project_directories(&self, workspace: &Workspace) -> Vec<PathBuf> {
+        let searches = self.project_searches(workspace, &mut HashMap::new());
+        let roots = searches.into_iter().flat_map(|search| search.discovery.roots);
+        roots.map(|root| root.path).collect()
+    }
+
+    /// Returns the settings of the search for project skills of one root, and true if its subdirectories are searched. Returns `None`
+    /// if the root isn't searched.
+    fn project_discovery(&self, root: &Path) -> Option<(Discovery, bool)> {
+        let here = self.projects_at(root);
+        let tree = self.tree || here.iter().any(|project| project.tree);
+        let discovery = self.project.clone();
+        let discovery = discovery.or_else(|| here.iter().find_map(|project| project.project.clone()))?;
+        Some((discovery, tree))
+    }
+
+    /// Returns the user's own directories for skills that a session searches. They are not part of a project, even if a root is
+    /// the user's home directory.
+    fn directories_of_user(&self, workspace: &Workspace) -> HashSet<PathBuf> {
+        let here = self.projects_of(workspace);
+        let scans = here.iter().map(|project| &project.scan).chain([&self.scan]);
+        let roots = scans.flat_map(|scan| &scan.discovery.roots);
+        roots.filter(|root| root.scope == Scope::User).map(|root| real(&root.path)).collect()
+    }
+}
+
+/// Returns a path without links, or the path itself if it can't be resolved.
+fn real(path: &Path) -> PathBuf {
+    dunce::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Returns the root of the project that a directory belongs to, or the directory itself.
+fn project_of(root: &Path) -> PathBuf {
+    let boundary = project_roots(root).into_iter().find_map(|Root { boundary, .. }| boundary);
+    boundary.unwrap_or_else(|| root.to_owned())
+}
+
+/// Returns true if a set is empty, and also has no skipped or unapproved skills.
+fn is_nothing(set: &SkillSet) -> bool {
+    set.is_empty() && set.skipped().is_empty() && set.unapproved().is_empty()
+}
