@@ -249,7 +249,7 @@ mod tests {
         assert!(all.try_recv().is_err(), "flushing has a timeout");
         leave.send(()).unwrap();
         leave.send(()).unwrap();
-        worker.flush(Duration::from_secs(60));
+        worker.flush(Duration::from_mins(1));
         assert_eq!(all.try_iter().collect::<Vec<_>>(), [(vec![20], 0), (vec![6, 4], 2)]);
         // The queue is still open.
         submitter.submit(vec![0; 3]);
