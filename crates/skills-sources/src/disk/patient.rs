@@ -192,8 +192,8 @@ mod tests {
         assert_eq!(read(Path::new("/dev/zero"), 1 << 20).unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert_eq!(read(Path::new("/dev/null"), 1).unwrap(), b"");
         open(&file).unwrap();
-        assert_eq!(open(Path::new("/dev/zero")).unwrap_err().kind(), io::ErrorKind::InvalidInput);
-        assert_eq!(open(&dir.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(open(Path::new("/dev/zero")).err().unwrap().kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(open(&dir.path().join("none")).err().unwrap().kind(), io::ErrorKind::NotFound);
         read(dir.path(), 1).unwrap_err();
     }
 
