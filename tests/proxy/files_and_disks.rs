@@ -114,7 +114,7 @@ fn a_skill_is_created_completely_or_not_at_all() {
         let output = made(limit);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(125), "{limit}: {said}");
-        assert!(said.contains("File too large") && said.contains("`ulimit -f`"), "{limit}: {said}");
+        assert!(said.contains("file too large") && said.contains("`ulimit -f`"), "{limit}: {said}");
         assert!(!dir.path().join("note-taking").exists(), "{limit}: a partial skill is left");
     }
     // A process that was killed has left its hidden directory. A newer one may still be in use.

@@ -144,6 +144,16 @@ fn a_source_cannot_imitate_our_output() {
     let shown = home.printed(&["add", &repository.source(""), "--yes"]);
     let lines: Vec<_> = shown.lines().filter(|line| line.contains("ZQ")).collect();
     assert!(lines.len() > 6 && lines.iter().all(|line| line.starts_with("   ")), "{lines:?}");
+    // A part of an added line doesn't look like a removed line, an unchanged line or a header.
+    let added = "b\r-ZQ\u{2028} ZQ\u{b}@@ -1 +0,0 @@ ZQ\u{85}new file: ZQ\u{c}ZQ\u{2029}ZQ\r\n";
+    repository.write("evil/SKILL.md", &format!("{text}{added}"));
+    repository.commit();
+    let shown = home.printed(&["update", "--yes"]);
+    let (_, diff) = shown.split_once("changed: SKILL.md").expect("a diff");
+    let lines: Vec<_> = diff.lines().filter(|line| line.contains("ZQ")).collect();
+    let added: Vec<_> = lines.iter().filter(|line| line.starts_with("    +")).collect();
+    let unchanged = lines.iter().filter(|line| line.starts_with("     "));
+    assert!(added.len() == 6 && added.len() + unchanged.count() == lines.len(), "{diff}");
     let json = home.json(&["sources", "--json"]);
     assert_eq!(json[0]["skills"], 2, "{json}");
 }

@@ -133,7 +133,7 @@ fn files(text: &mut dyn Write, change: &SkillChange) -> fmt::Result {
                 text.write_char('\n')?;
                 // Skip the header, which is two lines with the name of the file.
                 let rest = diff.splitn(3, '\n').nth(2).unwrap_or_default();
-                lines(text, "    ", rest)?;
+                diff_lines(text, rest)?;
             }
             (None, Some(whole)) => {
                 let why = file.unseen.as_ref().map_or_else(String::new, |_| format!(" {}", why_unseen(file)));
@@ -156,6 +156,17 @@ fn lines(text: &mut dyn Write, indent: &str, lines: &str) -> fmt::Result {
     for line in lines.split_inclusive('\n') {
         for line in shown_lines(line).lines() {
             writeln!(text, "{indent}{line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds the lines of a diff. If a terminal shows a line as several ones, each of them gets the sign of the line.
+fn diff_lines(text: &mut dyn Write, diff: &str) -> fmt::Result {
+    for line in diff.split_inclusive('\n') {
+        match line.chars().next().filter(|sign| matches!(sign, '+' | '-' | ' ')) {
+            Some(sign) => lines(text, &format!("    {sign}"), &line[1..])?,
+            None => lines(text, "    ", line)?,
         }
     }
     Ok(())
