@@ -39,16 +39,16 @@ pub(super) fn end(mark: &str) {
     let mut killed: Vec<Pid> = Vec::new();
     loop {
         let found: Vec<_> = children().into_iter().filter(|child| has_variable(*child, &wanted)).collect();
-        for child in found {
+        for &child in &found {
             // This fails if the process has ended in the meantime.
             let _ = kill_process(child, Signal::KILL);
             if !killed.contains(&child) {
                 killed.push(child);
             }
         }
-        // Wait for them, so that their ids are free and their own children become ours.
+        // Wait for them, so that their ids are free and their own children become ours. The next round finds those children.
         killed.retain(|child| matches!(waitpid(Some(*child), WaitOptions::NOHANG), Ok(None)));
-        if killed.is_empty() || Instant::now() > deadline {
+        if (found.is_empty() && killed.is_empty()) || Instant::now() > deadline {
             return;
         }
         thread::sleep(PAUSE);
