@@ -26,8 +26,8 @@ use super::{
 /// The time that an agent has to end a cancelled turn. After it, the agent's process is ended.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The maximum length of a stop reason in characters.
-const MAX_REASON_CHARS: usize = 100;
+/// The maximum length of a stop reason, a name or a title that is kept, in characters.
+const MAX_NAME_CHARS: usize = 100;
 
 /// The maximum size of a message log. Later messages are left out.
 const MAX_LOG_BYTES: usize = 8 * 1024 * 1024;
@@ -144,13 +144,13 @@ impl Client<'_> {
         let info = &capabilities["agentInfo"];
         let words = [&info["name"], &info["version"]];
         let words: Vec<_> = words.into_iter().filter_map(Value::as_str).collect();
-        self.conversation.agent = (!words.is_empty()).then(|| words.join(" "));
+        self.conversation.agent = (!words.is_empty()).then(|| shortened(&words.join(" "), MAX_NAME_CHARS));
         let request = self.codec.new_session(self.script.directory);
         let created = self.ask(request).await?;
         let session = &created["sessionId"];
         let model = match self.script.model {
             Some(wanted) => Some(self.set_model(session, &created, wanted).await?),
-            None => models::current(&created),
+            None => models::current(&created).map(|model| shortened(&model, MAX_NAME_CHARS)),
         };
         self.conversation.model = model;
         self.begun = Some(Instant::now());
@@ -161,7 +161,7 @@ impl Client<'_> {
                 break;
             }
         }
-        Ok(End::Finished { stop_reason: shortened(&end, MAX_REASON_CHARS) })
+        Ok(End::Finished { stop_reason: shortened(&end, MAX_NAME_CHARS) })
     }
 
     /// Sets the session's model by the options that the agent offers. Returns its identifier.
@@ -210,6 +210,7 @@ impl Client<'_> {
                             return None;
                         }
                     }
+                    Some(Incoming::Unsupported { answer }) => self.send(&answer),
                     _ => {}
                 }
             }
@@ -320,7 +321,7 @@ impl Client<'_> {
             self.loaded(&skill)?;
         }
         if self.works_without_skill(&call) {
-            return Err(End::WorkedWithout { call: call.title_or_name().to_owned() });
+            return Err(End::WorkedWithout { call: shortened(call.title_or_name(), MAX_NAME_CHARS) });
         }
         Ok(())
     }
@@ -358,8 +359,9 @@ impl Client<'_> {
             locations: tool_call["locations"].clone(),
             ..ToolUse::default()
         };
-        let end =
-            self.works_without_skill(&tool_use).then(|| End::WorkedWithout { call: answer.title.clone() });
+        let end = self
+            .works_without_skill(&tool_use)
+            .then(|| End::WorkedWithout { call: shortened(&answer.title, MAX_NAME_CHARS) });
         self.conversation.permissions.push(answer);
         end
     }

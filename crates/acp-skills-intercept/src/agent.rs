@@ -64,8 +64,14 @@ impl Interceptor {
                 self.with_options(session, message, pass)
             }
             (Purpose::SetUp(setup), None) => {
+                let session = setup.session;
                 let pass = self.refused(id, open.method, setup, message, actions);
+                // A request that is repeated is not over.
+                if pass != Pass::Consumed {
+                    self.notices_after_response(session, actions);
+                }
                 self.forget_early_commands();
+                self.forget_early_skills();
                 pass
             }
             (Purpose::Close { id }, Some(_)) => {

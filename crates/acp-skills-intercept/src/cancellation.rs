@@ -93,18 +93,20 @@ impl Interceptor {
         actions.effects.push(Effect::CloseServer(key));
         let Some(session) = self.sessions.remove(key) else { return };
         self.reader.usage_scanner.forget(key);
-        self.release_workspace(session.workspace, actions);
         for entry in self.pending.take_session(key) {
             match entry.kind {
                 Kind::Permission { line, .. } => actions.to_client.push(line),
                 _ => self.answer_cancelled(entry, actions),
             }
         }
+        self.release_workspace(session.workspace, actions);
     }
 
-    /// Tells the host that a workspace is no longer needed, unless another session has it.
+    /// Tells the host that a workspace is no longer needed, unless another session has it, or is being set up with it.
     pub(crate) fn release_workspace(&self, workspace: Workspace, actions: &mut Actions) {
-        if !workspace.is_empty() && !self.sessions.iter().any(|other| other.workspace == workspace) {
+        let is_used = self.sessions.iter().any(|other| other.workspace == workspace)
+            || self.pending.workspaces().any(|other| *other == workspace);
+        if !workspace.is_empty() && !is_used {
             actions.effects.push(Effect::ReleaseWorkspace(workspace));
         }
     }

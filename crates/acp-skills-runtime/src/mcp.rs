@@ -195,8 +195,12 @@ impl Servers {
         open_names: bool,
     ) -> Result<Arc<Server>, ServerError> {
         let mut state = self.state();
-        if let Some(server) = state.by_key.get(&session) {
-            return Ok(Arc::clone(server));
+        if let Some(server) = state.by_key.get(&session).map(Arc::clone) {
+            drop(state);
+            if open_names {
+                server.handler.leave_names_open();
+            }
+            return Ok(server);
         }
         let toolbox = (self.0.make_toolbox)(skills.clone());
         let toolbox = if open_names { toolbox.with_open_names() } else { toolbox };
@@ -264,7 +268,7 @@ impl Servers {
     }
 
     /// Opens the MCP server of a session for a transport, or returns its endpoint if it is open already. `open_names` is true if the
-    /// schemas of a new server don't list the names of skills.
+    /// schemas of the server don't list the names of skills.
     ///
     /// # Errors
     /// Returns an error if the listener or the socket cannot be opened, or if the bridge program of the stdio transport is missing or has a
@@ -314,11 +318,12 @@ impl Servers {
     /// Closes the MCP server of a session.
     pub(crate) fn close(&self, session: SessionKey) {
         let mut state = self.state();
-        if let Some(server) = state.by_key.remove(&session) {
-            state.by_path.remove(&server.path);
-            server.end.cancel();
-            server.handler.drop_waiting();
-        }
+        let Some(server) = state.by_key.remove(&session) else { return };
+        state.by_path.remove(&server.path);
+        drop(state);
+        // This wakes tasks, which can take locks.
+        server.end.cancel();
+        server.handler.drop_waiting();
     }
 }
 

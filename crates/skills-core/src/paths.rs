@@ -26,6 +26,10 @@ const MAX_GLOB_BYTES: usize = 1_000;
 
 /// The maximum number of globs of all skills of a session. The skills of further globs never join, but can be activated by name.
 const MAX_ALL_GLOBS: usize = 2_000;
+/// The maximum length of all globs of a session in bytes, because `globset` limits the size of what it compiles.
+const MAX_ALL_GLOB_BYTES: usize = 64 * 1024;
+/// The maximum number of braces in a glob, because `globset` limits how deep they can be nested.
+const MAX_BRACES: usize = 50;
 
 /// The globs of the skills in a set that are not listed yet.
 ///
@@ -58,9 +62,13 @@ impl PathGlobs {
     pub fn of(skills: &SkillSet) -> Option<Self> {
         let mut globs = GlobSetBuilder::new();
         let mut owners = Vec::new();
+        let mut bytes = 0;
         for skill in skills.iter().filter(|skill| skill.awaits_path()) {
-            let compiled = skill.properties.paths.iter().filter_map(|glob| compile(glob).ok());
-            for glob in compiled.take(MAX_ALL_GLOBS - owners.len()) {
+            for glob in skill.properties.paths.iter().filter_map(|glob| compile(glob).ok()) {
+                bytes += glob.glob().len();
+                if owners.len() == MAX_ALL_GLOBS || bytes > MAX_ALL_GLOB_BYTES {
+                    break;
+                }
                 globs.add(glob);
                 owners.push(skill.name.clone());
             }
@@ -113,8 +121,10 @@ pub(crate) fn split(text: &str) -> Vec<String> {
 
 fn compile(glob: &str) -> Result<Glob, globset::Error> {
     let glob = glob.trim();
+    let is_refused =
+        glob.len() > MAX_GLOB_BYTES || glob.starts_with('!') || glob.matches('{').count() > MAX_BRACES;
     // An empty class is always invalid.
-    let glob = if glob.len() > MAX_GLOB_BYTES || glob.starts_with('!') { "[" } else { glob };
+    let glob = if is_refused { "[" } else { glob };
     let below = glob.strip_prefix("./").or_else(|| glob.strip_prefix('/')).unwrap_or(glob);
     let is_anchored = below.len() < glob.len() || below.trim_end_matches('/').contains('/');
     let start = if is_anchored || below.starts_with("**") { "" } else { "**/" };
@@ -159,7 +169,8 @@ mod tests {
 
     #[test]
     fn invalid_globs_are_refused() {
-        for glob in ["", " ", "a[", "!src/**", "{a", &"a".repeat(2_000)] {
+        let nested = format!("{}a{}", "{".repeat(200), "}".repeat(200));
+        for glob in ["", " ", "a[", "!src/**", "{a", &"a".repeat(2_000), &nested] {
             assert!(!is_valid(glob), "{glob}");
         }
     }

@@ -138,7 +138,13 @@ fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wa
     for entry in found.entries() {
         let Source::Stored(stored) = &entry.skill.source else { continue };
         let path = approved::relative(&real, &stored.dir);
-        let Some(approved) = pinned.skills.get(&path) else { continue };
+        let Some(approved) = pinned.skills.get(&path) else {
+            // The list of the approved directory has no skills within other skills.
+            if wanted.nested {
+                others.entry(path).or_insert_with(|| entry.skill.name.to_string());
+            }
+            continue;
+        };
         others.remove(&path);
         if !wanted.takes(entry) {
             continue;

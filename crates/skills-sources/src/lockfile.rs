@@ -251,11 +251,11 @@ impl LockFile {
 impl PinnedGit {
     /// Returns true if a skill is within the directory of another one.
     pub(super) fn is_nested(&self) -> bool {
-        let is_within = |inner: &str, outer: &str| {
-            outer == "." && inner != "."
-                || inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'))
+        let has = |outer: &str| self.skills.contains_key(outer);
+        let is_within = |inner: &String| {
+            inner != "." && (has(".") || inner.match_indices('/').any(|(at, _)| has(&inner[..at])))
         };
-        self.skills.keys().any(|inner| self.skills.keys().any(|outer| is_within(inner, outer)))
+        self.skills.keys().any(is_within)
     }
 
     /// Returns true if `self` contains every skill of `approved`, at the same commit and with the same checksum.

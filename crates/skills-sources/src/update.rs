@@ -334,8 +334,8 @@ pub fn named_sources(lock: &Path) -> Vec<String> {
 }
 
 impl Offer {
-    /// Keeps the local files of a repository after this process, because the user has to look at files that can't be shown. They are
-    /// removed after a day. Without this, they are removed when the last clone of the offer is dropped.
+    /// Keeps the local files of a repository after this process, because the user has to look at files that can't be shown. A
+    /// fetch or a prune after at least a day removes them. Without this, they are removed when the last clone of the offer is dropped.
     pub fn keep_files(&self) {
         if let Some(checkout) = &self.checkout {
             checkout.keep();

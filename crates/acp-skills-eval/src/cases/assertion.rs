@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use regex::{Regex, RegexBuilder, escape};
+use regex::{Regex, escape};
 use serde_json::{Map, Value, json};
 
 use super::{super::grade::is_one, Assertion, Check, Statement, TaskError};
@@ -129,7 +129,7 @@ fn of_other_tools(object: &Map<String, Value>) -> Option<Check> {
     let text = |key: &str| object.get(key).and_then(Value::as_str);
     let pattern = match (text("pattern"), text("phrase")) {
         (Some(pattern), _) => Regex::new(pattern).ok()?,
-        (None, Some(phrase)) => RegexBuilder::new(&escape(phrase)).case_insensitive(true).build().ok()?,
+        (None, Some(phrase)) => Regex::new(&format!("(?i){}", escape(phrase))).ok()?,
         (None, None) => return None,
     };
     match text("type")? {

@@ -1,9 +1,18 @@
 //! Performs the checks of a task.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{
+    io,
+    path::Path,
+    process::{Output, Stdio},
+    time::Duration,
+};
 
 use cap_std::{ambient_authority, fs::Dir};
-use tokio::process::Command;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, copy, sink},
+    process::Command,
+    try_join,
+};
 
 use super::{
     super::{Allow, Check, Grade, transcript::shortened},
@@ -14,6 +23,8 @@ use super::{
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
 /// The maximum size of a file in a check.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+/// The maximum size of what is kept of a command's stdout and stderr, each in bytes.
+const MAX_OUTPUT_BYTES: u64 = 64 * 1024;
 
 /// Performs a check.
 pub(super) async fn checked(check: &Check, work: &Work<'_>, allow: Allow) -> Grade {
@@ -51,7 +62,7 @@ fn found(text: String, pattern: &regex::Regex, content: &str, place: &str) -> Gr
 
 /// Returns the size of a file in the run's directory, and its text if it is within the limit. A link that leads out of the
 /// directory is an error.
-fn open(directory: &Path, file: &str) -> std::io::Result<(u64, String)> {
+fn open(directory: &Path, file: &str) -> io::Result<(u64, String)> {
     let dir = Dir::open_ambient_dir(directory, ambient_authority())?;
     let metadata = dir.metadata(file)?;
     if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
@@ -60,14 +71,29 @@ fn open(directory: &Path, file: &str) -> std::io::Result<(u64, String)> {
     Ok((metadata.len(), String::from_utf8_lossy(&dir.read(file)?).into_owned()))
 }
 
+/// Runs a command. Returns the first part of its output.
+async fn output(command: &mut Command) -> io::Result<Output> {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.kill_on_drop(true).spawn()?;
+    let stdout = child.stdout.take();
+    let stderr = child.stderr.take();
+    let (stdout, stderr, status) = try_join!(start_of(stdout), start_of(stderr), child.wait())?;
+    Ok(Output { status, stdout, stderr })
+}
+
+/// Reads a pipe to its end. Returns the first part.
+async fn start_of(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    if let Some(mut pipe) = pipe {
+        (&mut pipe).take(MAX_OUTPUT_BYTES).read_to_end(&mut start).await?;
+        copy(&mut pipe, &mut sink()).await?;
+    }
+    Ok(start)
+}
+
 async fn run(text: String, words: &[String], exit: i32, directory: &Path) -> Grade {
     let shown = words.join(" ");
-    let running = Command::new(&words[0])
-        .args(&words[1..])
-        .current_dir(directory)
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
+    let running = output(Command::new(&words[0]).args(&words[1..]).current_dir(directory));
     match tokio::time::timeout(COMMAND_TIMEOUT, running).await {
         Err(_) => {
             Grade::new(text, false, format!("`{shown}` timed out after {} s", COMMAND_TIMEOUT.as_secs()))

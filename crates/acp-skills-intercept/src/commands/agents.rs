@@ -17,7 +17,8 @@ pub(super) fn without_prefix(
 ) -> Option<Vec<u8>> {
     let node = message.param(&["prompt"])?.elements().nth(typed.index)?.get("text")?;
     let text = node.as_text()?;
-    let prefix = text.find(AGENT_PREFIX)?;
+    let note = typed.note.len();
+    let prefix = note + text.get(note..)?.find(AGENT_PREFIX)?;
     let text = format!("{}{}", &text[..prefix], &text[prefix + AGENT_PREFIX.len()..]);
     session.menu.sent_without_prefix(command);
     let mut edit = Edit::new();

@@ -45,15 +45,14 @@ fn merged(session: &Session, list: Node<'_>) -> Edit {
 /// Builds an update with the agent's latest list and our skills.
 fn update(session: &Session) -> Option<Vec<u8>> {
     let id = session.id()?;
-    let theirs = session.agent_skills.as_deref().and_then(Node::parse);
-    let mut list: Vec<Value> = theirs
-        .into_iter()
-        .flat_map(|list| list.elements())
-        .filter_map(|skill| serde_json::from_slice(skill.raw()).ok())
-        .collect();
-    list.append(&mut ours(session, theirs));
-    let update = json!({ "sessionUpdate": UPDATE, LIST: list });
-    Some(build::notification("session/update", &json!({ "sessionId": id, "update": update })))
+    let update = json!({ "sessionUpdate": UPDATE, LIST: [] });
+    let line = build::notification("session/update", &json!({ "sessionId": id, "update": update }));
+    let place = Message::parse(&line)?.param(&["update", LIST])?;
+    // The entries of the agent stay as they are.
+    let theirs = session.agent_skills.as_deref().unwrap_or(b"[]");
+    let mut edit = Edit::new();
+    edit.replace(place.span(), merged(session, Node::parse(theirs)?).apply(theirs));
+    Some(edit.apply(&line))
 }
 
 impl Interceptor {
@@ -81,11 +80,16 @@ impl Interceptor {
         {
             session.agent_skills = Some(early);
         }
+        self.forget_early_skills();
+        let line = self.skill_list(key);
+        actions.after.extend(line);
+    }
+
+    /// Drops the lists for sessions that are not set up yet, unless one is being set up.
+    pub(crate) fn forget_early_skills(&mut self) {
         if !self.is_setting_up() {
             self.memory.early_skills.clear();
         }
-        let line = self.skill_list(key);
-        actions.after.extend(line);
     }
 
     /// Sends the list again, because the skills have changed.

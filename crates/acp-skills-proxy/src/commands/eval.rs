@@ -224,8 +224,8 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
             .iter()
             .map(|(agent, turns)| serde_json::json!({ "agent": agent, "turns": turns }))
             .collect();
-        let text = serde_json::json!({ "runs": plan.runs.len(), "turns": turns, "agents": agents });
-        output::print(&format!("{text:#}\n"))?;
+        let announced = serde_json::json!({ "runs": plan.runs.len(), "turns": turns, "agents": agents });
+        output::print_json(&announced)?;
         return Ok(());
     }
     let queries = summary::queries(evaluation.queries.len());

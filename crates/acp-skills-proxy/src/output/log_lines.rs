@@ -10,6 +10,9 @@ use skills_core::text::shown_lines;
 
 use super::stderr::Stderr;
 
+/// The maximum number of messages to remember. Messages from before can be repeated once.
+const MAX_REMEMBERED: usize = 1_000;
+
 /// Returns a log that writes to stderr.
 pub(crate) fn log_to_stderr() -> LogLines<impl Write> {
     LogLines(Stderr)
@@ -32,7 +35,12 @@ pub(crate) struct Once<W> {
 
 impl<W: Write> Write for Once<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let is_new = self.logged.0.lock().is_ok_and(|mut logged| logged.insert(bytes.to_vec()));
+        let is_new = self.logged.0.lock().is_ok_and(|mut logged| {
+            if logged.len() >= MAX_REMEMBERED {
+                logged.clear();
+            }
+            logged.insert(bytes.to_vec())
+        });
         if is_new { self.log.write(bytes) } else { Ok(bytes.len()) }
     }
 

@@ -70,7 +70,7 @@ impl ProjectSearches {
     pub(super) fn rescan(&mut self, library: &DirectoryLibrary, workspace: &Workspace, changes: &Changes) {
         self.trees.retain(|root, _| {
             let root = real(root);
-            !changes.everything && !changes.trees.iter().any(|changed| changed.starts_with(&root))
+            !changes.replaces(&root) && !changes.trees.iter().any(|changed| changed.starts_with(&root))
         });
         let wanted = library.project_searches(workspace, &mut self.trees);
         let mut before: HashMap<PathBuf, Search> =

@@ -99,6 +99,13 @@ impl Handler {
         Lists::between(&before.toolbox, &serving.toolbox, list)
     }
 
+    /// Leaves the names of skills out of the schemas from now on.
+    pub(super) fn leave_names_open(&self) {
+        let mut served = self.served.lock();
+        let toolbox = served.0.toolbox.clone().with_open_names();
+        served.0.toolbox = toolbox;
+    }
+
     /// Sets the skills that results remind of, because the model has lost their instructions.
     pub(super) fn remind(&self, skills: Vec<SkillName>) {
         *self.lost.lock() = skills;
@@ -106,7 +113,8 @@ impl Handler {
 
     /// Drops the calls that wait to run a program. Those that run a program continue.
     pub(super) fn drop_waiting(&self) {
-        mem::take(&mut *self.waiting.lock()).cancel();
+        let waiting = mem::take(&mut *self.waiting.lock());
+        waiting.cancel();
     }
 
     /// Returns the session as the caller of one call. The call is not started any more after [`Self::drop_waiting`], or if its

@@ -56,6 +56,7 @@ pub async fn run(policy: Policy, host: Host, conductor: Ends) -> io::Result<Chai
     let (done, ended) = oneshot::channel();
     let reader = conductor.reader;
     let max_message = conductor.max_message;
+    let own_hub = Arc::clone(&hub);
     thread::Builder::new().name("from-conductor".to_owned()).spawn(move || {
         let end = pump(reader, max_message, &hub, &switch).or_else(|error| match error {
             // The conductor may close the connection before it has read all messages.
@@ -65,11 +66,10 @@ pub async fn run(policy: Policy, host: Host, conductor: Ends) -> io::Result<Chai
         hub.client_gone();
         hub.lane_to(Side::Agent).close();
         hub.lane_to(Side::Client).close();
-        hub.clean_up();
         // Ignore the error if the receiver was dropped.
         let _ = done.send(end);
     })?;
-    tokio::select! {
+    let end = tokio::select! {
         // If the reading thread has ended too, it knows the reason.
         biased;
         end = ended => end.unwrap_or_else(|_| Err(io::Error::other("reading thread panicked"))),
@@ -84,7 +84,10 @@ pub async fn run(policy: Policy, host: Host, conductor: Ends) -> io::Result<Chai
             tracing::warn!("the conductor has closed the connection and does not read its last messages");
             Ok(ChainEnd::Closed)
         }
-    }
+    };
+    // The reading thread may still be blocked.
+    own_hub.clean_up();
+    end
 }
 
 /// Returns a future that ends when the conductor has closed our input. It never ends if the platform doesn't support this.

@@ -15,8 +15,8 @@ pub(super) const ADDRESS: &str = "Skill address: ";
 pub struct Parsed<'a> {
     /// The name of the skill, with the escapes of XML.
     pub name: &'a str,
-    /// The body of the skill, and the sections after it that are not about its files. `None` if the text is truncated, or if
-    /// another text follows.
+    /// The text before the section with the directory or the address: the body, and for a virtual skill also the sections after
+    /// it. `None` if the text is truncated, or if another text follows.
     pub instructions: Option<&'a str>,
 }
 
@@ -44,5 +44,5 @@ fn before_files(text: &str) -> &str {
         let mut found = text.rmatch_indices(start).map(|(at, _)| at);
         found.find(|&at| text[..at].ends_with("\n\n"))
     });
-    starts.min().map_or(text, |end| &text[..end - "\n\n".len()])
+    starts.max().map_or(text, |end| &text[..end - "\n\n".len()])
 }

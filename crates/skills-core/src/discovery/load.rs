@@ -117,10 +117,11 @@ pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
     }
 }
 
-/// Reads the directory with the canonical path `real` and the name `dir_name`, and returns its skill with this scope.
+/// Reads the directory with the canonical path `real` and the name `dir_name`. Its skill gets the scope and the session root of
+/// `root`.
 ///
-/// We list the directory only if it has no `SKILL.md`, because most visited directories are skills.
-/// With `nested`, the directory of a skill is listed too.
+/// The directory is listed only if it has no `SKILL.md`, because most visited directories are skills. With `nested`, the directory
+/// of a skill is listed too.
 pub(super) fn visit(real: &Path, dir_name: &OsStr, root: &Root, nested: bool) -> io::Result<Visit> {
     let files = match SkillFiles::open_canonical(real) {
         Ok(files) => files,

@@ -24,7 +24,7 @@ pub const PROJECT_ENTRIES: [&str; 3] = [".skills", ".agents", ".claude"];
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProjectTree {
-    /// The directories that may have skills, nearest first. Their paths are canonical.
+    /// The directories that may have skills, nearest first. They need not exist, and can be links.
     pub roots: Vec<Root>,
     /// All directories that were searched, without the root itself. New skills can appear in each of them.
     pub directories: Vec<PathBuf>,
@@ -39,7 +39,7 @@ impl ProjectTree {
         let mut tree = Self::default();
         let Ok(real) = dunce::canonicalize(root) else { return tree };
         let mut level = subdirectories(&real);
-        for _ in 0..MAX_TREE_DEPTH {
+        for depth in 1..=MAX_TREE_DEPTH {
             let mut next = Vec::new();
             for dir in level {
                 if tree.directories.len() >= max_dirs {
@@ -55,7 +55,9 @@ impl ProjectTree {
                     let roots = roots.map(|path| Root::new(Scope::Project, path).within(boundary));
                     tree.roots.extend(roots);
                 }
-                next.extend(subdirectories(&dir));
+                if depth < MAX_TREE_DEPTH {
+                    next.extend(subdirectories(&dir));
+                }
                 tree.directories.push(dir);
             }
             level = next;

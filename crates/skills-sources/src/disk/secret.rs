@@ -19,8 +19,8 @@ const FILE: &str = "marks.key";
 /// Returns the secret in the directory `dir`. If there is none, stores `new`, which is random, in a file that only its owner can
 /// read.
 ///
-/// If several processes do this at the same time, all of them get the same secret. A file with other content is replaced, and so is
-/// a secret that other users could read.
+/// If several processes create the file at the same time, all of them get the same secret. A file with other content is replaced,
+/// and so is a secret that other users could read. Processes that replace a file at the same time can get different secrets.
 ///
 /// # Errors
 /// Returns the system's error if the secret can't be read or stored, and an error if its path is not a regular file.
@@ -57,8 +57,12 @@ fn read(path: &Path) -> io::Result<Option<[u8; SECRET_BYTES]>> {
     if private::tighten(&fs::File::open(path)?)? {
         return Ok(None);
     }
-    let text = private::read(path, 2 * SECRET_BYTES as u64 + 1);
-    Ok(text.ok().and_then(|text| from_hex(text.trim_ascii_end())))
+    match private::read(path, 2 * SECRET_BYTES as u64 + 1) {
+        Ok(text) => Ok(from_hex(text.trim_ascii_end())),
+        // The file is too large.
+        Err(error) if error.kind() == ErrorKind::InvalidData => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn hex(secret: [u8; SECRET_BYTES]) -> String {

@@ -27,8 +27,12 @@ pub(super) fn run(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
         (Some(workspace), _) => workspace.clone(),
         (None, Some(skill)) => {
             let skill = dunce::canonicalize(skill).unwrap_or_else(|_| skill.clone());
-            let name = skill.file_name().unwrap_or_default().to_string_lossy();
-            skill.with_file_name(format!("{name}-workspace"))
+            // The name of the directory can differ from that of the skill.
+            let name = skills_core::discovery::load_dir(&skill).map_or_else(
+                |_| skill.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                |(loaded, _)| loaded.name.to_string(),
+            );
+            skill.with_file_name(name + skills_core::evaluation::WORKSPACE_SUFFIX)
         }
         (None, None) => return Err(UsageError::new("no skill named").into()),
     };

@@ -63,7 +63,7 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
     }
     let code = match &result.stopped {
         Stopped::Interrupted => return Ok(ExitCode::from(EXIT_INTERRUPTED)),
-        Stopped::AgentFailed | Stopped::Writer(_) if result.best == 0 => ExitCode::from(EXIT_FAILED),
+        Stopped::AgentFailed | Stopped::Writer(_) => ExitCode::from(EXIT_FAILED),
         _ => ExitCode::SUCCESS,
     };
     if result.best == 0 {
@@ -98,6 +98,8 @@ async fn improve(
     writer: &AgentCommand,
     limits: &Limits,
 ) -> anyhow::Result<Improvement> {
+    // If the system doesn't support this, processes that leave the process group of their agent keep running.
+    acp_skills_eval::adopt_orphans();
     let mut signals = agent::signals()?;
     let (stopper, stop) = watch::channel(false);
     let bar = RefCell::new(Bar::new(evaluation, output::stderr_is_terminal()));

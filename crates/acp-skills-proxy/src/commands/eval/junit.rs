@@ -9,8 +9,8 @@ use acp_skills_eval::{AgentReport, Case, Configuration, Evaluation, Outcome, Rep
 
 use crate::words::count;
 
-/// The maximum length of a name or a message.
-const MAX_CHARS: usize = 500;
+/// The maximum length of a name, a message or the details, in characters. The rest is left out.
+const MAX_CHARS: usize = 4_000;
 
 /// A test case.
 struct TestCase {
@@ -167,7 +167,7 @@ fn escaped(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut xml = String::new();
-    for c in text.chars().take(MAX_CHARS * 8) {
+    for c in text.chars().take(MAX_CHARS) {
         match c {
             '&' => xml.push_str("&amp;"),
             '<' => xml.push_str("&lt;"),

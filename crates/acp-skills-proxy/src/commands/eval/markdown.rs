@@ -52,7 +52,8 @@ fn write_summary(text: &mut String, evaluation: &Evaluation, report: &Report) ->
         text.push('\n');
     }
     if report.agents.iter().any(|agent| agent.benchmark.is_some()) {
-        text.push_str("| Agent | With the skill | Without | Effect |\n|---|--:|--:|---|\n");
+        let other = if evaluation.baseline.is_some() { "Older version" } else { "Without" };
+        writeln!(text, "| Agent | With the skill | {other} | Effect |\n|---|--:|--:|---|")?;
         for agent in &report.agents {
             let Some(benchmark) = &agent.benchmark else { continue };
             let all = &benchmark.run_summary;

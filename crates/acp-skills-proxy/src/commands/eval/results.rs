@@ -42,7 +42,7 @@ pub(super) fn show(result: &Evaluated<'_>, args: &ResultArgs) -> anyhow::Result<
         }
     }
     if args.json {
-        output::print(&format!("{:#}\n", summary::json(report, workspace)))?;
+        output::print_json(&summary::json(report, workspace))?;
     } else {
         output::print(&summary::text(report))?;
         output::print(&advice(evaluation))?;

@@ -5,7 +5,7 @@
 
 use std::{
     env,
-    fs::{self, DirBuilder, File, Metadata},
+    fs::{self, DirBuilder, File, Metadata, TryLockError},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf, absolute},
@@ -47,9 +47,17 @@ impl Directory {
                 created => created?,
             }
             match File::open(&path) {
-                Ok(lock) if lock.try_lock().is_ok() && is_at(&lock, &path) => return Ok(Self { path, lock }),
-                // Another process treats the directory as a leftover, because it was not locked yet.
-                Ok(_) => {}
+                Ok(lock) => match lock.try_lock() {
+                    Ok(()) if is_at(&lock, &path) => return Ok(Self { path, lock }),
+                    // Another process treats the directory as a leftover, because it was not locked yet.
+                    Ok(()) | Err(TryLockError::WouldBlock) => {}
+                    // This file system has no locks.
+                    Err(TryLockError::Error(error)) => {
+                        // If this fails, the error is still that of the lock.
+                        let _ = fs::remove_dir(&path);
+                        return Err(error);
+                    }
+                },
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }

@@ -4,9 +4,7 @@
 //! others only to read. So other users can connect, but they can't write the token, and the connection is closed after a timeout.
 
 use std::{
-    io,
-    sync::Arc,
-    thread,
+    io, thread,
     time::{Duration, Instant},
 };
 
@@ -108,7 +106,7 @@ pub(in crate::mcp) struct Writer {
 /// Returns the system's error, for example if no process listens.
 pub(in crate::mcp) fn connect(address: &str, time: Duration) -> io::Result<(Reader, Writer)> {
     // Use overlapped I/O, because a blocking read would block writes to the same pipe.
-    let runtime = Arc::new(Builder::new_current_thread().enable_all().build()?);
+    let runtime = Builder::new_current_thread().enable_all().build()?;
     let handle = runtime.handle().clone();
     thread::Builder::new()
         .name("pipe".to_owned())
