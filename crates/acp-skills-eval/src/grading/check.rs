@@ -93,7 +93,8 @@ async fn start_of(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
 
 async fn run(text: String, words: &[String], exit: i32, directory: &Path) -> Grade {
     let shown = words.join(" ");
-    let running = output(Command::new(&words[0]).args(&words[1..]).current_dir(directory));
+    let mut command = Command::new(&words[0]);
+    let running = output(command.args(&words[1..]).current_dir(directory));
     match tokio::time::timeout(COMMAND_TIMEOUT, running).await {
         Err(_) => {
             Grade::new(text, false, format!("`{shown}` timed out after {} s", COMMAND_TIMEOUT.as_secs()))
