@@ -165,7 +165,7 @@ mod tests {
             (json!({ "answer_lacks": "(?i)sql" }), "answer does not match `(?i)sql`"),
             (
                 json!({ "text": "Names it", "type": "contains_phrase", "phrase": "a.b" }),
-                "answer matches `a\\.b`",
+                "answer matches `(?i)a\\.b`",
             ),
             (
                 json!({ "text": "Avoids it", "type": "not_contains_pattern", "pattern": "a.b" }),
