@@ -1,6 +1,6 @@
 //! `skills.lock`: which skills of a repository are approved and served.
 
-use std::fs;
+use std::{fs, process::Command};
 
 use serde_json::json;
 
@@ -18,6 +18,7 @@ crate::trials!(
     a_skill_that_the_scan_cannot_read_needs_approval,
     only_approved_skills_are_beside_an_approved_skill,
     a_lock_file_cannot_name_directories_outside_of_the_cache,
+    two_adds_on_two_branches,
 );
 
 fn an_invalid_lock_file() {
@@ -299,4 +300,39 @@ fn files_with(home: &Home, name: &str) -> Vec<String> {
         }
     }
     files
+}
+
+/// Two branches add a source each. Git marks a conflict in the lock file, and `update` resolves it.
+fn two_adds_on_two_branches() {
+    let repositories = [Repository::review(), Repository::review()];
+    let home = Home::new();
+    let config = |branch: &str| home.path(&format!("{branch}/skills.yaml"));
+    for (branch, repository) in ["ours", "theirs"].iter().zip(&repositories) {
+        let config = config(branch);
+        home.printed(&["add", &repository.source(""), "--yes", "--config", config.to_str().expect("text")]);
+    }
+    let sources = repositories.each_ref().map(|repository| repository.source(""));
+    home.write(&config("merged"), &json!({ "sources": sources }).to_string());
+    home.write(&home.path("base.lock"), "{\n  \"version\": 1,\n  \"sources\": {}\n}\n");
+    let merged = Command::new("git")
+        .args(["merge-file", "--stdout", "ours/skills.lock", "base.lock", "theirs/skills.lock"])
+        .current_dir(home.path(""))
+        .output()
+        .expect("git");
+    let text = String::from_utf8(merged.stdout).expect("text");
+    assert!(text.contains("<<<<<<< "), "{text}");
+    let lock = home.path("merged/skills.lock");
+    home.write(&lock, &text);
+    let config = config("merged");
+    let config = config.to_str().expect("text");
+    let errors = home.fails(&["update", "--locked", "--config", config], 2);
+    assert!(
+        errors.contains("merge conflict") && errors.contains("run `acp-skills-proxy update`"),
+        "{errors}"
+    );
+    let output = home.run(&["update", "--config", config]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.contains("resolved the merge conflict"), "{errors}");
+    assert!(sources.iter().all(|source| home.pinned(&lock, source).is_some()));
+    home.printed(&["update", "--locked", "--config", config]);
 }

@@ -32,7 +32,6 @@ crate::trials!(
     a_site_that_hangs_delays_no_other_source,
     a_site_with_many_files,
     a_source_is_fetched_once,
-    two_adds_on_two_branches,
     a_repository_over_the_limit,
 );
 
@@ -346,41 +345,6 @@ fn a_source_is_fetched_once() {
         assert!(second.is_none(), "the index was requested twice");
     });
     assert!(connections.try_recv().is_err(), "the index was requested again");
-}
-
-/// Two branches add a source each. Git marks a conflict in the lock file, and `update` resolves it.
-fn two_adds_on_two_branches() {
-    let repositories = [Repository::review(), Repository::review()];
-    let home = Home::new();
-    let config = |branch: &str| home.path(&format!("{branch}/skills.yaml"));
-    for (branch, repository) in ["ours", "theirs"].iter().zip(&repositories) {
-        let config = config(branch);
-        home.printed(&["add", &repository.source(""), "--yes", "--config", config.to_str().expect("text")]);
-    }
-    let sources = repositories.each_ref().map(|repository| repository.source(""));
-    home.write(&config("merged"), &json!({ "sources": sources }).to_string());
-    home.write(&home.path("base.lock"), "{\n  \"version\": 1,\n  \"sources\": {}\n}\n");
-    let merged = Command::new("git")
-        .args(["merge-file", "--stdout", "ours/skills.lock", "base.lock", "theirs/skills.lock"])
-        .current_dir(home.path(""))
-        .output()
-        .expect("git");
-    let text = String::from_utf8(merged.stdout).expect("text");
-    assert!(text.contains("<<<<<<< "), "{text}");
-    let lock = home.path("merged/skills.lock");
-    home.write(&lock, &text);
-    let config = config("merged");
-    let config = config.to_str().expect("text");
-    let errors = home.fails(&["update", "--locked", "--config", config], 2);
-    assert!(
-        errors.contains("merge conflict") && errors.contains("run `acp-skills-proxy update`"),
-        "{errors}"
-    );
-    let output = home.run(&["update", "--config", config]);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && errors.contains("resolved the merge conflict"), "{errors}");
-    assert!(sources.iter().all(|source| home.pinned(&lock, source).is_some()));
-    home.printed(&["update", "--locked", "--config", config]);
 }
 
 /// The message says which limit was reached, and the option raises it.

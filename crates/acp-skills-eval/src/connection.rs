@@ -1,4 +1,4 @@
-//! The agent of a run: its process, the proxy in front of it if the run has skills, and the messages from both.
+//! The connection of a run: the process of the agent, the proxy in front of it if the run has skills, and their messages.
 //!
 //! No other file of this crate starts agents or the relay.
 //!
@@ -84,7 +84,7 @@ struct Process {
 pub(super) struct Ended {
     /// A description such as `exited with code 1`. Empty for the built-in agent.
     pub(super) how: String,
-    /// The last part of its standard error output.
+    /// The last part of the agent's standard error output.
     pub(super) stderr: String,
 }
 

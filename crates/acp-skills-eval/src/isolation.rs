@@ -13,7 +13,8 @@ use std::{
 
 use super::{installed, scratch::Scratch};
 
-/// Variables that move a directory out of the home directory. In the new home directory, it has its default place.
+/// Variables with the path of a directory, and its default path in the home directory. They are removed, so that an agent uses the
+/// default path in its new home directory.
 const MOVED: [(&str, &str); 4] = [
     ("XDG_CONFIG_HOME", ".config"),
     ("XDG_DATA_HOME", ".local/share"),

@@ -282,8 +282,8 @@ fn waits(skill: &Skill) -> Option<String> {
     skill.awaits_path().then(|| format!("waits for {}{more}", globs.collect::<Vec<_>>().join(", ")))
 }
 
-/// Returns a skill's description with its source, if the source is of interest. If the session has several roots, this includes the
-/// root of a project's skill.
+/// Returns a skill's description, with its source if the user should see it. If the session has several roots, the source of a
+/// project's skill includes its root.
 fn described_in(session: &Session, skill: &Skill) -> String {
     let description = markdown(&spelling::description(skill));
     let root = skill.session_root.as_deref().filter(|_| !session.workspace.additional.is_empty());

@@ -218,6 +218,8 @@ pub struct Provisions {
     pub never_connects: bool,
     /// The directories of the session without links.
     pub real: Workspace,
+    /// The directories of the session, as in the query.
+    pub workspace: Workspace,
 }
 
 /// The reason for [`Query::Skills`].

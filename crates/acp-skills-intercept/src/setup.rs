@@ -170,6 +170,7 @@ impl Interceptor {
             if self.sessions.get(key).is_none() {
                 actions.effects.push(Effect::CloseServer(key));
             }
+            self.release_workspace(provisions.workspace, actions);
             return;
         };
         if provisions.never_connects {
@@ -185,11 +186,15 @@ impl Interceptor {
         let mut session = known
             .unwrap_or_else(|| Session::new(key, setup.about.clone().filter(|_| !names_itself), self.marks));
         if is_new {
-            session.switches = Switches::remembering(provisions.off);
+            session.switches = Switches::remembering(provisions.off.clone());
             session.activations = Activations::recalled(provisions.active);
             session.workspace = setup.workspace;
             if let Some(parent) = setup.parent.and_then(|parent| self.sessions.get(parent)) {
+                let is_elsewhere = parent.workspace.cwd != session.workspace.cwd;
                 session.fork(parent);
+                if is_elsewhere {
+                    session.switches.moved(provisions.off);
+                }
             }
             session.skills = session.switches.replace(provisions.skills);
             if let Some(client_skills) = setup.client_skills {
@@ -200,6 +205,9 @@ impl Interceptor {
                 session.remind(actions);
             }
         } else if setup.target == Target::Moved {
+            if session.workspace.cwd != setup.workspace.cwd {
+                session.switches.moved(provisions.off);
+            }
             let before = mem::replace(&mut session.workspace, setup.workspace);
             self.release_workspace(before, actions);
             let skills = session.switches.replace(provisions.skills);

@@ -124,6 +124,18 @@ pub(super) fn policy() -> Policy {
     Policy { mcp_wait: Duration::ZERO, ..Policy::default() }
 }
 
+/// Returns a fixture with an open session `s`.
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new(policy()).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    fixture
+}
+
+/// Returns a text that was added for the model.
+fn ours() -> String {
+    Mark::new(7).wrap("<available_skills>…</available_skills>")
+}
+
 impl Fixture {
     pub(super) fn new(policy: Policy) -> Self {
         Self::with_skills(policy, skills(&["review"]))

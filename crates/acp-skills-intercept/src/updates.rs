@@ -47,8 +47,8 @@ kinds!(
     SessionMessageChunk = "session_message_chunk",
 );
 
-/// The kind of the reports of context usage. A report is read if the usage has fallen, or if `usage_scanner` does not know its
-/// form.
+/// The kind of an update that reports the context usage. It is parsed if the usage has fallen, or if `usage_scanner` does not know
+/// its form.
 const USAGE: &str = "usage_update";
 
 /// Updates that are not part of a message. Agents send them at any time, even in the middle of a message.

@@ -42,7 +42,7 @@ pub(crate) struct UsageScanner {
     /// The bytes of the last report after the value of `used`, up to the byte after the value of `size`. Empty if `size` comes
     /// before `used`.
     size: Vec<u8>,
-    /// The session and the `used` value of the last report. `None` if the next report has to be parsed.
+    /// The session of the last report, and its value of `used`. `None` if the next report has to be parsed.
     last: Option<(SessionKey, u64)>,
     parent: memmem::Finder<'static>,
 }

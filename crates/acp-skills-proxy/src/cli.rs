@@ -13,7 +13,9 @@ use acp_skills_runtime::mcp::bridge;
 use acp_skills_runtime::processes::watchdog;
 use clap::{FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
-use crate::{args::ProxyArgs, commands, error, log, output, refusal, setup::editors, stdio};
+use crate::{
+    args::ProxyArgs, commands, error, log, output, refusal, setup::editors, stdio, words::command_line,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -121,7 +123,7 @@ pub(crate) fn to_try(agent: &[OsString]) -> String {
         let end = if agent.is_empty() { Vec::new() } else { vec!["--".into()] };
         [&words[..], &end, agent].concat()
     };
-    mistakes::shell(&mistakes::texts(&words))
+    command_line(&mistakes::texts(&words))
 }
 
 /// Parses the command line, or exits with an error. Returns the command line and additional arguments for the agent.

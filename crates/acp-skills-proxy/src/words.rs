@@ -1,6 +1,8 @@
 //! Numbers in sentences, and words of a command line.
 
-use std::fmt::Display;
+use std::{fmt::Display, path::Path};
+
+use skills_core::text::shown;
 
 /// Returns a number with its noun: `1 skill`, `2 skills`.
 pub(crate) fn count<N: Display + PartialEq + From<u8> + Copy>(number: N, what: &str) -> String {
@@ -24,6 +26,15 @@ pub(crate) fn shell_word(word: &str) -> String {
 /// Formats words as a command line for a POSIX shell.
 pub(crate) fn shell_line(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     words.into_iter().map(|word| shell_word(word.as_ref())).collect::<Vec<_>>().join(" ")
+}
+
+/// Formats the words of a command for a shell. The program is named without its directory.
+pub(crate) fn command_line(words: &[impl AsRef<str>]) -> String {
+    let program = words.first().map(|word| Path::new(word.as_ref()));
+    let program = program.and_then(Path::file_stem).map(|name| name.to_string_lossy().into_owned());
+    let rest = words.iter().skip(1).map(|word| shell_word(word.as_ref()));
+    let line: Vec<_> = program.into_iter().chain(rest).collect();
+    shown(&line.join(" ")).into_owned()
 }
 
 #[cfg(test)]

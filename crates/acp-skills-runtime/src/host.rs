@@ -340,7 +340,7 @@ impl RunningHost {
         let known = self.0.agents.as_ref().zip(agent);
         let never_connects = known.is_some_and(|(agents, agent)| agents.never_connects(&agent));
         let real = paths::without_links(&workspace);
-        Provisions { skills, off, active, endpoint, never_connects, real }
+        Provisions { skills, off, active, endpoint, never_connects, real, workspace }
     }
 
     /// Saves that skills are on or off in a directory. This may block, because it writes to disk.

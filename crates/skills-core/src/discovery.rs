@@ -32,6 +32,7 @@
 
 mod cache;
 mod filter;
+mod limits;
 mod load;
 mod named;
 mod names;

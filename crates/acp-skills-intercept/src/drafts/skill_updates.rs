@@ -32,7 +32,7 @@ fn ours(session: &Session, theirs: Option<Node<'_>>) -> Vec<Value> {
     descriptors(&session.skills.filtered(|skill| !theirs.contains(&skill.name.key())))
 }
 
-/// Adds our entries to the agent's list. Returns the edit of its message.
+/// Returns the edit that adds our entries to the agent's list.
 fn merged(session: &Session, list: Node<'_>) -> Edit {
     let mut edit = Edit::new();
     let ours: Vec<_> = ours(session, Some(list)).iter().map(ToString::to_string).collect();

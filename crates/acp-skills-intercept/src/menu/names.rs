@@ -80,7 +80,7 @@ impl<'s> Names<'s> {
     }
 
     /// Returns the agent's command that the user means with `word`, which has the prefix. Returns `None` if `/word` itself is a
-    /// command of the agent, or if neither the agent has this command nor a skill gets its name.
+    /// command of the agent, or if neither the agent has this command nor a skill has its name.
     pub(crate) fn behind_prefix<'w>(&self, word: &'w str) -> Option<&'w str> {
         let command = word.strip_prefix(AGENT_PREFIX)?;
         let is_known = self.theirs.has(command) || self.is_displaced(command);

@@ -72,7 +72,7 @@ impl Briefing {
         self.confirm(forgotten, |unconfirmed| unconfirmed.accepted);
     }
 
-    /// Ends the unconfirmed state of prompts. If the agent has dropped one of them, its text has to be sent again.
+    /// Removes the prompts that match from the unconfirmed ones. If the agent has `forgotten` them, their texts have to be sent again.
     fn confirm(&mut self, forgotten: bool, matches: impl Fn(&Unconfirmed) -> bool) {
         let Some(first) = self.unconfirmed.iter().position(&matches) else { return };
         if forgotten {

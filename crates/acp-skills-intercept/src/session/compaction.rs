@@ -273,12 +273,12 @@ impl Compaction {
         self.usage.report(used, size)
     }
 
-    /// Notes that reports without a fall have passed, and the last one was `used`.
+    /// Remembers that reports without a fall have passed. The last one was `used`.
     pub(crate) fn usage_passed(&mut self, used: u64) {
         self.usage.passed(used);
     }
 
-    /// Notes that the last fall of the usage is history, so that it has no effect on later reports.
+    /// Ignores the last fall of the usage from now on, because it was part of the history.
     pub(crate) fn fall_is_history(&mut self) {
         self.usage.settled();
     }

@@ -29,6 +29,14 @@ impl Switches {
         Self { remembered: off.clone(), off, ..Self::default() }
     }
 
+    /// Replaces what was remembered for the old directory, because the session has another one. `off` contains the names of the
+    /// skills that are disabled in the new directory.
+    pub(crate) fn moved(&mut self, off: Vec<SkillName>) {
+        self.off.retain(|key, _| !self.remembered.contains_key(key));
+        self.remembered = off.into_iter().map(|name| (name.key(), name)).collect();
+        self.off.extend(self.remembered.clone());
+    }
+
     /// Returns all skills, enabled or disabled.
     pub(crate) fn all(&self) -> &SkillSet {
         &self.all

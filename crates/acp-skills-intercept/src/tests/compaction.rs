@@ -98,7 +98,7 @@ fn the_next_prompt_restores_the_catalog_and_the_active_skills() {
 fn a_catalog_in_the_system_prompt_is_not_repeated() {
     let capabilities = json!({ "sessionCapabilities": { "systemPrompt": {} } });
     let mut fixture = session("x", &capabilities, &["review"]);
-    // The model was told of this change in a prompt, so it has to be told again.
+    // This change was in a prompt, which the compaction removes, so it has to be sent again.
     fixture.notices(skills(&["review", "pdf", "new"]));
     let told = prompt(&mut fixture, 3, "go on");
     assert!(unmarked(&told[0]).starts_with("The skills have changed. New: `new`"), "{told:?}");

@@ -49,7 +49,8 @@ impl Host {
                     session,
                     ticket,
                     provisions: Provisions {
-                        real: needs.workspace,
+                        real: needs.workspace.clone(),
+                        workspace: needs.workspace,
                         skills,
                         off: self.off.clone(),
                         active,

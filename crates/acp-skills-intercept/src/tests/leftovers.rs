@@ -79,7 +79,7 @@ fn commands_of_a_session_that_is_refused_are_forgotten() {
     assert!(!said.contains("old"), "{said}");
 }
 
-/// A copy is replayed before the response with its id. The last message ends like the start of a mark.
+/// The agent replays a forked session before the response with its id. The last message ends like the start of a mark.
 #[test]
 fn a_chunk_of_a_copy_is_sent_before_the_response() {
     let mut fixture = fixture();

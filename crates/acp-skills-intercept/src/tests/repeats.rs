@@ -7,16 +7,6 @@ use super::*;
 /// Builds a message with this text.
 type Line<'l> = &'l dyn Fn(&str) -> Value;
 
-fn fixture() -> Fixture {
-    let mut fixture = Fixture::new(policy()).initialized("x", &json!({}));
-    fixture.new_session(1, "s");
-    fixture
-}
-
-fn ours() -> String {
-    Mark::new(7).wrap("<available_skills>…</available_skills>")
-}
-
 fn command() -> String {
     Mark::new(7).wrap("<typed>/review <rest>src</rest></typed>\nDo it.")
 }

@@ -220,3 +220,17 @@ fn a_session_that_opens_during_a_reload_is_refreshed() {
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review", "greet"]);
     assert!(fixture.host.questions.is_empty());
 }
+
+#[test]
+fn the_directory_of_a_cancelled_setup_is_released() {
+    let mut fixture = fixture();
+    set_up(&mut fixture, 2, "session/new", None);
+    fixture.client(&cancel_request(2));
+    fixture.answer();
+    assert_eq!(fixture.host.left, [Workspace::of("/slow")]);
+    // Session `s` still uses its directory.
+    fixture.request(3, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
+    fixture.client(&cancel_request(3));
+    fixture.answer();
+    assert_eq!(fixture.host.left.len(), 1);
+}

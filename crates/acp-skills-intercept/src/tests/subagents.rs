@@ -1,16 +1,6 @@
-//! Messages between an agent and its subagents: our text is taken out of them.
+//! Tests that our text is removed from messages between an agent and its subagents.
 
 use super::*;
-
-fn fixture() -> Fixture {
-    let mut fixture = Fixture::new(policy()).initialized("x", &json!({}));
-    fixture.new_session(1, "s");
-    fixture
-}
-
-fn ours() -> String {
-    Mark::new(7).wrap("<available_skills>…</available_skills>")
-}
 
 fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })

@@ -211,3 +211,15 @@ fn a_copy_of_a_session_has_its_switches() {
     let (session, names, _) = fixture.host.served.clone().unwrap();
     assert_eq!((session, names), (SessionKey(2), vec!["review".to_owned(), "My Notes".to_owned()]));
 }
+
+#[test]
+fn a_copy_in_another_directory_has_the_switches_of_that_directory() {
+    let mut fixture = fixture();
+    say(&mut fixture, 2, "/skills off review --here");
+    fixture.host.off = vec![SkillName::new("pdf").unwrap()];
+    fixture.request(3, "session/fork", &json!({ "sessionId": "s", "cwd": "/other", "mcpServers": [] }));
+    fixture.respond(3, &json!({ "sessionId": "t" }));
+    assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review", "My Notes"]);
+    let out = fixture.prompt(4, "t", &["/skills"]);
+    assert!(said(&out).0.contains("- `pdf` (in this directory)"), "{out:?}");
+}

@@ -13,10 +13,13 @@ use clap::{
 };
 
 use acp_skills::{agents, config::expand_home};
-use skills_core::text::shown;
 
 use super::Cli;
-use crate::{error::UsageError, setup::editors, words::shell_word};
+use crate::{
+    error::UsageError,
+    setup::editors,
+    words::{command_line, shell_word},
+};
 
 /// The minimum similarity of two words, from 0 to 1, for a suggestion.
 const MIN_SIMILARITY: f64 = 0.75;
@@ -71,7 +74,9 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
     if command.is_none() && commands().any(|name| name == *wrong) {
         let line: Vec<_> =
             [&words[0], wrong].into_iter().chain(&words[1..at]).chain(&words[at + 1..]).collect();
-        return Some(UsageError::new(message).hint(format!("put the command first: {}", shell(&line))));
+        return Some(
+            UsageError::new(message).hint(format!("put the command first: {}", command_line(&line))),
+        );
     }
     if let Some(hint) = command.and_then(|command| command_hint(command, &words, at)) {
         return Some(UsageError::new(message).hint(hint));
@@ -104,12 +109,12 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
         let line: Vec<_> = ours.iter().map(String::as_str).chain(["--agent", wrong]).collect();
         return Some(
             UsageError::new(message)
-                .hint(format!("use `--agent` to start an agent by name: {}", shell(&line))),
+                .hint(format!("use `--agent` to start an agent by name: {}", command_line(&line))),
         );
     }
     let line: Vec<_> =
         ours.iter().map(String::as_str).chain(["--"]).chain(agent.iter().map(String::as_str)).collect();
-    Some(UsageError::new(message).hint(format!("put the agent command after `--`: {}", shell(&line))))
+    Some(UsageError::new(message).hint(format!("put the agent command after `--`: {}", command_line(&line))))
 }
 
 /// Explains words that can't be the command of an agent. `command` is our own command before them.
@@ -203,7 +208,7 @@ fn command_hint(command: &str, words: &[String], at: usize) -> Option<String> {
             let prompt = prompt.collect::<Vec<_>>().join(" ");
             let flag = ["--prompt".to_owned(), prompt];
             let line: Vec<_> = words[..first].iter().chain(&flag).chain(&words[end..]).collect();
-            Some(format!("put the prompt in quotes: {}", shell(&line)))
+            Some(format!("put the prompt in quotes: {}", command_line(&line)))
         }
         "setup" if editors::find(wrong).is_ok() => {
             Some(format!("`setup` takes one editor at a time: `acp-skills-proxy setup {wrong}`"))
@@ -269,16 +274,6 @@ fn similar(word: &str) -> Option<String> {
     let alike = commands().map(|name| (strsim::jaro_winkler(word, &name), name));
     let best = alike.max_by(|a, b| a.0.total_cmp(&b.0))?;
     (best.0 >= MIN_SIMILARITY).then_some(best.1)
-}
-
-/// Formats words as a command line for a shell.
-pub(super) fn shell(words: &[impl AsRef<str>]) -> String {
-    let program = words.first().map(|word| PathBuf::from(word.as_ref()));
-    let program =
-        program.as_deref().and_then(Path::file_stem).map(|name| name.to_string_lossy().into_owned());
-    let rest = words.iter().skip(1).map(|word| shell_word(word.as_ref()));
-    let line: Vec<_> = program.into_iter().chain(rest).collect();
-    shown(&line.join(" ")).into_owned()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use std::{
 use super::{
     Changes, Discovery, Root,
     cache::settle,
+    limits,
     load::{Child, LoadError, Visit, unreadable, visit},
     may_be_absent,
     names::is_hidden,
@@ -190,7 +191,7 @@ impl Walk<'_, '_> {
         // Most directories in a skill have only its files, so there is no need to mention those that are too deep.
         level.retain(|candidate| !candidate.is_in_skill && !self.seen.contains(candidate.real()));
         if let Some(first) = level.first() {
-            let diagnostic = self.too_deep(level.len(), &first.path);
+            let diagnostic = limits::too_deep(self.search.limits.max_depth, level.len(), &first.path);
             self.report(&self.root.path, diagnostic);
         }
     }
@@ -205,7 +206,7 @@ impl Walk<'_, '_> {
                         continue;
                     }
                     if self.skills.len() >= self.space {
-                        return Err(self.too_many_skills());
+                        return Err(LimitReached(limits::too_many_skills(self.search.limits.max_skills)));
                     }
                     let mut diagnostics = diagnostics.clone();
                     diagnostics.extend(broken.iter().flat_map(|error| error.diagnostics.iter().cloned()));
@@ -225,7 +226,8 @@ impl Walk<'_, '_> {
             }
             self.plain += 1;
             if self.plain > self.search.limits.max_dirs {
-                return Err(self.too_many_directories());
+                let max = self.search.limits.max_dirs;
+                return Err(LimitReached(limits::too_many_directories("without skills", max)));
             }
         }
         Ok(())
@@ -236,10 +238,15 @@ impl Walk<'_, '_> {
         let hidden_too = matches!(self.root.scope, Scope::Scanned | Scope::Remote);
         for child in children.iter().filter(|child| hidden_too || !is_hidden(&child.name)) {
             if is_in_skill {
-                if self.in_skills >= self.search.limits.max_dirs.saturating_mul(IN_SKILLS) {
+                let max = self.search.limits.max_dirs.saturating_mul(IN_SKILLS);
+                if self.in_skills > max {
                     return;
                 }
                 self.in_skills += 1;
+                if self.in_skills > max {
+                    self.report(&self.root.path, limits::too_many_directories("within skills", max));
+                    return;
+                }
             }
             match above.child(child, self.memory.as_deref()) {
                 Some(child) if self.leads_out(child.real()) => {
@@ -297,32 +304,6 @@ impl Walk<'_, '_> {
 
     fn refuse(&mut self, link: PathBuf, target: PathBuf) {
         self.leading_out.get_or_insert(LeadingOut { number: 0, link, target }).number += 1;
-    }
-
-    fn too_deep(&self, number: usize, example: &Path) -> Diagnostic {
-        let message = format!(
-            "skipped {number} {} more than {} levels deep, for example {}",
-            if number == 1 { "directory" } else { "directories" },
-            self.search.limits.max_depth,
-            example.display()
-        );
-        Diagnostic::warning("too-deep", message)
-            .help("to find deeper skills, search from a directory closer to the skills")
-    }
-
-    fn too_many_skills(&self) -> LimitReached {
-        let message = format!("too many skills: using only the first {}", self.search.limits.max_skills);
-        let help = "increase `max_skills`, or select fewer skills by name";
-        LimitReached(Diagnostic::warning("too-many-skills", message).help(help))
-    }
-
-    fn too_many_directories(&self) -> LimitReached {
-        let message = format!(
-            "too many directories without skills: searched only the first {}",
-            self.search.limits.max_dirs
-        );
-        let help = "to find deeper skills, search from a directory closer to the skills";
-        LimitReached(Diagnostic::warning("too-many-directories", message).help(help))
     }
 
     fn report(&mut self, path: &Path, diagnostic: Diagnostic) {

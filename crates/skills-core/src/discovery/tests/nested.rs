@@ -61,9 +61,15 @@ fn the_files_of_skills_do_not_use_up_the_limits() {
         fs::create_dir_all(base.path().join(format!("s{number}/a/b/c/d/e/f/g/h"))).unwrap();
     }
     let mut search = Discovery { nested: true, ..Discovery::new([Root::scanned(base.path())]) };
-    search.limits.max_dirs = 3;
+    search.limits.max_dirs = 20;
     let set = search.find();
     assert_eq!((set.len(), set.skipped().len()), (20, 0), "{:?}", set.skipped());
+    // The 160 directories within the skills are more than ten times the limit.
+    search.limits.max_dirs = 3;
+    let set = search.find();
+    let codes: Vec<_> =
+        set.skipped().iter().flat_map(|skipped| &skipped.diagnostics).map(|d| d.code).collect();
+    assert_eq!((set.len(), codes), (20, vec!["too-many-directories"]));
 }
 
 #[test]

@@ -1,0 +1,31 @@
+//! The diagnostics for the limits of a search.
+
+use std::path::Path;
+
+use crate::diagnostic::Diagnostic;
+
+/// The hint for searches that skip deep directories.
+const CLOSER: &str = "to find deeper skills, search from a directory closer to the skills";
+
+/// Reports that directories are more than `max` levels below the root. `example` is one of them.
+pub(super) fn too_deep(max: usize, number: usize, example: &Path) -> Diagnostic {
+    let message = format!(
+        "skipped {number} {} more than {max} levels deep, for example {}",
+        if number == 1 { "directory" } else { "directories" },
+        example.display()
+    );
+    Diagnostic::warning("too-deep", message).help(CLOSER)
+}
+
+/// Reports that a root has more than `max` skills.
+pub(super) fn too_many_skills(max: usize) -> Diagnostic {
+    let message = format!("too many skills: using only the first {max}");
+    Diagnostic::warning("too-many-skills", message)
+        .help("increase `max_skills`, or select fewer skills by name")
+}
+
+/// Reports that a root has more than `max` directories of a kind, for example "without skills".
+pub(super) fn too_many_directories(kind: &str, max: usize) -> Diagnostic {
+    let message = format!("too many directories {kind}: searched only the first {max}");
+    Diagnostic::warning("too-many-directories", message).help(CLOSER)
+}
