@@ -23,6 +23,10 @@ crate::trials!(
     a_script_reads_only_what_was_trusted,
     trust_is_shared_between_proxies,
     projects_can_be_trusted_in_advance,
+    #[cfg(unix)]
+    other_directories_are_not_trusted_in_advance,
+    #[cfg(unix)]
+    a_new_name_needs_trust_again,
     skills_named_by_flag_need_no_trust,
     commands_list_untrusted_skills,
 );
@@ -296,6 +300,50 @@ fn projects_can_be_trusted_in_advance() {
         fixture.finish();
     }
     assert!(!project.home.path("state/acp-skills-proxy/trust").exists(), "nothing was decided");
+}
+
+/// Trust in a directory does not cover skills of its parent directories, and not those behind a link.
+#[cfg(unix)]
+fn other_directories_are_not_trusted_in_advance() {
+    let project = Project::new();
+    fs::create_dir_all(project.checkout.dir(".git")).expect("a directory");
+    let other = Project::new();
+    let inner = project.checkout.dir("work/api");
+    fs::create_dir_all(inner.join(".skills/lint")).expect("a directory");
+    fs::write(inner.join(".skills/lint/SKILL.md"), "---\nname: lint\ndescription: Lints.\n---\nLint.\n")
+        .expect("a file");
+    std::os::unix::fs::symlink(other.checkout.path(), inner.join("link")).expect("a link");
+    let config = json!({ "projects": [{ "path": inner, "discover": ["project"], "trust": ["project"] }] });
+    project.home.write(&project.home.config(), &config.to_string());
+    for (cwd, trusted) in [(inner.clone(), "`/lint`"), (inner.join("link"), "")] {
+        let mut fixture = Fixture::over_http(project.home.proxy());
+        let params = json!({ "cwd": cwd, "mcpServers": [] });
+        fixture.exchange("session/new", params, json!({ "result": { "sessionId": "s" } }));
+        let said = fixture.ask("/skills");
+        let waiting = said.split("Waiting for your trust").nth(1).unwrap_or_default();
+        assert!(waiting.contains("`deploy`") && !waiting.contains("lint"), "{said}");
+        assert!(said.contains(trusted), "{said}");
+        fixture.finish();
+    }
+}
+
+/// A skill without a `name` is named after the link that leads to it.
+#[cfg(unix)]
+fn a_new_name_needs_trust_again() {
+    let project = Project::new();
+    fs::create_dir_all(project.checkout.dir(".git")).expect("a directory");
+    project.checkout.write("lib/helper/SKILL.md", "---\ndescription: Helps.\n---\nHelp.\n");
+    let link = |name: &str| project.checkout.dir(".skills").join(name);
+    std::os::unix::fs::symlink("../lib/helper", link("hello")).expect("a link");
+    let (mut fixture, _) = project.start();
+    trust_all(&mut fixture);
+    fixture.wait_for_command("hello");
+    fs::rename(link("hello"), link("polish")).expect("renamed");
+    assert!(fixture.ask("/skills reload").contains("hello"));
+    let said = fixture.ask("/skills");
+    let waiting = said.split("Waiting for your trust").nth(1).unwrap_or_default();
+    assert!(waiting.contains("`polish`"), "{said}");
+    fixture.finish();
 }
 
 fn skills_named_by_flag_need_no_trust() {

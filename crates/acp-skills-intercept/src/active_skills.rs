@@ -26,5 +26,25 @@ impl ActivatedBy {
     }
 }
 
+/// An active skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ActiveSkill {
+    /// The name of the skill.
+    pub name: SkillName,
+    /// The party that activated it.
+    pub by: ActivatedBy,
+    /// The [identity](skills_core::Skill::identity) of the skill that the user activated. `None` if it is not known, or if another
+    /// party activated the skill.
+    pub identity: Option<String>,
+}
+
+impl ActiveSkill {
+    /// Creates an active skill without an identity.
+    pub fn new(name: SkillName, by: ActivatedBy) -> Self {
+        Self { name, by, identity: None }
+    }
+}
+
 /// The active skills of a session, in the order of their last use.
-pub type ActiveSkills = Vec<(SkillName, ActivatedBy)>;
+pub type ActiveSkills = Vec<ActiveSkill>;

@@ -132,7 +132,10 @@ impl Interceptor {
         let mut lines = self.reader.flush_all();
         let mut open: Vec<_> = self.requests.drain().collect();
         // Sort by length first, so that numbers are in the order of the requests.
-        open.sort_by_key(|(id, _)| (id.to_json().len(), id.to_json().into_owned()));
+        open.sort_by_cached_key(|(id, _)| {
+            let id = id.to_json().into_owned();
+            (id.len(), id)
+        });
         lines.extend(open.iter().map(|(id, request)| request.unanswered(id, why)));
         lines
     }

@@ -63,7 +63,7 @@ impl Interceptor {
             }
             _ => (Purpose::Other, Pass::Untouched),
         };
-        self.requests.insert(id, OpenRequest { method: method.into_owned(), purpose });
+        self.requests.insert(id, OpenRequest::new(&method, purpose));
         pass
     }
 }

@@ -183,7 +183,7 @@ impl Interceptor {
         actions: &mut Actions,
     ) -> Pass {
         let Some(key) = session else {
-            let open = OpenRequest { method: "skills/list".to_owned(), purpose: Purpose::Pending };
+            let open = OpenRequest::new("skills/list", Purpose::Pending);
             self.requests.insert(id.clone(), open);
             self.find_list(id.clone(), Some(message.line.to_vec()), actions);
             return Pass::Consumed;

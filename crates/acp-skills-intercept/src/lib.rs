@@ -141,7 +141,7 @@ pub use acp_skills_wire::{AUTH_REQUIRED, NOT_STARTED};
 use acp_skills_wire::{Class, Id, Message};
 
 pub use self::{
-    active_skills::{ActivatedBy, ActiveSkills},
+    active_skills::{ActivatedBy, ActiveSkill, ActiveSkills},
     calls::HARMLESS as READING_TOOLS,
     inputs::Input,
     keys::{SessionKey, Ticket, Timer},

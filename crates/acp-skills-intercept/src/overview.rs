@@ -130,8 +130,8 @@ fn list_skills(text: &mut String, session: &Session, names: &Names<'_>) {
             None => skill.name.to_string(),
         };
         let mut notes = Vec::new();
-        if let Some(by) = session.activations.by(&skill.name) {
-            notes.extend(["active", by.reason()]);
+        if let Some(reason) = session.activations.reason(skill, skills) {
+            notes.extend(["active", reason]);
         }
         if session.compaction.was_restored(&skill.name) {
             notes.push(RESTORED);

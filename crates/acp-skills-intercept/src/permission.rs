@@ -24,7 +24,6 @@ pub(crate) use self::claude::allow_ours;
 use self::{calls_in_turn::MAX_NEXT_CALLS, patterns::Match};
 use crate::{
     Interceptor,
-    active_skills::ActivatedBy,
     call_titles::{self, Peers, Shape},
     calls::{Call, HARMLESS},
     events::{Decision as Decided, EventKind, Rule},
@@ -57,9 +56,17 @@ fn allows(tool: &str, policy: &Policy) -> bool {
 
 /// Decides about a call that is not one of ours. `resolved` is the target of the call's path, once it is known.
 fn decide(call: &Call<'_>, session: &Session, policy: &Policy, resolved: Option<&Resolved>) -> Decision {
+    let of_all = || {
+        session
+            .activations
+            .iter()
+            .filter_map(|(name, _)| session.skills.get(name.as_str()))
+            .map(AsRef::as_ref)
+    };
+    let of_user: Vec<_> = session.activations.of_user(&session.skills).collect();
     let declared = |by_user: bool| {
-        let active = session.activations.iter().filter(move |(_, by)| !by_user || *by == ActivatedBy::User);
-        let skills = active.filter_map(|(name, _)| session.skills.get(name.as_str()));
+        let of_user = of_user.iter().copied().filter(move |_| by_user);
+        let skills = of_user.chain(of_all().filter(move |_| !by_user));
         skills.flat_map(|skill| skill.properties.allowed_tools.iter().map(String::as_str))
     };
     if declared(false).next().is_none() {

@@ -66,6 +66,8 @@ impl Interceptor {
                 }
                 let had_waiting = !session.switches.all().unapproved().is_empty();
                 let skills = session.switches.replace(skills.clone());
+                session.listed.refresh(session.switches.all().unapproved());
+                self.pending.refresh_questions(session.key(), session.switches.all().unapproved());
                 changed.push(session.key());
                 // If there is a skill to approve, we need to add the command for this to the menu.
                 let gets_waiting = !had_waiting && !session.switches.all().unapproved().is_empty();

@@ -4,10 +4,13 @@ use acp_skills_wire::{INTERNAL_ERROR, Id, NOT_STARTED, build};
 
 use crate::keys::SessionKey;
 
+/// The maximum number of characters of a method that are kept.
+const MAX_METHOD_CHARS: usize = 200;
+
 /// A request of the client that has no answer yet.
 #[derive(Debug)]
 pub(crate) struct OpenRequest {
-    /// The method of the request.
+    /// The method of the request, shortened to [`MAX_METHOD_CHARS`].
     pub(crate) method: String,
     /// The meaning of the answer.
     pub(crate) purpose: Purpose,
@@ -63,6 +66,11 @@ pub(crate) enum SetupKind {
 }
 
 impl OpenRequest {
+    /// Creates a request.
+    pub(crate) fn new(method: &str, purpose: Purpose) -> Self {
+        Self { method: method.chars().take(MAX_METHOD_CHARS).collect(), purpose }
+    }
+
     /// Returns the error for a request that the agent can no longer answer. `why` is a clause such as `the agent exited with
     /// code 3`.
     pub(crate) fn unanswered(&self, id: &Id, why: &str) -> Vec<u8> {

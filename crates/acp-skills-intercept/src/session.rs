@@ -169,7 +169,7 @@ impl Session {
         Effect::Serve {
             session: self.key,
             skills: self.skills.clone(),
-            unlocked: self.activations.unlocked(),
+            unlocked: self.activations.of_user(&self.skills).map(|skill| skill.name.clone()).collect(),
             workspace: self.workspace.clone(),
             is_setup,
         }

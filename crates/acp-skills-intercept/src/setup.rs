@@ -237,7 +237,7 @@ impl Interceptor {
         let retry = (session.server.is_offered() && !was_offered).then(|| setup.line.clone());
         let kind = if names_itself { SetupKind::New } else { SetupKind::Reopen { known: !is_new } };
         let purpose = Purpose::SetUp(Setup { session: key, kind, retry });
-        self.requests.insert(id, OpenRequest { method: setup.method, purpose });
+        self.requests.insert(id, OpenRequest::new(&setup.method, purpose));
         actions.to_agent.push(match pass {
             Pass::Edited(line) => line,
             Pass::Untouched | Pass::Consumed => setup.line,

@@ -20,11 +20,12 @@ use crate::{
     Interceptor,
     keys::{SessionKey, Ticket},
     menu::{names::PREFIX, spelling},
-    outputs::{Actions, Pass},
+    outputs::{Actions, Level, Pass},
     overview,
     pending::{Kind, Question},
     queries::{Query, Refreshed, TrustOutcome},
     session::Session,
+    typed::Typed,
 };
 
 /// The word after `/skills`.
@@ -100,6 +101,11 @@ pub(crate) enum TrustError {
         /// The command for the single skill, as Markdown.
         command: String,
     },
+    /// The prompt has other text, which may come from a file.
+    #[error(
+        "Nothing was trusted, because the message has other text. Send `/skills trust` in a message of its own."
+    )]
+    OtherText,
     /// No unapproved skill has this name.
     #[error("Skill {word} is not waiting for approval. Waiting for approval: {names}.")]
     Unknown {
@@ -129,6 +135,10 @@ impl Interceptor {
         words: &str,
         actions: &mut Actions,
     ) -> bool {
+        if !prompt.param(&["prompt"]).is_some_and(Typed::is_alone) {
+            self.reply(key, prompt, id, &TrustError::OtherText.to_string(), actions);
+            return false;
+        }
         let Some(session) = self.sessions.get(key) else { return false };
         let (listed, unlisted): (Vec<_>, Vec<_>) = match named(session, words) {
             Ok(skills) => skills.into_iter().partition(|entry| session.listed.has(entry)),
@@ -240,6 +250,10 @@ impl Interceptor {
     pub(crate) fn user_answered(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(Id::Text(id)) = message.id() else { return Pass::Untouched };
         let Some((key, skills)) = self.pending.take_question(id.as_str()) else { return Pass::Untouched };
+        if skills.is_empty() {
+            actions.log(Level::Info, "ignored the answer to a form, because its skills have changed since");
+            return Pass::Consumed;
+        }
         let action = message.result.and_then(|result| result.str("action"));
         let is_ticked = message.result.and_then(|result| result.at(&["content", ANSWER]));
         let trusted = match action.as_deref() {

@@ -43,6 +43,13 @@ impl Typed {
         Self::of(last, &text)
     }
 
+    /// Returns true if nothing but the user can have written the command: the prompt has no other text, for example no attached
+    /// file.
+    pub(crate) fn is_alone(blocks: Node<'_>) -> bool {
+        let texts = || blocks.elements().filter_map(|block| block.text("text"));
+        NewMessage::read(blocks).is_some() || texts().filter(|text| !text.trim().is_empty()).count() == 1
+    }
+
     fn of(index: usize, text: &str) -> Option<Self> {
         let command = text.trim_start();
         let sigil = command.chars().next().filter(|sigil| matches!(sigil, '/' | '$'))?;

@@ -3,11 +3,11 @@
 //! When an agent loads or resumes a session, the history already includes the instructions of active skills. A new
 //! proxy process uses this store to find out which skills these are. There is one small file for each session, with a
 //! digest of the session id as its name. It only contains the names of the skills, and for each name who activated
-//! it. Files are written in the background.
+//! it, and which skill and version the user activated. Files are written in the background.
 
 use std::{collections::HashMap, io, path::Path, sync::Arc};
 
-use acp_skills_intercept::{ActivatedBy, ActiveSkills};
+use acp_skills_intercept::{ActivatedBy, ActiveSkill, ActiveSkills};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use skills_core::SkillName;
@@ -45,6 +45,9 @@ struct SessionFile {
 struct Entry {
     name: String,
     by: ActivatedBy,
+    /// [`ActiveSkill::identity`]. Earlier versions did not save it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    identity: Option<String>,
 }
 
 impl ActivationStore {
@@ -100,11 +103,20 @@ impl ActivationStore {
 fn read(path: &Path) -> io::Result<ActiveSkills> {
     let file: Option<SessionFile> = state::read(path)?;
     let skills = file.into_iter().flat_map(|file| file.skills);
-    Ok(skills.filter_map(|entry| Some((SkillName::new(&entry.name)?, entry.by))).collect())
+    let active = skills.filter_map(|entry| {
+        let mut active = ActiveSkill::new(SkillName::new(&entry.name)?, entry.by);
+        active.identity = entry.identity;
+        Some(active)
+    });
+    Ok(active.collect())
 }
 
 fn write(dir: &StateDir, session: &str, active: &ActiveSkills) -> io::Result<()> {
-    let entry = |(name, by): &(SkillName, ActivatedBy)| Entry { name: name.to_string(), by: *by };
+    let entry = |active: &ActiveSkill| Entry {
+        name: active.name.to_string(),
+        by: active.by,
+        identity: active.identity.clone(),
+    };
     let file = SessionFile { v: VERSION, skills: active.iter().map(entry).collect() };
     state::write(&dir.about(session.as_bytes()), Some(&file).filter(|file| !file.skills.is_empty()))
 }
@@ -124,8 +136,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("a/b");
         let name = |name: &str| SkillName::new(name).unwrap();
-        let first = vec![(name("a"), ActivatedBy::Model)];
-        let both = vec![(name("a"), ActivatedBy::Model), (name("Ü b"), ActivatedBy::User)];
+        let first = vec![ActiveSkill::new(name("a"), ActivatedBy::Model)];
+        let mut user = ActiveSkill::new(name("Ü b"), ActivatedBy::User);
+        user.identity = Some("b".to_owned());
+        let both = vec![ActiveSkill::new(name("a"), ActivatedBy::Model), user];
         let store = ActivationStore::open(&place).unwrap();
         store.save("../../x", first);
         store.save("../../x", both.clone());

@@ -270,6 +270,22 @@ impl Skill {
         self
     }
 
+    /// Returns a text that identifies the skill: its name, where it comes from and, if its files have to be approved, their approved
+    /// version. The user's own skills keep it when they are edited.
+    pub fn identity(&self) -> String {
+        let version = match &self.source {
+            Source::Stored(stored) => stored.guard.as_ref().map_or("", Guard::key),
+            _ => "",
+        };
+        let url = match &self.source {
+            #[cfg(feature = "fetch")]
+            Source::Remote(remote) => &*remote.url,
+            _ => "",
+        };
+        // `Debug` keeps apart paths that are not UTF-8.
+        format!("{} {:?} {version} {url} {:?}", self.name, self.scope, self.dir())
+    }
+
     /// Returns the absolute path of a stored skill's directory, or `None` for other skills.
     pub fn dir(&self) -> Option<&Path> {
         match &self.source {

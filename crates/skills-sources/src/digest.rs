@@ -75,6 +75,10 @@ fn entry(remote: &Remote) -> String {
     let digest =
         |digest: Option<Sha256>| digest.map_or_else(|| "unknown".to_owned(), |digest| digest.to_string());
     let mut text = format!("{} {}\n", remote.url, digest(remote.sha256));
+    // An index that lists no files allows every file of the skill, which is more than one that lists none.
+    if remote.files.is_none() {
+        text.push_str("*\n");
+    }
     for file in remote.files.iter().flat_map(|files| files.iter()) {
         let _ = writeln!(text, "{} {}", file.path, digest(file.sha256));
     }
@@ -145,6 +149,21 @@ mod tests {
             write(path, text);
             assert_ne!(hash(), before, "{path}");
         }
+    }
+
+    /// An index without a list of files allows every file, so it differs from one with an empty list.
+    #[test]
+    fn a_missing_list_of_files_counts() {
+        let of = |files: serde_json::Value| {
+            let mut skill = serde_json::json!({ "name": "pdf", "description": "d", "url": "https://example.com/pdf/SKILL.md" });
+            skill["files"] = files;
+            let text = serde_json::json!({ "skills": [skill] }).to_string();
+            let index = skills_core::remote::RemoteIndex::parse(&text, "https://example.com/i.json").unwrap();
+            let [skill] = index.skills().entries() else { panic!("{:?}", index.skills().skipped()) };
+            of_entry(&skill.skill)
+        };
+        let without = of(serde_json::Value::Null);
+        assert_ne!(without, of(serde_json::json!(["SKILL.md"])));
     }
 
     /// A file name that contains a line of the checksum.

@@ -17,43 +17,73 @@ use super::git::tree::MANIFEST_DIR;
 const MAX_BYTES: u64 = 1024 * 1024;
 /// The maximum number of directories.
 const MAX_DIRECTORIES: usize = 1_000;
+/// The maximum number of plugins of which the manifests are read.
+const MAX_PLUGINS: usize = 1_000;
 
 /// Returns the existing directories below `root` that its manifests list.
 pub(super) fn directories(root: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    of_plugin(root, &mut found);
+    let mut found = Directories { read: HashSet::new(), seen: HashSet::new(), all: Vec::new() };
+    found.add_plugin(root);
     if let Some(marketplace) = read(root, "marketplace.json") {
         let base = marketplace["metadata"]["pluginRoot"].as_str().and_then(relative).unwrap_or_default();
-        for plugin in marketplace["plugins"].as_array().into_iter().flatten() {
+        for plugin in marketplace["plugins"].as_array().into_iter().flatten().take(MAX_PLUGINS) {
             // If the source is an object, it refers to another repository, but the user has only chosen this one.
             let Some(dir) = plugin["source"].as_str().and_then(relative) else { continue };
             // `pluginRoot` should only be a prefix of names, but some repositories also use it for paths.
             for dir in [root.join(&base).join(&dir), root.join(&dir)] {
-                listed(&plugin["skills"], &dir, &mut found);
-                of_plugin(&dir, &mut found);
+                found.add_listed(&plugin["skills"], &dir);
+                found.add_plugin(&dir);
             }
         }
     }
-    found.retain(|dir| dir.is_dir());
-    let mut seen = HashSet::new();
-    found.retain(|dir| seen.insert(dir.clone()));
-    found.truncate(MAX_DIRECTORIES);
-    found
+    found.all
 }
 
-/// Adds the directories of a plugin: those in its manifest, and the default directory `skills`.
-fn of_plugin(dir: &Path, found: &mut Vec<PathBuf>) {
-    if let Some(plugin) = read(dir, "plugin.json") {
-        listed(&plugin["skills"], dir, found);
+/// The directories that were found. Manifests come from anyone, so each is read once, and the number of paths is limited.
+struct Directories {
+    /// The directories of which the manifest was read.
+    read: HashSet<PathBuf>,
+    /// All listed paths. At most ten times [`MAX_DIRECTORIES`] are looked at.
+    seen: HashSet<PathBuf>,
+    all: Vec<PathBuf>,
+}
+
+impl Directories {
+    /// Adds the directories of a plugin: those in its manifest, and the default directory `skills`.
+    fn add_plugin(&mut self, dir: &Path) {
+        if !self.read.insert(dir.to_owned()) {
+            return;
+        }
+        if let Some(plugin) = read(dir, "plugin.json") {
+            self.add_listed(&plugin["skills"], dir);
+        }
+        self.add(dir.join("skills"));
     }
-    found.push(dir.join("skills"));
-}
 
-/// Adds one path or a list of paths.
-fn listed(paths: &Value, dir: &Path, found: &mut Vec<PathBuf>) {
-    let one = paths.as_str().into_iter();
-    let many = paths.as_array().into_iter().flatten().filter_map(Value::as_str);
-    found.extend(one.chain(many).filter_map(relative).map(|path| dir.join(path)));
+    /// Adds one path or a list of paths.
+    fn add_listed(&mut self, paths: &Value, dir: &Path) {
+        let one = paths.as_str().into_iter();
+        let many = paths.as_array().into_iter().flatten().filter_map(Value::as_str);
+        for path in one.chain(many).filter_map(relative) {
+            if self.is_full() {
+                return;
+            }
+            self.add(dir.join(path));
+        }
+    }
+
+    fn add(&mut self, dir: PathBuf) {
+        if !self.is_full() && !self.seen.contains(&dir) {
+            if dir.is_dir() {
+                self.all.push(dir.clone());
+            }
+            self.seen.insert(dir);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.all.len() >= MAX_DIRECTORIES || self.seen.len() >= 10 * MAX_DIRECTORIES
+    }
 }
 
 /// Returns the path if it doesn't leave the directory that it is relative to.
@@ -110,5 +140,32 @@ mod tests {
             assert!(found.contains(&Path::new(dir)), "{dir} of {found:?}");
         }
         assert!(found.iter().all(|dir| !dir.starts_with("..")), "{found:?}");
+    }
+
+    #[test]
+    fn manifests_are_limited() {
+        let root = tempfile::tempdir().unwrap();
+        let root = dunce::canonicalize(root.path()).unwrap();
+        for number in 0..1_100 {
+            fs::create_dir_all(root.join(format!("s{number}"))).unwrap();
+        }
+        let real: Vec<_> = (0..1_100).map(|number| format!("./s{number}")).collect();
+        let missing: Vec<_> = (0..20_000).map(|number| format!("./no{number}")).collect();
+        let write = |skills: &[String]| {
+            let plugins = vec![json!({ "name": "a", "source": "./", "skills": skills }); 3];
+            fs::create_dir_all(root.join(MANIFEST_DIR)).unwrap();
+            let text = json!({ "plugins": plugins }).to_string();
+            fs::write(root.join(MANIFEST_DIR).join("marketplace.json"), text).unwrap();
+        };
+        write(&real);
+        assert_eq!(directories(&root).len(), MAX_DIRECTORIES);
+        write(&[&missing[..], &real[..1]].concat());
+        assert_eq!(directories(&root), [] as [PathBuf; 0], "the list ends before the existing directory");
+        // The same manifest is read once, even if many plugins refer to it.
+        let mut found = Directories { read: HashSet::new(), seen: HashSet::new(), all: Vec::new() };
+        found.add_plugin(&root);
+        fs::create_dir_all(root.join("skills")).unwrap();
+        found.add_plugin(&root);
+        assert_eq!(found.all, [] as [PathBuf; 0]);
     }
 }

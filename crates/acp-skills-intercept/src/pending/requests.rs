@@ -68,6 +68,24 @@ impl Pending {
         }
     }
 
+    /// Takes skills out of the questions of a session if another version of them is unapproved now. The user may have reviewed
+    /// that version instead of the one in the form.
+    pub(crate) fn refresh_questions(&mut self, session: SessionKey, unapproved: &[Unapproved]) {
+        let questions = self.entries.iter_mut().filter(|entry| entry.session == Some(session));
+        let questions = questions.filter_map(|entry| match &mut entry.kind {
+            Kind::Question(question) => Some(question),
+            _ => None,
+        });
+        for question in questions {
+            question.skills.retain(|asked| {
+                let is_same = |now: &&Unapproved| {
+                    now.skill.dir() == asked.skill.dir() && now.skill.name.key() == asked.skill.name.key()
+                };
+                unapproved.iter().filter(is_same).all(|now| now.digest == asked.digest)
+            });
+        }
+    }
+
     /// Removes the question that was asked with this id, and returns its session and its skills.
     pub(crate) fn take_question(&mut self, id: &str) -> Option<(SessionKey, Vec<Unapproved>)> {
         let is_question =

@@ -1,8 +1,8 @@
 //! [`Activations`]: the active skills of a session.
 
-use skills_core::SkillName;
+use skills_core::{Skill, SkillName, SkillSet};
 
-use crate::active_skills::{ActivatedBy, ActiveSkills};
+use crate::active_skills::{ActivatedBy, ActiveSkill, ActiveSkills};
 
 /// The active skills of a session, in the order of their last use.
 #[derive(Debug, Clone, Default)]
@@ -14,15 +14,18 @@ impl Activations {
     }
 
     /// Remembers that a skill was activated. Returns true if that changes the list. An activation by the user replaces
-    /// one by the model or the proxy.
-    pub(crate) fn add(&mut self, name: &SkillName, by: ActivatedBy) -> bool {
+    /// one by the model or the proxy. `skills` are the skills of the session.
+    pub(crate) fn add(&mut self, name: &SkillName, by: ActivatedBy, skills: &SkillSet) -> bool {
+        let by_user = Some(by).filter(|by| *by == ActivatedBy::User);
+        let identity = by_user.and_then(|_| skills.get(name.as_str())).map(|skill| skill.identity());
         let Some(moved) = self.used(name) else {
-            self.0.push((name.clone(), by));
+            self.0.push(ActiveSkill { name: name.clone(), by, identity });
             return true;
         };
         match self.0.last_mut() {
-            Some((_, known)) if by == ActivatedBy::User && *known != by => {
-                *known = by;
+            Some(known) if by_user.is_some() && (known.by, &known.identity) != (by, &identity) => {
+                known.by = by;
+                known.identity = identity;
                 true
             }
             _ => moved,
@@ -45,12 +48,12 @@ impl Activations {
     }
 
     fn position(&self, name: &SkillName) -> Option<usize> {
-        self.0.iter().position(|(active, _)| active.key() == name.key())
+        self.0.iter().position(|active| active.name.key() == name.key())
     }
 
     /// Returns the party that activated this skill, or `None` if the skill is not active.
     pub(crate) fn by(&self, name: &SkillName) -> Option<ActivatedBy> {
-        self.0.iter().find(|(active, _)| active.key() == name.key()).map(|(_, by)| *by)
+        self.position(name).map(|index| self.0[index].by)
     }
 
     pub(crate) fn is_active(&self, name: &SkillName) -> bool {
@@ -58,12 +61,24 @@ impl Activations {
     }
 
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&SkillName, ActivatedBy)> {
-        self.0.iter().map(|(name, by)| (name, *by))
+        self.0.iter().map(|active| (&active.name, active.by))
     }
 
-    /// Returns the skills that the user activated.
-    pub(crate) fn unlocked(&self) -> Vec<SkillName> {
-        self.iter().filter(|(_, by)| *by == ActivatedBy::User).map(|(name, _)| name.clone()).collect()
+    /// Returns the skills that the user activated, if they are still the same in `skills`. Another skill can get the name of an
+    /// active one, and an approved skill can get a new version. They have no rights until the user activates them.
+    pub(crate) fn of_user<'a>(&'a self, skills: &'a SkillSet) -> impl Iterator<Item = &'a Skill> {
+        let of_user = self.0.iter().filter(|active| active.by == ActivatedBy::User);
+        of_user.filter_map(|active| {
+            let skill = skills.get(active.name.as_str())?;
+            (active.identity == Some(skill.identity())).then_some(&**skill)
+        })
+    }
+
+    /// Returns the reason for the user why a skill is active, or `None` if it is not active. `skills` are the skills of the session.
+    pub(crate) fn reason(&self, skill: &Skill, skills: &SkillSet) -> Option<&'static str> {
+        let by = self.by(&skill.name)?;
+        let is_other = by == ActivatedBy::User && !self.of_user(skills).any(|same| same.name == skill.name);
+        Some(if is_other { "by you in another version" } else { by.reason() })
     }
 
     /// Returns the list for saving.

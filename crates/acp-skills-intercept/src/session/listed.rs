@@ -27,6 +27,16 @@ impl Listed {
         }
     }
 
+    /// Compares with the current unapproved skills. If a skill has another version now, no version counts as shown, even if the
+    /// version that was shown comes back later: the user may have reviewed the other one.
+    pub(crate) fn refresh(&mut self, skills: &[Unapproved]) {
+        for entry in skills {
+            if let Some(shown) = self.0.get_mut(&place(entry)).filter(|shown| **shown != entry.digest) {
+                shown.clear();
+            }
+        }
+    }
+
     /// Returns true if the version of the skill that the user saw last is this one.
     pub(crate) fn has(&self, entry: &Unapproved) -> bool {
         self.0.get(&place(entry)).is_some_and(|shown| *shown == entry.digest)

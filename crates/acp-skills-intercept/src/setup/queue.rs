@@ -24,7 +24,7 @@ impl Interceptor {
         }
         if let Some(id) = message.id() {
             let method = method.into_owned();
-            self.requests.insert(id, OpenRequest { method, purpose: Purpose::Pending });
+            self.requests.insert(id, OpenRequest::new(&method, Purpose::Pending));
         }
         true
     }

@@ -59,7 +59,7 @@ impl Interceptor {
                 Pass::Untouched | Pass::Consumed => line,
             });
             let purpose = Purpose::SetUp(Setup { session: key, kind, retry });
-            self.requests.insert(id, OpenRequest { method, purpose });
+            self.requests.insert(id, OpenRequest::new(&method, purpose));
             return Pass::Consumed;
         }
         if kind != (SetupKind::Reopen { known: true }) {

@@ -34,7 +34,7 @@ fn names(out: &Out) -> Vec<&str> {
 }
 
 fn remembered(out: &Out) -> Vec<(&str, Vec<ActivatedBy>)> {
-    let by = |active: &ActiveSkills| active.iter().map(|(_, by)| *by).collect();
+    let by = |active: &ActiveSkills| active.iter().map(|active| active.by).collect();
     out.remembered.iter().map(|(id, active)| (id.as_str(), by(active))).collect()
 }
 

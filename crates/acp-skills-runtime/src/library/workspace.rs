@@ -13,7 +13,7 @@ use std::{
 
 use acp_skills_intercept::Workspace;
 use skills_core::{
-    Scope, SkillSet,
+    Scope, Skill, SkillSet,
     discovery::{Changes, Discovery, ProjectTree, Root, project_roots},
     files::Bounds,
     set::{Skipped, Unapproved},
@@ -161,12 +161,38 @@ impl DirectoryLibrary {
     }
 
     /// Removes the skills of a project that are not approved, unless there is no need for approval.
+    ///
+    /// A search also finds skills in the parent directories of a root, and a root can be a link. Only skills below a directory that
+    /// the user named need no approval.
     fn sift(&self, found: &ProjectFound, bounds: &mut Bounds) -> SkillSet {
-        let is_trusted = || self.projects_at(&found.root).iter().any(|project| project.is_trusted);
-        match &self.trust {
-            Some(trust) if !is_trusted() => trust.sift_within(&found.project, &found.skills, bounds),
-            _ => found.skills.clone(),
+        let Some(trust) = &self.trust else { return found.skills.clone() };
+        let here = self.projects_at(&found.root);
+        let trusting: Vec<_> = here.iter().filter(|project| project.is_trusted).collect();
+        let is_trusted = |skill: &Skill| {
+            let real = skill.dir().and_then(|dir| dunce::canonicalize(dir).ok());
+            real.is_some_and(|real| {
+                trusting.iter().any(|project| real.ancestors().any(|dir| project.paths.is_match(dir)))
+            })
+        };
+        let (trusted, others): (Vec<_>, Vec<_>) = if trusting.is_empty() {
+            (Vec::new(), found.skills.entries().iter().collect())
+        } else {
+            found.skills.entries().iter().partition(|entry| is_trusted(&entry.skill))
+        };
+        if trusted.is_empty() {
+            return trust.sift_within(&found.project, &found.skills, bounds);
         }
+        if others.is_empty() {
+            return found.skills.clone();
+        }
+        let mut skills = SkillSet::builder();
+        for entry in &trusted {
+            skills.add_shared(Arc::clone(&entry.skill), entry.diagnostics.clone());
+        }
+        let others =
+            found.skills.filtered(|skill| trusted.iter().all(|entry| entry.skill.name != skill.name));
+        skills.extend(&trust.sift_within(&found.project, &others, bounds));
+        skills.build()
     }
 
     /// Returns the files with the user's decisions about the projects of a workspace.

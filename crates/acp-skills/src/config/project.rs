@@ -79,7 +79,9 @@ impl Globs {
         for glob in &self.0 {
             let directory = glob.trim_end_matches('/');
             let directory = directory.strip_suffix("/**").unwrap_or(directory);
-            for glob in [directory.to_owned(), format!("{directory}/**")] {
+            let directories = [Some(directory.to_owned()), without_links(directory)];
+            let globs = directories.into_iter().flatten().flat_map(|dir| [format!("{dir}/**"), dir]);
+            for glob in globs {
                 let glob =
                     GlobBuilder::new(&glob).literal_separator(true).case_insensitive(cfg!(windows)).build();
                 set.add(glob.map_err(wrong)?);
@@ -87,6 +89,15 @@ impl Globs {
         }
         set.build().map_err(wrong)
     }
+}
+
+/// Returns the glob with the canonical path of the directories before its first special character, if that is a different path.
+fn without_links(glob: &str) -> Option<String> {
+    let special = glob.find(['*', '?', '[', '{', '\\']).unwrap_or(glob.len());
+    let end = if special == glob.len() { special } else { glob[..special].rfind('/')? };
+    let (dir, rest) = glob.split_at(end);
+    let real = dunce::canonicalize(dir).ok()?;
+    (real != Path::new(dir)).then(|| below(&real, rest.trim_start_matches('/')))
 }
 
 /// Joins a directory and a glob. Special characters in the name of the directory are escaped.
@@ -145,6 +156,15 @@ mod tests {
             for path in no {
                 assert!(!set.is_match(path), "{glob} {path}");
             }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let real = dunce::canonicalize(dir.path()).unwrap();
+        std::fs::create_dir(real.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", real.join("link")).unwrap();
+        for glob in ["link", "link/*", "link/**"] {
+            let set = Globs(vec![format!("{}/{glob}", real.display())]).compile().unwrap();
+            assert!(set.is_match(real.join("link/a")) && set.is_match(real.join("real/a")), "{glob}");
+            assert!(!set.is_match(&real), "{glob}");
         }
         assert!(Globs(vec!["/a[".to_owned()]).compile().is_err());
         let mut globs = Globs(vec!["~/work/*".to_owned()]);

@@ -97,6 +97,10 @@ impl Remote {
 /// Returns [`FileError::Invalid`] or [`FileError::Outside`] if the path cannot name a file of a skill.
 pub(crate) fn canonical(path: &str) -> Result<String, FileError> {
     path::check_form(path)?;
+    if path.contains(char::is_control) {
+        let reason = "paths of remote files cannot contain control characters";
+        return Err(FileError::Invalid { path: path.to_owned(), reason });
+    }
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {

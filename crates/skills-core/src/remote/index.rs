@@ -28,6 +28,12 @@ use crate::{
 /// The maximum size of an index: 4 MiB.
 pub const MAX_INDEX_BYTES: u64 = 4 * 1024 * 1024;
 
+/// The maximum number of entries of an index.
+const MAX_ENTRIES: usize = 10_000;
+
+/// The maximum number of invalid entries that are described one by one.
+const MAX_SKIPPED: usize = 100;
+
 /// The directories under a site in which an index may be, newest draft first.
 const WELL_KNOWN_DIRECTORIES: [&str; 2] = ["/.well-known/agent-skills", "/.well-known/skills"];
 
@@ -146,6 +152,14 @@ impl RemoteIndex {
             .map_err(|error| RemoteError::Index { url: url.to_owned(), message: error.to_string() })?;
         let base = document.base.unwrap_or_default();
         let mut skills = SkillSet::builder();
+        let number = document.skills.len();
+        if number > MAX_ENTRIES {
+            return Err(RemoteError::Index {
+                url: url.to_owned(),
+                message: format!("{number} skills, but the maximum is {MAX_ENTRIES}"),
+            });
+        }
+        let mut skipped = 0;
         for (position, value) in document.skills.into_iter().enumerate() {
             let name = match value["name"].as_str() {
                 Some(name) => format!("`{}`", shorten(name, MAX_NAME_CHARS)),
@@ -158,11 +172,17 @@ impl RemoteIndex {
                 Ok(skill) => {
                     let _ = skills.add(skill, Vec::new());
                 }
+                Err(_) if skipped >= MAX_SKIPPED => skipped += 1,
                 Err(error) => {
+                    skipped += 1;
                     let error = Diagnostic::error("remote-skill", format!("skipping {name}: {error}"));
                     skills.skip(Skipped::new(url, vec![error]));
                 }
             }
+        }
+        if skipped > MAX_SKIPPED {
+            let more = format!("skipping {} more invalid entries", skipped - MAX_SKIPPED);
+            skills.skip(Skipped::new(url, vec![Diagnostic::error("remote-skill", more)]));
         }
         Ok(Self { url: url.to_owned(), skills: skills.build() })
     }

@@ -164,6 +164,28 @@ fn invalid_entries_are_skipped() {
 }
 
 #[test]
+fn an_index_is_limited() {
+    let url = "https://example.com/i.json";
+    let index = |entries: usize| {
+        let mut skills = vec![serde_json::json!(0); entries];
+        skills.push(serde_json::json!({ "name": "pdf", "description": "d", "files": ["SKILL.md"] }));
+        serde_json::json!({ "skills": skills }).to_string()
+    };
+    let few = RemoteIndex::parse(&index(5_000), url).unwrap();
+    assert_eq!((few.skills().len(), few.skills().skipped().len()), (1, 101));
+    let last = &few.skills().skipped()[100].diagnostics[0].message;
+    assert_eq!(last, "skipping 4900 more invalid entries");
+    let error = RemoteIndex::parse(&index(10_000), url).unwrap_err().to_string();
+    assert!(error.contains("10001 skills, but the maximum is 10000"), "{error}");
+}
+
+#[test]
+fn a_path_has_no_control_characters() {
+    assert!(canonical("a b.md").is_ok());
+    assert!(canonical("a.md unknown\nb.md").is_err());
+}
+
+#[test]
 fn a_digest_matches_the_example_of_the_standard() {
     // The example in FIPS 180-4.
     let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";

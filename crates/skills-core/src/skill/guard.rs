@@ -27,6 +27,11 @@ impl Guard {
         Self { key: key.into(), files: Arc::new(files) }
     }
 
+    /// Returns the key.
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
     pub(crate) fn allows(&self, path: &str, content: Option<&mut dyn io::Read>) -> io::Result<bool> {
         self.files.allows(path, content)
     }

@@ -12,7 +12,7 @@ pub(super) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Reads all files of a skill, including hidden files and links. The number of entries and bytes is subtracted from `bounds`.
+    /// Reads the name and all files of a skill, including hidden files and links. The number of entries and bytes is subtracted from `bounds`.
     ///
     /// # Errors
     /// Returns an error if a file can't be read, or if the bounds are exceeded.
@@ -24,8 +24,10 @@ impl Fingerprint {
             found.insert(path.to_owned(), digest);
             Ok(())
         })?;
+        // Without a `name` in its `SKILL.md`, a skill is named after the link or the directory that leads to it. A new name would
+        // let it take the place of another skill.
+        let mut text = format!("{}\n", skill.name);
         // Add the length before each path, so that a path with a line break can't look like two lines.
-        let mut text = String::new();
         for (path, digest) in &found {
             let digest = digest.map_or_else(|| "-".to_owned(), |digest| digest.to_string());
             text.extend([digest.as_str(), " ", &path.len().to_string(), " ", path, "\n"]);
@@ -33,7 +35,7 @@ impl Fingerprint {
         Ok(Self { digest: Sha256::of(text.as_bytes()).to_string(), files: found })
     }
 
-    /// Returns the checksum of all files.
+    /// Returns the checksum of the name and all files.
     pub(super) fn digest(&self) -> &str {
         &self.digest
     }

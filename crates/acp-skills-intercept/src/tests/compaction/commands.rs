@@ -39,7 +39,7 @@ fn a_skill_that_is_dropped_is_not_restored() {
     let mut fixture = session("x", &json!({}), &["review", "pdf"]);
     let out = fixture.prompt(3, "s", &["/skills drop review"]);
     assert_eq!(said(&out), "`review` is no longer active, and will not be restored after a compaction.");
-    assert_eq!(out.remembered, [("s".to_owned(), vec![(name("pdf"), ActivatedBy::Model)])]);
+    assert_eq!(out.remembered, [("s".to_owned(), vec![ActiveSkill::new(name("pdf"), ActivatedBy::Model)])]);
     completed(&mut fixture, "c");
     assert_eq!(restored(&mut fixture, 4), ["catalog", "pdf"]);
     end(&mut fixture, 4);

@@ -254,7 +254,7 @@ fn a_replay_is_history() {
     let params = json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] });
     // A session of an earlier run.
     let mut fixture = Fixture::new(policy()).initialized("x", &capabilities);
-    fixture.host.recalled = vec![(name("review"), ActivatedBy::Model)];
+    fixture.host.recalled = vec![ActiveSkill::new(name("review"), ActivatedBy::Model)];
     fixture.request(1, "session/load", &params);
     for update in &replayed {
         fixture.update("s", update);

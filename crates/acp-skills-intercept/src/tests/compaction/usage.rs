@@ -27,7 +27,7 @@ fn load(fixture: &mut Fixture, request: u64) {
 fn a_session_that_is_opened_again_starts_with_new_reports() {
     for close in [false, true] {
         let mut fixture = session("x", &json!({ "loadSession": true }), &["review"]);
-        fixture.host.recalled = vec![(name("review"), ActivatedBy::Model)];
+        fixture.host.recalled = vec![ActiveSkill::new(name("review"), ActivatedBy::Model)];
         usage(&mut fixture, 160_000);
         if close {
             fixture.request(3, "session/close", &json!({ "sessionId": "s" }));

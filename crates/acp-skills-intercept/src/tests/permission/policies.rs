@@ -1,6 +1,9 @@
 //! Tests of `allowed-tools`, which decide about calls that are not ours, and of the chosen option.
 
+use std::path::Path;
+
 use serde_json::json;
+use skills_core::{Scope, Source, skill::FileGuard};
 
 use super::*;
 
@@ -135,5 +138,53 @@ fn decisions_are_shown() {
         "- allowed `activate_skill`: read-only skill tool (2 times)\n",
     ] {
         assert!(text.contains(line), "{text}");
+    }
+}
+
+/// The user's activation is of a skill, not of a name: another skill of this name has no rights, and neither has a version that was
+/// approved later.
+#[test]
+fn only_the_activated_skill_has_rights() {
+    let version = |scope: Scope, version: &str| {
+        let mut properties = Properties::default();
+        properties.allowed_tools = vec!["Bash".to_owned()];
+        properties.disable_model_invocation = true;
+        let stored = skills_core::skill::Stored::new(Path::new("/skills/git"), "SKILL.md");
+        let mut skill = Skill::new(SkillName::new("git").unwrap(), "x", Source::Stored(stored));
+        skill.properties = properties;
+        skill.scope = scope;
+        let guard = skills_core::skill::Guard::new(version, Everything);
+        SkillSet::from_iter([if version.is_empty() { skill } else { skill.guarded(guard) }])
+    };
+    let call = call("Bash", &json!({ "command": "git status" }));
+    for (before, after, is_same) in [
+        (version(Scope::Project, "v1"), version(Scope::Project, "v1"), true),
+        (version(Scope::Project, "v1"), version(Scope::Project, "v2"), false),
+        (version(Scope::User, ""), version(Scope::User, ""), true),
+        (version(Scope::User, ""), version(Scope::Project, "v1"), false),
+    ] {
+        let policy = Policy { tool_policy: ToolPolicy::Approval, ..policy() };
+        let mut fixture = Fixture::with_skills(policy, before).initialized(CLAUDE, &json!({}));
+        fixture.new_session(1, "s");
+        invoke(&mut fixture, "git");
+        assert_eq!(fixture.host.served.as_ref().unwrap().2, ["git"]);
+        fixture.notices(SkillSet::default());
+        fixture.notices(after.clone());
+        let expected = if is_same { "proceed_once" } else { "asked" };
+        assert_eq!(outcome(&ask(&mut fixture, &call, None)), expected);
+        let unlocked: &[&str] = if is_same { &["git"] } else { &[] };
+        assert_eq!(fixture.host.served.as_ref().unwrap().2, unlocked);
+        // The user can activate the other skill.
+        fixture.respond(2, &json!({ "stopReason": "end_turn" }));
+        invoke(&mut fixture, "git");
+        assert_eq!(outcome(&ask(&mut fixture, &call, None)), "proceed_once");
+    }
+}
+
+struct Everything;
+
+impl FileGuard for Everything {
+    fn allows(&self, _: &str, _: Option<&mut dyn std::io::Read>) -> std::io::Result<bool> {
+        Ok(true)
     }
 }

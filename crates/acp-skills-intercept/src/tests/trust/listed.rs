@@ -68,8 +68,14 @@ fn a_command_approves_only_versions_that_were_listed() {
             Type(ONE, none),
             Type(ONE, &["demo"]),
         ],
-        // The skill changes, and then changes back to the version that was listed.
-        vec![Type(LIST, none), Now(&[("demo", "v2")]), Now(&[("demo", "v1")]), Type(ONE, &["demo"])],
+        // The skill changes, and then changes back to the version that was listed. The user may have reviewed the other one.
+        vec![
+            Type(LIST, none),
+            Now(&[("demo", "v2")]),
+            Now(&[("demo", "v1")]),
+            Type(ONE, none),
+            Type(ONE, &["demo"]),
+        ],
         // If the name of a skill consists of the names of two others, it has to be quoted.
         vec![
             Type(LIST, none),
@@ -153,4 +159,37 @@ fn more_skills_than_a_list_shows_are_not_approved() {
     );
     fixture.prompt(5, "s", &["/skills trust"]);
     assert_eq!(approved(&mut fixture), names[100..]);
+}
+
+/// An answer to a form does not approve a skill that had another version while the form was open.
+#[test]
+fn a_form_approves_only_skills_that_did_not_change() {
+    let mut fixture = fixture(&[], &json!({ "form": {} }));
+    fixture.host.skills = waiting([("demo", "v1"), ("lint", "v1")]);
+    let form = open(&mut fixture, 1, "s").remove(0);
+    fixture.notices(waiting([("demo", "v2"), ("lint", "v1")]));
+    fixture.notices(waiting([("demo", "v1"), ("lint", "v1")]));
+    let accepted = json!({ "action": "accept", "content": { "trust": true } });
+    assert!(answer(&mut fixture, &form, &accepted).to_agent.is_empty());
+    assert_eq!(approved(&mut fixture), ["lint"]);
+}
+
+/// Clients may send attached files as text, and a file must not approve skills.
+#[test]
+fn a_message_with_other_text_approves_nothing() {
+    let none: &[&str] = &[];
+    for (blocks, expected) in [
+        (&["/skills trust demo"][..], &["demo"][..]),
+        (&[" ", "/skills trust demo\n", ""], &["demo"]),
+        (&["Explain this file:", "/skills trust demo\n"], none),
+        (&["/skills trust demo\n", "hello"], none),
+    ] {
+        let mut fixture = fixture(&[], &json!({}));
+        fixture.host.skills = waiting([("demo", "v1")]);
+        open(&mut fixture, 1, "s");
+        fixture.prompt(2, "s", &[LIST]);
+        let said = says(&fixture.prompt(3, "s", blocks));
+        assert_eq!(approved(&mut fixture), expected, "{blocks:?}: {said}");
+        assert_eq!(said.contains("message of its own"), expected.is_empty(), "{blocks:?}: {said}");
+    }
 }

@@ -98,7 +98,7 @@ fn new_skill(text: &mut dyn Write, sign: char, skill: &OfferedSkill) -> fmt::Res
     let files = count(skill.files.len(), "file");
     let (name, path) = (shown(&skill.name), shown(&skill.path));
     writeln!(text, "{sign} {name} ({path}; {files}{scripts}, {})", bytes(size))?;
-    lines(text, &format!("{sign}   "), &skill.description)?;
+    lines(text, &format!("{sign}   | "), &skill.description)?;
     for file in skill.files.iter().filter(|file| file.is_script).take(MAX_FILES) {
         writeln!(text, "{sign}   script: {}", shown(&file.path))?;
     }
