@@ -40,6 +40,7 @@ use crate::{
     processes::Processes,
     spans::Spans,
     switch_store::SwitchStore,
+    tool_servers::ClientServers,
 };
 
 /// The configuration of a host: the source of skills, the tools, the stores for state, and the observer.
@@ -53,6 +54,7 @@ pub struct Host {
     activations: Option<ActivationStore>,
     switches: Option<SwitchStore>,
     agents: Option<AgentStore>,
+    server_store: Option<PathBuf>,
     sandbox: Option<Sandbox>,
     processes: Processes,
     secret_in: Option<PathBuf>,
@@ -69,6 +71,7 @@ impl Host {
             activations: None,
             switches: None,
             agents: None,
+            server_store: None,
             sandbox: None,
             processes: Processes::default(),
             secret_in: None,
@@ -105,6 +108,11 @@ impl Host {
     /// Sets the store for the agents that never connect to our MCP server. The default is none.
     pub fn agent_store(self, agents: Option<AgentStore>) -> Self {
         Self { agents, ..self }
+    }
+
+    /// Sets the directory in which descriptions of the client's MCP servers are kept. The default is none: they are kept in memory.
+    pub fn server_store(self, dir: Option<PathBuf>) -> Self {
+        Self { server_store: dir, ..self }
     }
 
     /// Sets the sandbox of scripts. It is only used to log a warning if a working directory is not suitable for it.
@@ -158,6 +166,7 @@ impl Host {
             activations: self.activations,
             switches: self.switches,
             agents: self.agents,
+            client_servers: ClientServers::new(self.processes.clone(), self.server_store.as_deref()),
             sandbox: self.sandbox.map(|sandbox| (sandbox, Mutex::default())),
             refreshing: AsyncMutex::new(()),
             spans,
@@ -177,6 +186,7 @@ struct Inner {
     activations: Option<ActivationStore>,
     switches: Option<SwitchStore>,
     agents: Option<AgentStore>,
+    client_servers: ClientServers,
     /// The sandbox of scripts, and the directories that were checked already. No other lock is taken while it is held.
     sandbox: Option<(Sandbox, Mutex<HashSet<PathBuf>>)>,
     /// Held while we search for the skills of sessions and pass them to the interceptor, so that an older result
@@ -222,6 +232,7 @@ impl RunningHost {
                 self.0.spans.open(session);
                 let context = context(&workspace).unlock(unlocked.as_slice());
                 self.0.servers.serve(session, &skills, context, is_setup);
+                self.0.servers.set_workspace(session, &workspace);
             }
             Effect::Remind { session, skills } => self.0.servers.remind(session, skills),
             Effect::Opened { session, id } => {
@@ -236,6 +247,9 @@ impl RunningHost {
             Effect::CloseServer(session) => {
                 self.0.servers.close(session);
                 self.0.spans.close(session);
+            }
+            Effect::AnswerServer { session, number, answer } => {
+                self.0.servers.answer_server(session, number, answer);
             }
             Effect::ReleaseWorkspace(workspace) => self.0.library.leave(&workspace),
         }
@@ -323,13 +337,14 @@ impl RunningHost {
     /// Provides the skills, the MCP server and the saved state of a session. This may block, because it reads from
     /// disk.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
-        let Needs { workspace, skills, client_skills, recall, transport, open_names, agent } = needs;
+        let Needs { workspace, skills, client_skills, servers, recall, transport, open_names, agent } = needs;
         let cwd = workspace.cwd.as_deref();
         self.check_directory(cwd);
         let saved = self.0.activations.as_ref().zip(recall);
         let active = saved.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
         let skills = skills.unwrap_or_else(|| self.0.library.at(&workspace));
-        let all = skills.with(&client_skills);
+        let servers = self.0.client_servers.skills(&servers, cwd);
+        let all = skills.with(&client_skills).with(&servers);
         let transport = transport.filter(|_| !all.will_offer_nothing());
         let endpoint = transport.map(|transport| {
             let opened = self.0.servers.open(session, transport, &all, context(&workspace), open_names);
@@ -340,7 +355,7 @@ impl RunningHost {
         let known = self.0.agents.as_ref().zip(agent);
         let never_connects = known.is_some_and(|(agents, agent)| agents.never_connects(&agent));
         let real = paths::without_links(&workspace);
-        Provisions { skills, off, active, endpoint, never_connects, real, workspace }
+        Provisions { skills, servers, off, active, endpoint, never_connects, real, workspace }
     }
 
     /// Saves that skills are on or off in a directory. This may block, because it writes to disk.

@@ -125,7 +125,7 @@ pub use set::{SkillSet, SkillSetBuilder};
 pub use skill::Remote;
 pub use skill::{Instructions, Properties, Scope, Skill, Source, Stored, Virtual};
 pub use source::SkillSource;
-pub use tool::{CallContext, Caller, InvalidInput, SkillTool, ToolError, ToolHandler};
+pub use tool::{CallContext, Caller, InvalidInput, SkillTool, ToolError, ToolHandler, ToolProvider};
 pub use toolbox::{ToolDefinition, ToolOutput};
 #[cfg(feature = "toolbox")]
 pub use toolbox::{Toolbox, ToolboxOptions};

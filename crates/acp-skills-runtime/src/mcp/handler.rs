@@ -27,6 +27,7 @@ use skills_core::{
     activation::BodyCache,
     toolbox::{ACTIVATE_SKILL, Content, RUN_SKILL_SCRIPT},
 };
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span, debug_span};
 
@@ -44,6 +45,7 @@ use crate::{
     activity::{Activity, Observer, ToolCall},
     events::EventKind,
     spans::Spans,
+    tool_servers::{CallLink, Progress, SessionLink},
 };
 
 /// The receivers of everything that happens on a server: the interceptor, the observer and the log.
@@ -64,6 +66,8 @@ pub(super) struct Handler {
     lost: Arc<Mutex<Vec<SkillName>>>,
     /// The session, as far as the order of programs is concerned.
     caller: Caller,
+    /// The session, as far as MCP servers behind skills are concerned.
+    pub(super) link: Arc<SessionLink>,
     /// Guards the token that drops waiting calls. No other lock is taken while it is held.
     waiting: Arc<Mutex<CancellationToken>>,
     reports: Reports,
@@ -74,8 +78,10 @@ pub(super) struct Handler {
 
 impl Handler {
     pub(super) fn new(session: SessionKey, serving: Serving, reports: Reports) -> Self {
+        let link = Arc::new(SessionLink::new(session, &reports.inputs));
         Self {
             session,
+            link,
             served: Arc::new(Mutex::new((serving, ToolList::default()))),
             lost: Arc::default(),
             caller: Caller::default(),
@@ -128,6 +134,15 @@ impl Handler {
                 () = connection.wait() => {}
             }
         })
+    }
+
+    /// Adds the session to a context, so that MCP servers behind skills can use it. `progress` receives what they report.
+    pub(super) fn linked(
+        &self,
+        context: CallContext,
+        progress: Option<UnboundedSender<Progress>>,
+    ) -> CallContext {
+        context.with_host_data(Arc::new(CallLink { session: Arc::clone(&self.link), progress }))
     }
 
     /// Returns the reminder for the result of a call, if there is one. A skill that the call activates is left out.
@@ -266,7 +281,8 @@ impl ServerHandler for Handler {
         let arguments = request.arguments.unwrap_or_default();
         let started = Instant::now();
         let Serving { toolbox, context: caller } = self.now();
-        let caller = caller.called_by(self.caller(&context));
+        let (progress, server_progress) = unbounded_channel();
+        let caller = self.linked(caller.called_by(self.caller(&context)), Some(progress));
         let call = Call { toolbox: &toolbox, context: &caller, tool: &request.name, arguments: &arguments };
         let span = self.span_of(&call);
         self.arrived(&call);
@@ -279,7 +295,7 @@ impl ServerHandler for Handler {
                     output.content.extend(self.reminder(&call).map(Content::Text));
                     Ok(result(output).into())
                 }
-                never = progress::report(&request.name, &context) => never,
+                never = progress::report(&request.name, &context, server_progress) => never,
                 // The call is dropped here, which ends its programs. The agent no longer reads the answer.
                 () = context.ct.cancelled() => {
                     tracing::debug!("tool call cancelled");
@@ -390,6 +406,10 @@ fn block(content: Content) -> ContentBlock {
     match content {
         Content::Text(text) => ContentBlock::text(text),
         Content::Image { media_type, data } => ContentBlock::image(STANDARD.encode(data), media_type),
+        Content::Raw(part) => {
+            let text = || ContentBlock::text(part.to_string());
+            serde_json::from_value(part.clone()).unwrap_or_else(|_| text())
+        }
         // In newer versions of `skills-core`, there may be other kinds of content. For these, just send the debug
         // output.
         other => ContentBlock::text(format!("{other:?}")),
