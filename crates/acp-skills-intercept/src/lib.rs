@@ -115,7 +115,6 @@ mod reload;
 mod repeats;
 mod requests;
 mod restoration;
-mod server_calls;
 mod servers;
 mod session;
 mod setup;

@@ -9,12 +9,14 @@
 //! | `calls_in_turn` | granting calls of our own tools one by one |
 //! | `patterns` | matching calls with the patterns of `allowed-tools` |
 //! | `claude` | permissions that are given in advance |
+//! | `server_calls` | calls of tools of MCP servers behind skills, and forms that these servers show |
 //!
 //! This is not a sandbox: the proxy doesn't see calls that the agent makes without asking.
 
 mod calls_in_turn;
 mod claude;
 mod patterns;
+mod server_calls;
 
 use acp_skills_wire::{Edit, Message, Node, build};
 use serde_json::{Value, json};
@@ -33,7 +35,6 @@ use crate::{
     pending::Kind,
     policy::{Approve, Policy, ToolPolicy},
     queries::{Query, Resolved},
-    server_calls,
     session::{Claim, Session},
     tool_paths::only_path,
 };
@@ -58,7 +59,7 @@ fn allows(tool: &str, policy: &Policy) -> bool {
 
 /// The result of comparing a call with `allowed-tools`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Declared {
+enum Declared {
     /// No active skill has `allowed-tools`, or it is not certain if the call matches.
     Unknown,
     /// The call matches.
@@ -69,12 +70,7 @@ pub(crate) enum Declared {
 
 /// Compares a call of the tool `name` with the `allowed-tools` of the active skills. `by` selects those that were activated by
 /// the user.
-pub(crate) fn declared(
-    session: &Session,
-    name: &str,
-    input: Option<Node<'_>>,
-    by: Option<ActivatedBy>,
-) -> Declared {
+fn declared(session: &Session, name: &str, input: Option<Node<'_>>, by: Option<ActivatedBy>) -> Declared {
     let active = session.activations.iter().filter(|(_, of)| by.is_none_or(|by| by == *of));
     let skills = active.filter_map(|(name, _)| session.skills.get(name.as_str()));
     let patterns = skills.flat_map(|skill| skill.properties.allowed_tools.iter().map(String::as_str));

@@ -126,7 +126,7 @@ pub enum OnDemand {
     None,
     /// All of them.
     All,
-    /// Those with these names.
+    /// The servers with these names.
     Named(Vec<String>),
 }
 
@@ -135,8 +135,7 @@ impl OnDemand {
     pub(crate) fn takes(&self, name: &str) -> bool {
         match self {
             Self::None => false,
-            // This can be the server of another proxy in front of this one.
-            Self::All => !name.starts_with(crate::servers::SERVER_NAME),
+            Self::All => true,
             Self::Named(names) => names.iter().any(|other| other == name),
         }
     }

@@ -75,6 +75,13 @@ pub(crate) fn has_room(params: Node<'_>) -> bool {
     params.get("mcpServers").is_none_or(|servers| servers.is_array() || is_empty(servers))
 }
 
+/// Returns true if a server with this name becomes a skill.
+pub(crate) fn takes(policy: &OnDemand, name: &str) -> bool {
+    // Such a server can belong to another proxy in front of this one.
+    let is_of_a_proxy = *policy == OnDemand::All && name.starts_with(SERVER_NAME);
+    policy.takes(name) && !is_of_a_proxy
+}
+
 /// Returns the servers in the `mcpServers` of a request that become skills.
 pub(crate) fn on_demand(params: Option<Node<'_>>, policy: &OnDemand) -> Vec<ClientServer> {
     if *policy == OnDemand::None {
@@ -83,7 +90,7 @@ pub(crate) fn on_demand(params: Option<Node<'_>>, policy: &OnDemand) -> Vec<Clie
     let servers = params.and_then(|params| params.get("mcpServers")).filter(Node::is_array);
     let servers = servers.into_iter().flat_map(|servers| servers.elements());
     let taken = servers.filter_map(|server| {
-        let name = server.str("name").filter(|name| policy.takes(name))?;
+        let name = server.str("name").filter(|name| takes(policy, name))?;
         Some(ClientServer { name: name.into_owned(), entry: server.raw().to_vec() })
     });
     taken.collect()

@@ -296,7 +296,7 @@ impl Interceptor {
             actions.log(Level::Info, text);
             let policy = &self.policy.mcp_on_demand;
             let is_taken = |server: Node<'_>| {
-                let name = server.str("name").filter(|name| policy.takes(name));
+                let name = server.str("name").filter(|name| servers::takes(policy, name));
                 name.is_some_and(|name| session.has_client_server(&name))
             };
             let entry = servers::entry(&name, &endpoint, self.agent.version);

@@ -13,8 +13,8 @@ use std::{
 };
 
 use acp_skills_intercept::{
-    Effect, HostError, Input, Level, MarkKey, Needs, Provisions, Query, Reason, Refreshed, Resolved,
-    SavedSwitches, SessionKey, TrustOutcome, Workspace,
+    Effect, HostError, Input, Level, MarkKey, Needs, Provisions, Query, Reason, Refreshed, SavedSwitches,
+    SessionKey, TrustOutcome, Workspace,
 };
 use parking_lot::Mutex;
 use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
@@ -24,7 +24,7 @@ use tokio::{
         Mutex as AsyncMutex,
         mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     },
-    task::{JoinError, JoinHandle, spawn_blocking},
+    task::JoinError,
 };
 use tracing::{Instrument, Span};
 
@@ -38,7 +38,7 @@ use crate::{
     mcp::Servers,
     paths,
     processes::Processes,
-    spans::Spans,
+    spans::{Spans, blocking},
     switch_store::SwitchStore,
     tool_servers::ClientServers,
 };
@@ -54,7 +54,6 @@ pub struct Host {
     activations: Option<ActivationStore>,
     switches: Option<SwitchStore>,
     agents: Option<AgentStore>,
-    server_store: Option<PathBuf>,
     sandbox: Option<Sandbox>,
     processes: Processes,
     secret_in: Option<PathBuf>,
@@ -71,7 +70,6 @@ impl Host {
             activations: None,
             switches: None,
             agents: None,
-            server_store: None,
             sandbox: None,
             processes: Processes::default(),
             secret_in: None,
@@ -110,11 +108,6 @@ impl Host {
         Self { agents, ..self }
     }
 
-    /// Sets the directory in which descriptions of the client's MCP servers are kept. The default is none: they are kept in memory.
-    pub fn server_store(self, dir: Option<PathBuf>) -> Self {
-        Self { server_store: dir, ..self }
-    }
-
     /// Sets the sandbox of scripts. It is only used to log a warning if a working directory is not suitable for it.
     pub fn sandbox(self, sandbox: Option<Sandbox>) -> Self {
         Self { sandbox, ..self }
@@ -125,7 +118,8 @@ impl Host {
         Self { processes, ..self }
     }
 
-    /// Sets the directory of the secret from which the marks around texts for the model are derived. It is created if necessary.
+    /// Sets the directory of the secret from which the marks around texts for the model are derived, and of the descriptions of
+    /// the client's MCP servers. It is created if necessary.
     /// The default is none, which means that the same text has other marks in each process, and that the provider of the model
     /// can't reuse what it has cached for an earlier process.
     pub fn secret_in(self, dir: Option<PathBuf>) -> Self {
@@ -166,7 +160,7 @@ impl Host {
             activations: self.activations,
             switches: self.switches,
             agents: self.agents,
-            client_servers: ClientServers::new(self.processes.clone(), self.server_store.as_deref()),
+            client_servers: ClientServers::new(self.processes.clone(), self.secret_in.as_deref()),
             sandbox: self.sandbox.map(|sandbox| (sandbox, Mutex::default())),
             refreshing: AsyncMutex::new(()),
             spans,
@@ -286,7 +280,7 @@ impl RunningHost {
                 });
             }
             Query::Resolve { ticket, path, workspace, .. } => {
-                let work = blocking(move || resolve(&path, &workspace));
+                let work = blocking(move || paths::resolved(&path, &workspace));
                 answer(Input::Resolved { ticket, resolved: work.await.unwrap_or_default() });
             }
             Query::SaveSwitches { session, ticket, cwd, names, on } => {
@@ -396,19 +390,7 @@ impl RunningHost {
     }
 }
 
-/// Resolves a path of a tool call in the directories of its session. Blocks while the disk is read.
-fn resolve(path: &Path, workspace: &Workspace) -> Resolved {
-    let workspace = paths::without_links(workspace);
-    Resolved { path: paths::resolve(path, workspace.cwd.as_deref()), workspace }
-}
-
 /// Returns the context of tool calls in a session.
 fn context(workspace: &Workspace) -> CallContext {
     workspace.cwd.as_deref().map(CallContext::in_directory).unwrap_or_default()
-}
-
-/// Runs `work`, which may block, on another thread, within the current span.
-fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    let span = Span::current();
-    spawn_blocking(move || span.in_scope(work))
 }

@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `handler` | the tools, as an rmcp server |
+//! | `conversion` | definitions and results of tools, as rmcp's types |
 //! | `serving` | the tools and the caller's context at one moment |
 //! | `progress` | progress notifications while a call runs |
 //! | `tool_list` | the list of tools that the agent has received, which changes only if it has to |
@@ -28,6 +29,7 @@ pub mod bridge;
 mod calls;
 mod changes;
 mod connection_end;
+mod conversion;
 mod fetch;
 mod handler;
 mod http;

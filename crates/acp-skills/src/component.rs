@@ -156,8 +156,7 @@ impl SkillsProxy {
     pub(crate) fn into_parts(self) -> Result<(Policy, Host), AttachError> {
         let library = self.attached.in_front_of(self.library)?;
         let host = Host::new(library).toolbox(self.toolbox).observer(self.observer);
-        let mut host = host.sandbox(self.sandbox).processes(self.processes);
-        host = host.server_store(self.secret_in.clone()).secret_in(self.secret_in);
+        let mut host = host.sandbox(self.sandbox).processes(self.processes).secret_in(self.secret_in);
         if let Some(program) = self.bridge {
             host = host.bridge(program);
         }

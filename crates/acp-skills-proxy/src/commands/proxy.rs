@@ -129,7 +129,6 @@ fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<
             .bridge(program)
             .sandbox(settings.sandbox)
             .processes(settings.processes.clone())
-            .server_store(settings.state.clone())
             .secret_in(settings.state)
             .observer(events.as_ref().map(activity::record_to))
             .activation_store(memory.clone())

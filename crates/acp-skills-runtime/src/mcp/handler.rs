@@ -14,16 +14,16 @@ use parking_lot::Mutex;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
-        ErrorCode, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
-        Implementation, ListPromptsResult, ListResourcesResult, ListSkillsResult, ListToolsResult,
-        MetaObject, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-        ServerCapabilities, ServerConfig, SubscriptionFilter, Tool, ToolAnnotations,
+        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
+        GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult, Implementation,
+        ListPromptsResult, ListResourcesResult, ListSkillsResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+        SubscriptionFilter,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use skills_core::{
-    CallContext, Caller, SkillName, SkillSet, ToolDefinition, ToolOutput,
+    CallContext, Caller, SkillName, SkillSet, ToolOutput,
     activation::BodyCache,
     toolbox::{ACTIVATE_SKILL, Content, RUN_SKILL_SCRIPT},
 };
@@ -36,7 +36,7 @@ use super::{
     calls::Call,
     changes::{Listeners, Lists},
     connection_end::ConnectionEnd,
-    progress, prompts, resources,
+    conversion, progress, prompts, resources,
     serving::Serving,
     stdio,
     tool_list::ToolList,
@@ -270,7 +270,7 @@ impl ServerHandler for Handler {
             let revision = context.protocol_version().map(|revision| revision.to_string());
             observer(&Activity::Listed { session: self.session, revision });
         }
-        Ok(ListToolsResult::with_all_items(tools.into_iter().map(tool).collect()))
+        Ok(ListToolsResult::with_all_items(tools.into_iter().map(conversion::tool).collect()))
     }
 
     async fn call_tool(
@@ -293,7 +293,7 @@ impl ServerHandler for Handler {
                     self.called(&call, &output, started.elapsed());
                     let mut output = output;
                     output.content.extend(self.reminder(&call).map(Content::Text));
-                    Ok(result(output).into())
+                    Ok(conversion::result(output).into())
                 }
                 never = progress::report(&request.name, &context, server_progress) => never,
                 // The call is dropped here, which ends its programs. The agent no longer reads the answer.
@@ -376,42 +376,5 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
         self.blocking(move |serving, _| resources::get_skill(serving, &request.uri)).await
-    }
-}
-
-fn tool(definition: ToolDefinition) -> Tool {
-    // Leave out defaults and don't repeat the title here, because some agents pass the whole definition to the model.
-    // Note that if a tool is not read-only, it's destructive by default according to the spec.
-    let annotations = ToolAnnotations::new().read_only(definition.read_only);
-    let mut tool = Tool::new(definition.name, definition.description, definition.input_schema);
-    tool.title = Some(definition.title.into_owned());
-    tool.annotations = Some(annotations);
-    // Make sure that Claude Code always loads our tools. Otherwise, the model has to use a tool search to find them.
-    let mut meta = MetaObject::new();
-    meta.insert("anthropic/alwaysLoad".to_owned(), true.into());
-    tool.meta = Some(meta);
-    tool
-}
-
-fn result(output: ToolOutput) -> CallToolResult {
-    let content = output.content.into_iter().map(block).collect();
-    let mut result =
-        if output.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
-    result.structured_content = output.structured;
-    result
-}
-
-fn block(content: Content) -> ContentBlock {
-    use base64::{Engine, engine::general_purpose::STANDARD};
-    match content {
-        Content::Text(text) => ContentBlock::text(text),
-        Content::Image { media_type, data } => ContentBlock::image(STANDARD.encode(data), media_type),
-        Content::Raw(part) => {
-            let text = || ContentBlock::text(part.to_string());
-            serde_json::from_value(part.clone()).unwrap_or_else(|_| text())
-        }
-        // In newer versions of `skills-core`, there may be other kinds of content. For these, just send the debug
-        // output.
-        other => ContentBlock::text(format!("{other:?}")),
     }
 }

@@ -2,7 +2,8 @@
 
 use std::{
     collections::HashSet,
-    path::Path,
+    path::{Path, PathBuf},
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -19,7 +20,7 @@ use skills_core::{
 use tokio::sync::{Mutex, mpsc::UnboundedSender, oneshot};
 
 use super::{
-    Address, Limits, ServerError, SessionLink, ToolServer, http,
+    Address, Limits, ServerError, ToolServer, http,
     messages::{Answer, Ask, Listener, Progress, Rpc},
     process::{Process, Program},
     stdio,
@@ -61,6 +62,18 @@ impl Drop for Connection {
     }
 }
 
+/// The session that a server belongs to.
+pub(super) trait Session: Send + Sync {
+    /// Returns the directories of the session.
+    fn roots(&self) -> Vec<PathBuf>;
+
+    /// Asks the user. Returns `None` if there is no answer.
+    fn ask(
+        self: Arc<Self>,
+        question: UserQuestion,
+    ) -> Pin<Box<dyn Future<Output = Option<UserAnswer>> + Send>>;
+}
+
 /// The tools of a server at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
@@ -79,7 +92,7 @@ impl Connection {
         server: &ToolServer,
         processes: &Processes,
         cwd: Option<&Path>,
-        session: Option<Arc<SessionLink>>,
+        session: Option<Arc<dyn Session>>,
     ) -> Result<Self, ServerError> {
         let has_changed = Arc::<AtomicBool>::default();
         let skill = server.skill.clone();
@@ -148,7 +161,12 @@ impl Connection {
         let more =
             text(&info["description"]).or_else(|| text(&self.info["instructions"])).unwrap_or_default();
         let first = more.lines().next().unwrap_or_default();
-        format!("{title}: {first}").trim_end_matches([' ', ':']).chars().take(MAX_ABOUT).collect::<String>()
+        let first = first.trim_start_matches(['#', ' ']);
+        format!("{title}: {first}")
+            .trim_end_matches([' ', ':', '.'])
+            .chars()
+            .take(MAX_ABOUT)
+            .collect::<String>()
             + "."
     }
 
@@ -262,7 +280,7 @@ impl Tally {
 /// Our side of the connection: what the server can ask for.
 struct HostSide {
     skill: String,
-    session: Option<Arc<SessionLink>>,
+    session: Option<Arc<dyn Session>>,
     has_changed: Arc<AtomicBool>,
     /// True while the user is asked. Other questions are declined.
     asks: Arc<AtomicBool>,

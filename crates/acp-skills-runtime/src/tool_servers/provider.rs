@@ -18,7 +18,7 @@ use skills_core::{
 
 use super::{
     Ask, CallLink, ServerError, ToolServer,
-    connection::{Connection, Listed},
+    connection::{Connection, Listed, Session},
     slot::{Slot, Use},
 };
 use crate::processes::Processes;
@@ -73,6 +73,7 @@ impl Inner {
         };
         let start = || {
             let link = link.filter(|_| !self.server.shared).cloned();
+            let link = link.map(|link| link as Arc<dyn Session>);
             Connection::start(&self.server, &self.processes, context.cwd.as_deref(), link)
         };
         slot.get(usage, start).await
@@ -133,7 +134,7 @@ impl Inner {
             input: arguments.cloned().unwrap_or_default(),
             needs_user,
         };
-        match call.session.ask(question).await {
+        match call.session.ask_user(question).await {
             Some(UserAnswer::Allowed) => Ok(()),
             Some(UserAnswer::Refused) => Err(ServerError::Declined),
             Some(UserAnswer::NotAllowed) => Err(ServerError::NotAllowed),

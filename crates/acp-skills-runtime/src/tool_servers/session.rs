@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     mem,
     path::PathBuf,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -18,7 +19,7 @@ use tokio::sync::{
     oneshot,
 };
 
-use super::{messages::Progress, slot::Slot};
+use super::{connection::Session, messages::Progress, slot::Slot};
 
 /// A session that uses tool servers.
 #[derive(Debug)]
@@ -48,6 +49,19 @@ pub(crate) struct CallLink {
     pub(crate) progress: Option<UnboundedSender<Progress>>,
 }
 
+impl Session for SessionLink {
+    fn roots(&self) -> Vec<PathBuf> {
+        self.state.lock().roots.clone()
+    }
+
+    fn ask(
+        self: Arc<Self>,
+        question: UserQuestion,
+    ) -> Pin<Box<dyn Future<Output = Option<UserAnswer>> + Send>> {
+        Box::pin(async move { self.ask_user(question).await })
+    }
+}
+
 impl CallLink {
     /// Returns the link in the context of a call, if the call belongs to a session.
     pub(super) fn of(context: &CallContext) -> Option<&Self> {
@@ -73,11 +87,6 @@ impl SessionLink {
         self.state.lock().roots = workspace.roots().map(ToOwned::to_owned).collect();
     }
 
-    /// Returns the directories of the session.
-    pub(super) fn roots(&self) -> Vec<PathBuf> {
-        self.state.lock().roots.clone()
-    }
-
     /// Returns the place of a server, or `None` if the session was closed.
     pub(super) fn slot(&self, provider: u64) -> Option<Arc<Slot>> {
         let mut state = self.state.lock();
@@ -85,7 +94,7 @@ impl SessionLink {
     }
 
     /// Asks the user. Returns `None` if there is no answer, for example because the session was closed.
-    pub(super) async fn ask(&self, question: UserQuestion) -> Option<UserAnswer> {
+    pub(super) async fn ask_user(&self, question: UserQuestion) -> Option<UserAnswer> {
         let (answer, answered) = oneshot::channel();
         let number = self.last_question.fetch_add(1, Ordering::Relaxed) + 1;
         self.questions.lock().insert(number, answer);

@@ -8,6 +8,7 @@ use acp_skills_wire::{Id, Message, Node, build};
 use serde_json::{Value, json};
 use skills_core::toolbox::CALL_SKILL_TOOL;
 
+use super::{Declared, declared};
 use crate::{
     Interceptor,
     active_skills::ActivatedBy,
@@ -18,7 +19,6 @@ use crate::{
     keys::SessionKey,
     outputs::{Actions, Effect, Level, Pass, UserAnswer},
     pending::{Kind, ServerQuestion},
-    permission::{Declared, declared},
     policy::{Policy, ToolPolicy},
     session::{
         Session,
@@ -213,7 +213,7 @@ impl Interceptor {
 }
 
 /// Remembers that the user is asked about a call in a request of the agent.
-pub(crate) fn note_request(message: &Message<'_>, call: &Call<'_>, session: &mut Session) {
+pub(super) fn note_request(message: &Message<'_>, call: &Call<'_>, session: &mut Session) {
     if call.ours != Some(CALL_SKILL_TOOL) {
         return;
     }
