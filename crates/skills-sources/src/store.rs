@@ -119,7 +119,7 @@ impl Store {
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;
         let files = Arc::new(Files { dir: new.keep(), is_kept: AtomicBool::new(false) });
-        Ok(Checkout { commit: fetched.commit, notes: fetched.notes, root, files })
+        Ok(Checkout { commit: fetched.commit, tag: fetched.tag, notes: fetched.notes, root, files })
     }
 
     /// Creates a temporary directory on the disk of a source. If it is left over, a fetch after at least a day removes it.
@@ -173,6 +173,8 @@ impl Store {
 pub(super) struct Checkout {
     /// The hash of the commit.
     pub(super) commit: String,
+    /// The tag of the commit, if the place has a range of versions.
+    pub(super) tag: Option<String>,
     /// Notes for the user about files that were left out.
     pub(super) notes: Vec<String>,
     /// The directory with the skills.

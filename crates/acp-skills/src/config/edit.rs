@@ -74,6 +74,22 @@ pub fn remove_source(text: &str, number: usize) -> Result<String, EditError> {
     check(text, edited, &expected, &written(&gone))
 }
 
+/// Replaces the address of the source with the index `number` in the text of a file and returns the new text.
+///
+/// # Errors
+/// Returns [`EditError`] if there is no such source, or if the address is written in a form that can't be edited.
+pub fn replace_source(text: &str, number: usize, address: &str) -> Result<String, EditError> {
+    let mut expected = sources(text).unwrap_or_default();
+    let Some(entry) = expected.get_mut(number) else { return Err(EditError { lines: String::new() }) };
+    let old = std::mem::replace(&mut entry.source, address.to_owned());
+    let lines = written(entry);
+    // The address can also be in a comment or in another entry, so try each position.
+    let places: Vec<_> = text.match_indices(&old).map(|(at, _)| at).collect();
+    let edit = |at: usize| format!("{}{address}{}", &text[..at], &text[at + old.len()..]);
+    let edited = places.into_iter().find_map(|at| check(text, edit(at), &expected, &lines).ok());
+    edited.ok_or(EditError { lines })
+}
+
 /// Returns `edited` if it has the expected sources and doesn't differ from `text` in anything else.
 fn check(text: &str, edited: String, expected: &[SourceEntry], lines: &str) -> Result<String, EditError> {
     let rest = |text: &str| {
@@ -191,6 +207,28 @@ mod tests {
     fn add(text: &str) -> String {
         add_source(text, &SourceEntry::new("github:a/b@v1"))
             .unwrap_or_else(|error| format!("wants {}", error.lines))
+    }
+
+    #[test]
+    fn an_address_is_replaced() {
+        let replace = |text: &str, number| replace_source(text, number, "github:a/b@^3.0").ok();
+        for (text, number, expected) in [
+            ("sources: [github:a/b@^2.1]\n", 0, Some("sources: [github:a/b@^3.0]\n")),
+            (
+                "# github:a/b@^2.1\nsources:\n  - { source: \"github:a/b@^2.1\", include: [x] } # y\n",
+                0,
+                Some("# github:a/b@^2.1\nsources:\n  - { source: \"github:a/b@^3.0\", include: [x] } # y\n"),
+            ),
+            (
+                "sources:\n  - github:a/b@^2.10\n  - github:a/b@^2.1\n",
+                1,
+                Some("sources:\n  - github:a/b@^2.10\n  - github:a/b@^3.0\n"),
+            ),
+            ("sources: [\"github:a/b\\u0040^2.1\"]\n", 0, None),
+            ("roots: []\n", 0, None),
+        ] {
+            assert_eq!(replace(text, number).as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

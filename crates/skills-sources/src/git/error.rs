@@ -36,6 +36,9 @@ pub enum GitError {
     /// The repository has no such branch, tag or commit.
     #[error("no such branch, tag or commit: `{0}`")]
     NoReference(String),
+    /// No tag of the repository is a version in the range.
+    #[error("no tag is a version in the range `{0}`")]
+    NoVersion(String),
     /// The repository has no such directory.
     #[error("no such directory in the repository: `{0}`")]
     NoDirectory(String),
@@ -165,6 +168,7 @@ impl GitError {
             Self::NoReference(_) => {
                 "check the name on the repository page; for a name with `/`, use `git+https://…#NAME:PATH`"
             }
+            Self::NoVersion(_) => "check the tags on the repository page; versions are tags such as `v2.1.0`",
             Self::NoDirectory(_) => "check the directory on the repository page",
             Self::TooMuch(_) => {
                 "add the directory that contains the skills, as in `github:OWNER/REPO/PATH`, or raise `--max-fetch`"
