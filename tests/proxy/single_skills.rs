@@ -217,7 +217,7 @@ fn two_approvals_on_two_branches() {
     let list = home.json(&["list", "--json", "--config", config]);
     let skills = list["skills"].as_array().expect("skills").iter();
     let descriptions: Vec<_> = skills.map(|skill| &skill["description"]).collect();
-    assert_eq!(descriptions, ["Changed.", "Changed.", "Plans."], "{list}");
+    assert_eq!(descriptions, ["Changed.", "Plans.", "Changed."], "{list}");
 }
 
 /// A lock file without decisions is read, and keeps its form until there is a decision.

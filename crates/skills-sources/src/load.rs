@@ -157,13 +157,21 @@ fn of_repository(
     wanted: &Wanted<'_>,
 ) -> SkillSet {
     let mut skills = SkillSet::builder();
+    let mut served = Vec::new();
     // The names of skills that are not served, by directory.
     let mut others = BTreeMap::new();
     for (number, (root, part)) in parts.iter().enumerate() {
-        let found = add_part(&mut skills, address, root, part, wanted);
+        let found = add_part(&mut skills, &mut served, address, root, part, wanted);
         if number == 0 {
             others = found;
         }
+    }
+    if parts.len() > 1 {
+        // The order must not depend on the commits, because it is the order of the catalog.
+        served.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+    for Served { skill, diagnostics, .. } in served {
+        skills.add(skill, diagnostics);
     }
     let root = parts.first().map_or(Path::new(""), |(root, _)| root.as_path());
     for (path, name) in others {
@@ -180,9 +188,19 @@ fn of_repository(
     skills.build()
 }
 
-/// Adds the approved skills in `root`. Returns the names of the other skills by directory.
+/// An approved skill.
+struct Served {
+    /// The directory in the source.
+    path: String,
+    skill: Skill,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// Adds the approved skills in `root` to `served`, and those that can't be used to `skills`. Returns the names of the other skills by
+/// directory.
 fn add_part(
     skills: &mut SkillSetBuilder,
+    served: &mut Vec<Served>,
     address: &Address,
     root: &Path,
     pinned: &PinnedGit,
@@ -211,7 +229,7 @@ fn add_part(
         let guarded = files
             .map(|files| Skill::clone(&entry.skill).guarded(Guard::new(files.digest().to_string(), files)));
         if let Some(skill) = guarded.filter(|skill| is_unchanged(skill).is_ok_and(|unchanged| unchanged)) {
-            skills.add(skill, entry.diagnostics.clone());
+            served.push(Served { path, skill, diagnostics: entry.diagnostics.clone() });
         } else {
             let why = not_approved(address, &entry.skill.name, true);
             skills.skip(Skipped::new(stored.file(), vec![why]));

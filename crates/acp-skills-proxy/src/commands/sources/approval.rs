@@ -48,10 +48,13 @@ impl ApprovalArgs {
         for line in show::unseen(changes) {
             output::note(&line);
         }
-        let flags = if self.yes { "--yes --unseen" } else { "--unseen" };
+        let (flags, what) =
+            if self.yes { ("--yes --unseen", "nothing was") } else { ("--unseen", "some skills were not") };
         let hint = format!("look at the files, then use `{flags}` to approve them as well");
-        let why = "nothing was approved, because some files cannot be shown or pinned";
-        output::complain(why, Some(&hint));
+        output::complain(
+            &format!("{what} approved, because some files cannot be shown or pinned"),
+            Some(&hint),
+        );
     }
 
     /// Asks on the terminal if the changes are approved, unless the flags say so. A `y` approves only what was shown; files that

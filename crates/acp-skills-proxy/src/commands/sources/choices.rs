@@ -131,11 +131,11 @@ impl ChoiceArgs {
     ) -> BTreeMap<String, Answer> {
         let (named, others): (Vec<_>, Vec<_>) =
             changes.iter().cloned().partition(|change| self.approves(change));
-        let mut approved = Vec::new();
-        if approval.unseen || show::unseen(&named).is_empty() {
-            approved.extend(named);
-        } else {
-            approval.explain_unseen(&named);
+        let is_seen = |change: &SkillChange| show::unseen(std::slice::from_ref(change)).is_empty();
+        let (mut approved, unseen): (Vec<_>, Vec<_>) =
+            named.into_iter().partition(|change| approval.unseen || is_seen(change));
+        if !unseen.is_empty() {
+            approval.explain_unseen(&unseen);
         }
         if approval.approve_or_explain(&others) {
             approved.extend(others);
