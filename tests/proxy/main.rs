@@ -54,6 +54,7 @@ mod sandboxed;
 mod script_queue;
 mod scripts;
 mod sessions;
+mod signatures;
 mod single_skills;
 mod skills;
 #[cfg(target_os = "linux")]
@@ -144,6 +145,7 @@ fn main() -> ExitCode {
     trials.extend(scripts::trials());
     #[cfg(target_os = "linux")]
     trials.extend(soak::trials());
+    trials.extend(signatures::trials());
     trials.extend(single_skills::trials());
     trials.extend(source::trials());
     trials.extend(start::trials());

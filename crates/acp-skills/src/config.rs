@@ -33,7 +33,7 @@ use skills_sources::disk::patient;
 pub use skills_sources::disk::{cache_dir, config_file, error_text, expand_home, shorten_home, state_dir};
 
 pub use self::{
-    choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Trusted, Validation},
+    choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Trusted, Validation, Verify},
     entries::{SkillEntry, SourceEntry},
     error::{ConfigError, describe_load_error},
     project::{Globs, Project},

@@ -7,6 +7,7 @@
 //! | `paths` | paths that are safe on every operating system |
 //! | `checkout` | writing the files |
 //! | `references` | finding the commit of a reference without fetching it |
+//! | `signature` | checking the signature of a commit or a tag |
 //! | `ssh` | the user's ssh command |
 //! | `watch` | limits of time and size while `git` runs |
 //! | `error` | errors of `git`, and hints |
@@ -19,6 +20,7 @@ mod command;
 mod error;
 pub(super) mod paths;
 mod references;
+mod signature;
 mod ssh;
 pub(super) mod tree;
 mod watch;
@@ -98,7 +100,7 @@ pub(super) struct Fetched {
 }
 
 /// Fetches the skills below `place` and writes them to `directory`, which must be empty. Without a `commit`, the current commit of
-/// the reference is fetched. `scratch` is an empty directory for git's own files.
+/// the reference is fetched, and with `verify`, its signature is checked. `scratch` is an empty directory for git's own files.
 ///
 /// Blocks until the fetch has finished or a limit is reached.
 pub(super) fn fetch(
@@ -108,12 +110,17 @@ pub(super) fn fetch(
     scratch: &Path,
     observer: Option<Arc<dyn ProcessObserver>>,
     limits: &Limits,
+    verify: bool,
 ) -> Result<Fetched, GitError> {
     let git = repository(place, scratch, observer, limits)?;
+    let is_current = commit.is_none();
     let Found { commit, tag } = match commit {
         Some(commit) => Found { commit: fetch_commit(&git, place, commit)?, tag: None },
         None => fetch_current(&git, place)?,
     };
+    if verify && is_current {
+        signature::verify(&git, &commit, tag.as_deref().or(place.reference.as_deref()))?;
+    }
     let at = format!("{commit}:{}", place.path);
     let read = |output: &mut dyn Read| tree::read(output, limits);
     let entries = match git.talk(&["ls-tree", "-r", "-z", &at], Vec::new(), read) {

@@ -41,17 +41,29 @@ const WEB_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) struct Store {
     dir: PathBuf,
     limits: git::Limits,
+    /// True if the signatures of new versions are checked.
+    verify: bool,
 }
 
 impl Store {
     /// Creates a store in `dir`, which may not exist yet.
     pub(super) fn new(dir: PathBuf) -> Self {
-        Self { dir, limits: git::Limits::default() }
+        Self { dir, limits: git::Limits::default(), verify: false }
     }
 
     /// Sets the maximum number of bytes to receive from a repository. `None` is the default.
     pub(super) fn with_max_bytes(self, max_bytes: Option<u64>) -> Self {
         Self { limits: git::Limits::of_bytes(max_bytes), ..self }
+    }
+
+    /// Checks the signatures of new versions.
+    pub(super) fn verifying(self) -> Self {
+        Self { verify: true, ..self }
+    }
+
+    /// Returns true if the signatures of new versions are checked.
+    pub(super) fn verifies(&self) -> bool {
+        self.verify
     }
 
     /// Returns the limits of a fetch.
@@ -114,7 +126,7 @@ impl Store {
         let root = new.path().join(name(place));
         let scratch = new.path().join(".git");
         fs::create_dir(&root).and_then(|()| fs::create_dir(&scratch)).map_err(failed)?;
-        let fetched = git::fetch(place, commit, &root, &scratch, observer, &self.limits);
+        let fetched = git::fetch(place, commit, &root, &scratch, observer, &self.limits, self.verify);
         // If this fails, a later fetch will remove the directory after at least a day.
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;

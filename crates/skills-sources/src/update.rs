@@ -182,6 +182,9 @@ impl Updater {
                 offer.notes.splice(0..0, fetched.notes);
                 Ok(offer)
             }
+            (Place::Web(_), _) if self.store.verifies() => {
+                Err(SourceError::NoSignatures { address: address.to_string() })
+            }
             (Place::Web(url), approved) => {
                 let known = match approved {
                     Some(Pinned::Web(pinned)) => self.store.index(url, &pinned.index),

@@ -84,6 +84,8 @@ pub(super) struct Known {
     pub(super) lock: PathBuf,
     /// True if an entry of the source uses skills within other skills.
     pub(super) nested: bool,
+    /// True if an entry of the source requires signatures.
+    pub(super) verify: bool,
     /// The filters of each entry of the source. A skill is used if it passes all filters of an entry.
     wanted: Vec<Vec<Filter>>,
 }
@@ -222,26 +224,27 @@ pub(super) fn filter(entry: &SourceEntry) -> Result<Filter, FilterError> {
 /// Returns an error if an address or a glob in the configuration is invalid, or if the user's lock file can't be read.
 pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
     let mut known: Vec<Known> = Vec::new();
-    let mut add = |address: Address, lock: PathBuf, filters: Vec<Filter>, nested: bool| {
+    let mut add = |address: Address, lock: PathBuf, filters: Vec<Filter>, nested: bool, verify: bool| {
         let same = known.iter_mut().find(|known| known.address == address && known.lock == lock);
         match same {
             Some(same) => {
                 same.wanted.push(filters);
                 same.nested |= nested;
+                same.verify |= verify;
             }
-            None => known.push(Known { address, lock, nested, wanted: vec![filters] }),
+            None => known.push(Known { address, lock, nested, verify, wanted: vec![filters] }),
         }
     };
     for (entry, filters) in target.sources().map_err(|error| UsageError::new(error.to_string()))? {
         let address = Address::parse(&entry.source).map_err(acp_skills::config::ConfigError::from)?;
-        add(address, target.lock(), filters, entry.nested || target.config.nested);
+        add(address, target.lock(), filters, entry.nested || target.config.nested, entry.verify.is_some());
     }
     let lock = user_lock();
     let locked = LockFile::read(&lock).map_err(lock_error)?;
     for source in locked.sources().map(str::to_owned).chain(named_sources(&lock)) {
         // Skip addresses that we can't parse. They may have been written by another version of this program.
         if let Ok(address) = Address::parse(&source) {
-            add(address, lock.clone(), Vec::new(), target.config.nested);
+            add(address, lock.clone(), Vec::new(), target.config.nested, false);
         }
     }
     Ok(known)

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::{Config, SourceEntry};
+use super::{Config, SourceEntry, Verify};
 
 /// The first line of a new file. It tells editors where the schema is.
 pub const HEADER: &str = "# yaml-language-server: $schema=https://raw.githubusercontent.com/acp-skills/acp-skills-proxy/main/crates/acp-skills-proxy/skills.schema.json\n";
@@ -110,8 +110,8 @@ pub fn sources(text: &str) -> Option<Vec<SourceEntry>> {
 
 /// Returns an entry as YAML.
 fn written(entry: &SourceEntry) -> String {
-    let SourceEntry { source, include, exclude, nested, .. } = entry;
-    if include.is_empty() && exclude.is_empty() && !nested {
+    let SourceEntry { source, include, exclude, nested, verify, .. } = entry;
+    if include.is_empty() && exclude.is_empty() && !nested && verify.is_none() {
         return scalar(source);
     }
     let list = |name: &str, globs: &[String]| {
@@ -119,8 +119,12 @@ fn written(entry: &SourceEntry) -> String {
         if globs.is_empty() { String::new() } else { format!(", {name}: [{}]", globs.join(", ")) }
     };
     let nested = if *nested { ", nested: true" } else { "" };
+    let verify = match verify {
+        Some(Verify::Git) => ", verify: git",
+        None => "",
+    };
     format!(
-        "{{ source: {}{}{}{nested} }}",
+        "{{ source: {}{}{}{nested}{verify} }}",
         quoted(source),
         list("include", include),
         list("exclude", exclude)

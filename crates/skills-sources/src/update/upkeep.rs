@@ -23,6 +23,12 @@ impl Updater {
         Self { store: self.store.with_max_bytes(max_bytes), ..self }
     }
 
+    /// Returns an updater that accepts new versions only if git accepts the signature of their commit or tag.
+    #[must_use]
+    pub fn verifying(&self) -> Self {
+        Self { store: self.store.clone().verifying(), options: self.options.clone() }
+    }
+
     /// Resolves a merge conflict in the lock file: keeps the sources of both sides. If a source has different versions, ours is kept.
     /// Returns the addresses of these sources, or `None` if the file has no conflict markers.
     ///

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::ExitCode};
 
-use acp_skills::config::{ConfigError, SourceEntry, edit, expand_home};
+use acp_skills::config::{ConfigError, SourceEntry, Verify, edit, expand_home};
 use clap::Args;
 use serde::Serialize;
 use skills_core::{
@@ -40,6 +40,10 @@ pub(crate) struct AddArgs {
     /// Skip skills of the source whose name matches a glob. Repeatable.
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<String>,
+    /// Accept versions only if your git accepts the signature of the commit or the tag (`git`), with your GPG keys, or with the SSH keys
+    /// in the file of `git config gpg.ssh.allowedSignersFile`.
+    #[arg(long, value_name = "HOW")]
+    verify: Option<Verify>,
     /// Use a SKILL.md within the directory of another skill as a skill, too.
     #[arg(long)]
     nested: bool,
@@ -75,7 +79,7 @@ struct Added<'a> {
 /// Returns an error if the source is invalid, is already in the configuration, contains no skills or can't be fetched, or if the
 /// configuration or the lock file can't be written.
 pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
-    let AddArgs { source, include, only, exclude, nested, approval, fetch, common } = args;
+    let AddArgs { source, include, only, exclude, verify, nested, approval, fetch, common } = args;
     let address = Address::parse(&source).map_err(|error| -> anyhow::Error {
         let dir = expand_home(Path::new(&source));
         if !dir.is_dir() {
@@ -100,6 +104,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     entry.include = [include, only.clone()].concat();
     entry.exclude = exclude;
     entry.nested = nested;
+    entry.verify = verify;
     let add = |text: &str| {
         if edit::sources(text).is_some_and(|sources| sources.iter().any(is_there)) {
             return Ok(text.to_owned());
@@ -115,6 +120,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     // If we can't edit the file, fail here, before the source is fetched.
     add(&target.text)?;
     let updater = updater(&common)?.with_max_fetch_bytes(fetch.max_bytes(&target));
+    let updater = if verify.is_some() { updater.verifying() } else { updater };
     let mut offer = {
         let _progress = Progress::spinner("fetching");
         updater.latest_with(&address, None, nested || target.config.nested).map_err(source_error)?

@@ -40,6 +40,8 @@ pub(super) struct Latest {
 impl Fetch {
     /// Fetches the source and the files of its changes. A site can take a long time to send them.
     fn run(&self, updater: &Updater) -> Result<Latest, SourceError> {
+        let verifying = self.source.verify.then(|| updater.verifying());
+        let updater = verifying.as_ref().unwrap_or(updater);
         let mut comparison = updater.compare(&Query {
             address: &self.source.address,
             approved: self.before.as_ref(),
