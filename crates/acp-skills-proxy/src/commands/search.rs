@@ -67,7 +67,8 @@ pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
         return Err(loaded.none().into());
     }
     let text = words.join(" ");
-    let found = loaded.here.search(&Query { text: text.clone(), tags, limit: Some(limit.get()) });
+    let query = Query { text: text.clone(), tags, instructions: true, limit: Some(limit.get()) };
+    let found = loaded.here.search(&query);
     if json {
         let hits = found.hits.iter().map(|hit| {
             let skill = &hit.skill;

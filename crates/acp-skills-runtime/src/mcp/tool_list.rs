@@ -51,6 +51,14 @@ fn must_change(received: &[ToolDefinition], now: &[ToolDefinition]) -> bool {
     !now.iter().all(is_received) || !others.by_ref().eq(others_now.by_ref())
 }
 
+/// Builds the search index in the background if the model has the search tool, so that its first search doesn't have to wait.
+pub(super) fn prepare_search(toolbox: &Toolbox) {
+    if toolbox.options().search {
+        let skills = toolbox.skills().clone();
+        drop(tokio::task::spawn_blocking(move || skills.prepare_search()));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::Value;

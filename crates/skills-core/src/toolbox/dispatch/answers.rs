@@ -90,6 +90,7 @@ pub(super) async fn search_skills(toolbox: &Toolbox, arguments: &Arguments) -> A
     let query = Query {
         text: arguments.optional("query")?.unwrap_or_default().to_owned(),
         tags: arguments.strings("tags")?,
+        instructions: true,
         limit,
     };
     if query.text.trim().is_empty() && query.tags.is_empty() {
