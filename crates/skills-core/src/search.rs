@@ -13,6 +13,7 @@
 //!
 //! We don't use the `bm25` crate, because it does not support fields, prefixes and typos. The benchmark `search` compares both.
 
+pub mod conflicts;
 mod field;
 mod instructions;
 mod language;
@@ -68,7 +69,8 @@ pub struct Query {
     pub text: String,
     /// Tags that a skill must have. All of them are required, and case is ignored.
     pub tags: Vec<String>,
-    /// True if the instructions are searched, too. The first such search reads them from disk, which blocks.
+    /// True if the instructions are searched, too, provided that the index has them
+    /// ([`prepare_search`](crate::instructions::prepare_search)).
     pub instructions: bool,
     /// The maximum number of results, from 1 to [`MAX_LIMIT`]. Other values are clamped. The default is [`DEFAULT_LIMIT`].
     pub limit: Option<usize>,
@@ -134,13 +136,18 @@ impl SearchIndex {
         index
     }
 
-    /// Builds an index over the skills that the model sees and their instructions. This reads the instructions from disk, which
-    /// takes about 100 µs per skill. Instructions that are on the web are left out.
-    pub fn with_instructions(skills: impl IntoIterator<Item = Arc<Skill>>) -> Self {
+    /// Builds an index over the skills that the model sees and their instructions, which `read` returns. Skills without a text are
+    /// found by their metadata.
+    pub fn with_instructions(
+        skills: impl IntoIterator<Item = Arc<Skill>>,
+        read: impl Fn(&Skill) -> Option<Arc<str>>,
+    ) -> Self {
         let mut index = Self::of_metadata(skills);
         let mut field = Field::new(INSTRUCTIONS_K1, 1.0);
         for skill in &index.skills {
-            instructions::add(skill, &mut index.words, &mut field);
+            if let Some(text) = read(skill) {
+                instructions::add(skill, &text, &mut index.words, &mut field);
+            }
             field.end_skill();
         }
         field.finish();

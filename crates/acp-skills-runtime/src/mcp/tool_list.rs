@@ -5,7 +5,7 @@
 //! with the next prompt, and can use a skill that the schema doesn't list. The list only changes if the model could not do without
 //! the change.
 
-use skills_core::{ToolDefinition, Toolbox, toolbox::BUILT_IN_TOOLS};
+use skills_core::{ToolDefinition, Toolbox, instructions, toolbox::BUILT_IN_TOOLS};
 
 /// The list of tools that the agent has received.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ fn must_change(received: &[ToolDefinition], now: &[ToolDefinition]) -> bool {
 pub(super) fn prepare_search(toolbox: &Toolbox) {
     if toolbox.options().search {
         let skills = toolbox.skills().clone();
-        drop(tokio::task::spawn_blocking(move || skills.prepare_search()));
+        drop(tokio::task::spawn_blocking(move || instructions::prepare_search(&skills)));
     }
 }
 

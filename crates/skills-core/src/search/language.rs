@@ -3,7 +3,9 @@
 use rust_stemmers::{Algorithm, Stemmer};
 
 /// The number of words that are compared to recognize a language.
-const SAMPLE_WORDS: usize = 200;
+const SAMPLE_WORDS: usize = 60;
+/// The length of the longest stop word, in bytes.
+const MAX_STOP_WORD_BYTES: usize = 14;
 /// The minimum number of stop words by which another language is told apart from English.
 const MIN_STOP_WORDS: usize = 2;
 
@@ -110,15 +112,15 @@ impl Language {
     /// Recognizes the language of a text by its stop words. Short texts without stop words are English.
     pub(super) fn of(text: &str) -> Self {
         let mut counts = [0_usize; LANGUAGES];
-        for word in
-            text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).take(SAMPLE_WORDS)
-        {
+        let words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
+        for word in words.take(SAMPLE_WORDS).filter(|word| word.len() <= MAX_STOP_WORD_BYTES) {
             let word = word.to_lowercase();
             for (count, (_, stop_words)) in counts.iter_mut().zip(&STOP_WORDS) {
                 *count += usize::from(stop_words.binary_search(&word.as_str()).is_ok());
             }
         }
-        let (mut best, mut most) = (Self::English, counts[0].max(MIN_STOP_WORDS - 1));
+        let mut best = Self::English;
+        let mut most = counts[0].max(MIN_STOP_WORDS - 1);
         for (count, (language, _)) in counts.into_iter().zip(&STOP_WORDS).skip(1) {
             if count > most {
                 best = *language;
@@ -157,6 +159,7 @@ mod tests {
     fn stop_words_are_sorted_and_in_the_order_of_the_languages() {
         for (number, (language, words)) in STOP_WORDS.iter().enumerate() {
             assert!(words.is_sorted(), "{language:?}");
+            assert!(words.iter().all(|word| word.len() <= MAX_STOP_WORD_BYTES));
             assert_eq!(*language as usize, number);
         }
     }

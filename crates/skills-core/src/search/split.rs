@@ -22,6 +22,9 @@ enum Class {
 /// Thai, Lao, Burmese and Khmer, it is split into groups of three, because their vowels are separate characters. This finds words
 /// without a dictionary. Different encodings of the same character are normalized first.
 pub(super) fn split(text: &str, mut found: impl FnMut(&str)) {
+    if text.is_ascii() {
+        return split_ascii(text, found);
+    }
     let text = match is_nfkc_quick(text.chars()) {
         IsNormalized::Yes => Cow::Borrowed(text),
         _ => Cow::Owned(text.nfkc().collect()),
@@ -56,6 +59,37 @@ pub(super) fn split(text: &str, mut found: impl FnMut(&str)) {
         }
     }
     flush(&mut word, unspaced, &mut found);
+}
+
+/// Splits text that is mostly found in instructions, without decoding it.
+fn split_ascii(text: &str, mut found: impl FnMut(&str)) {
+    let bytes = text.as_bytes();
+    let mut lower = String::new();
+    let mut start = 0;
+    let mut end = 0;
+    while start < bytes.len() {
+        let mut has_upper_case = false;
+        while let Some(&byte) = bytes.get(end) {
+            let before = (end > start).then(|| bytes[end - 1]);
+            let is_sign = matches!(byte, b'#' | b'+')
+                && before.is_some_and(|before| before.is_ascii_alphabetic() || before == b'+');
+            if !byte.is_ascii_alphanumeric() && !is_sign {
+                break;
+            }
+            has_upper_case |= byte.is_ascii_uppercase();
+            end += 1;
+        }
+        if has_upper_case {
+            lower.clear();
+            lower.push_str(&text[start..end]);
+            lower.make_ascii_lowercase();
+            found(&lower);
+        } else if end > start {
+            found(&text[start..end]);
+        }
+        start = end + 1;
+        end = start;
+    }
 }
 
 fn class(c: char) -> Class {

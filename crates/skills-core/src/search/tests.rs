@@ -2,7 +2,7 @@ mod labelled;
 
 use super::*;
 use crate::{
-    skill::Properties,
+    skill::{Instructions, Properties, Source},
     tool::{SkillTool, ToolError},
 };
 use serde_json::Value;
@@ -149,6 +149,13 @@ fn examples_and_parameters_are_found() {
     assert!(names(skills(), &text("spreadsheet")).is_empty());
 }
 
+/// Returns the instructions of a virtual skill.
+pub(super) fn inline(skill: &Skill) -> Option<Arc<str>> {
+    let Source::Virtual(own) = &skill.source else { return None };
+    let Instructions::Inline(text) = &own.instructions else { return None };
+    Some(Arc::clone(text))
+}
+
 #[test]
 fn instructions_are_searched_if_the_query_asks_for_it() {
     let with_body =
@@ -159,7 +166,7 @@ fn instructions_are_searched_if_the_query_asks_for_it() {
         with_body("code", "```\n# ledger\nadd sums\n```"),
         with_body("other", "Draw a chart."),
     ];
-    let index = SearchIndex::with_instructions(skills.into_iter().map(Arc::new));
+    let index = SearchIndex::with_instructions(skills.into_iter().map(Arc::new), inline);
     let found = |text: &str, instructions: bool| {
         let hits = index.search(&Query { text: text.into(), instructions, ..Query::default() }).hits;
         hits.iter().map(|hit| (hit.skill.name.to_string(), hit.matched)).collect::<Vec<_>>()
@@ -168,24 +175,6 @@ fn instructions_are_searched_if_the_query_asks_for_it() {
     let names: Vec<String> = found("ledger", true).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["heading", "text", "code"]);
     assert_eq!(found("chart", true), [("other".to_owned(), 0)]);
-}
-
-#[test]
-fn stored_instructions_are_read_and_missing_ones_are_left_out() {
-    let root = tempfile::tempdir().unwrap();
-    for (name, body) in [("near", "Mentions zeppelins."), ("gone", "Mentions zeppelins, too.")] {
-        let dir = root.path().join(name);
-        std::fs::create_dir(&dir).unwrap();
-        let text = format!("---\nname: {name}\ndescription: Travels.\n---\n{body}\n");
-        std::fs::write(dir.join("SKILL.md"), text).unwrap();
-    }
-    let skills: Vec<_> =
-        ["near", "gone"].map(|name| crate::load_dir(&root.path().join(name)).unwrap().0).into();
-    std::fs::remove_dir_all(root.path().join("gone")).unwrap();
-    let index = SearchIndex::with_instructions(skills.into_iter().map(Arc::new));
-    let query = Query { text: "zeppelin".into(), instructions: true, ..Query::default() };
-    let hits = index.search(&query).hits;
-    assert_eq!(hits.iter().map(|hit| hit.skill.name.as_str()).collect::<Vec<_>>(), ["near"]);
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! [`Words`]: a vocabulary of word stems.
 
-use std::collections::HashMap;
-
 use rust_stemmers::Stemmer;
+use rustc_hash::FxHashMap;
 
 use super::{
     language::{LANGUAGES, Language},
@@ -12,11 +11,11 @@ use super::{
 /// A vocabulary that maps each stem to a number.
 #[derive(Default)]
 pub(super) struct Words {
-    stems: HashMap<Box<str>, u32>,
+    stems: FxHashMap<Box<str>, u32>,
     /// The languages of the texts, with their stemmers.
     languages: Vec<(Language, Stemmer)>,
-    /// Caches of the stems' numbers by word, by language, because stemming is slow.
-    seen: [HashMap<Box<str>, u32>; LANGUAGES],
+    /// Caches of the stems' numbers by word, by language, because stemming is slow. Also says which words are stop words.
+    seen: [FxHashMap<Box<str>, (u32, bool)>; LANGUAGES],
 }
 
 /// A word of a query.
@@ -37,21 +36,28 @@ impl std::fmt::Debug for Words {
 impl Words {
     /// Adds the words of `text` to the vocabulary, and calls `found` with the number of each.
     pub(super) fn each(&mut self, text: &str, language: Language, mut found: impl FnMut(u32)) {
-        split(text, |word| found(self.number(word, language)));
+        split(text, |word| found(self.number(word, language).0));
     }
 
-    /// Adds the words of `text` that are not stop words.
-    pub(super) fn each_meaningful(&mut self, text: &str, language: Language, mut found: impl FnMut(u32)) {
+    /// Adds the words of `text` that are not stop words, and calls `found` with the number and the text of each.
+    pub(super) fn each_meaningful(
+        &mut self,
+        text: &str,
+        language: Language,
+        mut found: impl FnMut(u32, &str),
+    ) {
         split(text, |word| {
-            if !language.ignores(word) {
-                found(self.number(word, language));
+            let (number, is_stop_word) = self.number(word, language);
+            if !is_stop_word {
+                found(number, word);
             }
         });
     }
 
-    fn number(&mut self, word: &str, language: Language) -> u32 {
-        if let Some(&number) = self.seen[language as usize].get(word) {
-            return number;
+    /// Returns the number of a word's stem, and true if it is a stop word.
+    fn number(&mut self, word: &str, language: Language) -> (u32, bool) {
+        if let Some(&seen) = self.seen[language as usize].get(word) {
+            return seen;
         }
         let at = self.languages.iter().position(|(known, _)| *known == language).unwrap_or_else(|| {
             self.languages.push((language, language.stemmer()));
@@ -59,8 +65,9 @@ impl Words {
         });
         let next = u32::try_from(self.stems.len()).unwrap_or(u32::MAX);
         let number = *self.stems.entry(self.languages[at].1.stem(word).into()).or_insert(next);
-        self.seen[language as usize].insert(word.into(), number);
-        number
+        let seen = (number, language.ignores(word));
+        self.seen[language as usize].insert(word.into(), seen);
+        seen
     }
 
     /// Drops what is only needed to add words.

@@ -7,11 +7,8 @@ use std::{collections::HashSet, fs, path::Path};
 
 use serde_json::Value;
 
-use super::{field::count, *};
-use crate::{
-    frontmatter::{ParseContext, body, parse},
-    skill::{Instructions, Source},
-};
+use super::{field::count, inline, *};
+use crate::frontmatter::{ParseContext, body, parse};
 
 /// Queries that a user might type, each with the name of the skill that should be found.
 const QUERIES: &[(&str, &str)] = &[
@@ -149,7 +146,7 @@ fn the_ranking_of_real_skills_stays_good() {
     let skills = corpus(Path::new(&root));
     let listed = || skills.iter().filter(|skill| skill.is_listed());
     let index = SearchIndex::new(skills.iter().cloned());
-    let with_instructions = SearchIndex::with_instructions(skills.iter().cloned());
+    let with_instructions = SearchIndex::with_instructions(skills.iter().cloned(), inline);
     let find = |query: &str, instructions: bool| {
         let query = Query { text: query.into(), limit: Some(50), instructions, ..Query::default() };
         let index = if instructions { &with_instructions } else { &index };
@@ -204,8 +201,7 @@ struct Quality {
 
 /// Returns the first ten words of a line in the middle of the instructions, with the name of the skill.
 fn sentence(skill: &Skill) -> Option<(String, String)> {
-    let Source::Virtual(own) = &skill.source else { return None };
-    let Instructions::Inline(text) = &own.instructions else { return None };
+    let text = inline(skill)?;
     let lines: Vec<&str> = text.lines().filter(|line| line.split_whitespace().count() >= 10).collect();
     let line = lines.get(lines.len() / 2)?;
     let words: Vec<&str> = line.split_whitespace().take(10).collect();

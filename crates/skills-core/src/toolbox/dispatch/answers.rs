@@ -14,6 +14,7 @@ use super::{
 use crate::{
     catalog::{Guide, xml_entry},
     files::{self, FileContent, ReadOptions},
+    instructions,
     search::Query,
     skill::Skill,
     tool::{CallContext, InvalidInput, SkillTool},
@@ -97,7 +98,11 @@ pub(super) async fn search_skills(toolbox: &Toolbox, arguments: &Arguments) -> A
         return Err(CallError::arguments("missing `query`: expected a string"));
     }
     let skills = toolbox.skills().clone();
-    let found = off_thread(move || skills.search(&query)).await?;
+    let search = move || {
+        instructions::prepare_search(&skills);
+        skills.search(&query)
+    };
+    let found = off_thread(search).await?;
     if found.hits.is_empty() {
         return Ok(ToolOutput::text(
             "No skill found. Use fewer or different words, or continue without a skill.",
