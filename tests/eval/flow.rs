@@ -124,6 +124,11 @@ fn resuming_runs_only_missing_runs() {
         assert_eq!(run.code, Some(2));
         assert!(run.stderr.contains(why), "{}", run.stderr);
     }
+    fixture.write("demo/references/more.md", "A reference changes results, too.");
+    let run = fixture.eval(&["--runs", "1", "--resume"], "pass");
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    fs::remove_dir_all(fixture.path("demo/references")).unwrap();
+    assert_eq!(fixture.eval(&["--runs", "1", "--resume"], "pass").code, Some(0));
     fixture.write_skill("demo", "Does something else now.");
     let run = fixture.eval(&["--runs", "1", "--resume"], "pass");
     assert_eq!(run.code, Some(2), "{}", run.stderr);

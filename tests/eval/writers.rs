@@ -17,6 +17,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("writers::the_best_description_is_written", the_best_description_is_written),
         trial("writers::held_out_queries_are_never_shown", held_out_queries_are_never_shown),
         trial("writers::rounds_and_turns_are_limited", rounds_and_turns_are_limited),
+        trial("writers::a_dry_run_counts_turns", a_dry_run_counts_turns),
+        #[cfg(unix)]
+        trial("writers::the_question_can_be_interrupted", the_question_can_be_interrupted),
         trial("writers::an_invalid_answer_changes_nothing", an_invalid_answer_changes_nothing),
         trial("writers::drafted_cases_are_marked", drafted_cases_are_marked),
         trial("writers::existing_cases_are_kept", existing_cases_are_kept),
@@ -208,4 +211,37 @@ fn existing_cases_are_kept() {
     let again = cases(&fixture);
     assert_eq!(again.code, Some(2), "{}", again.stdout);
     assert!(again.stderr.contains("already has cases"), "{}", again.stderr);
+}
+
+/// The handlers for signals are installed during the rounds, and must not swallow an interrupt at the question.
+#[cfg(unix)]
+fn the_question_can_be_interrupted() {
+    use std::{io::Read, process::Stdio};
+
+    let fixture = poor();
+    let mut command = program();
+    command.args(["eval", "improve", "--runs", "1", "--jobs", "4", "--workspace"]);
+    command.arg(fixture.path("results")).arg(fixture.path("demo"));
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = child.stderr.take().unwrap();
+    // The end of the input would be an answer.
+    let stdin = child.stdin.take();
+    let mut text = Vec::new();
+    while !text.ends_with(b"[y/N] ") {
+        let mut byte = [0];
+        stderr.read_exact(&mut byte).unwrap();
+        text.extend(byte);
+    }
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    drop(stdin);
+}
+
+fn a_dry_run_counts_turns() {
+    let fixture = poor();
+    let run = improve(&fixture, &["--dry-run", "--json", "--max-turns", "3"]);
+    assert_eq!(run.json()["turns"], 3, "{}", run.stderr);
+    assert!(!fixture.path("results").exists());
 }

@@ -139,11 +139,12 @@ impl Login {
         if new.is_empty() || new == self.before || fs::read(&self.original)? != self.before {
             return Ok(());
         }
-        let parent = self.original.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(parent)?;
+        // The user's file can be a link to another file system, and a rename works only within one.
+        let original = dunce::canonicalize(&self.original)?;
+        let mut file = tempfile::NamedTempFile::new_in(original.parent().unwrap_or(Path::new(".")))?;
         io::Write::write_all(&mut file, &new)?;
-        file.as_file().set_permissions(fs::metadata(&self.original)?.permissions())?;
-        file.persist(dunce::canonicalize(&self.original)?).map_err(|error| error.error).map(drop)
+        file.as_file().set_permissions(fs::metadata(&original)?.permissions())?;
+        file.persist(original).map_err(|error| error.error).map(drop)
     }
 }
 

@@ -2,9 +2,12 @@
 
 use std::{collections::BTreeMap, fs};
 
-use skills_core::{Skill, Source, remote::Sha256};
+use skills_core::{Skill, SkillFiles, Source, remote::Sha256};
 
 use super::{Case, Configuration, Evaluation, EvaluationError, Grader, Options, OutputCase, RunId};
+
+/// The maximum number of files of a skill that are compared before an evaluation is resumed.
+const MAX_FILES: usize = 10_000;
 
 /// The runs of an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,9 +90,10 @@ impl Evaluation {
 
     /// Returns a hash of everything that the runs depend on. An evaluation can be resumed only if it is unchanged.
     pub(super) fn fingerprint(&self) -> String {
-        let mut all = instructions(&self.skill);
-        for skill in self.among.iter().chain(&self.baseline) {
+        let mut all = Vec::new();
+        for skill in [&self.skill].into_iter().chain(&self.among).chain(&self.baseline) {
             all.extend(instructions(skill));
+            all.extend(other_files(skill));
         }
         let Options { runs, timeout, allow, grader, second_grader, isolate, .. } = &self.options;
         let Self { queries, evals, agents, .. } = self;
@@ -114,4 +118,19 @@ fn instructions(skill: &Skill) -> Vec<u8> {
         (Some(_), Source::Stored(stored)) => fs::read(stored.file()).unwrap_or_default(),
         _ => Vec::new(),
     }
+}
+
+/// Returns the path and the checksum of each file of a skill except its `SKILL.md`, because scripts and references change results
+/// as well.
+fn other_files(skill: &Skill) -> Vec<u8> {
+    let (Some(dir), Ok(files)) = (skill.dir(), SkillFiles::of(skill)) else { return Vec::new() };
+    let mut all = Vec::new();
+    for file in files.list(MAX_FILES).files {
+        all.extend(file.path.as_bytes());
+        all.push(0);
+        let mut content = fs::File::open(dir.join(&file.path));
+        let digest = content.as_mut().ok().and_then(|content| Sha256::of_content(content).ok());
+        all.extend(digest.iter().flat_map(Sha256::as_bytes));
+    }
+    all
 }

@@ -50,8 +50,9 @@ pub use cache::{Changes, DiscoveryCache, VisitedDirectory};
 pub use filter::{Filter, FilterError};
 pub use load::{LoadError, load_dir};
 pub use named::NamedSkill;
+pub use names::PROJECT_ENTRIES;
 pub use roots::{Root, project_roots, user_roots, user_roots_in};
-pub use tree::{MAX_TREE_DEPTH, PROJECT_ENTRIES, ProjectTree, is_in_tree};
+pub use tree::{MAX_TREE_DEPTH, ProjectTree, is_in_tree};
 
 use crate::{
     set::{SkillSet, SkillSetBuilder},

@@ -2,8 +2,8 @@
 
 use std::ffi::OsStr;
 
-/// Hidden directories that agents use for skills.
-const OF_AGENTS: [&str; 3] = [".agents", ".claude", ".skills"];
+/// The names of the entries that lead to the directories for skills of a project.
+pub const PROJECT_ENTRIES: [&str; 3] = [".skills", ".agents", ".claude"];
 
 /// Directories of version control, package managers, build tools and desktops, sorted. They are never searched.
 const OF_TOOLS: [&str; 48] = [
@@ -65,7 +65,7 @@ pub(super) fn may_have_skills(name: &OsStr) -> bool {
 /// Returns true if a directory is hidden and not used by agents for skills. Such directories are searched only below a root
 /// that the user named.
 pub(super) fn is_hidden(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b".") && !OF_AGENTS.iter().any(|known| name == *known)
+    name.as_encoded_bytes().starts_with(b".") && !PROJECT_ENTRIES.iter().any(|known| name == *known)
 }
 
 #[cfg(test)]

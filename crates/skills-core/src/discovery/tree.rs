@@ -6,16 +6,13 @@ use std::{
 };
 
 use super::{
-    names::{is_hidden, may_have_skills},
+    names::{PROJECT_ENTRIES, is_hidden, may_have_skills},
     roots::{IN_PROJECT, Root},
 };
 use crate::{diagnostic::Diagnostic, set::Skipped, skill::Scope};
 
 /// The maximum depth of a directory with skills below the root of a session.
 pub const MAX_TREE_DEPTH: usize = 5;
-
-/// The names of the entries that lead to the directories for skills of a project.
-pub const PROJECT_ENTRIES: [&str; 3] = [".skills", ".agents", ".claude"];
 
 /// The directories below the root of a session, and those of them that may have skills.
 ///

@@ -85,7 +85,7 @@ pub(super) struct AgentArgs {
     /// refused. Only a sandbox restricts actions for which an agent does not ask.
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(super) allow: Vec<AllowArg>,
-    /// Give each agent process a home directory of its own, with the agent's login, but without installed skills and other settings.
+    /// Give each agent process a home directory of its own, with the files of the agent's login, but without installed skills.
     #[arg(long, conflicts_with = "sandbox")]
     pub(super) isolate: bool,
     /// Run agents in a sandbox: with bubblewrap, in which only the run's directory and your home directory are writable.

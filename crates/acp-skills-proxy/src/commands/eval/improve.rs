@@ -48,6 +48,10 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
         output::print(&announcement(&evaluation, &limits)?)?;
     }
     if is_dry {
+        if json {
+            let most = most_turns(&evaluation, &limits)?;
+            output::print_json(&serde_json::json!({ "rounds": limits.rounds, "turns": most }))?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     skills::note(&evaluation);
@@ -55,7 +59,6 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
     let name = evaluation.skill.name.to_string();
     let runtime = runtime::new()?;
     let result = runtime.block_on(improve(&evaluation, &root, &writer, &limits))?;
-    runtime.shutdown_background();
     if json {
         output::print_json(&result)?;
     } else {
@@ -69,9 +72,17 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
     if result.best == 0 {
         return Ok(code);
     }
-    let is_wanted = yes || !json && output::ask(&format!("Write this description to {}?", path.display()));
-    if !is_wanted {
-        return Ok(code);
+    let answer = match (yes, json) {
+        (true, _) => Some(true),
+        (false, true) => Some(false),
+        _ => runtime.block_on(ask(format!("Write this description to {}?", path.display())))?,
+    };
+    // Do not wait for the thread that reads the answer.
+    runtime.shutdown_background();
+    match answer {
+        None => return Ok(ExitCode::from(EXIT_INTERRUPTED)),
+        Some(false) => return Ok(code),
+        Some(true) => {}
     }
     // The user may have edited the file during the rounds.
     let now =
@@ -90,6 +101,17 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
         output::print(&format!("Wrote the description of {name}.\n"))?;
     }
     Ok(code)
+}
+
+/// Asks the user. Returns `None` if a signal arrives first, because the handlers for signals stay installed after the rounds.
+async fn ask(question: String) -> anyhow::Result<Option<bool>> {
+    let mut signals = agent::signals()?;
+    // A thread that reads from a terminal cannot be cancelled. It ends with the program.
+    let answer = tokio::task::spawn_blocking(move || output::ask(&question));
+    tokio::select! {
+        answer = answer => Ok(Some(answer?)),
+        _ = signals.recv() => Ok(None),
+    }
 }
 
 async fn improve(
@@ -150,19 +172,23 @@ fn results_in(workspace: Option<std::path::PathBuf>) -> super::args::ResultArgs 
     super::args::ResultArgs { workspace, ..super::args::ResultArgs::default() }
 }
 
-/// Returns the number of turns, before they start.
-fn announcement(evaluation: &Evaluation, limits: &Limits) -> anyhow::Result<String> {
+/// Returns the maximum number of turns of all rounds.
+fn most_turns(evaluation: &Evaluation, limits: &Limits) -> anyhow::Result<usize> {
     let plan = evaluation.plan().map_err(usage_error)?;
     let turns: usize = plan.turns.values().sum();
     let rounds = limits.rounds as usize;
     let all = turns * (rounds + 1) + 2 * rounds;
-    let most = limits.max_turns.map_or(all, |max| max.min(all));
+    Ok(limits.max_turns.map_or(all, |max| max.min(all)))
+}
+
+/// Returns the number of rounds and turns as text, before they start.
+fn announcement(evaluation: &Evaluation, limits: &Limits) -> anyhow::Result<String> {
     let mut text = format!(
         "{}: {}, at most {} and {}\n",
         evaluation.skill.name,
         summary::queries(evaluation.queries.len()),
-        count(rounds, "round"),
-        count(most, "turn")
+        count(limits.rounds as usize, "round"),
+        count(most_turns(evaluation, limits)?, "turn")
     );
     if evaluation.agents.iter().any(|agent| agent.name == EMBEDDED) {
         text.push_str("The built-in agent has no model, so its descriptions are only examples.\n");
