@@ -94,6 +94,7 @@ pub mod exec;
 pub mod fetch;
 pub mod files;
 pub mod frontmatter;
+pub mod instructions;
 mod last_good;
 pub mod name;
 pub mod paths;

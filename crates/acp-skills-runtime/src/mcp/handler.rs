@@ -39,7 +39,7 @@ use super::{
     conversion, progress, prompts, resources,
     serving::Serving,
     stdio,
-    tool_list::ToolList,
+    tool_list::{ToolList, prepare_search},
 };
 use crate::{
     activity::{Activity, Observer, ToolCall},
@@ -265,6 +265,7 @@ impl ServerHandler for Handler {
             let (serving, list) = &mut *served;
             list.received(&serving.toolbox)
         };
+        prepare_search(&self.now().toolbox);
         self.report(Input::ToolsListed(self.session));
         if let Some(observer) = &self.reports.observer {
             let revision = context.protocol_version().map(|revision| revision.to_string());

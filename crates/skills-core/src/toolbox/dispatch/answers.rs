@@ -14,6 +14,7 @@ use super::{
 use crate::{
     catalog::{Guide, xml_entry},
     files::{self, FileContent, ReadOptions},
+    instructions,
     search::Query,
     skill::Skill,
     tool::{CallContext, InvalidInput, ProviderError, SkillTool, ToolProvider},
@@ -112,13 +113,18 @@ pub(super) async fn search_skills(toolbox: &Toolbox, arguments: &Arguments) -> A
     let query = Query {
         text: arguments.optional("query")?.unwrap_or_default().to_owned(),
         tags: arguments.strings("tags")?,
+        instructions: true,
         limit,
     };
     if query.text.trim().is_empty() && query.tags.is_empty() {
         return Err(CallError::arguments("missing `query`: expected a string"));
     }
     let skills = toolbox.skills().clone();
-    let found = off_thread(move || skills.search(&query)).await?;
+    let search = move || {
+        instructions::prepare_search(&skills);
+        skills.search(&query)
+    };
+    let found = off_thread(search).await?;
     if found.hits.is_empty() {
         return Ok(ToolOutput::text(
             "No skill found. Use fewer or different words, or continue without a skill.",

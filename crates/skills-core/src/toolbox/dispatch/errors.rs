@@ -5,9 +5,10 @@ use std::fmt;
 use super::Toolbox;
 use crate::{
     activation::ActivationError,
-    catalog::{one_line, shorten},
+    catalog::one_line,
     files::{FileError, bundled},
     skill::Skill,
+    text::shorten,
     tool::{InvalidInput, SkillTool},
 };
 
