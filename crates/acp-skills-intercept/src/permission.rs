@@ -20,7 +20,7 @@ mod server_calls;
 
 use acp_skills_wire::{Edit, Message, Node, build};
 use serde_json::{Value, json};
-use skills_core::text::shown;
+use skills_core::{Skill, text::shown};
 
 pub(crate) use self::claude::allow_ours;
 use self::{calls_in_turn::MAX_NEXT_CALLS, patterns::Match};
@@ -67,13 +67,20 @@ enum Declared {
     Outside,
 }
 
-/// Compares a call of the tool `name` with the `allowed-tools` of the active skills. `by` selects those that were activated by
-/// the user.
-fn declared(session: &Session, name: &str, input: Option<Node<'_>>, by: Option<ActivatedBy>) -> Declared {
-    let active = session.activations.iter().filter(|(_, of)| by.is_none_or(|by| by == *of));
-    let skills = active.filter_map(|(name, _)| session.skills.get(name.as_str()));
-    let patterns = skills.flat_map(|skill| skill.properties.allowed_tools.iter().map(String::as_str));
-    let mut patterns = patterns.peekable();
+/// Returns the `allowed-tools` of the active skills, or only of those that the user activated.
+fn allowed_tools(session: &Session, by_user: bool) -> impl Iterator<Item = &str> {
+    let of_user = by_user.then(|| session.activations.of_user(&session.skills));
+    let of_all = (!by_user).then(|| {
+        let names = session.activations.iter().map(|(name, _)| name);
+        names.filter_map(|name| session.skills.get(name.as_str())).map(AsRef::as_ref)
+    });
+    let skills = of_user.into_iter().flatten().chain(of_all.into_iter().flatten());
+    skills.flat_map(|skill: &Skill| skill.properties.allowed_tools.iter().map(String::as_str))
+}
+
+/// Compares a call of the tool `name` with the `allowed-tools` of the active skills, or only of those that the user activated.
+fn declared(session: &Session, name: &str, input: Option<Node<'_>>, by_user: bool) -> Declared {
+    let mut patterns = allowed_tools(session, by_user).peekable();
     if patterns.peek().is_none() {
         return Declared::Unknown;
     }
@@ -86,19 +93,7 @@ fn declared(session: &Session, name: &str, input: Option<Node<'_>>, by: Option<A
 
 /// Decides about a call that is not one of ours. `resolved` is the target of the call's path, once it is known.
 fn decide(call: &Call<'_>, session: &Session, policy: &Policy, resolved: Option<&Resolved>) -> Decision {
-    let of_all = || {
-        session
-            .activations
-            .iter()
-            .filter_map(|(name, _)| session.skills.get(name.as_str()))
-            .map(AsRef::as_ref)
-    };
-    let of_user: Vec<_> = session.activations.of_user(&session.skills).collect();
-    let declared = |by_user: bool| {
-        let of_user = of_user.iter().copied().filter(move |_| by_user);
-        let skills = of_user.chain(of_all().filter(move |_| !by_user));
-        skills.flat_map(|skill| skill.properties.allowed_tools.iter().map(String::as_str))
-    };
+    let declared = |by_user| allowed_tools(session, by_user);
     if declared(false).next().is_none() {
         return Decision::Ask(None);
     }

@@ -10,9 +10,7 @@ use skills_core::toolbox::CALL_SKILL_TOOL;
 
 use super::{Declared, declared};
 use crate::{
-    Interceptor,
-    active_skills::ActivatedBy,
-    call_titles,
+    Interceptor, call_titles,
     calls::Call,
     events::{Decision, EventKind, Rule},
     inputs::UserQuestion,
@@ -42,10 +40,10 @@ fn decide(
     let input = Value::Object(call.input.clone()).to_string();
     let input = Node::parse(input.as_bytes());
     match policy.tool_policy {
-        ToolPolicy::Strict if declared(session, &name, input, None) == Declared::Outside => {
+        ToolPolicy::Strict if declared(session, &name, input, false) == Declared::Outside => {
             return (Some(UserAnswer::NotAllowed), Some(Rule::AllowedTools));
         }
-        ToolPolicy::Permissive if declared(session, &name, input, None) == Declared::Outside => {
+        ToolPolicy::Permissive if declared(session, &name, input, false) == Declared::Outside => {
             let text = format!(
                 "`{}` of `{}` is not in `allowed-tools` of any active skill",
                 skills_core::text::shown(&call.tool),
@@ -54,9 +52,7 @@ fn decide(
             actions.log(Level::Info, text.clone());
             session.decisions.add(text);
         }
-        ToolPolicy::Approval
-            if declared(session, &name, input, Some(ActivatedBy::User)) == Declared::Inside =>
-        {
+        ToolPolicy::Approval if declared(session, &name, input, true) == Declared::Inside => {
             return (Some(UserAnswer::Allowed), Some(Rule::AllowedTools));
         }
         _ => {}
