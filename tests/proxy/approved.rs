@@ -1,5 +1,5 @@
-//! What a project can change about a skill that the user has approved, and about the user's own skills: new names, missing
-//! files, and files that an interpreter would read before the script.
+//! Skills that the user has approved, or that belong to the user, in a project that changes: new names, missing files, and
+//! files that an interpreter would read before the script.
 
 use std::{fs, process::Command};
 
