@@ -42,6 +42,7 @@ mod lock_file;
 #[cfg(unix)]
 mod login;
 mod nested;
+mod on_demand;
 mod oversize;
 mod progress;
 mod project_tree;
@@ -55,6 +56,8 @@ mod sandboxed;
 mod script_queue;
 mod scripts;
 mod sessions;
+mod signatures;
+mod single_skills;
 mod skills;
 #[cfg(target_os = "linux")]
 #[path = "../soak/soak.rs"]
@@ -65,6 +68,8 @@ mod state;
 mod supervision;
 mod switches;
 mod team;
+mod tool_server_faults;
+mod tool_servers;
 mod tools;
 mod trust;
 mod trust_question;
@@ -134,6 +139,7 @@ fn main() -> ExitCode {
     trials.extend(lock_file::trials());
     #[cfg(unix)]
     trials.extend(login::trials());
+    trials.extend(on_demand::trials());
     trials.extend(oversize::trials());
     trials.extend(progress::trials());
     trials.extend(reload::trials());
@@ -145,12 +151,16 @@ fn main() -> ExitCode {
     trials.extend(scripts::trials());
     #[cfg(target_os = "linux")]
     trials.extend(soak::trials());
+    trials.extend(signatures::trials());
+    trials.extend(single_skills::trials());
     trials.extend(source::trials());
     trials.extend(start::trials());
     trials.extend(state::trials());
     trials.extend(supervision::trials());
     trials.extend(switches::trials());
     trials.extend(team::trials());
+    trials.extend(tool_server_faults::trials());
+    trials.extend(tool_servers::trials());
     trials.extend(tools::trials());
     trials.extend(nested::trials());
     trials.extend(root_rights::trials());
