@@ -14,16 +14,15 @@ use parking_lot::Mutex;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
-        ErrorCode, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
-        Implementation, ListPromptsResult, ListResourcesResult, ListSkillsResult, ListToolsResult,
-        MetaObject, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-        ServerCapabilities, ServerConfig, SubscriptionFilter, Tool, ToolAnnotations,
+        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
+        GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult, ListPromptsResult,
+        ListResourcesResult, ListSkillsResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SubscriptionFilter,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use skills_core::{
-    CallContext, Caller, SkillName, SkillSet, ToolDefinition, ToolOutput,
+    CallContext, Caller, SkillName, SkillSet, ToolOutput,
     activation::BodyCache,
     toolbox::{ACTIVATE_SKILL, Content, RUN_SKILL_SCRIPT},
 };
@@ -35,6 +34,7 @@ use super::{
     calls::Call,
     changes::{Listeners, Lists},
     connection_end::ConnectionEnd,
+    model::{info, result, tool},
     progress, prompts, resources,
     serving::Serving,
     stdio,
@@ -56,7 +56,7 @@ pub(super) struct Reports {
 
 /// The MCP server of one session. Cheap to clone; all clones share their state.
 #[derive(Clone)]
-pub(super) struct Handler {
+pub(crate) struct Handler {
     session: SessionKey,
     /// Guards the tools that are served, and the list of tools that the agent has received. No other lock is taken while it is held.
     served: Arc<Mutex<(Serving, ToolList)>>,
@@ -104,6 +104,24 @@ impl Handler {
         let mut served = self.served.lock();
         let toolbox = served.0.toolbox.clone().with_open_names();
         served.0.toolbox = toolbox;
+    }
+
+    /// Offers the current list of tools from now on, also if the client has received another one. This is for clients that learn
+    /// about new skills from this list only.
+    pub(crate) fn follow(&self) {
+        self.served.lock().1.follow();
+    }
+
+    /// Offers the search tool from now on.
+    pub(crate) fn offer_search(&self) {
+        let mut served = self.served.lock();
+        let toolbox = served.0.toolbox.clone().with_search();
+        served.0.toolbox = toolbox;
+    }
+
+    /// Returns the skills that are served now.
+    pub(crate) fn skills(&self) -> SkillSet {
+        self.served.lock().0.toolbox.skills().clone()
     }
 
     /// Sets the skills that results remind of, because the model has lost their instructions.
@@ -217,13 +235,7 @@ impl Handler {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder();
-        let capabilities = capabilities.enable_tools().enable_prompts().enable_resources().enable_skills();
-        let capabilities = capabilities.enable_tool_list_changed().enable_prompts_list_changed();
-        let capabilities = capabilities.enable_resources_list_changed();
-        let mut info = ServerConfig::new(capabilities.build());
-        info.server_info = Implementation::new("acp-skills", env!("CARGO_PKG_VERSION"));
-        info
+        info()
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
@@ -360,38 +372,5 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
         self.blocking(move |serving, _| resources::get_skill(serving, &request.uri)).await
-    }
-}
-
-fn tool(definition: ToolDefinition) -> Tool {
-    // Leave out defaults and don't repeat the title here, because some agents pass the whole definition to the model.
-    // Note that if a tool is not read-only, it's destructive by default according to the spec.
-    let annotations = ToolAnnotations::new().read_only(definition.read_only);
-    let mut tool = Tool::new(definition.name, definition.description, definition.input_schema);
-    tool.title = Some(definition.title.into_owned());
-    tool.annotations = Some(annotations);
-    // Make sure that Claude Code always loads our tools. Otherwise, the model has to use a tool search to find them.
-    let mut meta = MetaObject::new();
-    meta.insert("anthropic/alwaysLoad".to_owned(), true.into());
-    tool.meta = Some(meta);
-    tool
-}
-
-fn result(output: ToolOutput) -> CallToolResult {
-    let content = output.content.into_iter().map(block).collect();
-    let mut result =
-        if output.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
-    result.structured_content = output.structured;
-    result
-}
-
-fn block(content: Content) -> ContentBlock {
-    use base64::{Engine, engine::general_purpose::STANDARD};
-    match content {
-        Content::Text(text) => ContentBlock::text(text),
-        Content::Image { media_type, data } => ContentBlock::image(STANDARD.encode(data), media_type),
-        // In newer versions of `skills-core`, there may be other kinds of content. For these, just send the debug
-        // output.
-        other => ContentBlock::text(format!("{other:?}")),
     }
 }
