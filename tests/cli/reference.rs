@@ -77,6 +77,7 @@ fn reference() {
         "sources",
         "report",
         "setup",
+        "mcp",
         "completions",
     ] {
         let arguments = match command {

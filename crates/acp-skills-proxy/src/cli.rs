@@ -69,6 +69,8 @@ pub(crate) enum Command {
     List(Box<commands::list::ListArgs>),
     /// Search skills by name, description and instructions.
     Search(Box<commands::search::SearchArgs>),
+    /// Serve skills to MCP clients without ACP.
+    Mcp(Box<commands::mcp::McpArgs>),
     /// Summarize an event file: which skills are used, what fails, and how long it takes.
     Report(commands::report::ReportArgs),
     /// Test step by step whether skills work with an agent.
