@@ -54,6 +54,8 @@ mod sandboxed;
 mod script_queue;
 mod scripts;
 mod sessions;
+mod signatures;
+mod single_skills;
 mod skills;
 #[cfg(target_os = "linux")]
 #[path = "../soak/soak.rs"]
@@ -143,6 +145,8 @@ fn main() -> ExitCode {
     trials.extend(scripts::trials());
     #[cfg(target_os = "linux")]
     trials.extend(soak::trials());
+    trials.extend(signatures::trials());
+    trials.extend(single_skills::trials());
     trials.extend(source::trials());
     trials.extend(start::trials());
     trials.extend(state::trials());

@@ -90,6 +90,8 @@ pub(crate) enum Command {
     Add(commands::sources::add::AddArgs),
     /// Fetch new versions of sources, show the changes, and ask for approval.
     Update(commands::sources::update::UpdateArgs),
+    /// List skills of which a source has a newer version.
+    Outdated(commands::sources::outdated::OutdatedArgs),
     /// Remove a source.
     Remove(commands::sources::remove::RemoveArgs),
     /// List sources and their approved versions.

@@ -66,6 +66,7 @@ fn main() -> ExitCode {
         Some(Command::Add(args)) => commands::sources::add::run(args),
         Some(Command::Update(args)) => commands::sources::update::run(args),
         Some(Command::Remove(args)) => commands::sources::remove::run(args),
+        Some(Command::Outdated(args)) => commands::sources::outdated::run(args),
         Some(Command::Sources(args)) => commands::sources::list::run(args),
         #[cfg(unix)]
         Some(Command::Watchdog { part }) => {

@@ -10,7 +10,7 @@ use super::Cli;
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Use skills", &["setup", "mcp", "try", "list", "search"]),
     ("Write skills", &["init", "check", "eval"]),
-    ("Share skills", &["add", "update", "remove", "sources"]),
+    ("Share skills", &["add", "update", "outdated", "remove", "sources"]),
     ("Operate", &["doctor", "report", "completions"]),
 ];
 

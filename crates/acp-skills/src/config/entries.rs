@@ -8,7 +8,7 @@ use serde::{
     de::{MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::virtual_skill::VirtualSkill;
+use super::{choices::Verify, virtual_skill::VirtualSkill};
 
 /// An entry of `skills`.
 #[derive(Debug)]
@@ -55,6 +55,8 @@ pub struct SourceEntry {
     pub exclude: Vec<String>,
     /// True if a `SKILL.md` within the directory of another skill is a skill too.
     pub nested: bool,
+    /// The check that new versions have to pass. Versions that are in the lock file are used without it.
+    pub verify: Option<Verify>,
     /// The lock file with the approved version of the source. `None` is the lock file in the state directory; the source is then
     /// named explicitly, which approves its first version once. Otherwise, a source that is not in the lock file is not used.
     pub lock: Option<PathBuf>,
@@ -82,6 +84,9 @@ pub(super) struct SourceFields {
     /// Use a `SKILL.md` within the directory of another skill as a skill, too. The default is the value for the whole file.
     #[serde(default)]
     nested: bool,
+    /// `git` accepts new versions only if your git accepts the signature of the commit or the tag. By default, no signature is needed.
+    #[serde(default)]
+    verify: Option<Verify>,
 }
 
 impl<'de> Deserialize<'de> for SourceEntry {
@@ -91,7 +96,7 @@ impl<'de> Deserialize<'de> for SourceEntry {
             type Value = SourceEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a source address, or keys `source`, `include`, `exclude` and `nested`")
+                f.write_str("a source address, or keys `source`, `include`, `exclude`, `nested` and `verify`")
             }
 
             fn visit_str<E>(self, source: &str) -> Result<SourceEntry, E> {
@@ -99,9 +104,9 @@ impl<'de> Deserialize<'de> for SourceEntry {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<SourceEntry, A::Error> {
-                let SourceFields { source, include, exclude, nested } =
+                let SourceFields { source, include, exclude, nested, verify } =
                     Deserialize::deserialize(MapAccessDeserializer::new(fields))?;
-                Ok(SourceEntry { source, include, exclude, nested, lock: None })
+                Ok(SourceEntry { source, include, exclude, nested, verify, lock: None })
             }
         }
         deserializer.deserialize_any(Read)
