@@ -98,6 +98,14 @@ static CLIENTS: &[McpClient] = &[
         ],
         names_server: false,
     },
+    // 1.0.102: does not show the instructions.
+    McpClient {
+        name: "copilot-cli",
+        catalog: McpCatalog::Tool,
+        limit: None,
+        own_skills: &[".agents/skills", ".claude/skills", ".copilot/skills", ".github/skills"],
+        names_server: false,
+    },
     // 0.24.4: the model searches for the tools of servers.
     McpClient {
         name: "qwen-cli-mcp-client",

@@ -70,7 +70,7 @@ fn texts_to_paste() {
         expect![[r#"
             error: the argument '--agent <NAME>' cannot be used with '--undo'
 
-            Usage: acp-skills-proxy setup --agent <NAME> <EDITOR> [CLIENT] [-- <AGENT>...]
+            Usage: acp-skills-proxy setup --agent <NAME> <EDITOR> [-- <AGENT>...]
 
             For more information, try '--help'.
             exit 2

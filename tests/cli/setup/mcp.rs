@@ -202,10 +202,10 @@ fn mistakes() {
         "#]],
     );
     machine.check(
-        &["setup", "zed", "claude-code"],
+        &["setup", "zed", "--project"],
         expect![[r#"
-            error: unexpected argument `claude-code` after the editor
-            hint: for an MCP client, use `acp-skills-proxy setup mcp claude-code`
+            error: `--project` is only for MCP clients, not for the editor `zed`
+            hint: use `acp-skills-proxy setup mcp CLIENT --project`
             exit 2
         "#]],
     );

@@ -70,14 +70,14 @@ Examples:
   acp-skills-proxy setup mcp claude-code --skills ~/skills
       Serve the skills in ~/skills to Claude Code in the terminal, which does not use ACP.")]
 pub(crate) struct SetupArgs {
-    /// The editor to set up, or `mcp` for an MCP client. Without it, setup lists your editors, agents and skills.
+    /// The editor to set up, or `mcp` and the name of an MCP client. Without it, setup lists your editors, agents and skills.
     #[arg(value_name = "EDITOR")]
     editor: Option<String>,
-    /// The MCP client to set up, after `mcp`. Without it, `setup mcp` lists the clients.
-    #[arg(value_name = "CLIENT", requires = "editor")]
+    /// The MCP client to set up. On the command line, it is the word after `mcp`.
+    #[arg(long, value_name = "CLIENT", requires = "editor", hide = true)]
     client: Option<String>,
     /// Change the settings of the project in the working directory instead of your own. Only for MCP clients.
-    #[arg(long, requires = "client", conflicts_with = "file")]
+    #[arg(long, requires = "editor", conflicts_with = "file")]
     project: bool,
     /// An agent in the settings, or a known agent by its identifier (`claude-acp`) or name (`claude`). The default is all
     /// agents in the settings that have a command.
@@ -138,12 +138,13 @@ pub(crate) fn run(args: SetupArgs) -> anyhow::Result<ExitCode> {
     if editor == mcp::WORD {
         return mcp::run(args, &home, how);
     }
-    let editor = editors::find(editor)?;
-    if let Some(client) = &args.client {
-        return Err(UsageError::new(format!("unexpected argument `{client}` after the editor"))
-            .hint(format!("for an MCP client, use `acp-skills-proxy setup mcp {client}`"))
+    if args.project {
+        let message = format!("`--project` is only for MCP clients, not for the editor `{editor}`");
+        return Err(UsageError::new(message)
+            .hint("use `acp-skills-proxy setup mcp CLIENT --project`")
             .into());
     }
+    let editor = editors::find(editor)?;
     match editor.way {
         Way::Paste(_) if args.undo || args.file.is_some() => {
             let message = format!("setup does not edit settings for {}", editor.name);

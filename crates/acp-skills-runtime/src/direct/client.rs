@@ -14,7 +14,7 @@ use rmcp::{
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
-use tokio::{sync::OnceCell, time::timeout};
+use tokio::{sync::Mutex as AsyncMutex, time::timeout};
 
 use super::{
     roots,
@@ -33,13 +33,14 @@ pub(super) struct Client {
     sessions: Sessions,
     /// True if requests without a connection use a session that they share.
     is_shared: bool,
-    session: OnceCell<Arc<Session>>,
+    /// The session of the connection. No other lock is taken while it is held.
+    session: AsyncMutex<Option<Arc<Session>>>,
 }
 
 impl Client {
     /// Creates the handler of one connection.
     pub(super) fn new(sessions: Sessions) -> Self {
-        Self { sessions, is_shared: false, session: OnceCell::new() }
+        Self { sessions, is_shared: false, session: AsyncMutex::default() }
     }
 
     /// Creates the handler of one MCP session over HTTP, or of one request without a session.
@@ -47,22 +48,39 @@ impl Client {
         Self { is_shared: true, ..Self::new(sessions) }
     }
 
-    /// Returns the session of the connection. Opens it if necessary.
+    /// Returns the session of the connection, if it is open.
+    async fn current(&self) -> Option<Arc<Session>> {
+        self.session.lock().await.clone()
+    }
+
+    /// Returns the session of the connection. Opens it if necessary. A session that was opened before the client has named itself is
+    /// replaced.
     async fn own(&self, name: Option<&str>) -> Result<Arc<Session>, ErrorData> {
-        self.session.get_or_try_init(|| self.sessions.open(name)).await.cloned()
+        let mut current = self.session.lock().await;
+        if let Some(session) = current.as_ref().filter(|session| session.is_of(name)) {
+            return Ok(Arc::clone(session));
+        }
+        let session = self.sessions.open(name).await?;
+        *current = Some(Arc::clone(&session));
+        Ok(session)
     }
 
     /// Returns the session of a request, once its directories are known.
     async fn session(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Session>, ErrorData> {
-        if let Some(session) = self.session.get() {
+        if let Some(session) = self.current().await {
             if timeout(SETTLE_TIMEOUT, session.settled.cancelled()).await.is_err() {
                 session.settled.cancel();
             }
-            return Ok(Arc::clone(session));
+            return Ok(session);
         }
         let info = context.client_info();
         let name = info.as_ref().map(|info| info.name.as_str());
-        if self.is_shared { self.sessions.shared(name).await } else { self.own(name).await }
+        if self.is_shared {
+            return self.sessions.shared(name).await;
+        }
+        let session = self.own(name).await?;
+        session.settled.cancel();
+        Ok(session)
     }
 
     /// Asks the client for its roots, and then the user about skills, in the background.
@@ -125,16 +143,16 @@ impl ServerHandler for Client {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let Some(session) = self.session.get() else { return };
+        let Some(session) = self.current().await else { return };
         let client = context.peer.clone();
         let info = client.peer_info();
-        self.settle(session, client, info.is_some_and(|info| has_roots(&info.capabilities)));
+        self.settle(&session, client, info.is_some_and(|info| has_roots(&info.capabilities)));
         session.handler.on_initialized(context).await;
     }
 
     async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
-        if let Some(session) = self.session.get() {
-            self.settle(session, context.peer, true);
+        if let Some(session) = self.current().await {
+            self.settle(&session, context.peer, true);
         }
     }
 

@@ -362,6 +362,11 @@ impl Sessions {
 }
 
 impl Session {
+    /// Returns true if the facts about the client with this name apply to the session.
+    pub(super) fn is_of(&self, name: Option<&str>) -> bool {
+        self.client.name == mcp_client(name.unwrap_or_default()).name
+    }
+
     /// Returns the instructions of the server for the client, which count as received from now on.
     pub(super) fn instructions(&self, sessions: &Sessions) -> Option<String> {
         if !self.place.is_in_instructions() {
