@@ -20,7 +20,7 @@ use clap::{
 
 use acp_skills::{
     agents::{self, AgentError},
-    config::{Config, LogLevel, SandboxKind, Words, expand_home},
+    config::{Config, LogLevel, SandboxKind, ServersOnDemand, Words, expand_home},
     intercept::{Approve, CommandNames, Titles, ToolPolicy},
     skills_core::exec::{Environment, ScriptCwd},
 };
@@ -306,6 +306,11 @@ impl ProxyArgs {
 /// Parses a path and expands `~`, because the settings of an editor are not expanded by a shell.
 pub(crate) fn path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(|path| expand_home(&path))
+}
+
+/// Parses names of MCP servers.
+fn servers() -> impl TypedValueParser<Value = ServersOnDemand> {
+    clap::builder::StringValueParser::new().map(|names| ServersOnDemand::named(&names))
 }
 
 /// Parses a number of seconds, such as `2` or `0.5`.

@@ -29,7 +29,7 @@ mod trust;
 
 use std::{io, path::PathBuf, time::Duration};
 
-use acp_skills_intercept::{Input, McpCatalog};
+use acp_skills_intercept::{Effect, Input, McpCatalog, UserAnswer, UserQuestion};
 use skills_core::CatalogOptions;
 use tokio::{
     sync::mpsc::{Receiver, UnboundedReceiver},
@@ -150,6 +150,10 @@ async fn handle(sessions: Sessions, mut inputs: UnboundedReceiver<Input>) {
     while let Some(input) = inputs.recv().await {
         match input {
             Input::Recorded(session, kind) => sessions.record(session, kind),
+            Input::UserAsked { session, number, question } => {
+                let answer = answer(&question);
+                sessions.carry_out(Effect::AnswerServer { session, number, answer });
+            }
             Input::SkillsChanged(took) => {
                 let sessions = sessions.clone();
                 tokio::spawn(async move {
@@ -160,5 +164,14 @@ async fn handle(sessions: Sessions, mut inputs: UnboundedReceiver<Input>) {
             }
             _ => {}
         }
+    }
+}
+
+/// Returns the answer to a question of an MCP server behind a skill. A call is allowed, because the client has asked the user already:
+/// our tool is not read-only.
+fn answer(question: &UserQuestion) -> UserAnswer {
+    match question {
+        UserQuestion::Call { .. } => UserAnswer::Allowed,
+        UserQuestion::Form { .. } => UserAnswer::Unavailable,
     }
 }

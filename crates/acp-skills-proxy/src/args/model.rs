@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use acp_skills::{
-    config::{CatalogLocation, Config, SearchTool},
+    config::{CatalogLocation, Config, SearchTool, ServersOnDemand},
     intercept::{Activation, CatalogIn, McpMode},
     skills_core::catalog::{Detail, Format},
 };
 use clap::Args;
 
-use super::{Flag, number, seconds};
+use super::{Flag, number, seconds, servers};
 
 /// The catalog: names and descriptions of skills for the model.
 #[derive(Debug, Clone, Default, Args)]
@@ -97,6 +97,10 @@ flags! {
         /// [default: 2, or 0.3 if the agent has failed to connect before].
         #[arg(long, value_name = "SECONDS", value_parser = seconds(), allow_negative_numbers = true)]
         mcp_wait: Option<Duration>,
+        /// Don't pass these MCP servers of the editor to the agent, but serve them as skills: their tools take no space in the context
+        /// until the model needs them. Names are separated by commas. Without a name, this applies to all servers.
+        #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", value_parser = servers())]
+        mcp_on_demand: Option<ServersOnDemand>,
         /// Let the model activate skills (`model`), or add the matching skills before each prompt (`prompt`, for agents
         /// without tools), or add them only if the model has no tools to activate skills (`hybrid`) [default: model].
         #[arg(long, value_name = "WHO")]

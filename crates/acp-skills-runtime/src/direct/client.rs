@@ -21,7 +21,7 @@ use super::{
     sessions::{Session, Sessions},
     trust,
 };
-use crate::mcp::{changes::Listeners, model};
+use crate::mcp::{changes::Listeners, conversion};
 
 /// The timeout for the client's answer about its roots.
 const ROOTS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -113,7 +113,7 @@ async fn use_roots(sessions: &Sessions, session: &Session, client: &Peer<RoleSer
 
 impl ServerHandler for Client {
     fn get_info(&self) -> ServerConfig {
-        model::info()
+        conversion::info()
     }
 
     async fn initialize(

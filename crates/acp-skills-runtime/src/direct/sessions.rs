@@ -328,6 +328,11 @@ impl Sessions {
         waiting.filter(is_new).take(TrustForm::MAX_SKILLS).cloned().collect()
     }
 
+    /// Carries out an effect.
+    pub(super) fn carry_out(&self, effect: Effect) {
+        self.0.host.carry_out(effect);
+    }
+
     /// Records an event of a session.
     pub(super) fn record(&self, key: SessionKey, kind: EventKind) {
         let session = self.0.states.lock().get(&key).map(|state| state.id.clone());
@@ -355,10 +360,6 @@ impl Sessions {
             self.0.host.carry_out(Effect::ReleaseWorkspace(workspace.clone()));
         }
     }
-
-    fn options(&self) -> &Options {
-        &self.0.options
-    }
 }
 
 impl Session {
@@ -373,14 +374,14 @@ impl Session {
             return None;
         }
         let skills = self.handler.skills();
-        let text = catalog::instructions(&skills, &sessions.options().text, self.client);
+        let text = catalog::instructions(&skills, &sessions.0.options.text, self.client);
         self.instructions.lock().clone_from(&text);
         text
     }
 
     /// Adds the catalog to the description of `activate_skill`, if the client needs it there.
     pub(super) fn describe(&self, sessions: &Sessions, tools: &mut [Tool]) {
-        let options = &sessions.options().text;
+        let options = &sessions.0.options.text;
         let skills = self.handler.skills();
         // The instructions of a server can't change, so new skills are only in the description.
         let is_outdated = || {

@@ -26,6 +26,7 @@ use skills_core::{
     activation::BodyCache,
     toolbox::{ACTIVATE_SKILL, Content, RUN_SKILL_SCRIPT},
 };
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span, debug_span};
 
@@ -34,16 +35,16 @@ use super::{
     calls::Call,
     changes::{Listeners, Lists},
     connection_end::ConnectionEnd,
-    model::{info, result, tool},
-    progress, prompts, resources,
+    conversion, progress, prompts, resources,
     serving::Serving,
     stdio,
-    tool_list::ToolList,
+    tool_list::{ToolList, prepare_search},
 };
 use crate::{
     activity::{Activity, Observer, ToolCall},
     events::EventKind,
     spans::Spans,
+    tool_servers::{CallLink, Progress, SessionLink},
 };
 
 /// The receivers of everything that happens on a server: the interceptor, the observer and the log.
@@ -64,6 +65,8 @@ pub(crate) struct Handler {
     lost: Arc<Mutex<Vec<SkillName>>>,
     /// The session, as far as the order of programs is concerned.
     caller: Caller,
+    /// The session, as far as MCP servers behind skills are concerned.
+    pub(super) link: Arc<SessionLink>,
     /// Guards the token that drops waiting calls. No other lock is taken while it is held.
     waiting: Arc<Mutex<CancellationToken>>,
     reports: Reports,
@@ -74,8 +77,10 @@ pub(crate) struct Handler {
 
 impl Handler {
     pub(super) fn new(session: SessionKey, serving: Serving, reports: Reports) -> Self {
+        let link = Arc::new(SessionLink::new(session, &reports.inputs));
         Self {
             session,
+            link,
             served: Arc::new(Mutex::new((serving, ToolList::default()))),
             lost: Arc::default(),
             caller: Caller::default(),
@@ -146,6 +151,15 @@ impl Handler {
                 () = connection.wait() => {}
             }
         })
+    }
+
+    /// Adds the session to a context, so that MCP servers behind skills can use it. `progress` receives what they report.
+    pub(super) fn linked(
+        &self,
+        context: CallContext,
+        progress: Option<UnboundedSender<Progress>>,
+    ) -> CallContext {
+        context.with_host_data(Arc::new(CallLink { session: Arc::clone(&self.link), progress }))
     }
 
     /// Returns the reminder for the result of a call, if there is one. A skill that the call activates is left out.
@@ -235,7 +249,7 @@ impl Handler {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        info()
+        conversion::info()
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
@@ -262,12 +276,13 @@ impl ServerHandler for Handler {
             let (serving, list) = &mut *served;
             list.received(&serving.toolbox)
         };
+        prepare_search(&self.now().toolbox);
         self.report(Input::ToolsListed(self.session));
         if let Some(observer) = &self.reports.observer {
             let revision = context.protocol_version().map(|revision| revision.to_string());
             observer(&Activity::Listed { session: self.session, revision });
         }
-        Ok(ListToolsResult::with_all_items(tools.into_iter().map(tool).collect()))
+        Ok(ListToolsResult::with_all_items(tools.into_iter().map(conversion::tool).collect()))
     }
 
     async fn call_tool(
@@ -278,7 +293,8 @@ impl ServerHandler for Handler {
         let arguments = request.arguments.unwrap_or_default();
         let started = Instant::now();
         let Serving { toolbox, context: caller } = self.now();
-        let caller = caller.called_by(self.caller(&context));
+        let (progress, server_progress) = unbounded_channel();
+        let caller = self.linked(caller.called_by(self.caller(&context)), Some(progress));
         let call = Call { toolbox: &toolbox, context: &caller, tool: &request.name, arguments: &arguments };
         let span = self.span_of(&call);
         self.arrived(&call);
@@ -289,9 +305,9 @@ impl ServerHandler for Handler {
                     self.called(&call, &output, started.elapsed());
                     let mut output = output;
                     output.content.extend(self.reminder(&call).map(Content::Text));
-                    Ok(result(output).into())
+                    Ok(conversion::result(output).into())
                 }
-                never = progress::report(&request.name, &context) => never,
+                never = progress::report(&request.name, &context, server_progress) => never,
                 // The call is dropped here, which ends its programs. The agent no longer reads the answer.
                 () = context.ct.cancelled() => {
                     tracing::debug!("tool call cancelled");

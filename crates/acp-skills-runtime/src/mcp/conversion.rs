@@ -1,4 +1,4 @@
-//! The server, its tools and their results in the types of MCP.
+//! The server, and definitions and results of tools, as rmcp's types.
 
 use acp_skills_intercept::SERVER_NAME;
 use rmcp::model::{
@@ -18,7 +18,7 @@ pub(crate) fn info() -> ServerConfig {
     info
 }
 
-/// Returns the definition of a tool for the client.
+/// Converts the definition of a tool.
 pub(super) fn tool(definition: ToolDefinition) -> Tool {
     // Leave out defaults and don't repeat the title here, because some agents pass the whole definition to the model.
     // Note that if a tool is not read-only, it's destructive by default according to the spec.
@@ -33,7 +33,7 @@ pub(super) fn tool(definition: ToolDefinition) -> Tool {
     tool
 }
 
-/// Returns the result of a call.
+/// Converts the result of a call.
 pub(super) fn result(output: ToolOutput) -> CallToolResult {
     let content = output.content.into_iter().map(block).collect();
     let mut result =
@@ -47,6 +47,10 @@ fn block(content: Content) -> ContentBlock {
     match content {
         Content::Text(text) => ContentBlock::text(text),
         Content::Image { media_type, data } => ContentBlock::image(STANDARD.encode(data), media_type),
+        Content::Raw(part) => {
+            let text = || ContentBlock::text(part.to_string());
+            serde_json::from_value(part.clone()).unwrap_or_else(|_| text())
+        }
         // In newer versions of `skills-core`, there may be other kinds of content. For these, just send the debug
         // output.
         other => ContentBlock::text(format!("{other:?}")),
