@@ -106,14 +106,12 @@ fn serve(stream: TcpStream, mode: &str, all: &Mutex<Vec<Seen>>) {
 }
 
 fn response(status: &str, kind: &str, more: &str, body: &str) -> String {
-    format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{more}\r\n{body}",
-        body.len()
-    )
+    format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{more}\r\n{body}", body.len())
 }
 
 fn answer(seen: &Seen, mode: &str, number: usize) -> String {
-    let reply = |result: Value| json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": result }).to_string();
+    let reply =
+        |result: Value| json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": result }).to_string();
     let as_json = |result: Value, more: &str| response("200 OK", "application/json", more, &reply(result));
     if seen.method == "GET" {
         return response("405 Method Not Allowed", "text/plain", "", "");
@@ -128,7 +126,10 @@ fn answer(seen: &Seen, mode: &str, number: usize) -> String {
         }
         "tools/list" => {
             let tools = json!([{ "name": "say", "inputSchema": { "type": "object" } }]);
-            let events = format!(": a comment\r\nevent: message\r\ndata: {}\r\n\r\n", reply(json!({ "tools": tools })));
+            let events = format!(
+                ": a comment\r\nevent: message\r\ndata: {}\r\n\r\n",
+                reply(json!({ "tools": tools }))
+            );
             response("200 OK", "text/event-stream; charset=utf-8", "", &events)
         }
         "tools/call" if mode == "forgets" && seen.headers.contains("session-1\r") => {
@@ -161,7 +162,9 @@ fn calls_over_http() {
     assert_eq!(fixture.call(&connection, "call_skill_tool", arguments), ("said".to_owned(), false));
     let call = server.seen("tools/call").remove(0);
     assert_eq!(call.body["params"]["arguments"], json!({ "a": 1 }));
-    for header in ["authorization: bearer t0ken\r", "mcp-session-id: session-1\r", "mcp-protocol-version: 2025-06-18\r"] {
+    for header in
+        ["authorization: bearer t0ken\r", "mcp-session-id: session-1\r", "mcp-protocol-version: 2025-06-18\r"]
+    {
         assert!(call.headers.contains(header), "{header} is not in {}", call.headers);
     }
     let order: Vec<_> = server.seen("POST").iter().map(|seen| seen.body["method"].clone()).collect();

@@ -5,7 +5,12 @@
 //!
 //! [MCP: base protocol](https://modelcontextprotocol.io/specification/2025-11-25/basic)
 
-use std::{collections::HashMap, fmt, sync::{Arc, OnceLock}, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use acp_skills_wire::Skim;
 use parking_lot::Mutex;
@@ -106,8 +111,13 @@ impl Rpc {
     /// Creates the state. The transport has to send what it receives from the channel.
     pub(super) fn new(listener: Box<dyn Listener>) -> (Self, mpsc::Receiver<Outgoing>) {
         let (outgoing, receiver) = mpsc::channel(MAX_QUEUE);
-        let shared = Shared { outgoing, open: Mutex::default(), revision: OnceLock::new(),
-            end: CancellationToken::new(), listener };
+        let shared = Shared {
+            outgoing,
+            open: Mutex::default(),
+            revision: OnceLock::new(),
+            end: CancellationToken::new(),
+            listener,
+        };
         (Self(Arc::new(shared)), receiver)
     }
 
