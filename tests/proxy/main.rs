@@ -69,6 +69,7 @@ mod supervision;
 mod switches;
 mod team;
 mod tool_server_faults;
+mod tool_server_http;
 mod tool_servers;
 mod tools;
 mod trust;
@@ -160,6 +161,7 @@ fn main() -> ExitCode {
     trials.extend(switches::trials());
     trials.extend(team::trials());
     trials.extend(tool_server_faults::trials());
+    trials.extend(tool_server_http::trials());
     trials.extend(tool_servers::trials());
     trials.extend(tools::trials());
     trials.extend(nested::trials());
