@@ -5,14 +5,18 @@
 //! decision applies to the version that the user was shown. A command approves only versions that were listed in its session
 //! ([`Listed`](crate::session::Listed)), and the host compares the files before it saves the decision.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use acp_skills_wire::{Id, Message, Node};
 use serde_json::json;
 use skills_core::{
-    SkillName,
+    Scope, Skill, SkillName,
     set::Unapproved,
-    text::{markdown, markdown_code, shown_path},
+    text::{markdown, markdown_code, markdown_message, shown_path},
 };
 use thiserror::Error;
 
@@ -25,7 +29,11 @@ use crate::{
     pending::{Kind, Question},
     queries::{Query, Refreshed, TrustOutcome},
     session::Session,
+    switches,
 };
+
+/// The word after `/skills` that takes trust back.
+const UNTRUST: &str = "untrust";
 
 /// The word after `/skills`.
 pub(crate) const TRUST: &str = "trust";
@@ -78,6 +86,32 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
     Err(TrustError::Unknown { word, names: names.collect::<Vec<_>>().join(", ") })
 }
 
+/// Returns the trusted skills of the project that the words after `/skills untrust` name.
+///
+/// # Errors
+/// Returns [`TrustError::NotTrusted`] if there is no word, or if a word does not name such a skill.
+fn trusted(session: &Session, words: &str) -> Result<Vec<Arc<Skill>>, TrustError> {
+    let all = || session.switches.all().iter().filter(|skill| skill.scope == Scope::Project);
+    let find = |word: &str| {
+        let word = word.trim_start_matches('/');
+        let key = SkillName::key_of(word.strip_prefix(PREFIX).unwrap_or(word));
+        all().find(|skill| skill.name.key() == key)
+    };
+    let quoted: Vec<_> = words.split_whitespace().collect();
+    let names = switches::names(&quoted, |word| find(word).map(|skill| skill.name.clone()));
+    let not_trusted = |word: &str| {
+        let names = all().take(MAX_NAMED).map(|skill| markdown_code(skill.name.as_str()));
+        let names: Vec<_> = names.collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        TrustError::NotTrusted { word: markdown_code(word), names }
+    };
+    if quoted.is_empty() {
+        return Err(not_trusted(""));
+    }
+    let names = names.map_err(not_trusted)?;
+    Ok(names.iter().filter_map(|name| find(name.as_str())).cloned().collect())
+}
+
 /// Returns the text between quotes, if all of `words` is in quotes.
 fn unquoted(words: &str) -> Option<&str> {
     ['"', '\'', '`'].into_iter().find_map(|quote| words.strip_prefix(quote)?.strip_suffix(quote))
@@ -100,6 +134,16 @@ pub(crate) enum TrustError {
         /// The command for the single skill, as Markdown.
         command: String,
     },
+    /// No trusted skill of the project has this name.
+    #[error(
+        "Skill {word} is not a trusted skill of this project. Trusted: {names}. Use `/skills untrust NAME`."
+    )]
+    NotTrusted {
+        /// The word in the command, as Markdown.
+        word: String,
+        /// The names of trusted skills, as Markdown.
+        names: String,
+    },
     /// No unapproved skill has this name.
     #[error("Skill {word} is not waiting for approval. Waiting for approval: {names}.")]
     Unknown {
@@ -114,7 +158,7 @@ pub(crate) enum TrustError {
 /// proxy.
 pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
     let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
-    verb == TRUST && named(session, rest.trim()).is_ok()
+    verb == TRUST && named(session, rest.trim()).is_ok() || verb == UNTRUST && trusted(session, rest).is_ok()
 }
 
 impl Interceptor {
@@ -147,6 +191,36 @@ impl Interceptor {
         self.hold_command(key, ticket, id, prompt);
         self.decide(key, ticket, listed, true, actions);
         true
+    }
+
+    /// Handles `/skills untrust`: takes the trust in skills of the project back. Returns `None` if `words` is another command, and
+    /// true if the answer is held until the host has saved the decision.
+    pub(crate) fn untrust_command(
+        &mut self,
+        key: SessionKey,
+        prompt: &Message<'_>,
+        id: &Id,
+        words: &str,
+        actions: &mut Actions,
+    ) -> Option<bool> {
+        let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+        if verb != UNTRUST {
+            return None;
+        }
+        let session = self.sessions.get(key)?;
+        let skills = match trusted(session, rest) {
+            Ok(skills) => skills,
+            Err(error) => {
+                self.reply(key, prompt, id, &error.to_string(), actions);
+                return Some(false);
+            }
+        };
+        let workspace = session.workspace.clone();
+        let workspaces = self.workspaces().into_iter().collect();
+        let ticket = self.pending.new_ticket();
+        self.hold_command(key, ticket, id, prompt);
+        actions.ask(Query::Untrust { session: key, ticket, workspace, skills, workspaces });
+        Some(true)
     }
 
     fn decide(
@@ -187,7 +261,8 @@ impl Interceptor {
             let waiting = session.switches.all().unapproved().iter();
             waiting.filter(|entry| !session.listed.has(entry)).count()
         });
-        let text = overview::trust_outcome(outcome, unlisted);
+        let text =
+            if trusted { overview::trust_outcome(outcome, unlisted) } else { untrust_outcome(outcome) };
         // If the user decided in a form, there is no command to respond to, so we log any failure instead.
         if !self.answer_command(key, ticket, &text, actions)
             && trusted
@@ -252,6 +327,32 @@ impl Interceptor {
         self.decide(key, ticket, skills, trusted, actions);
         Pass::Consumed
     }
+}
+
+/// Answers `/skills untrust`.
+fn untrust_outcome(outcome: &TrustOutcome) -> String {
+    let mut text = String::new();
+    let names: Vec<_> = outcome.done.iter().map(overview::code).collect();
+    if !outcome.done.is_empty() {
+        let are = if outcome.done.len() == 1 { "is" } else { "are" };
+        let _ = write!(
+            text,
+            "{} {are} no longer trusted. The agent keeps what it has already read.",
+            names.join(", ")
+        );
+    }
+    for (name, why) in &outcome.failed {
+        let _ = write!(
+            text,
+            " Could not change the trust in {}: {}.",
+            overview::code(name),
+            markdown_message(why)
+        );
+    }
+    if let Err(error) = &outcome.saved {
+        let _ = write!(text, " Could not save this decision: {}.", markdown_message(&error.0));
+    }
+    text.trim_start().to_owned()
 }
 
 /// Returns the version of a skill, which is different from the same skill in another project.
