@@ -143,16 +143,16 @@ use acp_skills_wire::{Class, Id, Message};
 pub use self::{
     active_skills::{ActivatedBy, ActiveSkills},
     calls::HARMLESS as READING_TOOLS,
-    inputs::Input,
+    inputs::{Input, UserQuestion},
     keys::{SessionKey, Ticket, Timer},
     known_agents::{Agent, Means, Seen, known_agent, known_agents},
     marks::{Mark, MarkKey, begins_with_ours},
     menu::spelling::spelled,
-    outputs::{Actions, Effect, Level, Pass, Task},
-    policy::{Activation, Approve, CatalogIn, CommandNames, McpMode, Policy, Titles, ToolPolicy},
+    outputs::{Actions, Effect, Level, Pass, Task, UserAnswer},
+    policy::{Activation, Approve, CatalogIn, CommandNames, McpMode, OnDemand, Policy, Titles, ToolPolicy},
     queries::{
-        Endpoint, Fetched, HostError, Instructions, Needs, NotFetched, Provisions, Query, Reason, Refreshed,
-        Resolved, SavedSwitches, Transport, TrustOutcome, Wanted,
+        ClientServer, Endpoint, Fetched, HostError, Instructions, Needs, NotFetched, Provisions, Query,
+        Reason, Refreshed, Resolved, SavedSwitches, Transport, TrustOutcome, Wanted,
     },
     restoration::reminder,
     servers::SERVER_NAME,
@@ -279,6 +279,9 @@ impl Interceptor {
             Input::CallTimerEnded { session, timer } => self.call_timer_ended(session, timer, actions),
             Input::CallArrived { session, tool, arguments } => {
                 self.call_arrived(session, &tool, &arguments, actions);
+            }
+            Input::UserAsked { session, number, question } => {
+                self.user_asked(session, number, question, actions);
             }
             Input::Activated(session, skill) => self.activated(session, &skill, actions),
             Input::Recorded(session, kind) => self.recorded(session, kind, actions),

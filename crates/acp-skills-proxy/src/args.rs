@@ -20,7 +20,9 @@ use clap::{
 
 use acp_skills::{
     agents::{self, AgentError},
-    config::{CatalogLocation, Config, LogLevel, SandboxKind, SearchTool, Words, expand_home},
+    config::{
+        CatalogLocation, Config, LogLevel, SandboxKind, SearchTool, ServersOnDemand, Words, expand_home,
+    },
     intercept::{Activation, Approve, CatalogIn, CommandNames, McpMode, Titles, ToolPolicy},
     skills_core::{
         catalog::{Detail, Format},
@@ -201,6 +203,10 @@ flags! {
         /// [default: 2, or 0.3 if the agent has failed to connect before].
         #[arg(long, value_name = "SECONDS", value_parser = seconds(), allow_negative_numbers = true)]
         mcp_wait: Option<Duration>,
+        /// Don't pass these MCP servers of the editor to the agent, but serve them as skills: their tools take no space in the context
+        /// until the model needs them. Names are separated by commas. Without a name, this applies to all servers.
+        #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", value_parser = servers())]
+        mcp_on_demand: Option<ServersOnDemand>,
         /// Let the model activate skills (`model`), or add the matching skills before each prompt (`prompt`, for agents
         /// without tools), or add them only if the model has no tools to activate skills (`hybrid`) [default: model].
         #[arg(long, value_name = "WHO")]
@@ -356,6 +362,11 @@ impl ProxyArgs {
 /// Parses a path and expands `~`, because the settings of an editor are not expanded by a shell.
 pub(crate) fn path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(|path| expand_home(&path))
+}
+
+/// Parses names of MCP servers.
+fn servers() -> impl TypedValueParser<Value = ServersOnDemand> {
+    clap::builder::StringValueParser::new().map(|names| ServersOnDemand::named(&names))
 }
 
 /// Parses a number of seconds, such as `2` or `0.5`.

@@ -19,6 +19,7 @@
 //! | [`events`] | the event record: its format, writing it and reading it |
 //! | [`activation_store`] | active skills of sessions, on disk |
 //! | [`switch_store`] | skills that are turned off in a directory, on disk |
+//! | [`tool_servers`] | MCP servers behind skills |
 //! | [`agent_store`] | agents that never connect to our MCP server, on disk |
 //! | [`demo`] | the built-in scripted agent |
 //! | `spans` | the `tracing` spans of sessions and turns |
@@ -39,4 +40,5 @@ pub mod processes;
 pub mod relay;
 mod spans;
 pub mod switch_store;
+pub mod tool_servers;
 pub mod worker;

@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `handler` | the tools, as an rmcp server |
+//! | `conversion` | definitions and results of tools, as rmcp's types |
 //! | `serving` | the tools and the caller's context at one moment |
 //! | `progress` | progress notifications while a call runs |
 //! | `tool_list` | the list of tools that the agent has received, which changes only if it has to |
@@ -28,6 +29,7 @@ pub mod bridge;
 mod calls;
 mod changes;
 mod connection_end;
+mod conversion;
 mod fetch;
 mod handler;
 mod http;
@@ -54,7 +56,9 @@ use std::{
     },
 };
 
-use acp_skills_intercept::{Endpoint, Fetched, Input, NotFetched, SessionKey, Transport, Wanted};
+use acp_skills_intercept::{
+    Endpoint, Fetched, Input, NotFetched, SessionKey, Transport, UserAnswer, Wanted, Workspace,
+};
 use parking_lot::{Mutex, MutexGuard};
 use skills_core::{CallContext, SkillName, SkillSet};
 use tokio::{runtime::Handle, sync::mpsc::UnboundedSender};
@@ -240,7 +244,9 @@ impl Servers {
     pub(crate) async fn fetch(&self, session: SessionKey, wanted: Wanted) -> Result<Fetched, NotFetched> {
         let Some(server) = self.by_key(session) else { return Ok(Fetched::default()) };
         let span = tracing::debug_span!("fetch", skill = tracing::field::Empty);
-        fetch::text(&server.handler.now().toolbox, wanted).instrument(span).await
+        let Serving { toolbox, context } = server.handler.now();
+        let context = server.handler.linked(context, None);
+        fetch::text(&toolbox, &context, wanted).instrument(span).await
     }
 
     /// Sets the skills of a session. The tools and the texts for prompts use these skills from now on. This also applies to a
@@ -303,6 +309,20 @@ impl Servers {
         })
     }
 
+    /// Passes an answer on to an MCP server behind a skill.
+    pub(crate) fn answer_server(&self, session: SessionKey, number: u64, answer: UserAnswer) {
+        if let Some(server) = self.by_key(session) {
+            server.handler.link.answered(number, answer);
+        }
+    }
+
+    /// Sets the directories of a session that MCP servers behind skills may ask for.
+    pub(crate) fn set_workspace(&self, session: SessionKey, workspace: &Workspace) {
+        if let Some(server) = self.by_key(session) {
+            server.handler.link.set_workspace(workspace);
+        }
+    }
+
     /// Drops the tool calls of a session that wait to run a program.
     pub(crate) fn drop_waiting(&self, session: SessionKey) {
         if let Some(server) = self.by_key(session) {
@@ -324,6 +344,8 @@ impl Servers {
         // This wakes tasks, which can take locks.
         server.end.cancel();
         server.handler.drop_waiting();
+        let _inside = self.0.runtime.enter();
+        server.handler.link.close();
     }
 }
 

@@ -15,6 +15,7 @@ use acp_skills::{
     activity,
     config::{Config, Settings, bytes_of_mebibytes},
     events::EventFile,
+    intercept::OnDemand,
 };
 use acp_skills_runtime::{
     activation_store::ActivationStore,
@@ -113,7 +114,8 @@ fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<
         .map(AgentStore::open)
         .transpose()
         .map_err(|error| cannot_store(state.as_deref(), error))?;
-    if library.is_empty() && !settings.agent.is_empty() {
+    let has_servers = settings.policy.mcp_on_demand != OnDemand::None;
+    if library.is_empty() && !has_servers && !settings.agent.is_empty() {
         tracing::warn!("no skills selected for the agent; {}", skills::WHERE);
     }
     let mut client = stdio::take()?;

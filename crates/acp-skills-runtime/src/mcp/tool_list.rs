@@ -5,7 +5,7 @@
 //! with the next prompt, and can use a skill that the schema doesn't list. The list only changes if the model could not do without
 //! the change.
 
-use skills_core::{ToolDefinition, Toolbox, toolbox::BUILT_IN_TOOLS};
+use skills_core::{ToolDefinition, Toolbox, instructions, toolbox::BUILT_IN_TOOLS};
 
 /// The list of tools that the agent has received.
 #[derive(Debug, Default)]
@@ -49,6 +49,14 @@ fn must_change(received: &[ToolDefinition], now: &[ToolDefinition]) -> bool {
     let mut others = received.iter().filter(|tool| !is_built_in(tool));
     let mut others_now = now.iter().filter(|tool| !is_built_in(tool));
     !now.iter().all(is_received) || !others.by_ref().eq(others_now.by_ref())
+}
+
+/// Builds the search index in the background if the model has the search tool, so that its first search doesn't have to wait.
+pub(super) fn prepare_search(toolbox: &Toolbox) {
+    if toolbox.options().search {
+        let skills = toolbox.skills().clone();
+        drop(tokio::task::spawn_blocking(move || instructions::prepare_search(&skills)));
+    }
 }
 
 #[cfg(test)]
