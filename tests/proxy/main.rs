@@ -14,6 +14,7 @@
 
 mod agent;
 mod approval;
+mod approved;
 mod cache;
 mod catalog;
 mod chain;
@@ -116,6 +117,7 @@ fn main() -> ExitCode {
     }
     let mut trials = Vec::new();
     trials.extend(approval::trials());
+    trials.extend(approved::trials());
     trials.extend(cache::trials());
     trials.extend(catalog::trials());
     trials.extend(chain::trials());

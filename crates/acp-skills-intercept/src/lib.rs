@@ -63,6 +63,7 @@
 //! | `agent_facts`, `client_facts`, `version` | facts about the two sides, and the differences between versions of the protocol |
 //! | `known_agents/` | agents that are known by name, with their quirks |
 //! | `marks` | the marks around our text |
+//! | `mcp_clients` | MCP clients without ACP that are known by name |
 //! | `typed`, `words`, `recap` | the text of a prompt |
 //! | `mentions` | the files that a prompt or a tool call names |
 //! | `calls` | calls of the skill tools |
@@ -97,6 +98,7 @@ mod keys;
 mod known_agents;
 mod mark_scanner;
 mod marks;
+mod mcp_clients;
 mod memory;
 mod mentions;
 mod menu;
@@ -147,6 +149,7 @@ pub use self::{
     keys::{SessionKey, Ticket, Timer},
     known_agents::{Agent, Means, Seen, known_agent, known_agents},
     marks::{Mark, MarkKey, begins_with_ours},
+    mcp_clients::{McpCatalog, McpClient, mcp_client},
     menu::spelling::spelled,
     outputs::{Actions, Effect, Level, Pass, Task, UserAnswer},
     policy::{Activation, Approve, CatalogIn, CommandNames, McpMode, OnDemand, Policy, Titles, ToolPolicy},
@@ -154,8 +157,10 @@ pub use self::{
         ClientServer, Endpoint, Fetched, HostError, Instructions, Needs, NotFetched, Provisions, Query,
         Reason, Refreshed, Resolved, SavedSwitches, Transport, TrustOutcome, Wanted,
     },
+    reload::reload_event,
     restoration::reminder,
     servers::SERVER_NAME,
+    trust::{TrustForm, trust_decision},
     workspace::{MAX_ROOTS, Workspace},
 };
 use self::{

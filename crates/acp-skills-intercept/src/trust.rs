@@ -5,18 +5,16 @@
 //! decision applies to the version that the user was shown. A command approves only versions that were listed in its session
 //! ([`Listed`](crate::session::Listed)), and the host compares the files before it saves the decision.
 
-use std::{
-    fmt::Write,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+mod untrust;
+
+use std::path::{Path, PathBuf};
 
 use acp_skills_wire::{Id, Message, Node};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use skills_core::{
-    Scope, Skill, SkillName,
+    SkillName,
     set::Unapproved,
-    text::{markdown, markdown_code, markdown_message, shown_path},
+    text::{markdown, markdown_code, shown_path},
 };
 use thiserror::Error;
 
@@ -29,11 +27,7 @@ use crate::{
     pending::{Kind, Question},
     queries::{Query, Refreshed, TrustOutcome},
     session::Session,
-    switches,
 };
-
-/// The word after `/skills` that takes trust back.
-const UNTRUST: &str = "untrust";
 
 /// The word after `/skills`.
 pub(crate) const TRUST: &str = "trust";
@@ -86,32 +80,6 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
     Err(TrustError::Unknown { word, names: names.collect::<Vec<_>>().join(", ") })
 }
 
-/// Returns the trusted skills of the project that the words after `/skills untrust` name.
-///
-/// # Errors
-/// Returns [`TrustError::NotTrusted`] if there is no word, or if a word does not name such a skill.
-fn trusted(session: &Session, words: &str) -> Result<Vec<Arc<Skill>>, TrustError> {
-    let all = || session.switches.all().iter().filter(|skill| skill.scope == Scope::Project);
-    let find = |word: &str| {
-        let word = word.trim_start_matches('/');
-        let key = SkillName::key_of(word.strip_prefix(PREFIX).unwrap_or(word));
-        all().find(|skill| skill.name.key() == key)
-    };
-    let quoted: Vec<_> = words.split_whitespace().collect();
-    let names = switches::names(&quoted, |word| find(word).map(|skill| skill.name.clone()));
-    let not_trusted = |word: &str| {
-        let names = all().take(MAX_NAMED).map(|skill| markdown_code(skill.name.as_str()));
-        let names: Vec<_> = names.collect();
-        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        TrustError::NotTrusted { word: markdown_code(word), names }
-    };
-    if quoted.is_empty() {
-        return Err(not_trusted(""));
-    }
-    let names = names.map_err(not_trusted)?;
-    Ok(names.iter().filter_map(|name| find(name.as_str())).cloned().collect())
-}
-
 /// Returns the text between quotes, if all of `words` is in quotes.
 fn unquoted(words: &str) -> Option<&str> {
     ['"', '\'', '`'].into_iter().find_map(|quote| words.strip_prefix(quote)?.strip_suffix(quote))
@@ -158,7 +126,7 @@ pub(crate) enum TrustError {
 /// proxy.
 pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
     let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
-    verb == TRUST && named(session, rest.trim()).is_ok() || verb == UNTRUST && trusted(session, rest).is_ok()
+    verb == TRUST && named(session, rest.trim()).is_ok() || untrust::is_ours(session, verb, rest)
 }
 
 impl Interceptor {
@@ -191,36 +159,6 @@ impl Interceptor {
         self.hold_command(key, ticket, id, prompt);
         self.decide(key, ticket, listed, true, actions);
         true
-    }
-
-    /// Handles `/skills untrust`: takes the trust in skills of the project back. Returns `None` if `words` is another command, and
-    /// true if the answer is held until the host has saved the decision.
-    pub(crate) fn untrust_command(
-        &mut self,
-        key: SessionKey,
-        prompt: &Message<'_>,
-        id: &Id,
-        words: &str,
-        actions: &mut Actions,
-    ) -> Option<bool> {
-        let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
-        if verb != UNTRUST {
-            return None;
-        }
-        let session = self.sessions.get(key)?;
-        let skills = match trusted(session, rest) {
-            Ok(skills) => skills,
-            Err(error) => {
-                self.reply(key, prompt, id, &error.to_string(), actions);
-                return Some(false);
-            }
-        };
-        let workspace = session.workspace.clone();
-        let workspaces = self.workspaces().into_iter().collect();
-        let ticket = self.pending.new_ticket();
-        self.hold_command(key, ticket, id, prompt);
-        actions.ask(Query::Untrust { session: key, ticket, workspace, skills, workspaces });
-        Some(true)
     }
 
     fn decide(
@@ -291,24 +229,12 @@ impl Interceptor {
         }
         self.memory.asked_about.extend(new.iter().map(version));
         let request = self.ids.new_question();
-        let params = json!({
-            "sessionId": id,
-            "mode": "form",
-            "message": message(&new),
-            "requestedSchema": {
-                "type": "object",
-                "properties": { ANSWER: {
-                    "type": "boolean",
-                    "title": if new.len() == 1 { "Trust this skill" } else { "Trust these skills" },
-                    "default": false,
-                } },
-                "required": [ANSWER],
-            },
-        });
+        let mut params = Map::from_iter([("sessionId".to_owned(), id.into())]);
+        params.extend(TrustForm { skills: &new, has_commands: true }.params());
         let ticket = self.pending.new_ticket();
         let question = Kind::Question(Question { id: request.clone(), skills: new });
         self.pending.insert(ticket, Some(key), None, question);
-        Some(acp_skills_wire::build::request(&request, "elicitation/create", &params))
+        Some(acp_skills_wire::build::request(&request, "elicitation/create", &params.into()))
     }
 
     /// Handles a response of the client. A response to a question from the proxy is not forwarded to the agent.
@@ -317,42 +243,58 @@ impl Interceptor {
         let Some((key, skills)) = self.pending.take_question(id.as_str()) else { return Pass::Untouched };
         let action = message.result.and_then(|result| result.str("action"));
         let is_ticked = message.result.and_then(|result| result.at(&["content", ANSWER]));
-        let trusted = match action.as_deref() {
-            Some("accept") => is_ticked.and_then(|node: Node<'_>| node.as_bool()) == Some(true),
-            Some("decline") => false,
-            // The form was closed, or we don't know this answer, so we don't have a decision.
-            _ => return Pass::Consumed,
-        };
+        let is_ticked = is_ticked.and_then(|node: Node<'_>| node.as_bool());
+        let Some(trusted) = decision(action.as_deref(), is_ticked) else { return Pass::Consumed };
         let ticket = self.pending.new_ticket();
         self.decide(key, ticket, skills, trusted, actions);
         Pass::Consumed
     }
 }
 
-/// Answers `/skills untrust`.
-fn untrust_outcome(outcome: &TrustOutcome) -> String {
-    let mut text = String::new();
-    let names: Vec<_> = outcome.done.iter().map(overview::code).collect();
-    if !outcome.done.is_empty() {
-        let are = if outcome.done.len() == 1 { "is" } else { "are" };
-        let _ = write!(
-            text,
-            "{} {are} no longer trusted. The agent keeps what it has already read.",
-            names.join(", ")
+/// A form that asks the user about skills of a project, with the members of an elicitation request in ACP and in MCP.
+pub struct TrustForm<'a> {
+    /// The skills that need approval.
+    pub skills: &'a [Unapproved],
+    /// True if the user can enter `/skills trust NAME`.
+    pub has_commands: bool,
+}
+
+impl TrustForm<'_> {
+    /// The maximum number of skills in a form.
+    pub const MAX_SKILLS: usize = MAX_NAMED;
+
+    /// Returns the parameters of the request: the mode, the text, and the schema of the answer.
+    pub fn params(&self) -> Map<String, Value> {
+        let title = if self.skills.len() == 1 { "Trust this skill" } else { "Trust these skills" };
+        let mut params = Map::new();
+        params.insert("mode".to_owned(), "form".into());
+        params.insert("message".to_owned(), message(self.skills, self.has_commands).into());
+        params.insert(
+            "requestedSchema".to_owned(),
+            json!({
+                "type": "object",
+                "properties": { ANSWER: { "type": "boolean", "title": title, "default": false } },
+                "required": [ANSWER],
+            }),
         );
+        params
     }
-    for (name, why) in &outcome.failed {
-        let _ = write!(
-            text,
-            " Could not change the trust in {}: {}.",
-            overview::code(name),
-            markdown_message(why)
-        );
+}
+
+/// Returns the user's decision in the answer to a [`TrustForm`]. `content` is the content of the answer. `None` if the user closed the
+/// form.
+pub fn trust_decision(action: &str, content: Option<&Value>) -> Option<bool> {
+    decision(Some(action), content.and_then(|content| content.get(ANSWER)?.as_bool()))
+}
+
+/// Returns the decision for the action of an answer, and the value of its field.
+fn decision(action: Option<&str>, is_ticked: Option<bool>) -> Option<bool> {
+    match action {
+        Some("accept") => Some(is_ticked == Some(true)),
+        Some("decline") => Some(false),
+        // The form was closed, or we don't know this answer, so we don't have a decision.
+        _ => None,
     }
-    if let Err(error) = &outcome.saved {
-        let _ = write!(text, " Could not save this decision: {}.", markdown_message(&error.0));
-    }
-    text.trim_start().to_owned()
 }
 
 /// Returns the version of a skill, which is different from the same skill in another project.
@@ -361,7 +303,7 @@ fn version(waiting: &Unapproved) -> SkillVersion {
 }
 
 /// Returns the text of the form.
-fn message(skills: &[Unapproved]) -> String {
+fn message(skills: &[Unapproved], has_commands: bool) -> String {
     let mut lines = vec![match skills {
         [_] => {
             "This project contains a skill. If you trust this skill, your agent will follow the instructions:"
@@ -379,8 +321,10 @@ fn message(skills: &[Unapproved]) -> String {
         let changed = if entry.has_changed { ", changed since last trusted" } else { "" };
         lines.push(format!("- {name} ({place}{changed}): {description}"));
     }
-    lines.push(
-        "Review the files before you agree. Use `/skills trust NAME` to trust a single skill.".to_owned(),
-    );
+    lines.push(if has_commands {
+        "Review the files before you agree. Use `/skills trust NAME` to trust a single skill.".to_owned()
+    } else {
+        "Review the files before you agree.".to_owned()
+    });
     lines.join("\n")
 }

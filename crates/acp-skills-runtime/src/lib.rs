@@ -21,6 +21,7 @@
 //! | [`switch_store`] | skills that are turned off in a directory, on disk |
 //! | [`tool_servers`] | MCP servers behind skills |
 //! | [`agent_store`] | agents that never connect to our MCP server, on disk |
+//! | [`direct`] | the MCP server for clients without ACP |
 //! | [`demo`] | the built-in scripted agent |
 //! | `spans` | the `tracing` spans of sessions and turns |
 //! | [`worker`] | a background thread with a bounded queue |
@@ -30,6 +31,7 @@ pub mod activity;
 pub mod agent;
 pub mod agent_store;
 pub mod demo;
+pub mod direct;
 pub mod events;
 pub mod host;
 pub mod library;

@@ -3,7 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `handler` | the tools, as an rmcp server |
-//! | `conversion` | definitions and results of tools, as rmcp's types |
+//! | `conversion` | the server, and definitions and results of tools, as rmcp's types |
 //! | `serving` | the tools and the caller's context at one moment |
 //! | `progress` | progress notifications while a call runs |
 //! | `tool_list` | the list of tools that the agent has received, which changes only if it has to |
@@ -23,24 +23,24 @@
 //! while the session is open. They identify the session of a call, and prove that the call comes from the agent of this
 //! session.
 
-mod accept;
+pub(crate) mod accept;
 mod acp;
 pub mod bridge;
 mod calls;
-mod changes;
+pub(crate) mod changes;
 mod connection_end;
-mod conversion;
+pub(crate) mod conversion;
 mod fetch;
-mod handler;
-mod http;
+pub(crate) mod handler;
+pub(crate) mod http;
 mod local_socket;
 mod progress;
 mod prompts;
 mod resources;
 mod serving;
-mod stdio;
+pub(crate) mod stdio;
 mod tool_list;
-mod unauthenticated;
+pub(crate) mod unauthenticated;
 
 #[cfg(test)]
 mod fixture;
@@ -120,7 +120,7 @@ struct Server {
     /// The random part of the server's address.
     path: String,
     token: String,
-    http: http::Service,
+    http: http::Service<Handler>,
     acp: acp::Connection,
     /// True if the agent connected with the token.
     has_connected: AtomicBool,
@@ -211,8 +211,11 @@ impl Servers {
         let serving = Serving { toolbox, context };
         let handler = Handler::new(session, serving, self.0.reports.clone());
         let end = CancellationToken::new();
+        let factory = handler.clone();
+        let listeners = Arc::clone(&handler.listeners);
+        let put_aside = move || listeners.remove_disconnected();
         let server = Arc::new(Server {
-            http: http::Service::new(handler.clone(), end.child_token()),
+            http: http::Service::new(move || factory.clone(), put_aside, end.child_token()),
             acp: acp::Connection::default(),
             has_connected: AtomicBool::new(false),
             path: random_hex()?,
@@ -264,6 +267,11 @@ impl Servers {
                 Err(error) => tracing::warn!("cannot serve skills for a session: {error}"),
             },
         }
+    }
+
+    /// Returns the handler of a session, if it has a server.
+    pub(crate) fn handler(&self, session: SessionKey) -> Option<Handler> {
+        Some(self.by_key(session)?.handler.clone())
     }
 
     /// Sets the skills that results of tool calls remind of, because the model has lost their instructions.
@@ -353,7 +361,7 @@ impl Servers {
 const ID_LENGTH: usize = 64;
 
 /// Returns random bytes in hexadecimal, [`ID_LENGTH`] digits in all.
-fn random_hex() -> Result<String, getrandom::Error> {
+pub(crate) fn random_hex() -> Result<String, getrandom::Error> {
     use std::fmt::Write;
     let mut bytes = [0; ID_LENGTH / 2];
     getrandom::fill(&mut bytes)?;

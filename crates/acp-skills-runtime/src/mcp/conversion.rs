@@ -1,7 +1,22 @@
-//! Definitions and results of tools, as rmcp's types.
+//! The server, and definitions and results of tools, as rmcp's types.
 
-use rmcp::model::{CallToolResult, ContentBlock, MetaObject, Tool, ToolAnnotations};
+use acp_skills_intercept::SERVER_NAME;
+use rmcp::model::{
+    CallToolResult, ContentBlock, Implementation, MetaObject, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
+};
 use skills_core::{ToolDefinition, ToolOutput, toolbox::Content};
+
+/// Returns the name, the version and the capabilities of the server.
+pub(crate) fn info() -> ServerConfig {
+    let capabilities = ServerCapabilities::builder();
+    let capabilities = capabilities.enable_tools().enable_prompts().enable_resources().enable_skills();
+    let capabilities = capabilities.enable_tool_list_changed().enable_prompts_list_changed();
+    let capabilities = capabilities.enable_resources_list_changed();
+    let mut info = ServerConfig::new(capabilities.build());
+    info.server_info = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION"));
+    info
+}
 
 /// Converts the definition of a tool.
 pub(super) fn tool(definition: ToolDefinition) -> Tool {

@@ -15,10 +15,9 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
-        GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult, Implementation,
-        ListPromptsResult, ListResourcesResult, ListSkillsResult, ListToolsResult, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-        SubscriptionFilter,
+        GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult, ListPromptsResult,
+        ListResourcesResult, ListSkillsResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SubscriptionFilter,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -58,7 +57,7 @@ pub(super) struct Reports {
 
 /// The MCP server of one session. Cheap to clone; all clones share their state.
 #[derive(Clone)]
-pub(super) struct Handler {
+pub(crate) struct Handler {
     session: SessionKey,
     /// Guards the tools that are served, and the list of tools that the agent has received. No other lock is taken while it is held.
     served: Arc<Mutex<(Serving, ToolList)>>,
@@ -110,6 +109,24 @@ impl Handler {
         let mut served = self.served.lock();
         let toolbox = served.0.toolbox.clone().with_open_names();
         served.0.toolbox = toolbox;
+    }
+
+    /// Offers the current list of tools from now on, also if the client has received another one. This is for clients that learn
+    /// about new skills from this list only.
+    pub(crate) fn follow(&self) {
+        self.served.lock().1.follow();
+    }
+
+    /// Offers the search tool from now on.
+    pub(crate) fn offer_search(&self) {
+        let mut served = self.served.lock();
+        let toolbox = served.0.toolbox.clone().with_search();
+        served.0.toolbox = toolbox;
+    }
+
+    /// Returns the skills that are served now.
+    pub(crate) fn skills(&self) -> SkillSet {
+        self.served.lock().0.toolbox.skills().clone()
     }
 
     /// Sets the skills that results remind of, because the model has lost their instructions.
@@ -232,13 +249,7 @@ impl Handler {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder();
-        let capabilities = capabilities.enable_tools().enable_prompts().enable_resources().enable_skills();
-        let capabilities = capabilities.enable_tool_list_changed().enable_prompts_list_changed();
-        let capabilities = capabilities.enable_resources_list_changed();
-        let mut info = ServerConfig::new(capabilities.build());
-        info.server_info = Implementation::new("acp-skills", env!("CARGO_PKG_VERSION"));
-        info
+        conversion::info()
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

@@ -14,15 +14,30 @@ pub(super) struct ToolList {
     received: Option<Vec<ToolDefinition>>,
     /// True if the session was set up after the agent received the list.
     is_old: bool,
+    /// True if the agent always gets the current list.
+    follows: bool,
 }
 
 impl ToolList {
     /// Returns the list for an agent that asks for it.
     pub(super) fn received(&mut self, toolbox: &Toolbox) -> Vec<ToolDefinition> {
+        if self.follows {
+            return self.received.insert(toolbox.definitions()).clone();
+        }
         if self.is_old {
             *self = Self::default();
         }
         self.received.get_or_insert_with(|| toolbox.definitions()).clone()
+    }
+
+    /// Gives the agent the current list from now on.
+    pub(super) fn follow(&mut self) {
+        self.follows = true;
+    }
+
+    /// Returns true if the agent always gets the current list.
+    pub(super) fn follows(&self) -> bool {
+        self.follows
     }
 
     /// Notes that the session is being set up. The next time that the agent asks for the list, it gets the current one.
@@ -34,7 +49,8 @@ impl ToolList {
     pub(super) fn changed(&mut self, toolbox: &Toolbox) -> bool {
         let Some(received) = &self.received else { return false };
         let now = toolbox.definitions();
-        if !must_change(received, &now) {
+        let is_same = if self.follows { *received == now } else { !must_change(received, &now) };
+        if is_same {
             return false;
         }
         self.received = Some(now);
@@ -139,6 +155,16 @@ mod tests {
         list.set_up();
         assert_eq!(shown(&list.received(&toolbox("b"))), r#"activate["b"]"#);
         assert_eq!(shown(&list.received(&toolbox("c"))), r#"activate["b"]"#);
+    }
+
+    #[test]
+    fn a_list_can_follow_the_skills() {
+        let mut list = ToolList::default();
+        list.follow();
+        assert!(!list.changed(&toolbox("a")), "nothing was received");
+        assert_eq!(shown(&list.received(&toolbox("a"))), r#"activate["a"]"#);
+        assert!(list.changed(&toolbox("a b")) && !list.changed(&toolbox("a b")));
+        assert_eq!(shown(&list.received(&toolbox("b"))), r#"activate["b"]"#);
     }
 
     #[test]

@@ -106,6 +106,16 @@ impl Toolbox {
         Self { has_open_names: true, ..self }
     }
 
+    /// Returns the same toolbox with the tool [`SEARCH_SKILLS`].
+    #[must_use]
+    pub fn with_search(self) -> Self {
+        if self.options().search {
+            return self;
+        }
+        let options = ToolboxOptions { search: true, ..self.options().clone() };
+        Self { has_open_names: self.has_open_names, ..Self::with_options(self.skills, options) }
+    }
+
     /// Returns the skills.
     pub fn skills(&self) -> &SkillSet {
         &self.skills
