@@ -200,7 +200,7 @@ impl Interceptor {
             waiting.filter(|entry| !session.listed.has(entry)).count()
         });
         let text =
-            if trusted { overview::trust_outcome(outcome, unlisted) } else { untrust_outcome(outcome) };
+            if trusted { overview::trust_outcome(outcome, unlisted) } else { untrust::outcome(outcome) };
         // If the user decided in a form, there is no command to respond to, so we log any failure instead.
         if !self.answer_command(key, ticket, &text, actions)
             && trusted
