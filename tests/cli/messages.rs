@@ -310,8 +310,11 @@ fn completions_and_man_pages_for_packages() {
         "-sources-pin",
         "-sources-unpin",
         "-sources",
+        "-trust",
         "-try",
+        "-untrust",
         "-update",
+        "-why",
         "",
     ];
     assert_eq!(pages, commands.map(|name| format!("acp-skills-proxy{name}.1")));

@@ -73,9 +73,11 @@ mod tool_server_http;
 mod tool_servers;
 mod tools;
 mod trust;
+mod trust_commands;
 mod trust_question;
 mod unresponsive;
 mod update;
+mod update_check;
 mod version;
 mod waiting;
 #[cfg(windows)]
@@ -173,6 +175,8 @@ fn main() -> ExitCode {
     trials.extend(trust_question::trials());
     trials.extend(unresponsive::trials());
     trials.extend(update::trials());
+    trials.extend(update_check::trials());
+    trials.extend(trust_commands::trials());
     trials.extend(version::trials());
     trials.extend(waiting::trials());
     #[cfg(windows)]

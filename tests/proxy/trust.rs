@@ -53,6 +53,10 @@ impl Project {
         fs::write(file, text).expect("a file");
     }
 
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
+    }
+
     pub(crate) fn proxy(&self) -> Proxy {
         self.home.proxy().flag("--skills", self.skills.path()).flag("--discover", "project")
     }

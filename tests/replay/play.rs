@@ -116,7 +116,7 @@ impl Proxy {
                 let fetched = Fetched { text: Some(text), activations: Vec::new(), skills: Vec::new() };
                 self.interceptor.handle(Input::Fetched { session, ticket, fetched }, actions);
             }
-            query @ (Query::SaveSwitches { .. } | Query::Trust { .. }) => {
+            query @ (Query::SaveSwitches { .. } | Query::Trust { .. } | Query::Untrust { .. }) => {
                 panic!("unexpected query: {query:?}")
             }
         }

@@ -131,6 +131,9 @@ impl Interceptor {
         if what == trust::TRUST {
             return self.trust_command(key, prompt, id, rest.trim(), actions);
         }
+        if let Some(is_held) = self.untrust_command(key, prompt, id, words, actions) {
+            return is_held;
+        }
         if words.trim() == active::ACTIVE {
             return self.list_active(key, prompt, id, actions);
         }

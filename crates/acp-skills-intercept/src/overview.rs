@@ -1,5 +1,7 @@
 //! The answers to `/skills`: Markdown for the user.
 
+mod news;
+
 use std::{
     fmt::Write,
     path::{Path, PathBuf},
@@ -27,7 +29,6 @@ pub(crate) const USAGE: &str = "`/skills` lists the skills, `/skills reload` loo
 
 /// The note about a skill whose last instructions came from a restoration.
 pub(crate) const RESTORED: &str = "restored after compaction";
-
 /// The maximum number of skills in a section.
 const MAX_SHOWN: usize = 100;
 /// The maximum number of decisions. The last ones are shown.
@@ -64,6 +65,7 @@ pub(crate) fn session(session: &Session, names: CommandNames) -> String {
              `/skills trust NAME` to trust a skill as it is listed here, or `/skills trust` to trust all that are listed here."
         );
     }
+    news::write(&mut text, all);
     section(&mut text, "Problems", MAX_PROBLEMS, problems(all).into_iter());
     let decisions = session.decisions.last(MAX_DECISIONS).iter();
     section(

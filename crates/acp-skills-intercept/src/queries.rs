@@ -3,9 +3,9 @@
 //! A query is one of the [tasks](crate::Task) in [`Actions`](crate::Actions). Its answer is an [`Input`](crate::Input). Until
 //! the answer arrives, the interceptor holds back only the messages that depend on it.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use skills_core::{SkillName, SkillSet, set::Unapproved};
+use skills_core::{Skill, SkillName, SkillSet, set::Unapproved};
 use thiserror::Error;
 
 use crate::{
@@ -132,6 +132,19 @@ pub enum Query {
         /// The directories of all sessions. The decision may change the skills of each.
         workspaces: Vec<Workspace>,
     },
+    /// Take the user's trust in skills of the project back. Answered with [`Input::TrustSaved`](crate::Input::TrustSaved).
+    Untrust {
+        /// The session in which the decision was made.
+        session: SessionKey,
+        /// The ticket to return in the answer.
+        ticket: Ticket,
+        /// The directories of the session.
+        workspace: Workspace,
+        /// The skills.
+        skills: Vec<Arc<Skill>>,
+        /// The directories of all sessions. The decision may change the skills of each.
+        workspaces: Vec<Workspace>,
+    },
     /// Return the current skills of workspaces. Answered with [`Input::Skills`](crate::Input::Skills). An answer is never
     /// older than the one before it.
     Skills {
@@ -150,7 +163,8 @@ impl Query {
             | Self::Fetch { session, .. }
             | Self::Resolve { session, .. }
             | Self::SaveSwitches { session, .. }
-            | Self::Trust { session, .. } => Some(*session),
+            | Self::Trust { session, .. }
+            | Self::Untrust { session, .. } => Some(*session),
             Self::Skills { .. } => None,
         }
     }

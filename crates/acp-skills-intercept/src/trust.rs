@@ -5,6 +5,8 @@
 //! decision applies to the version that the user was shown. A command approves only versions that were listed in its session
 //! ([`Listed`](crate::session::Listed)), and the host compares the files before it saves the decision.
 
+mod untrust;
+
 use std::path::{Path, PathBuf};
 
 use acp_skills_wire::{Id, Message, Node};
@@ -106,6 +108,16 @@ pub(crate) enum TrustError {
         "Nothing was trusted, because the message has other text. Send `/skills trust` in a message of its own."
     )]
     OtherText,
+    /// No trusted skill of the project has this name.
+    #[error(
+        "Skill {word} is not a trusted skill of this project. Trusted: {names}. Use `/skills untrust NAME`."
+    )]
+    NotTrusted {
+        /// The word in the command, as Markdown.
+        word: String,
+        /// The names of trusted skills, as Markdown.
+        names: String,
+    },
     /// No unapproved skill has this name.
     #[error("Skill {word} is not waiting for approval. Waiting for approval: {names}.")]
     Unknown {
@@ -120,7 +132,7 @@ pub(crate) enum TrustError {
 /// proxy.
 pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
     let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
-    verb == TRUST && named(session, rest.trim()).is_ok()
+    verb == TRUST && named(session, rest.trim()).is_ok() || untrust::is_ours(session, verb, rest)
 }
 
 impl Interceptor {
@@ -197,7 +209,8 @@ impl Interceptor {
             let waiting = session.switches.all().unapproved().iter();
             waiting.filter(|entry| !session.listed.has(entry)).count()
         });
-        let text = overview::trust_outcome(outcome, unlisted);
+        let text =
+            if trusted { overview::trust_outcome(outcome, unlisted) } else { untrust::outcome(outcome) };
         // If the user decided in a form, there is no command to respond to, so we log any failure instead.
         if !self.answer_command(key, ticket, &text, actions)
             && trusted

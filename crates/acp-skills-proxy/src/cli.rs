@@ -92,6 +92,12 @@ pub(crate) enum Command {
     Update(commands::sources::update::UpdateArgs),
     /// List skills of which a source has a newer version.
     Outdated(commands::sources::outdated::OutdatedArgs),
+    /// Explain where a skill comes from, who approved it, and why a session has it or not.
+    Why(Box<commands::sources::why::WhyArgs>),
+    /// Trust the skills of a project, after a look at their files.
+    Trust(commands::sources::trust::TrustArgs),
+    /// Take the trust in skills of a project back.
+    Untrust(commands::sources::trust::UntrustArgs),
     /// Remove a source.
     Remove(commands::sources::remove::RemoveArgs),
     /// List sources and their approved versions.

@@ -66,6 +66,9 @@ fn main() -> ExitCode {
         Some(Command::Add(args)) => commands::sources::add::run(args),
         Some(Command::Update(args)) => commands::sources::update::run(args),
         Some(Command::Remove(args)) => commands::sources::remove::run(args),
+        Some(Command::Why(args)) => commands::sources::why::run(*args),
+        Some(Command::Trust(args)) => commands::sources::trust::trust(args),
+        Some(Command::Untrust(args)) => commands::sources::trust::untrust(args),
         Some(Command::Outdated(args)) => commands::sources::outdated::run(args),
         Some(Command::Sources(args)) => commands::sources::list::run(args),
         #[cfg(unix)]

@@ -4,6 +4,8 @@
 //! The relay starts the host. From then on, the host responds to queries, which may take a long time and don't hold
 //! any lock of the relay. It also carries out effects, which never block.
 
+mod decisions;
+
 use std::{
     collections::HashSet,
     io,
@@ -14,11 +16,10 @@ use std::{
 
 use acp_skills_intercept::{
     Effect, HostError, Input, Level, MarkKey, Needs, Provisions, Query, Reason, Refreshed, SavedSwitches,
-    SessionKey, TrustOutcome, Workspace,
+    SessionKey, Workspace,
 };
 use parking_lot::Mutex;
 use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
-use skills_sources::trust;
 use tokio::{
     sync::{
         Mutex as AsyncMutex,
@@ -291,17 +292,14 @@ impl RunningHost {
                 answer(Input::SwitchesSaved { session, ticket, saved: SavedSwitches { names, on, saved } });
             }
             Query::Trust { session, ticket, workspace, skills, trusted, workspaces } => {
-                let _refreshing = self.0.refreshing.lock().await;
-                let reason = Reason::Changed(Duration::ZERO);
-                let work = blocking(move || {
-                    let decided = host.0.library.decide(&workspace, &skills, trusted);
-                    (decided, host.refresh(workspaces, reason))
-                });
-                let (decided, refreshed) =
-                    work.await.unwrap_or_else(|_| (trust::Decided::default(), Refreshed::nothing(reason)));
-                let saved = decided.unsaved.map_or(Ok(()), |error| Err(HostError(error)));
-                let outcome = TrustOutcome { done: decided.done, failed: decided.failed, saved };
+                let decide = move |host: &Self| host.0.library.decide(&workspace, &skills, trusted);
+                let (outcome, refreshed) = self.decided(workspaces, decide).await;
                 answer(Input::TrustSaved { session, ticket, trusted, outcome, refreshed });
+            }
+            Query::Untrust { session, ticket, workspace, skills, workspaces } => {
+                let revoke = move |host: &Self| host.0.library.revoke(&workspace, &skills);
+                let (outcome, refreshed) = self.decided(workspaces, revoke).await;
+                answer(Input::TrustSaved { session, ticket, trusted: false, outcome, refreshed });
             }
             Query::Skills { workspaces, reason } => {
                 let _refreshing = self.0.refreshing.lock().await;

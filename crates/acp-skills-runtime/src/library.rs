@@ -21,7 +21,7 @@ mod workspace;
 use std::{sync::Arc, time::Duration};
 
 use acp_skills_intercept::Workspace;
-use skills_core::{SkillSet, Toolbox, set::Unapproved};
+use skills_core::{Skill, SkillSet, Toolbox, set::Unapproved};
 use skills_sources::trust::Decided;
 
 pub use self::{
@@ -46,6 +46,15 @@ pub trait SkillLibrary: Send + Sync {
         let _ = (workspace, trusted);
         let why = "skills of this library need no approval".to_owned();
         let failed = skills.iter().map(|unapproved| (unapproved.skill.name.clone(), why.clone())).collect();
+        Decided { failed, ..Decided::default() }
+    }
+
+    /// Takes the user's trust in skills of a project back. After that, [`at`](Self::at) returns them as unapproved. May read and write
+    /// the disk. By default, this fails for all skills.
+    fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>]) -> Decided {
+        let _ = workspace;
+        let why = "skills of this library need no approval".to_owned();
+        let failed = skills.iter().map(|skill| (skill.name.clone(), why.clone())).collect();
         Decided { failed, ..Decided::default() }
     }
 

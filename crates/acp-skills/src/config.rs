@@ -35,7 +35,10 @@ use skills_sources::disk::patient;
 pub use skills_sources::disk::{cache_dir, config_file, error_text, expand_home, shorten_home, state_dir};
 
 pub use self::{
-    choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Trusted, Validation, Verify},
+    choices::{
+        CatalogLocation, CheckUpdates, Discover, LogLevel, SandboxKind, SearchTool, Trusted, Validation,
+        Verify,
+    },
     entries::{SkillEntry, SourceEntry, StoredSkill},
     error::{ConfigError, describe_load_error},
     on_demand::ServersOnDemand,
@@ -93,6 +96,9 @@ pub struct Config {
     /// The maximum number of MiB to receive from a git repository (`--max-fetch`). The default is 256. The number of its files and
     /// the length of their paths are limited in proportion.
     pub max_fetch: Option<NonZeroU32>,
+    /// The check for new versions of sources in the background (`--check-updates`). The default is `daily`, or `never` if the
+    /// environment variable `CI` is set.
+    pub check_updates: Option<CheckUpdates>,
     /// The name that is recorded with approvals in `skills.lock` (`--approved-by`). By default, no name is recorded.
     pub approved_by: Option<String>,
     /// Refuse skills that break any rule of the specification (`--strict`). The default is false: skills with minor problems are

@@ -48,6 +48,7 @@ struct Inner {
     shadowed: Vec<Shadowed>,
     skipped: Vec<Skipped>,
     unapproved: Vec<Unapproved>,
+    notices: Vec<String>,
     tools: Vec<SkillTool>,
     /// Built by the first search.
     index: OnceLock<SearchIndex>,
@@ -200,7 +201,9 @@ impl SkillSet {
     /// Appends the skills and tools of `more` with lower precedence. Returns the same snapshot if `more` is empty.
     #[must_use]
     pub fn with(&self, more: &Self) -> Self {
-        if more.offers_nothing() && more.skipped().is_empty() && more.unapproved().is_empty() {
+        let is_silent =
+            more.skipped().is_empty() && more.unapproved().is_empty() && more.notices().is_empty();
+        if more.offers_nothing() && is_silent {
             return self.clone();
         }
         let mut both = Self::builder();
@@ -300,6 +303,12 @@ impl SkillSet {
     /// Returns the skills that could not be loaded.
     pub fn skipped(&self) -> &[Skipped] {
         &self.0.skipped
+    }
+
+    /// Returns sentences for the user about the places that provide the skills, for example that there is a new version. They are not
+    /// for the model.
+    pub fn notices(&self) -> &[String] {
+        &self.0.notices
     }
 
     /// Returns the skills that the user has not approved yet.

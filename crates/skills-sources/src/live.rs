@@ -3,7 +3,9 @@
 //! Approved skills on the local disk are served immediately. Missing sources are fetched in the background, each on its own thread,
 //! and are served once they have arrived. A source never delays a session, and a failure is only a warning.
 
+mod checks;
 mod fetch;
+mod loading;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -21,11 +23,11 @@ use skills_core::{
     set::{SOURCE_FETCHING, Skipped},
 };
 
+pub(crate) use self::checks::Checks;
 use super::{
     SourceError,
     address::{Address, Place},
     approved,
-    load::{self, Wanted},
     lockfile::{LockError, LockFile, Pinned},
     prune::InUse,
     store::Store,
@@ -59,6 +61,8 @@ pub struct Options {
     pub max_fetch_bytes: Option<u64>,
     /// If true, sources that are not in the lock file are not fetched. The default is false.
     pub locked: bool,
+    /// If true, [`Sources::watch`] looks for new versions once a day, in the background. The default is false.
+    pub check_updates: bool,
     /// The observer that is notified when git starts and exits, so that it can be stopped with the program.
     pub observer: Option<Arc<dyn ProcessObserver>>,
 }
@@ -88,6 +92,8 @@ struct State {
     in_use: HashMap<usize, Vec<(String, InUse)>>,
     /// Approved versions that could not be written to the lock file, by index of the source.
     unsaved: HashMap<usize, Pinned>,
+    /// Sentences about new versions.
+    notices: Vec<String>,
     skills: SkillSet,
 }
 
@@ -163,6 +169,9 @@ impl Sources {
     pub fn watch(&self, notify: Notify) {
         *self.0.notify.lock() = Some(Arc::clone(&notify));
         self.fetch_in_background(&notify);
+        if self.0.options.check_updates && !self.is_empty() {
+            self.check_in_background(&notify);
+        }
     }
 
     /// Fetches missing sources and waits for them. Returns a message for each failure, with a hint. Empty means success.
@@ -284,13 +293,6 @@ impl Sources {
         done
     }
 
-    fn load(&self, number: usize, pinned: &Pinned, store: &Store, partly: bool) -> Option<SkillSet> {
-        let spec = &self.0.specs[number];
-        let wanted =
-            Wanted { filters: &spec.filters, max_skills: self.0.options.max_skills, nested: spec.nested };
-        load::load(&spec.address, pinned, store, &wanted, partly)
-    }
-
     /// Protects the served version of a source from pruning.
     fn hold(&self, in_use: &mut HashMap<usize, Vec<(String, InUse)>>, number: usize, pinned: &Pinned) {
         let (Place::Git(place), Pinned::Git(git)) = (self.0.specs[number].address.place(), pinned) else {
@@ -316,6 +318,9 @@ impl Sources {
             before.map(|state| (state.statuses, state.unsaved, state.in_use)).unwrap_or_default();
         let mut locks: HashMap<&Path, (LockFile, Option<LockError>)> = HashMap::new();
         let mut statuses = Vec::new();
+        let mut notices = Vec::new();
+        let mut stored = Vec::new();
+        let checks = self.0.store.as_ref().map(|store| Checks::read(store.dir())).unwrap_or_default();
         for (number, spec) in self.0.specs.iter().enumerate() {
             let old = before
                 .get(number)
@@ -335,7 +340,12 @@ impl Sources {
             };
             // Mark the version as used before we read it, so that it isn't removed in between.
             self.hold(&mut in_use, number, pinned);
-            statuses.push(self.load(number, pinned, store, false).map_or(old, Status::Here));
+            notices.extend(checks.notice(&spec.address, pinned));
+            statuses.push(old);
+            stored.push((number, pinned.clone()));
+        }
+        for (number, skills) in self.load_all(&stored) {
+            statuses[number] = Status::Here(skills);
         }
         for (path, (_, error)) in locks {
             let Some(error) = error else { continue };
@@ -347,7 +357,7 @@ impl Sources {
             };
             tracing::warn!("{error}; {meanwhile}; {}", error.hint());
         }
-        let mut state = State { statuses, in_use, unsaved, skills: SkillSet::default() };
+        let mut state = State { statuses, in_use, unsaved, notices, skills: SkillSet::default() };
         self.assemble(&mut state);
         state
     }
@@ -375,6 +385,9 @@ impl Sources {
                 Status::Failed(why) => why.clone(),
             };
             skills.skip(Skipped::new(spec.address.as_str(), vec![why]));
+        }
+        for notice in &state.notices {
+            skills.notice(notice);
         }
         state.skills = skills.build();
     }

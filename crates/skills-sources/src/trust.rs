@@ -158,6 +158,22 @@ impl Trust {
     }
 }
 
+impl Trust {
+    /// Takes the trust in skills of a project back, whatever their version is. They are not asked about again until they change.
+    pub fn revoke(&self, project: &Path, skills: &[Arc<Skill>]) -> Decided {
+        let places: Vec<_> = skills.iter().map(|skill| place(project, skill)).collect();
+        if let Some(unsaved) = self.0.unsaved.lock().get_mut(project) {
+            unsaved.revoke(&places);
+        }
+        let done = skills.iter().map(|skill| skill.name.clone()).collect();
+        let unsaved = match &self.0.store {
+            Some(store) => store.revoke(project, &places).err().map(|error| error.to_string()),
+            None => None,
+        };
+        Decided { done, unsaved, ..Decided::default() }
+    }
+}
+
 /// Returns the directory of a skill relative to its project, with `/` as the separator.
 fn place(project: &Path, skill: &Skill) -> String {
     relative_path(project, skill.dir().unwrap_or(Path::new("")))

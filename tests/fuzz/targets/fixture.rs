@@ -208,6 +208,12 @@ impl Fixture {
                 let refreshed = Refreshed::nothing(Reason::Changed(Duration::ZERO));
                 Input::TrustSaved { session, ticket, trusted, outcome, refreshed }
             }
+            Query::Untrust { session, ticket, skills, .. } => {
+                let mut outcome = TrustOutcome::default();
+                outcome.done.extend(skills.iter().map(|skill| skill.name.clone()));
+                let refreshed = Refreshed::nothing(Reason::Changed(Duration::ZERO));
+                Input::TrustSaved { session, ticket, trusted: false, outcome, refreshed }
+            }
             Query::Skills { workspaces, reason } if is_there => {
                 let skills =
                     workspaces.into_iter().map(|workspace| (workspace, self.skills.clone())).collect();

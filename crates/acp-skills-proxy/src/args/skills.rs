@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, io, num::NonZeroU32, path::PathBuf};
 
-use acp_skills::config::{Config, Discover, SkillEntry, SourceEntry, Trusted, config_file};
+use acp_skills::config::{CheckUpdates, Config, Discover, SkillEntry, SourceEntry, Trusted, config_file};
 use clap::{Args, ValueEnum};
 
 use super::{Flag, number, path};
@@ -51,6 +51,10 @@ pub(crate) struct SkillArgs {
     /// The maximum number of MiB to receive from a git repository [default: 256].
     #[arg(long, value_name = "MIB", value_parser = number::<NonZeroU32>(), allow_negative_numbers = true)]
     pub max_fetch: Option<NonZeroU32>,
+    /// Look for new versions of sources in the background, at most once a day (`daily`), or not at all (`never`). `/skills` and
+    /// `acp-skills-proxy sources` show the result [default: daily, or never if the variable CI is set].
+    #[arg(long, value_name = "WHEN")]
+    pub check_updates: Option<CheckUpdates>,
     /// Reject skills that violate any rule of the specification.
     #[arg(long)]
     pub strict: bool,
@@ -130,6 +134,10 @@ impl SkillArgs {
         if let Some(number) = self.max_fetch {
             add("--max-fetch", number.to_string().into());
         }
+        let checks = self.check_updates.as_ref().and_then(ValueEnum::to_possible_value);
+        if let Some(checks) = checks {
+            add("--check-updates", checks.get_name().into());
+        }
         if let Some(config) = &self.config.config {
             add("--config", std::path::absolute(config)?.into());
         }
@@ -160,6 +168,7 @@ impl SkillArgs {
         self.nested.overrides(&mut config.nested);
         self.max_skills.overrides(&mut config.max_skills);
         self.max_fetch.overrides(&mut config.max_fetch);
+        self.check_updates.overrides(&mut config.check_updates);
         self.strict.overrides(&mut config.strict);
         if self.watch || self.no_watch {
             config.watch = Some(!self.no_watch);

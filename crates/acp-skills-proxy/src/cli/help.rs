@@ -8,7 +8,7 @@ use super::Cli;
 
 /// The commands of the overview, grouped by purpose. A test checks that the groups contain every command.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Use skills", &["setup", "mcp", "try", "list", "search"]),
+    ("Use skills", &["setup", "mcp", "try", "list", "search", "why", "trust", "untrust"]),
     ("Write skills", &["init", "check", "eval"]),
     ("Share skills", &["add", "update", "outdated", "remove", "sources"]),
     ("Operate", &["doctor", "report", "completions"]),

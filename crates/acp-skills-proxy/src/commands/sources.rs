@@ -8,6 +8,8 @@
 //! | `approval` | the flags and the question for approval |
 //! | `choices` | the user's answers about single skills |
 //! | `fetching` | comparing several sources at the same time |
+//! | `trust` | `trust` and `untrust`, for the skills of a project |
+//! | `why` | explains a skill |
 //! | `pin` | `sources pin` and `sources unpin` |
 //! | `findings` | scans skills before they are approved |
 //! | `shadowed` | new skills with the name of a skill that is used already |
@@ -24,7 +26,9 @@ mod pin;
 pub(crate) mod remove;
 mod shadowed;
 mod show;
+pub(crate) mod trust;
 pub(crate) mod update;
+pub(crate) mod why;
 
 use std::{
     fs, io,
@@ -91,6 +95,12 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// Returns a source of the user's lock file, by its address. `None` if the address is invalid.
+    fn of_user(source: &str) -> Option<Self> {
+        let address = Address::parse(source).ok()?;
+        Some(Self { address, lock: user_lock(), nested: false, verify: false, wanted: vec![Vec::new()] })
+    }
+
     /// Returns true if an entry of the source uses a skill with this name.
     pub(super) fn takes(&self, name: &SkillName) -> bool {
         self.wanted.iter().any(|filters| filters.iter().all(|filter| filter.takes(name)))

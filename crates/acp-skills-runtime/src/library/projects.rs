@@ -61,6 +61,9 @@ pub(super) fn filtered(skills: SkillSet, projects: &[&ProjectSkills]) -> SkillSe
     for skipped in skills.skipped() {
         left.skip(skipped.clone());
     }
+    for notice in skills.notices() {
+        left.notice(notice);
+    }
     for unapproved in skills.unapproved().iter().filter(|unapproved| takes(&unapproved.skill)) {
         left.add_unapproved(unapproved.clone());
     }

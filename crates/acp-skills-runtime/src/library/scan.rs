@@ -100,4 +100,5 @@ pub(super) fn is_alike(old: &SkillSet, new: &SkillSet) -> bool {
             && old.skipped() == new.skipped()
             && old.unapproved() == new.unapproved()
             && old.shadowed() == new.shadowed()
+            && old.notices() == new.notices()
 }

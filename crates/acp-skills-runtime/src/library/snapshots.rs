@@ -232,6 +232,12 @@ impl SkillLibrary for Snapshots {
         decided
     }
 
+    fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>]) -> Decided {
+        let decided = self.finder.lock().skills.revoke(workspace, skills);
+        self.rescan(&Changes::default());
+        decided
+    }
+
     fn leave(&self, workspace: &Workspace) {
         self.found.lock().remove(workspace);
         // If a search is running, it will remove the project, so we don't have to wait for it here.

@@ -202,8 +202,30 @@ impl DirectoryLibrary {
         projects.into_iter().filter_map(|project| trust.file(project)).collect()
     }
 
+    /// Takes the trust in skills of the projects that a workspace belongs to back.
+    pub fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>]) -> Decided {
+        let mut decided = Decided::default();
+        let Some(trust) = &self.trust else {
+            let why = "all skills of the project are trusted by `--trust project`";
+            decided.failed.extend(skills.iter().map(|skill| (skill.name.clone(), why.to_owned())));
+            return decided;
+        };
+        let mut by_project: BTreeMap<PathBuf, Vec<Arc<Skill>>> = BTreeMap::new();
+        for skill in skills {
+            let root = skill.session_root.as_deref().or(workspace.cwd.as_deref());
+            let Some(root) = root else { continue };
+            by_project.entry(project_of(root)).or_default().push(Arc::clone(skill));
+        }
+        for (project, skills) in by_project {
+            let Decided { done, unsaved, .. } = trust.revoke(&project, &skills);
+            decided.done.extend(done);
+            decided.unsaved = decided.unsaved.or(unsaved);
+        }
+        decided
+    }
+
     /// Saves the user's decision about skills of the projects that a workspace belongs to.
-    pub(super) fn decide(&self, workspace: &Workspace, skills: &[Unapproved], trusted: bool) -> Decided {
+    pub fn decide(&self, workspace: &Workspace, skills: &[Unapproved], trusted: bool) -> Decided {
         let mut decided = Decided::default();
         let Some(trust) = &self.trust else { return decided };
         let mut by_project: BTreeMap<PathBuf, Vec<Unapproved>> = BTreeMap::new();

@@ -33,6 +33,18 @@ pub enum Trusted {
     Project,
 }
 
+/// The check for new versions in the background (`--check-updates`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum CheckUpdates {
+    /// Sources are not checked.
+    Never,
+    /// Each source is checked at most once a day.
+    Daily,
+}
+
 /// The check of a source's new versions (`add --verify`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]

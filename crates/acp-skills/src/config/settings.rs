@@ -20,8 +20,8 @@ use skills_core::{
 use skills_sources::{Address, LOCK_NAME, Options, Sources, Spec, disk::locations, trust::Trust};
 
 use super::{
-    CatalogLocation, Config, ConfigError, Discover, Project, SearchTool, SkillEntry, SourceEntry, Trusted,
-    Validation, scripts,
+    CatalogLocation, CheckUpdates, Config, ConfigError, Discover, Project, SearchTool, SkillEntry,
+    SourceEntry, Trusted, Validation, scripts,
 };
 
 /// A resolved configuration, from which a proxy can be built.
@@ -61,6 +61,7 @@ pub struct SkillSources {
     filter: Filter,
     max_skills: Option<usize>,
     max_fetch_bytes: Option<u64>,
+    check_updates: bool,
     nested: bool,
     strict: bool,
     validation: Validation,
@@ -179,6 +180,7 @@ impl SkillSources {
             filter,
             max_skills: config.max_skills,
             max_fetch_bytes,
+            check_updates: checks_updates(config.check_updates),
             nested: config.nested,
             strict: config.strict,
             validation: config.validation,
@@ -246,6 +248,7 @@ impl SkillSources {
             max_skills: scanned.limits.max_skills,
             max_fetch_bytes: self.max_fetch_bytes,
             locked: self.locked,
+            check_updates: self.check_updates && self.watch,
             observer: Some(Arc::new(self.processes.clone())),
         };
         let mut projects = Vec::new();
@@ -287,6 +290,16 @@ impl SkillSources {
         let library = DirectoryLibrary::new(named, self.strict, scan, sources, project);
         let tree = self.discover.contains(&Discover::ProjectTree);
         Ok(library.trust(self.trust).projects(projects).tree(tree).watch(self.watch))
+    }
+}
+
+/// Returns true if sources are checked for new versions. In CI, they are only checked if the user asks for it.
+fn checks_updates(check: Option<CheckUpdates>) -> bool {
+    let is_ci =
+        || std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false" && value != "0");
+    match check {
+        Some(check) => check == CheckUpdates::Daily,
+        None => !is_ci(),
     }
 }
 

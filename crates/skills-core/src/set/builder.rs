@@ -80,6 +80,11 @@ impl SkillSetBuilder {
         self.0.skipped.push(skipped);
     }
 
+    /// Adds a sentence for the user, see [`SkillSet::notices`].
+    pub fn notice(&mut self, sentence: impl Into<String>) {
+        self.0.notices.push(sentence.into());
+    }
+
     /// Records a skill that the user has not approved yet.
     pub fn add_unapproved(&mut self, unapproved: Unapproved) {
         self.0.unapproved.push(unapproved);
@@ -106,6 +111,7 @@ impl SkillSetBuilder {
         self.0.shadowed.extend_from_slice(set.shadowed());
         self.0.skipped.extend_from_slice(set.skipped());
         self.0.unapproved.extend_from_slice(set.unapproved());
+        self.0.notices.extend_from_slice(set.notices());
     }
 
     /// Returns the number of skills that have been added.

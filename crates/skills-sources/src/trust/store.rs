@@ -63,7 +63,30 @@ impl TrustStore {
     }
 }
 
+impl TrustStore {
+    /// Takes the trust in skills back. `places` are their directories.
+    ///
+    /// # Errors
+    /// Returns an error if the file can't be locked or written. The file is then unchanged.
+    pub(super) fn revoke(&self, project: &Path, places: &[String]) -> io::Result<()> {
+        self.0.change(&self.file(project), |old: Option<Decisions>| {
+            let mut all = old.filter(|old| old.v == VERSION)?;
+            all.revoke(places);
+            Some(all)
+        })
+    }
+}
+
 impl Decisions {
+    /// Refuses the trusted versions of skills.
+    pub(super) fn revoke(&mut self, places: &[String]) {
+        for place in places {
+            if let Some(digest) = self.trusted.remove(place) {
+                self.refused.insert(place.clone(), digest);
+            }
+        }
+    }
+
     pub(super) fn trusts(&self, place: &str, digest: &str) -> bool {
         self.trusted.get(place).is_some_and(|known| known == digest)
     }

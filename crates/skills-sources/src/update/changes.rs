@@ -8,7 +8,7 @@ mod site;
 use std::{collections::BTreeMap, fs, io, path::Path};
 
 use serde::Serialize;
-use skills_core::{files::media_type, text::shown};
+use skills_core::{Skill, files::media_type, text::shown};
 
 use super::{super::digest, Offer, OfferedFile, OfferedSkill, text::text_of};
 use crate::disk::error_text;
@@ -95,6 +95,27 @@ impl Offer {
             SkillChange { path: path.to_owned(), before: before.cloned(), after: after.cloned(), files }
         };
         paths.into_iter().filter(differs).map(change).collect()
+    }
+}
+
+impl SkillChange {
+    /// Returns a skill on the local disk with all of its files, as if it were new. `None` if the skill has no directory, or if it can't be
+    /// read.
+    pub fn of_local(skill: &Skill) -> Option<Self> {
+        let dir = skill.dir()?;
+        let files = digest::files(dir).ok()?.into_iter().map(|path| super::offered_file(dir, path));
+        let after = OfferedSkill {
+            path: dir.display().to_string(),
+            name: skill.name.to_string(),
+            description: skill.description.clone(),
+            sha256: digest::of_skill(dir).ok()?.to_string(),
+            files: files.collect(),
+            dir: Some(dir.to_owned()),
+            remote: None,
+        };
+        let mut budget = site::Budget::new(&crate::git::Limits::default());
+        let files = file_changes(None, &after, &mut budget);
+        Some(Self { path: after.path.clone(), before: None, after: Some(after), files })
     }
 }
 

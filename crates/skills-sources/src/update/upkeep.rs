@@ -10,10 +10,11 @@ use super::{
         address::{Address, GitPlace, Place},
         error::SourceError,
         git::{self, GitError},
+        live::Checks,
         prune,
         versions::{self, LATEST, Range},
     },
-    LockError, LockFile, Updater,
+    LockError, LockFile, Pinned, Updater,
 };
 
 impl Updater {
@@ -21,6 +22,12 @@ impl Updater {
     #[must_use]
     pub fn with_max_fetch_bytes(self, max_bytes: Option<u64>) -> Self {
         Self { store: self.store.with_max_bytes(max_bytes), ..self }
+    }
+
+    /// Returns the newer version of a source that the last check in the background has found: its tag or its commit, or the checksum of
+    /// its index. Reads only the cache.
+    pub fn news(&self, address: &Address, pinned: &Pinned) -> Option<String> {
+        Checks::read(self.store.dir()).news(address, pinned)
     }
 
     /// Returns an updater that accepts new versions only if git accepts the signature of their commit or tag.

@@ -19,7 +19,7 @@ pub(crate) struct ApprovalArgs {
     pub(super) unseen: bool,
     /// Record a name with the approval in the lock file, for `why`.
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    approved_by: Option<String>,
+    pub(super) approved_by: Option<String>,
 }
 
 impl ApprovalArgs {

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
-use skills_core::text::shown_path;
+use skills_core::text::{shown, shown_path};
 use skills_sources::{LockFile, Pinned};
 
 use super::{
@@ -59,6 +59,9 @@ struct Row {
     pinned: Option<Pinned>,
     /// The number of approved skills. `None` if they are not in the cache.
     skills: Option<usize>,
+    /// The newer version that the last check in the background has found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    available: Option<String>,
 }
 
 /// The age below which `--prune` keeps a version, because another process may have fetched it and be waiting for approval.
@@ -98,7 +101,8 @@ pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
         let pinned = LockFile::read(&source.lock).map_err(lock_error)?.get(source.address.as_str()).cloned();
         let approved = pinned.as_ref().and_then(|pinned| updater.approved(&source.address, pinned));
         let skills = approved.map(|offer| offer.skills.len());
-        rows.push(Row { source: source.address.to_string(), lock: source.lock, pinned, skills });
+        let available = pinned.as_ref().and_then(|pinned| updater.news(&source.address, pinned));
+        rows.push(Row { source: source.address.to_string(), lock: source.lock, pinned, skills, available });
     }
     if args.common.json {
         output::print_json(&rows)?;
@@ -114,6 +118,12 @@ pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
         ("SKILLS", Align::Right),
         ("LOCK", Align::Path),
     ]);
+    let news = |row: &Row| {
+        let version = row.available.as_ref()?;
+        let (source, version) = (shown(&row.source), shown(version));
+        Some(format!("{source} has a new version: {version}; use `acp-skills-proxy update` to review it\n"))
+    };
+    let news: Vec<_> = rows.iter().filter_map(news).collect();
     for row in rows {
         let pinned = match &row.pinned {
             Some(Pinned::Git(git)) => git.tag.clone().unwrap_or_else(|| git.commit[..12].to_owned()),
@@ -130,6 +140,6 @@ pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
         };
         table.row([row.source, pinned, skills, shown_path(&row.lock)]);
     }
-    output::print(&format!("{}\n", table.render(terminal_width())))?;
+    output::print(&format!("{}\n{}", table.render(terminal_width()), news.concat()))?;
     Ok(ExitCode::SUCCESS)
 }
