@@ -23,7 +23,7 @@ use acp_skills::{
     config::{CatalogLocation, Config, LogLevel, SandboxKind, SearchTool, Words, expand_home},
     intercept::{Activation, Approve, CatalogIn, CommandNames, McpMode, Titles, ToolPolicy},
     skills_core::{
-        catalog::{Detail, Format},
+        catalog::{Detail, Format, Style},
         exec::{Environment, ScriptCwd},
     },
 };
@@ -170,6 +170,13 @@ flags! {
         /// The format of the catalog [default: xml].
         #[arg(long, value_name = "FORMAT")]
         catalog_format: Option<Format>,
+        /// The wording and order: instructions that explain skills (`list`), instructions that demand to use them (`imperative`), or
+        /// the list in groups if there are more than 60 skills (`grouped`) [default: list].
+        #[arg(long, value_name = "STYLE")]
+        catalog_style: Option<Style>,
+        /// If one skill clearly fits a prompt best, name it in a line before the prompt, once for each skill and session.
+        #[arg(long)]
+        hint: bool,
         /// The amount of detail for each skill [default: full].
         #[arg(long, value_name = "DETAIL")]
         catalog_detail: Option<Detail>,
