@@ -56,17 +56,11 @@ fn models_are_set_and_compared() {
     assert_eq!(fixture.json("iteration-1/comparison.json")["agents"].as_array().unwrap().len(), 3);
 }
 
-/// Returns the share of runs in which each agent loaded the skill.
-fn loaded(report: &Value) -> Vec<(&str, f64)> {
+/// Returns the number of runs in which each agent loaded the skill.
+fn loaded(report: &Value) -> Vec<(&str, u64)> {
     let agents = report["agents"].as_array().expect("agents").iter();
-    agents
-        .map(|agent| {
-            let result = &agent["triggers"]["results"][0];
-            let rate =
-                result["triggers"].as_f64().expect("a number") / result["runs"].as_f64().expect("a number");
-            (agent["agent"].as_str().expect("a name"), rate)
-        })
-        .collect()
+    let row = |agent: &'_ Value| agent["triggers"]["results"][0]["triggers"].as_u64().expect("a number");
+    agents.map(|agent| (agent["name"].as_str().expect("a name"), row(agent))).collect()
 }
 
 fn styles_of_the_catalog_are_compared() {
@@ -76,15 +70,14 @@ fn styles_of_the_catalog_are_compared() {
     let report = run.json();
     let found: Vec<_> =
         loaded(&report).into_iter().map(|(name, rate)| (name.rsplit('-').next(), rate)).collect();
-    assert_eq!(found, [(Some("list"), 0.0), (Some("imperative"), 1.0), (Some("grouped"), 0.0)], "{report}");
+    assert_eq!(found, [(Some("list"), 0), (Some("imperative"), 2), (Some("grouped"), 0)], "{report}");
 }
 
 fn a_hint_helps_an_agent_that_follows_it() {
     let query = "if Skill `demo` may fit this task. then demo; say merge invoices into ledgers";
     let fixture = Fixture::new(&json!([{ "query": query, "should_trigger": true }]), &json!([]));
     fixture.write_skill("demo", "Merges invoices into ledgers. Use for bookkeeping.");
-    for (flags, rate) in [(&["--runs", "2", "--json"][..], 0.0), (&["--runs", "2", "--json", "--hint"], 1.0)]
-    {
+    for (flags, rate) in [(&["--runs", "2", "--json"][..], 0), (&["--runs", "2", "--json", "--hint"], 2)] {
         let run = fixture.eval(flags, "pass");
         let report = run.json();
         assert_eq!(loaded(&report)[0].1, rate, "{flags:?} {report}");

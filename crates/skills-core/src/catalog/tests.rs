@@ -229,7 +229,7 @@ proptest! {
 #[test]
 fn many_skills_are_grouped_by_tag_or_source() {
     let skill = |number: usize| {
-        let tags = if number % 2 == 0 { vec!["web & ui".to_owned()] } else { Vec::new() };
+        let tags = if number.is_multiple_of(2) { vec!["web & ui".to_owned()] } else { Vec::new() };
         let properties = crate::skill::Properties { tags, ..crate::skill::Properties::default() };
         let name = format!("s{number:02}");
         Skill::builder(name, "Does a thing.").body("x").properties(properties).build().unwrap()
