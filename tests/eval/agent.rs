@@ -49,6 +49,7 @@ pub(crate) fn run(grades: &str) -> ExitCode {
         next: 0,
         calls: 0,
         grades: grades.to_owned(),
+        told: String::new(),
         model: "scripted-model".to_owned(),
     };
     while let Some(message) = read() {
@@ -90,6 +91,9 @@ pub(crate) fn run(grades: &str) -> ExitCode {
                 agent.location = location.map(|(path, _)| path.into()).unwrap_or_default();
                 // The proxy adds its text to the start of the prompt, so the last block is what the user has typed.
                 let text = blocks.filter_map(|block| block["text"].as_str()).next_back().unwrap_or_default();
+                let texts = params["prompt"].as_array().expect("blocks").iter();
+                agent.told = texts.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n");
+                agent.told.truncate(agent.told.len() - text.len());
                 match agent.obey(text) {
                     Some(result) => answer(id, &result),
                     None => write(
@@ -108,6 +112,8 @@ struct Agent {
     /// The SKILL.md that the catalog names.
     location: PathBuf,
     server: Option<Value>,
+    /// The text that the proxy added to the prompt.
+    told: String,
     next: u64,
     calls: u64,
     grades: String,
@@ -139,6 +145,13 @@ impl Agent {
             match word {
                 "say" => say(rest),
                 "load" => self.load(rest),
+                // `if WORDS then SKILL` loads the skill if the proxy has added the words to the prompt.
+                "if" => {
+                    let (words, skill) = rest.split_once(" then ").expect("a condition");
+                    if self.told.contains(words) {
+                        self.load(skill);
+                    }
+                }
                 "resource" => self.resource(rest),
                 "file" => {
                     let path = self.location.with_file_name(rest);

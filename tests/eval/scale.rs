@@ -14,6 +14,8 @@ use super::{
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("scale::models_are_set_and_compared", models_are_set_and_compared),
+        trial("scale::styles_of_the_catalog_are_compared", styles_of_the_catalog_are_compared),
+        trial("scale::a_hint_helps_an_agent_that_follows_it", a_hint_helps_an_agent_that_follows_it),
         trial("scale::a_model_that_is_not_offered_is_named", a_model_that_is_not_offered_is_named),
         trial("scale::merged_parts_equal_the_whole", merged_parts_equal_the_whole),
         trial("scale::parts_must_fit_together", parts_must_fit_together),
@@ -52,6 +54,34 @@ fn models_are_set_and_compared() {
         assert_eq!(benchmark["run_summary"]["with_skill"]["pass_rate"]["mean"], rate, "{agent}");
     }
     assert_eq!(fixture.json("iteration-1/comparison.json")["agents"].as_array().unwrap().len(), 3);
+}
+
+/// Returns the number of runs in which each agent loaded the skill.
+fn loaded(report: &Value) -> Vec<(&str, u64)> {
+    let agents = report["agents"].as_array().expect("agents").iter();
+    let row = |agent: &'_ Value| agent["triggers"]["results"][0]["triggers"].as_u64().expect("a number");
+    agents.map(|agent| (agent["name"].as_str().expect("a name"), row(agent))).collect()
+}
+
+fn styles_of_the_catalog_are_compared() {
+    let query = "if you must call `activate_skill` then demo; say done";
+    let fixture = Fixture::new(&json!([{ "query": query, "should_trigger": true }]), &json!([]));
+    let run = fixture.eval(&["--runs", "2", "--compare-styles", "--json"], "pass");
+    let report = run.json();
+    let found: Vec<_> =
+        loaded(&report).into_iter().map(|(name, rate)| (name.rsplit('-').next(), rate)).collect();
+    assert_eq!(found, [(Some("list"), 0), (Some("imperative"), 2), (Some("grouped"), 0)], "{report}");
+}
+
+fn a_hint_helps_an_agent_that_follows_it() {
+    let query = "if Skill `demo` may fit this task. then demo; say merge invoices into ledgers";
+    let fixture = Fixture::new(&json!([{ "query": query, "should_trigger": true }]), &json!([]));
+    fixture.write_skill("demo", "Merges invoices into ledgers. Use for bookkeeping.");
+    for (flags, rate) in [(&["--runs", "2", "--json"][..], 0), (&["--runs", "2", "--json", "--hint"], 2)] {
+        let run = fixture.eval(flags, "pass");
+        let report = run.json();
+        assert_eq!(loaded(&report)[0].1, rate, "{flags:?} {report}");
+    }
 }
 
 fn a_model_that_is_not_offered_is_named() {

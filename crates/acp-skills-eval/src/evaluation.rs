@@ -240,8 +240,10 @@ impl Evaluation {
         directory: &Path,
         skills: Option<SkillSet>,
     ) -> Result<Connection, OpenError> {
+        let mut policy = self.options.policy.clone();
+        policy.catalog.style = agent.catalog_style.unwrap_or(policy.catalog.style);
         let launch = Launch {
-            policy: self.options.policy.clone(),
+            policy,
             toolbox: self.toolbox.clone(),
             program: self.program.clone(),
             environment: Vec::new(),

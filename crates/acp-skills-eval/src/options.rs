@@ -3,7 +3,7 @@
 use std::{ffi::OsString, time::Duration};
 
 use acp_skills::intercept::Policy;
-use skills_core::exec::Sandbox;
+use skills_core::{catalog::Style, exec::Sandbox};
 
 use super::{Allow, Shard};
 
@@ -20,12 +20,14 @@ pub struct AgentCommand {
     pub command: Vec<OsString>,
     /// The model to set in each session. `None` keeps the agent's own choice.
     pub model: Option<String>,
+    /// The style of the catalog. `None` uses that of [`Options::policy`].
+    pub catalog_style: Option<Style>,
 }
 
 impl AgentCommand {
     /// Creates an agent that chooses its model itself.
     pub fn new(name: impl Into<String>, command: Vec<OsString>) -> Self {
-        Self { name: name.into(), command, model: None }
+        Self { name: name.into(), command, model: None, catalog_style: None }
     }
 }
 

@@ -152,6 +152,7 @@ fn read(iteration: &Path) -> Result<(Evaluation, String), EvaluationError> {
         name: agent.name,
         command: agent.command.into_iter().map(Into::into).collect(),
         model: agent.model,
+        catalog_style: None,
     });
     let options = Options {
         runs: setup.runs_per_configuration,

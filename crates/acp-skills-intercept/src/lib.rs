@@ -91,6 +91,7 @@ mod drafts;
 mod echo;
 pub mod events;
 mod expansion;
+mod hints;
 mod ids;
 mod inputs;
 mod joining;

@@ -114,7 +114,7 @@ pub(crate) fn list(skills: &SkillSet, options: &CatalogOptions, guide: Guide) ->
         Guide::Files => Catalog::render(&stored(skills), &for_files(options)),
         _ => Catalog::render(skills, options),
     }?;
-    Some(format!("{}\n\n{}", catalog.text, catalog::guide(guide)))
+    Some(format!("{}\n\n{}", catalog.text, catalog::styled_guide(guide, options.style)))
 }
 
 /// Returns the options for a model without the skill tools, which needs the paths of the files.

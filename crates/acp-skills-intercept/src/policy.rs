@@ -58,6 +58,7 @@ pub enum Activation {
 
 /// The user's configuration.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent settings")]
 pub struct Policy {
     /// The transport for the skills server. The default is [`McpMode::Auto`].
     pub mcp: McpMode,
@@ -76,6 +77,8 @@ pub struct Policy {
     /// The maximum number of tokens for the instructions of skills that are repeated after a compaction. A skill gets at most a fifth
     /// of it. The default is 25,000.
     pub restore_budget: usize,
+    /// True if a line before a prompt names the skill that clearly fits it best. The default is false.
+    pub hint: bool,
     /// The party that gets a slash command if a skill and a command of the agent have the same name. The default is
     /// [`CommandNames::Auto`].
     pub commands: CommandNames,
@@ -106,6 +109,7 @@ impl Default for Policy {
             catalog: CatalogOptions::default(),
             activation: Activation::Model,
             restore_budget: 25_000,
+            hint: false,
             commands: CommandNames::Auto,
             dollar: false,
             approve: Approve::Own,

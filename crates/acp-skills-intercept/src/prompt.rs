@@ -8,7 +8,7 @@ use crate::{
     agent_facts::AgentFacts,
     briefing::Occasion,
     commands::{self, Command},
-    expansion,
+    expansion, hints,
     keys::{SessionKey, Ticket},
     marks,
     outputs::{Actions, Effect, Level, Pass},
@@ -129,7 +129,8 @@ impl Interceptor {
         actions: &mut Actions,
     ) {
         if let Some(held) = self.pending.fetching_prompt(ticket) {
-            let Fetched { text, activations, skills } = fetched;
+            let Fetched { text, activations, skills, hint } = fetched;
+            let hint = hint.and_then(|name| self.sessions.get(key)?.hint(&name));
             let kind = held.kind.clone();
             if kind == PromptKind::Command {
                 return self.active_listed(key, ticket, &skills, actions);
@@ -138,7 +139,7 @@ impl Interceptor {
                 let why = NotFetched { why: GONE.to_owned(), failed: None };
                 return self.not_fetched(key, ticket, why, actions);
             }
-            held.text = text.map_or(PromptText::None, PromptText::Ready);
+            held.text = text.or(hint).map_or(PromptText::None, PromptText::Ready);
             held.activations = activations;
             if held.restores.is_some() {
                 held.restores = Some(skills);
@@ -252,7 +253,8 @@ impl Session {
 /// Returns the text to fetch for a prompt that is not a command.
 pub(crate) fn wanted(session: &Session, message: &Message<'_>, policy: &Policy) -> Option<Wanted> {
     let matching = text_of_matching_skills(session, message, policy);
-    restoration::wanted(session, message, matching.as_ref()).or(matching)
+    let restored = restoration::wanted(session, message, matching.as_ref());
+    restored.or(matching).or_else(|| hints::wanted(session, message, policy))
 }
 
 /// Returns the text of the skills that match a prompt, if it is the proxy that activates skills.

@@ -285,6 +285,13 @@ pub enum Wanted {
         /// The words for [`Fetched::text`], which is then that of [`Wanted::BestFor`].
         best_for: Option<String>,
     },
+    /// The name of the skill that clearly fits these words best, as [`Fetched::hint`].
+    Hint {
+        /// The words of the prompt.
+        words: String,
+        /// Skills that are not named.
+        except: Vec<SkillName>,
+    },
 }
 
 /// The instructions of skills, as the model gets them.
@@ -299,6 +306,8 @@ pub struct Fetched {
     pub activations: Vec<EventKind>,
     /// The texts for [`Wanted::Active`]. Skills that cannot be activated are missing.
     pub skills: Instructions,
+    /// The skill for [`Wanted::Hint`].
+    pub hint: Option<SkillName>,
 }
 
 /// The answer to [`Query::Fetch`] if the text cannot be fetched.

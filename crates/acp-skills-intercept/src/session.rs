@@ -41,7 +41,7 @@ mod usage;
 
 use std::collections::HashMap;
 
-use skills_core::SkillSet;
+use skills_core::{SkillName, SkillSet};
 
 pub(crate) use self::{
     activations::Activations,
@@ -84,6 +84,8 @@ pub(crate) struct Session {
     pub(crate) briefing: Briefing,
     /// The active skills.
     pub(crate) activations: Activations,
+    /// The skills that were named in a hint.
+    pub(crate) hinted: Vec<SkillName>,
     /// The texts that the model has lost in a compaction.
     pub(crate) compaction: Compaction,
     /// The agent's work.
@@ -126,6 +128,7 @@ impl Session {
             server: SessionServer::default(),
             briefing: Briefing::default(),
             activations: Activations::default(),
+            hinted: Vec::new(),
             compaction: Compaction::default(),
             turns: Turns::default(),
             menu: Menu::default(),
@@ -159,6 +162,7 @@ impl Session {
         self.briefing = parent.briefing.forked();
         self.first_words = parent.first_words.clone();
         self.activations = parent.activations.clone();
+        self.hinted.clone_from(&parent.hinted);
         self.compaction = parent.compaction.forked();
     }
 

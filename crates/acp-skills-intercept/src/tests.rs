@@ -5,6 +5,7 @@ mod commands;
 mod compaction;
 mod drafts;
 mod files;
+mod hints;
 mod host;
 mod leftovers;
 mod lifecycle;

@@ -27,7 +27,7 @@ use acp_skills_intercept::{Activation, Approve, CatalogIn, CommandNames, McpMode
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use skills_core::{
-    catalog::{Detail, Format},
+    catalog::{Detail, Format, Style},
     exec::{Environment, ScriptCwd},
 };
 use skills_sources::disk::patient;
@@ -112,6 +112,10 @@ pub struct Config {
     pub catalog_in: Option<CatalogIn>,
     /// The format of the catalog (`--catalog-format`). The default is `xml`.
     pub catalog_format: Option<Format>,
+    /// The wording and order of the catalog (`--catalog-style`). The default is `list`.
+    pub catalog_style: Option<Style>,
+    /// Name the skill that clearly fits a prompt best in a line before the prompt (`--hint`). The default is false.
+    pub hint: bool,
     /// The amount of detail for each skill in the catalog (`--catalog-detail`). The default is `full`.
     pub catalog_detail: Option<Detail>,
     /// The maximum length of the catalog in characters (`--catalog-budget`). The default is 8000. If the catalog is longer, its

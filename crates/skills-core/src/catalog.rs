@@ -3,6 +3,7 @@
 //! The list has a budget. The caller decides where to put the text, for example into the system prompt.
 
 mod format;
+mod style;
 
 use std::path::Path;
 
@@ -14,6 +15,7 @@ use crate::{
 
 pub use format::Format;
 pub(crate) use format::{escape_attribute, escape_xml};
+pub use style::Style;
 
 /// The default budget of a catalog in characters. This is enough for about 20 full entries, or 2,000 tokens.
 pub const DEFAULT_BUDGET_CHARS: usize = 8_000;
@@ -27,6 +29,8 @@ pub const MIN_DESCRIPTION_CHARS: usize = 60;
 pub struct CatalogOptions {
     /// The format. The default is XML.
     pub format: Format,
+    /// The wording and order. The default is [`Style::List`].
+    pub style: Style,
     /// The amount of detail for each skill. The default is [`Detail::Full`].
     pub detail: Detail,
     /// The path that is shown for each stored skill. The default is none.
@@ -41,6 +45,7 @@ impl Default for CatalogOptions {
     fn default() -> Self {
         Self {
             format: Format::Xml,
+            style: Style::List,
             detail: Detail::Full,
             location: Location::None,
             budget_chars: DEFAULT_BUDGET_CHARS,
@@ -76,6 +81,9 @@ pub enum Location {
     /// `PREFIX/DIRECTORY/SKILL.md`, for agents that see the skills' directories under a different root.
     Mount(String),
 }
+
+/// The maximum number of skills that [`Style::Grouped`] doesn't group.
+const MAX_UNGROUPED: usize = 60;
 
 /// A rendered catalog.
 ///
@@ -132,9 +140,10 @@ impl Catalog {
         if items.is_empty() {
             return None;
         }
+        let is_grouped = options.style == Style::Grouped && total > MAX_UNGROUPED;
         let text = |shown: usize, cap: usize| {
             let omitted = (total > shown).then(|| omission(total - shown, options.search));
-            options.format.render(&items[..shown], cap, omitted.as_deref())
+            options.format.render(&items[..shown], is_grouped, cap, omitted.as_deref())
         };
         let fits = |text: &str| text.chars().count() <= options.budget_chars;
 
@@ -186,6 +195,8 @@ struct Item {
     description: String,
     description_chars: usize,
     location: Option<String>,
+    /// The name of the skill's group. Empty if the catalog has no groups.
+    group: String,
 }
 
 impl Item {
@@ -199,6 +210,7 @@ impl Item {
             description_chars: description.chars().count(),
             description,
             location: location(skill, &options.location),
+            group: if options.style == Style::Grouped { style::group(skill) } else { String::new() },
         }
     }
 }
@@ -293,24 +305,16 @@ pub enum Guide {
     Files,
 }
 
-/// Returns instructions for the model on how to use the catalog. Put them before or after the catalog.
+/// Returns instructions for the model on how to use a catalog of the default style. Put them before or after the catalog.
 ///
 /// They end with the activation of a skill. The activated skill explains everything else.
 pub fn guide(guide: Guide) -> &'static str {
-    match guide {
-        Guide::Tools => {
-            "Skills are proven instructions for particular kinds of tasks. \
-             When a task matches the description of a skill, call `activate_skill` with its name before you begin, \
-             and follow the instructions that it returns."
-        }
-        Guide::Files => {
-            "Skills are proven instructions for particular kinds of tasks. \
-             When a task matches the description of a skill, read the `SKILL.md` at its location with your own file \
-             tools before you begin, and follow the instructions in it. \
-             Relative paths in a skill start at the directory of its `SKILL.md`; read further files only when the \
-             instructions ask for them."
-        }
-    }
+    styled_guide(guide, Style::List)
+}
+
+/// Returns instructions like [`guide`] for a catalog of any style.
+pub fn styled_guide(guide: Guide, style: Style) -> &'static str {
+    style.guide(guide)
 }
 
 #[cfg(test)]

@@ -62,6 +62,13 @@ pub const MAX_LIMIT: usize = 50;
 /// The maximum number of words of a query. Further words are ignored.
 const MAX_QUERY_WORDS: usize = 64;
 
+/// The minimum number of words of the query that a confident result has.
+const MIN_CONFIDENT_WORDS: usize = 2;
+/// A confident result has at least one in this many words of the query.
+const CONFIDENT_SHARE: usize = 5;
+/// The maximum score of the next result, relative to a confident one.
+const MAX_NEXT_SCORE: f32 = 0.7;
+
 /// A search query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
@@ -96,6 +103,19 @@ pub struct Hits {
     pub hits: Vec<Hit>,
     /// The number of skills that match, without the limit.
     pub total: usize,
+    /// The number of different words of the query, without stop words.
+    pub words: usize,
+}
+
+impl Hits {
+    /// Returns the best result if it clearly fits the query: it has at least two and a fifth of its words, and a much higher score than
+    /// the next result.
+    pub fn confident(&self) -> Option<&Hit> {
+        let best = self.hits.first()?;
+        let next = self.hits.get(1).map_or(0.0, |hit| hit.score);
+        let has_words = best.matched >= MIN_CONFIDENT_WORDS && best.matched * CONFIDENT_SHARE >= self.words;
+        (has_words && next <= best.score * MAX_NEXT_SCORE).then_some(best)
+    }
 }
 
 /// A search index over skills.
@@ -214,7 +234,7 @@ impl SearchIndex {
             score,
             matched: matched[number].into(),
         });
-        Hits { hits: hits.collect(), total: found.len() }
+        Hits { hits: hits.collect(), total: found.len(), words: asked.len() }
     }
 
     /// Returns the number of skills in the index.

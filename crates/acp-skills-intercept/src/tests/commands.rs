@@ -78,7 +78,7 @@ fn expanded(fixture: &mut Fixture, request: u64, prompt: &Value) -> Value {
     let out = fixture.handle(Input::Fetched {
         session: *session,
         ticket: *ticket,
-        fetched: Fetched { text: Some(text), activations: Vec::new(), skills: Vec::new() },
+        fetched: Fetched { text: Some(text), ..Fetched::default() },
     });
     let mut message = out.agent().clone();
     assert_eq!(message["id"], request);

@@ -300,6 +300,7 @@ fn a_skill_that_matches_the_prompt_is_sent_once() {
         text: Some("BEST".to_owned()),
         activations: vec![record::activation(ActivatedBy::Prompt)],
         skills: vec![(name("review"), "DO review".to_owned()), (name("pdf"), "DO pdf".to_owned())],
+        hint: None,
     };
     let out = fixture.handle(Input::Fetched { session: KEY, ticket: out.ticket(), fetched });
     let texts = texts(out.agent());

@@ -75,7 +75,7 @@ fn invoke(fixture: &mut Fixture, skill: &str) {
     fixture.handle(Input::Fetched {
         session,
         ticket,
-        fetched: Fetched { text: Some("x".into()), activations: Vec::new(), skills: Vec::new() },
+        fetched: Fetched { text: Some("x".into()), ..Fetched::default() },
     });
 }
 

@@ -24,7 +24,7 @@ fn fetched(ticket: Ticket, by: ActivatedBy) -> Input {
         fetched: Fetched {
             text: Some("BODY".to_owned()),
             activations: vec![activation(by)],
-            skills: Vec::new(),
+            ..Fetched::default()
         },
     }
 }

@@ -174,7 +174,7 @@ fn commands_do_not_get_the_line() {
     let out = fixture.handle(Input::Fetched {
         session: KEY,
         ticket,
-        fetched: Fetched { text, activations: Vec::new(), skills: Vec::new() },
+        fetched: Fetched { text, ..Fetched::default() },
     });
     assert!(!texts(out.agent()).concat().contains("have changed"), "{out:?}");
     assert!(texts(fixture.prompt(5, "s", &["go on"]).agent())[0].contains("New: `greet`"));

@@ -180,7 +180,7 @@ fn an_invocation_of_a_skill_that_is_turned_off_fails() {
     let mut fixture = fixture();
     let ticket = fixture.prompt(2, "s", &["/pdf x"]).ticket();
     say(&mut fixture, 3, "/skills off pdf");
-    let fetched = Fetched { text: None, activations: Vec::new(), skills: Vec::new() };
+    let fetched = Fetched { text: None, ..Fetched::default() };
     let out = fixture.handle(Input::Fetched { session: SessionKey(1), ticket, fetched });
     assert!(said(&out).0.starts_with("This skill no longer exists"), "{out:?}");
 }

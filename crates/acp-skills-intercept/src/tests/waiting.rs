@@ -342,7 +342,7 @@ fn hybrid_activation_falls_back_to_the_proxy() {
     let out = fixture.handle(Input::Fetched {
         session: KEY,
         ticket,
-        fetched: Fetched { text: Some("BODY".to_owned()), activations: Vec::new(), skills: Vec::new() },
+        fetched: Fetched { text: Some("BODY".to_owned()), ..Fetched::default() },
     });
     assert!(texts(out.agent()).iter().any(|text| text.contains("BODY")));
 }
@@ -378,7 +378,7 @@ fn the_proxy_activates_for_agents_without_tools() {
         let out = fixture.handle(Input::Fetched {
             session: KEY,
             ticket,
-            fetched: Fetched { text: Some("BODY".to_owned()), activations: Vec::new(), skills: Vec::new() },
+            fetched: Fetched { text: Some("BODY".to_owned()), ..Fetched::default() },
         });
         let first = texts(&out.to_agent[0]);
         assert!(

@@ -5,7 +5,7 @@ use std::time::Duration;
 use acp_skills::{
     config::{CatalogLocation, Config, SearchTool, ServersOnDemand},
     intercept::{Activation, CatalogIn, McpMode},
-    skills_core::catalog::{Detail, Format},
+    skills_core::catalog::{Detail, Format, Style},
 };
 use clap::Args;
 
@@ -37,6 +37,9 @@ flags! {
         /// first prompt (`prompt`), or nowhere (`off`) [default: auto].
         #[arg(long, value_name = "PLACE")]
         catalog_in: Option<CatalogIn>,
+        /// If one skill clearly fits a prompt best, name it in a line before the prompt, once for each skill and session.
+        #[arg(long)]
+        hint: bool,
         /// The maximum size of the instructions that are repeated after the agent has compacted the conversation, in tokens. A skill
         /// gets at most a fifth of it [default: 25000].
         #[arg(long, value_name = "TOKENS", value_parser = number::<usize>(), allow_negative_numbers = true)]
@@ -58,6 +61,10 @@ flags! {
         /// The format of the catalog [default: xml].
         #[arg(long, value_name = "FORMAT")]
         catalog_format: Option<Format>,
+        /// The wording and order: instructions that explain skills (`list`), instructions that demand to use them (`imperative`), or
+        /// the list in groups if there are more than 60 skills (`grouped`) [default: list].
+        #[arg(long, value_name = "STYLE")]
+        catalog_style: Option<Style>,
         /// The amount of detail for each skill [default: full].
         #[arg(long, value_name = "DETAIL")]
         catalog_detail: Option<Detail>,

@@ -46,7 +46,7 @@ use acp_skills_runtime::agent::{self, Signal};
 
 pub(crate) use self::args::EvalArgs;
 use self::{
-    agents::{named, with_models, words},
+    agents::{named, with_models, with_styles, words},
     args::{Action, MergeArgs, Only, SandboxArg, allow},
     progress::Bar,
     results::Evaluated,
@@ -175,6 +175,14 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
                 .into());
         }
         rows = with_models(rows, &agents.models)?;
+    }
+    if agents.compare_styles {
+        if rows.is_empty() {
+            return Err(UsageError::new("--compare-styles needs an agent")
+                .hint("add the agent: `--compare-styles -- claude-agent-acp`")
+                .into());
+        }
+        rows = with_styles(rows);
     }
     evaluation = evaluation.on(rows).map_err(usage_error)?;
     for dir in &cases.among {

@@ -190,9 +190,9 @@ impl<'a> Report<'a> {
         let options = &policy.catalog;
         let rendered = Catalog::render(set, options).filter(|_| policy.catalog_in != CatalogIn::Off);
         let guide = if policy.mcp == McpMode::Off { Guide::Files } else { Guide::Tools };
-        let catalog_tokens = rendered
-            .as_ref()
-            .map_or(0, |catalog| estimate_tokens(&format!("{}\n\n{}", catalog.text, catalog::guide(guide))));
+        let catalog_tokens = rendered.as_ref().map_or(0, |catalog| {
+            estimate_tokens(&format!("{}\n\n{}", catalog.text, catalog::styled_guide(guide, options.style)))
+        });
         let tool = |tool: &ToolDefinition| ToolSize {
             name: tool.name.to_string(),
             tokens: estimate_tokens(&tool.for_model()),

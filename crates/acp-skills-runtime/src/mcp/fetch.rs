@@ -10,7 +10,7 @@ use skills_core::{
     search::{Hit, Query},
 };
 
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 
 use super::calls;
 use crate::events::{ActivatedBy, EventKind};
@@ -39,9 +39,10 @@ pub(super) async fn text(
             let guide = if tools { Guide::Tools } else { Guide::Files };
             let (text, event) =
                 activate(toolbox, context, skill, arguments, guide, ActivatedBy::User).await?;
-            Ok(Fetched { text: Some(text), activations: vec![event], skills: Vec::new() })
+            Ok(Fetched { text: Some(text), activations: vec![event], ..Fetched::default() })
         }
         Wanted::BestFor(words) => Ok(best(toolbox, context, words).await.unwrap_or_default()),
+        Wanted::Hint { words, except } => Ok(hint(toolbox, words, except).await),
         Wanted::Active { names, tools, best_for } => {
             let fetched = match best_for {
                 Some(words) => best(toolbox, context, words).await,
@@ -107,6 +108,16 @@ async fn instructions(
     texts
 }
 
+/// Returns the name of the skill that clearly fits the words best.
+async fn hint(toolbox: &Toolbox, words: String, except: Vec<SkillName>) -> Fetched {
+    let skills = toolbox.skills().clone();
+    // The first search builds an index, which takes a while if there are many skills.
+    let search = move || skills.search(&Query { text: words, limit: Some(2), ..Query::default() });
+    let found = spawn_blocking(search).await.unwrap_or_default();
+    let name = found.confident().map(|hit| hit.skill.name.clone());
+    Fetched { hint: name.filter(|name| !except.contains(name)), ..Fetched::default() }
+}
+
 async fn best(toolbox: &Toolbox, context: &CallContext, words: String) -> Option<Fetched> {
     let found =
         toolbox.skills().search(&Query { text: words, limit: Some(MAX_SKILLS), ..Query::default() }).hits;
@@ -129,5 +140,5 @@ async fn best(toolbox: &Toolbox, context: &CallContext, words: String) -> Option
     }
     let text = (!texts.is_empty())
         .then(|| format!("These skills fit the request. Follow them.\n\n{}", texts.join("\n\n")));
-    Some(Fetched { text, activations, skills: Vec::new() })
+    Some(Fetched { text, activations, ..Fetched::default() })
 }

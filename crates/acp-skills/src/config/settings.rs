@@ -114,6 +114,7 @@ impl Settings {
         let sandbox = in_session.and_then(|scripts| scripts.sandbox.clone());
         let toolbox = make_toolbox(policy.catalog.clone(), search, scripts);
         policy.commands = config.commands.unwrap_or(policy.commands);
+        policy.hint = config.hint;
         policy.dollar = config.dollar;
         policy.approve = config.approve.unwrap_or(policy.approve);
         policy.tool_policy = config.tool_policy.unwrap_or(policy.tool_policy);
@@ -145,6 +146,7 @@ fn make_toolbox(catalog: CatalogOptions, search: SearchTool, scripts: Option<Scr
 fn catalog_options(config: &Config) -> CatalogOptions {
     let mut options = CatalogOptions::default();
     options.format = config.catalog_format.unwrap_or(options.format);
+    options.style = config.catalog_style.unwrap_or(options.style);
     options.detail = config.catalog_detail.unwrap_or(options.detail);
     options.budget_chars = config.catalog_budget.unwrap_or(options.budget_chars);
     options.location = match (&config.mount, config.location) {

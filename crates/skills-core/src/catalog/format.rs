@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use super::{Item, shorten};
@@ -23,8 +24,18 @@ pub enum Format {
 
 impl Format {
     /// Renders the catalog with descriptions cut to `cap` characters, and the sentence `omitted` at the end.
-    pub(super) fn render(self, items: &[Item], cap: usize, omitted: Option<&str>) -> String {
-        let entries: Vec<String> = items.iter().map(|item| self.entry(item, cap)).collect();
+    pub(super) fn render(
+        self,
+        items: &[Item],
+        is_grouped: bool,
+        cap: usize,
+        omitted: Option<&str>,
+    ) -> String {
+        let entries: Vec<String> = if is_grouped {
+            self.groups(items, cap)
+        } else {
+            items.iter().map(|item| self.entry(item, cap)).collect()
+        };
         let (open, between, close) = match self {
             Self::Xml => ("<available_skills>\n", "\n", "\n</available_skills>"),
             Self::Json => ("{\"available_skills\":[\n", ",\n", "\n]"),
@@ -54,6 +65,22 @@ impl Format {
             (Self::Xml | Self::Markdown, None) => text.push_str(close),
         }
         text
+    }
+
+    /// Renders the entries in groups, in the order of their first skills.
+    fn groups(self, items: &[Item], cap: usize) -> Vec<String> {
+        let mut groups: IndexMap<&str, Vec<String>> = IndexMap::new();
+        for item in items {
+            groups.entry(&item.group).or_default().push(self.entry(item, cap));
+        }
+        let render = |(name, entries): (&str, Vec<String>)| match self {
+            Self::Xml => {
+                format!("<group name=\"{}\">\n{}\n</group>", escape_attribute(name), entries.join("\n"))
+            }
+            Self::Json => format!("{{\"group\":{},\"skills\":[\n{}\n]}}", json(name), entries.join(",\n")),
+            Self::Markdown => format!("### {}\n\n{}\n", escape_markdown(name), entries.join("\n")),
+        };
+        groups.into_iter().map(render).collect()
     }
 
     /// Renders the entry of one skill.

@@ -225,3 +225,38 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn many_skills_are_grouped_by_tag_or_source() {
+    let skill = |number: usize| {
+        let tags = if number.is_multiple_of(2) { vec!["web & ui".to_owned()] } else { Vec::new() };
+        let properties = crate::skill::Properties { tags, ..crate::skill::Properties::default() };
+        let name = format!("s{number:02}");
+        Skill::builder(name, "Does a thing.").body("x").properties(properties).build().unwrap()
+    };
+    let options =
+        CatalogOptions { style: Style::Grouped, budget_chars: 100_000, ..CatalogOptions::default() };
+    let render = |count: usize, format: Format| {
+        let set: SkillSet = (0..count).map(skill).collect();
+        Catalog::render(&set, &CatalogOptions { format, ..options.clone() }).unwrap().text
+    };
+    assert!(!render(60, Format::Xml).contains("group"));
+    let xml = render(61, Format::Xml);
+    assert!(xml.starts_with("<available_skills>\n<group name=\"web &amp; ui\">\n  <skill>"), "{xml}");
+    assert_eq!((xml.matches("<group ").count(), xml.matches("</group>").count()), (2, 2));
+    assert_eq!(xml.matches("<skill>").count(), 61);
+    let json: serde_json::Value = serde_json::from_str(&render(61, Format::Json)).unwrap();
+    assert_eq!(json["available_skills"][1]["group"], "named");
+    assert_eq!(json["available_skills"][0]["skills"].as_array().unwrap().len(), 31);
+    assert!(render(61, Format::Markdown).contains("\n### named\n\n- `s01`: Does a thing.\n"));
+}
+
+#[test]
+fn the_default_style_keeps_its_text() {
+    assert_eq!(guide(Guide::Tools), styled_guide(Guide::Tools, Style::default()));
+    assert!(guide(Guide::Tools).starts_with("Skills are proven instructions"));
+    for style in Style::ALL {
+        assert!(styled_guide(Guide::Tools, style).contains("`activate_skill`"), "{style:?}");
+        assert!(styled_guide(Guide::Files, style).contains("`SKILL.md`"), "{style:?}");
+    }
+}

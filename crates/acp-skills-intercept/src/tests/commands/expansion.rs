@@ -193,7 +193,7 @@ fn repeated_messages_are_not_the_prompt() {
     let out = fixture.request(2, "session/prompt", &params);
     assert_eq!(out.wanted(), &Wanted::BestFor("Check the diff".to_owned()));
     let ticket = out.ticket();
-    let fetched = Fetched { text: None, activations: Vec::new(), skills: Vec::new() };
+    let fetched = Fetched { text: None, ..Fetched::default() };
     let out = fixture.handle(Input::Fetched { session: KEY, ticket, fetched });
     let sent = texts(out.agent());
     assert_eq!(sent[1..], [message("Check the diff"), message("/review src"), count.to_owned()]);
@@ -283,7 +283,7 @@ fn a_skill_that_cannot_be_read_ends_the_turn() {
     let out = fixture.handle(Input::Fetched {
         session: KEY,
         ticket,
-        fetched: Fetched { text: None, activations: Vec::new(), skills: Vec::new() },
+        fetched: Fetched { text: None, ..Fetched::default() },
     });
     assert_eq!((out.to_client.len(), out.to_agent.len()), (2, 0));
 }
@@ -300,7 +300,7 @@ fn a_command_can_be_cancelled() {
             .handle(Input::Fetched {
                 session: KEY,
                 ticket,
-                fetched: Fetched { text: Some("x".into()), activations: Vec::new(), skills: Vec::new() }
+                fetched: Fetched { text: Some("x".into()), ..Fetched::default() }
             })
             .is_nothing()
     );
@@ -325,7 +325,7 @@ fn without_our_tools_the_text_is_fetched_again() {
     fixture.handle(Input::Fetched {
         session: KEY,
         ticket: old,
-        fetched: Fetched { text: Some("with tools".into()), activations: Vec::new(), skills: Vec::new() },
+        fetched: Fetched { text: Some("with tools".into()), ..Fetched::default() },
     });
     let out = fixture.timer_ends(KEY);
     let new = out.ticket();
@@ -335,7 +335,7 @@ fn without_our_tools_the_text_is_fetched_again() {
     let out = fixture.handle(Input::Fetched {
         session: KEY,
         ticket: new,
-        fetched: Fetched { text: Some("with files".into()), activations: Vec::new(), skills: Vec::new() },
+        fetched: Fetched { text: Some("with files".into()), ..Fetched::default() },
     });
     let block = texts(out.agent()).into_iter().find(|text| text.contains("<typed>")).unwrap();
     assert!(block.contains("with files") && !block.contains("with tools"));

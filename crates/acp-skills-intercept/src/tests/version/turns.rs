@@ -74,7 +74,7 @@ fn a_command_is_restored_in_echoes() {
     let out = fixture.handle(Input::Fetched {
         session: *session,
         ticket: *ticket,
-        fetched: Fetched { text: Some("Do it.".into()), activations: Vec::new(), skills: Vec::new() },
+        fetched: Fetched { text: Some("Do it.".into()), ..Fetched::default() },
     });
     let sent = &out.agent()["params"]["prompt"];
     assert!(!sent.to_string().contains("/review src"), "{sent}");

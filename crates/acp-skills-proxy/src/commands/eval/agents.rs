@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use acp_skills::agents::{self, AgentError};
 use acp_skills_eval::AgentCommand;
+use skills_core::catalog::Style;
 
 use crate::error::UsageError;
 
@@ -74,6 +75,19 @@ pub(super) fn with_models(
         }
     }
     Ok(rows)
+}
+
+/// Returns a row for each style of the catalog for each agent.
+pub(super) fn with_styles(agents: Vec<AgentCommand>) -> Vec<AgentCommand> {
+    let styled = |agent: AgentCommand| {
+        Style::ALL.map(|style| {
+            let mut row = agent.clone();
+            row.name = format!("{}-{}", agent.name, style.name());
+            row.catalog_style = Some(style);
+            row
+        })
+    };
+    agents.into_iter().flat_map(styled).collect()
 }
 
 /// Returns a text with only the characters that names of agents can have.

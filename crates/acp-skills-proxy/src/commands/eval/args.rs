@@ -69,6 +69,9 @@ pub(super) struct AgentArgs {
     /// no other model. `AGENT=a,b` is for one of several agents. Can be given more than once.
     #[arg(long, value_name = "[AGENT=]MODEL,…")]
     pub(super) models: Vec<String>,
+    /// Run each agent with each style of the catalog (`--catalog-style`), as if they were several agents.
+    #[arg(long, conflicts_with = "catalog_style")]
+    pub(super) compare_styles: bool,
     /// The command of the agent that grades assertions in prose. The default is the evaluated agent itself, in a new session
     /// without skills.
     #[arg(long, value_name = "COMMAND", conflicts_with = "no_grader")]

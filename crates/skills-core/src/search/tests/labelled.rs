@@ -159,6 +159,18 @@ fn the_ranking_of_real_skills_stays_good() {
     let from_instructions = || sentences.iter().map(|(text, name)| (text.as_str(), name.as_str()));
     let sentences_without = measure(from_instructions(), |query| find(query, false));
     let sentences_with = measure(from_instructions(), |query| find(query, true));
+    let hinted = |queries: &[(&str, &str)]| {
+        let best = |query: &str| {
+            index
+                .search(&Query { text: query.into(), ..Query::default() })
+                .confident()
+                .map(|hit| hit.skill.name.to_string())
+        };
+        let found: Vec<_> =
+            queries.iter().filter_map(|(query, right)| Some(best(query)? == *right)).collect();
+        (found.len(), found.iter().filter(|&&is_right| is_right).count())
+    };
+    eprintln!("confident results, and how many of them are right: {:?}", hinted(QUERIES));
     let foreign = || FOREIGN_QUERIES.iter().copied();
     let foreign_without = measure(foreign(), |query| find(query, false));
     let foreign_with = measure(foreign(), |query| find(query, true));
