@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use acp_skills_intercept::{
-    Actions, ActivatedBy, ActiveSkills, CatalogIn, Endpoint, Fetched, Input, Interceptor, MarkKey, McpMode,
-    Pass, Policy, Provisions, Query, Refreshed, Resolved, SessionKey, Task, Transport, Wanted,
+    Actions, ActivatedBy, ActiveSkill, ActiveSkills, CatalogIn, Endpoint, Fetched, Input, Interceptor,
+    MarkKey, McpMode, Pass, Policy, Provisions, Query, Refreshed, Resolved, SessionKey, Task, Transport,
+    Wanted,
 };
 use skills_core::{Skill, SkillName, SkillSet, Source, Stored};
 
@@ -51,7 +52,11 @@ impl Proxy {
 
     /// Makes all skills active in new sessions.
     pub(super) fn with_active_skills(mut self) -> Self {
-        self.active = self.skills.iter().map(|skill| (skill.name.clone(), ActivatedBy::Model)).collect();
+        self.active = self
+            .skills
+            .iter()
+            .map(|skill| ActiveSkill::new(skill.name.clone(), ActivatedBy::Model))
+            .collect();
         self
     }
 
@@ -113,7 +118,7 @@ impl Proxy {
             Query::Fetch { session, ticket, wanted } => {
                 self.restorations += usize::from(matches!(wanted, Wanted::Active { .. }));
                 let text = "<skill_content name=\"demo\">\nDo it.\n</skill_content>".to_owned();
-                let fetched = Fetched { text: Some(text), activations: Vec::new(), skills: Vec::new() };
+                let fetched = Fetched { text: Some(text), ..Fetched::default() };
                 self.interceptor.handle(Input::Fetched { session, ticket, fetched }, actions);
             }
             query @ (Query::SaveSwitches { .. } | Query::Trust { .. } | Query::Untrust { .. }) => {
