@@ -129,7 +129,7 @@ pub(super) fn fetch(
         }
         entries => entries?,
     };
-    let selection = tree::select(&entries)?;
+    let selection = tree::select(&entries, limits)?;
     let mut objects: Vec<&str> = selection.wanted.iter().map(|file| file.object.as_str()).collect();
     let input = lines(&objects);
     objects.sort_unstable();
@@ -139,9 +139,8 @@ pub(super) fn fetch(
     if !objects.is_empty() {
         fetch_objects(&git, &objects)?;
     }
-    let wanted = &selection.wanted;
     let pointers = git.talk(&["cat-file", "--batch", "--buffer"], input, |output| {
-        checkout::write(output, wanted, directory, limits.bytes)
+        checkout::write(output, &selection, directory, limits.bytes)
     })?;
     let notes = [selection.notes, tree::notes_on_pointers(&selection.wanted, &pointers)].concat();
     Ok(Fetched { commit, tag, notes })
