@@ -37,7 +37,10 @@ use skills_core::exec::ProcessObserver;
 
 use self::command::Git;
 pub use self::error::GitError;
-pub(super) use self::references::{Found, find_commit};
+pub(super) use self::{
+    checkout::BLOCK_BYTES,
+    references::{Found, find_commit},
+};
 use super::address::GitPlace;
 
 /// The limits of a fetch.
