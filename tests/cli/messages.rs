@@ -301,6 +301,7 @@ fn completions_and_man_pages_for_packages() {
         "-eval",
         "-init",
         "-list",
+        "-mcp",
         "-outdated",
         "-remove",
         "-report",

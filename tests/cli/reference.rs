@@ -80,6 +80,7 @@ fn reference() {
         "sources unpin",
         "report",
         "setup",
+        "mcp",
         "completions",
     ] {
         let arguments = match command {

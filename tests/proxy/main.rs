@@ -41,6 +41,7 @@ mod lock_file;
 #[cfg(unix)]
 mod login;
 mod nested;
+mod on_demand;
 mod oversize;
 mod progress;
 mod project_tree;
@@ -66,6 +67,8 @@ mod state;
 mod supervision;
 mod switches;
 mod team;
+mod tool_server_faults;
+mod tool_servers;
 mod tools;
 mod trust;
 mod trust_question;
@@ -134,6 +137,7 @@ fn main() -> ExitCode {
     trials.extend(lock_file::trials());
     #[cfg(unix)]
     trials.extend(login::trials());
+    trials.extend(on_demand::trials());
     trials.extend(oversize::trials());
     trials.extend(progress::trials());
     trials.extend(reload::trials());
@@ -153,6 +157,8 @@ fn main() -> ExitCode {
     trials.extend(supervision::trials());
     trials.extend(switches::trials());
     trials.extend(team::trials());
+    trials.extend(tool_server_faults::trials());
+    trials.extend(tool_servers::trials());
     trials.extend(tools::trials());
     trials.extend(nested::trials());
     trials.extend(root_rights::trials());

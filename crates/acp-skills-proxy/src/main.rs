@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         Some(Command::Doctor(args)) => commands::doctor::run(*args),
         Some(Command::Setup(args)) => commands::setup::run(*args),
         Some(Command::Completions(args)) => commands::completions::run(args, &Cli::command()),
+        Some(Command::Mcp(args)) => Ok(commands::mcp::run(*args)),
         Some(Command::Man(args)) => commands::man::run(args, Cli::command()),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Some(Command::Eval(args)) => commands::eval::run(*args),

@@ -254,7 +254,7 @@ async fn run_task(task: Task, hub: Weak<Hub>, host: RunningHost) {
                     hub.send(Side::Agent, line);
                 }
             };
-            host.over_acp(session, &line, &mut send).await;
+            host.servers().over_acp(session, &line, &mut send).await;
             // Wait here to make sure that the request is in flight until the agent has read enough of the answers
             // that we queued for it.
             if let Some(hub) = hub.upgrade() {

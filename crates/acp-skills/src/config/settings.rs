@@ -119,6 +119,7 @@ impl Settings {
         policy.titles = config.titles.unwrap_or(policy.titles);
         policy.toggles = config.toggles;
         policy.drafts = config.drafts;
+        policy.mcp_on_demand = config.mcp_on_demand.take().unwrap_or_default().0;
         let state = config.state.take().or_else(locations::state_dir);
         let skills = SkillSources::resolve(config, state.clone(), processes.clone())?;
         Ok(Self { agent, policy, skills, toolbox, sandbox, processes, state })
