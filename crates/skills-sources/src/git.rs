@@ -37,11 +37,12 @@ use skills_core::exec::ProcessObserver;
 
 use self::command::Git;
 pub use self::error::GitError;
-pub(super) use self::{
-    checkout::BLOCK_BYTES,
-    references::{Found, find_commit},
-};
+pub(super) use self::references::{Found, find_commit};
 use super::address::GitPlace;
+
+/// The disk space that an empty file or a directory needs, in bytes. This is an estimate for all file systems. The size of a file is
+/// rounded up to a multiple of it.
+pub(super) const BLOCK_BYTES: u64 = 4096;
 
 /// The limits of a fetch.
 #[derive(Debug, Clone, Copy)]

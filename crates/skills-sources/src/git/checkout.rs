@@ -15,16 +15,13 @@ use cap_std::{
 
 use super::{
     super::system,
-    GitError,
+    BLOCK_BYTES, GitError,
     error::mebibytes,
     tree::{Selection, Wanted},
 };
 
 /// The maximum size of a file, in bytes. Larger files aren't served to models either.
 pub(super) const MAX_FILE_BYTES: u64 = skills_core::files::HARD_CAP_BYTES;
-
-/// The disk space that an empty file or a directory needs at most file systems, in bytes. The size of a file is rounded up to it.
-pub(super) const BLOCK_BYTES: u64 = 4096;
 
 /// The maximum size of a Git LFS pointer, in bytes.
 const MAX_POINTER_BYTES: u64 = 1024;

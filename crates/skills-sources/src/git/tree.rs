@@ -11,8 +11,7 @@ use std::{
 use skills_core::{files::SKILL_FILE_NAMES, text::shown};
 
 use super::{
-    GitError, Limits,
-    checkout::BLOCK_BYTES,
+    BLOCK_BYTES, GitError, Limits,
     error::mebibytes,
     paths::{Spellings, safe},
 };

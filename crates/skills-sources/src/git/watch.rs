@@ -158,7 +158,8 @@ mod tests {
     #[test]
     fn the_trace_is_removed_after_a_command() {
         let dir = tempfile::tempdir().unwrap();
-        let watch = Watch::of_fetch(dir.path(), &Limits::default(), true);
+        let limits = Limits::default();
+        let watch = Watch::of_fetch(dir.path(), &limits, true);
         fs::write(trace(dir.path()), "Send header: PRIVATE-TOKEN: x").unwrap();
         drop(watch);
         assert!(!trace(dir.path()).exists());
