@@ -14,6 +14,7 @@
 
 mod agent;
 mod approval;
+mod approved;
 mod cache;
 mod catalog;
 mod chain;
@@ -68,6 +69,7 @@ mod supervision;
 mod switches;
 mod team;
 mod tool_server_faults;
+mod tool_server_http;
 mod tool_servers;
 mod tools;
 mod trust;
@@ -114,6 +116,7 @@ fn main() -> ExitCode {
     }
     let mut trials = Vec::new();
     trials.extend(approval::trials());
+    trials.extend(approved::trials());
     trials.extend(cache::trials());
     trials.extend(catalog::trials());
     trials.extend(chain::trials());
@@ -158,6 +161,7 @@ fn main() -> ExitCode {
     trials.extend(switches::trials());
     trials.extend(team::trials());
     trials.extend(tool_server_faults::trials());
+    trials.extend(tool_server_http::trials());
     trials.extend(tool_servers::trials());
     trials.extend(tools::trials());
     trials.extend(nested::trials());

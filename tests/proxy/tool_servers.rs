@@ -15,6 +15,7 @@ crate::trials!(
     a_server_costs_nothing_until_its_skill_is_activated,
     content_is_passed_on_as_it_is,
     only_some_tools_are_offered,
+    a_stored_skill_has_a_server,
     the_user_is_asked_about_each_call,
     a_call_that_the_agent_asked_about_is_not_asked_about_again,
     secrets_reach_the_server_only,
@@ -137,6 +138,32 @@ fn content_is_passed_on_as_it_is() {
     assert!(text.starts_with(&given.to_string()), "{text}");
     assert_eq!(fixture.run(&connection, "fails"), ("it failed".to_owned(), true));
     fixture.finish();
+}
+
+fn a_stored_skill_has_a_server() {
+    let skills = Skills::new();
+    let path = skills.dir("kit").join("SKILL.md");
+    config(&skills, "", &json!({ "ask": "never" }));
+    let text = fs::read_to_string(skills.dir("skills.yaml")).expect("a configuration");
+    let config: Value = serde_json::from_str(&text).expect("JSON");
+    let skill = json!({ "skill": "./kit", "mcp": config["skills"][0]["mcp"] });
+    let config = skills.write("skills.yaml", &json!({ "skills": [skill] }).to_string());
+    skills.add("kit", "Has tools.", "# Kit");
+    let mut fixture = Fixture::over_http(Proxy::new().flag("--config", config));
+    let params = fixture.new_session("s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    let activated =
+        |fixture: &mut Fixture| fixture.call(&connection, "activate_skill", json!({ "name": "kit" })).0;
+    let text = activated(&mut fixture);
+    assert!(text.contains("# Kit") && text.contains("<tool name=\"all\">"), "{text}");
+    // The server stays if the skill changes.
+    fs::write(path, "---\nname: kit\ndescription: Has new tools.\n---\n# New kit\n").expect("a file");
+    fixture.ask("/skills reload");
+    let text = activated(&mut fixture);
+    assert!(text.contains("# New kit") && text.contains("<tool name=\"all\">"), "{text}");
+    assert_eq!(fixture.run(&connection, "look").0, "seen");
+    fixture.editor.unread();
+    fixture.editor.finish();
 }
 
 fn only_some_tools_are_offered() {

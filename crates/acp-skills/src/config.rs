@@ -36,7 +36,7 @@ pub use skills_sources::disk::{cache_dir, config_file, error_text, expand_home, 
 
 pub use self::{
     choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Trusted, Validation, Verify},
-    entries::{SkillEntry, SourceEntry},
+    entries::{SkillEntry, SourceEntry, StoredSkill},
     error::{ConfigError, describe_load_error},
     on_demand::ServersOnDemand,
     project::{Globs, Project},
@@ -268,6 +268,7 @@ impl Config {
         for entry in of_projects.chain(&mut config.skills) {
             match entry {
                 SkillEntry::Directory(path) => absolute(path),
+                SkillEntry::Stored(skill) => skill.make_absolute(base),
                 SkillEntry::Virtual(skill) => {
                     skill.body_file.iter_mut().for_each(absolute);
                     skill.make_server_absolute(base);

@@ -121,6 +121,7 @@ impl Connection {
             rpc,
         };
         let mut info = connection.initialize().await?;
+        connection.rpc.set_revision(info["protocolVersion"].as_str().unwrap_or(REVISION));
         connection.rpc.notify("notifications/initialized", &json!({}));
         if info["instructions"].as_str().is_none_or(|text| text.trim().is_empty()) {
             info["instructions"].take();

@@ -89,7 +89,7 @@ pub(super) async fn connect(
                 }
             }
         }
-        on_thread(move || endpoint.delete());
+        on_thread(move || endpoint.delete(&rpc));
     });
     Ok(())
 }
@@ -102,12 +102,21 @@ fn on_thread(work: impl FnOnce() + Send + 'static) {
 }
 
 impl Endpoint {
-    fn send(&self, method: &'static str, body: &[u8], timeout: Duration) -> Result<Exchange, FetchError> {
+    fn send(
+        &self,
+        rpc: &Rpc,
+        method: &'static str,
+        body: &[u8],
+        timeout: Duration,
+    ) -> Result<Exchange, FetchError> {
         let mut headers = self.headers.0.clone();
         headers.push(("Accept".to_owned(), "application/json, text/event-stream".to_owned()));
         headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
         if let Some(session) = &*self.session.lock() {
             headers.push(("Mcp-Session-Id".to_owned(), session.clone()));
+        }
+        if let Some(revision) = rpc.revision() {
+            headers.push(("MCP-Protocol-Version".to_owned(), revision.to_owned()));
         }
         fetch::exchange(&Request { method, url: &self.url, headers: &headers, body, timeout })
     }
@@ -119,7 +128,7 @@ impl Endpoint {
                 rpc.answered(id, Err(ServerError::Http(why)));
             }
         };
-        let answer = match self.send("POST", &message.line, self.timeout) {
+        let answer = match self.send(rpc, "POST", &message.line, self.timeout) {
             Ok(answer) => answer,
             Err(error) => return failed(reason(&error)),
         };
@@ -151,7 +160,7 @@ impl Endpoint {
     /// Receives what the server sends by itself, if it offers a stream for this.
     fn listen(&self, rpc: &Rpc) {
         while !rpc.has_ended() {
-            match self.send("GET", &[], STREAM_TIMEOUT) {
+            match self.send(rpc, "GET", &[], STREAM_TIMEOUT) {
                 Ok(answer) if answer.status == 200 => {
                     if !events(rpc, answer.into_reader()) {
                         return;
@@ -163,10 +172,10 @@ impl Endpoint {
     }
 
     /// Ends the session of the server.
-    fn delete(&self) {
+    fn delete(&self, rpc: &Rpc) {
         if self.session.lock().is_some() {
             // The session ends by itself if this fails.
-            let _ = self.send("DELETE", &[], END_TIMEOUT);
+            let _ = self.send(rpc, "DELETE", &[], END_TIMEOUT);
         }
     }
 }

@@ -5,7 +5,12 @@
 //!
 //! [MCP: base protocol](https://modelcontextprotocol.io/specification/2025-11-25/basic)
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use acp_skills_wire::Skim;
 use parking_lot::Mutex;
@@ -56,6 +61,8 @@ struct Shared {
     outgoing: mpsc::Sender<Outgoing>,
     /// Guards the requests without an answer. No other lock is taken while it is held.
     open: Mutex<Open>,
+    /// The revision of MCP that the server has chosen.
+    revision: OnceLock<String>,
     /// Cancelled when the connection has ended.
     end: CancellationToken,
     listener: Box<dyn Listener>,
@@ -104,13 +111,30 @@ impl Rpc {
     /// Creates the state. The transport has to send what it receives from the channel.
     pub(super) fn new(listener: Box<dyn Listener>) -> (Self, mpsc::Receiver<Outgoing>) {
         let (outgoing, receiver) = mpsc::channel(MAX_QUEUE);
-        let shared = Shared { outgoing, open: Mutex::default(), end: CancellationToken::new(), listener };
+        let shared = Shared {
+            outgoing,
+            open: Mutex::default(),
+            revision: OnceLock::new(),
+            end: CancellationToken::new(),
+            listener,
+        };
         (Self(Arc::new(shared)), receiver)
     }
 
     /// Returns true if the connection has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.0.end.is_cancelled()
+    }
+
+    /// Remembers the revision of MCP that the server has chosen.
+    pub(super) fn set_revision(&self, revision: &str) {
+        // It is chosen only once.
+        let _ = self.0.revision.set(revision.to_owned());
+    }
+
+    /// Returns the revision of MCP that the server has chosen.
+    pub(super) fn revision(&self) -> Option<&str> {
+        self.0.revision.get().map(String::as_str)
     }
 
     /// Waits for the end of the connection.

@@ -56,6 +56,8 @@ pub(super) enum SkillShape {
     Directory(String),
     /// A virtual skill.
     Virtual(VirtualSkill),
+    /// The directory of a skill with an MCP server.
+    Stored(super::entries::StoredSkill),
 }
 
 /// An entry of `sources`.

@@ -131,7 +131,7 @@ fn paths_are_relative_to_the_file() {
     assert_eq!(config.agent.0, [base("./bin/agent").to_str().unwrap(), "./x"]);
     let skills = config.skills.iter().map(|entry| match entry {
         SkillEntry::Directory(path) => path.clone(),
-        SkillEntry::Virtual(_) => panic!("no directory"),
+        SkillEntry::Virtual(_) | SkillEntry::Stored(_) => panic!("no directory"),
     });
     assert_eq!(skills.collect::<Vec<_>>(), [base("a"), base("/b")]);
     assert_eq!((config.roots, config.log_file), (vec![base("c")], Some(base("d"))));
