@@ -310,14 +310,9 @@ impl RunningHost {
         self.0.servers.close_socket();
     }
 
-    /// Answers an `mcp/message` request of the agent. `send` is called with the lines for the agent.
-    pub(crate) async fn over_acp(
-        &self,
-        session: SessionKey,
-        line: &[u8],
-        send: &mut (dyn FnMut(Vec<u8>) + Send),
-    ) {
-        self.0.servers.over_acp(session, line, send).await;
+    /// Returns the MCP servers.
+    pub(crate) fn servers(&self) -> &Servers {
+        &self.0.servers
     }
 
     /// Provides the skills, the MCP server and the saved state of a session. This may block, because it reads from
