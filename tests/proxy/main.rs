@@ -40,6 +40,7 @@ mod local_socket;
 mod lock_file;
 #[cfg(unix)]
 mod login;
+mod mcp_over_acp;
 mod nested;
 mod oversize;
 mod progress;
@@ -132,6 +133,7 @@ fn main() -> ExitCode {
     trials.extend(lock_file::trials());
     #[cfg(unix)]
     trials.extend(login::trials());
+    trials.extend(mcp_over_acp::trials());
     trials.extend(oversize::trials());
     trials.extend(progress::trials());
     trials.extend(reload::trials());

@@ -71,6 +71,9 @@ use self::{
 };
 use crate::{activity::Observer, library::MakeToolbox, spans::Spans};
 
+/// The maximum number of open subscriptions of a connection.
+const MAX_SUBSCRIPTIONS: usize = 64;
+
 /// The channel for inputs to the interceptor.
 type Inputs = UnboundedSender<Input>;
 

@@ -27,10 +27,7 @@ use tokio::sync::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::channel::Channel;
-use super::handler::Handler;
-
-/// The maximum number of open subscriptions of a session.
-const MAX_SUBSCRIPTIONS: usize = 64;
+use super::{MAX_SUBSCRIPTIONS, handler::Handler};
 
 /// The notification that cancels a request.
 const CANCELLED: &str = "notifications/cancelled";
@@ -92,7 +89,7 @@ enum Invalid {
     Meta,
     #[error("not an MCP message: {0}")]
     NotMcp(serde_json::Error),
-    #[error("session has {MAX_SUBSCRIPTIONS} open subscriptions, which is the maximum")]
+    #[error("too many open subscriptions")]
     Subscriptions,
 }
 
