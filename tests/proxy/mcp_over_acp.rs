@@ -292,7 +292,8 @@ fn a_request_at_the_end_of_its_session() {
     let close = session.fixture.agent_receives();
     let listing = session.line("late", "tools/list", json!({}));
     let response = json!({ "jsonrpc": "2.0", "id": close["id"], "result": {} }).to_string();
-    session.fixture.agent_writes(&[&listing, &response]);
+    // The agent writes both lines at once.
+    session.fixture.agent_writes(&[&format!("{listing}\n{response}")]);
     session.fixture.editor.answer(&id);
     let answer = session.fixture.agent_receives();
     assert_eq!(answer["id"], "late", "{answer}");
