@@ -5,9 +5,10 @@ use std::{path::Path, process::Command};
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
 
-pub(crate) const GOOD: &str = "---\nname: good\ndescription: Reads files.\n---\nBody\n";
-const BAD: &str = "---\nname: Bad_Name\ndescription: Use when: asked.\nversion: 1.0\n---\nBody\n";
-const FLOW: &str = "---\nname: flow\ndescription: Reads files.\nmetadata: {tags: a}\n---\nBody\n";
+pub(crate) const GOOD: &str = "---\nname: good\ndescription: Reads CSV files with prices.\n---\nBody\n";
+const BAD: &str = "---\nname: Bad_Name\ndescription: Use when: prices.\nversion: 1.0\n---\nBody\n";
+const FLOW: &str =
+    "---\nname: flow\ndescription: Writes invoices as spreadsheets.\nmetadata: {tags: a}\n---\nBody\n";
 
 /// Creates a directory with these files.
 pub(crate) fn skills(files: &[(&str, &str)]) -> TempDir {
@@ -82,7 +83,7 @@ fn problems_are_shown_with_their_location() {
         error[invalid-yaml]: invalid YAML value for `description`: mapping values are not allowed in this context
          --> bad/SKILL.md:3:22
           |
-        3 | description: Use when: asked.
+        3 | description: Use when: prices.
           |                      ^
           |
           = help: put the text in quotes, or in indented lines after `>-`; using the literal text for now
@@ -125,7 +126,7 @@ fn the_reference_rules_are_checked() {
         error[invalid-yaml]: Invalid YAML in frontmatter: mapping values are not allowed in this context
          --> bad/SKILL.md:3:22
           |
-        3 | description: Use when: asked.
+        3 | description: Use when: prices.
           |                      ^
 
         2 skills checked: 2 errors, 0 warnings
@@ -140,7 +141,7 @@ fn directories_are_searched() {
         ("a/good/SKILL.md", GOOD),
         ("b/good/SKILL.md", GOOD),
         ("c/prose/SKILL.md", "# No frontmatter\n"),
-        ("d/lower/skill.md", "---\nname: lower\ndescription: d\n---\nBody\n"),
+        ("d/lower/skill.md", "---\nname: lower\ndescription: Draws charts of revenue.\n---\nBody\n"),
     ]);
     check(
         &dir,
@@ -205,14 +206,14 @@ fn json_output_is_stable() {
             "path": "DIR/good/SKILL.md",
             "ok": true,
             "name": "good",
-            "description": "Reads files.",
+            "description": "Reads CSV files with prices.",
             "diagnostics": []
           },
           {
             "path": "DIR/bad/SKILL.md",
             "ok": false,
             "name": "Bad_Name",
-            "description": "Use when: asked.",
+            "description": "Use when: prices.",
             "diagnostics": [
               {
                 "code": "name-not-lowercase",
@@ -282,4 +283,40 @@ fn the_examples_follow_the_rules_of_the_reference() {
     let (code, stdout, _) = run(&examples, &["--reference", "."]);
     assert_eq!(code, Some(0), "{stdout}");
     assert!(stdout.contains("0 errors, 0 warnings"), "{stdout}");
+}
+
+#[test]
+fn descriptions_that_fight_are_warnings() {
+    let review = |name: &str, text: &str| format!("---\nname: {name}\ndescription: {text}\n---\nBody\n");
+    let dir = skills(&[
+        (
+            "review/SKILL.md",
+            &review("review", "Finds bugs, style problems and missing tests in pull requests."),
+        ),
+        ("look/SKILL.md", &review("look", "Finds missing tests, bugs and style problems in pull requests.")),
+        ("always/SKILL.md", &review("always", "Plans the work in steps. Use for every request.")),
+        ("helper/SKILL.md", &review("helper", "Helps with various things.")),
+    ]);
+    check(
+        &dir,
+        &["."],
+        expect![[r#"
+        warning[broad-description]: description claims `every request`, which is every task, so it competes with 3 other skills; for example, `Helps with various things` also fits `helper`
+        --> always/SKILL.md
+         = help: name the tasks for which the skill is meant, or activate it with a slash command only (`disable-model-invocation: true`)
+
+        warning[vague-description]: description adds 0 specific words to the name, and does not say when to use the skill
+        --> helper/SKILL.md
+         = help: name what the skill works on and what comes out, and add a sentence such as `Use when the user asks for …`
+
+        warning[similar-descriptions]: description is 100 % similar to that of `look`: both have `finds`, `bugs`, `style`, `problems`, `missing`, `tests`, so both take a query such as `finds bugs style problems`
+        --> review/SKILL.md
+         = help: say in both descriptions which tasks belong to `review` and which to `look`, or merge the skills
+
+        4 skills checked: 0 errors, 3 warnings
+        exit 0
+    "#]],
+    );
+    let (code, stdout, _) = run(dir.path(), &["--reference", "."]);
+    assert_eq!((code, stdout.as_str()), (Some(0), "4 skills checked: 0 errors, 0 warnings\n"));
 }

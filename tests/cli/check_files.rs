@@ -35,7 +35,11 @@ fn long_and_strange_files() {
           |
           = help: move details to files in `references/`
 
-        1 skill checked: 1 error, 1 warning
+        warning[vague-description]: description adds 1 specific word to the name (`word`), and does not say when to use the skill
+        --> long/SKILL.md
+         = help: name what the skill works on and what comes out, and add a sentence such as `Use when the user asks for …`
+
+        1 skill checked: 1 error, 2 warnings
         exit 1
     "#]],
     );
@@ -112,7 +116,8 @@ fn files_outside_of_the_skill_are_not_shown() {
     }
     // On the other hand, it's fine to use links within a skill, or a link to the whole skill.
     std::fs::create_dir_all(dir.path().join("skills/own")).expect("a directory");
-    std::fs::write(dir.path().join("skills/own/text.md"), GOOD.replace("good", "own")).expect("a file");
+    let own = "---\nname: own\ndescription: Draws charts of revenue.\n---\nBody\n";
+    std::fs::write(dir.path().join("skills/own/text.md"), own).expect("a file");
     symlink("text.md", dir.path().join("skills/own/SKILL.md")).expect("a link");
     symlink("../good", dir.path().join("skills/good")).expect("a link");
     for arguments in [

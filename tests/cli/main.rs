@@ -12,6 +12,7 @@
 //! | `completions` | completion in bash, zsh and fish |
 //! | `permission` | the answers of `try` and `doctor` to permission requests |
 //! | `interruption` | `try` with agents that are silent or never stop |
+//! | `mcp` | the server for clients without ACP |
 //! | `messages` | messages about missing agents, skills and files |
 //! | `pages` | the pages of `report` and `eval` in a real browser |
 //! | `nested` | skills within skills, skills for certain files, and additional directories |
@@ -40,6 +41,7 @@ mod fixture;
 #[cfg(unix)]
 mod interruption;
 mod list;
+mod mcp;
 mod messages;
 mod mistakes;
 mod nested;

@@ -73,7 +73,7 @@ fn list_mentions_inner_skills() {
 fn list_shows_the_files_for_which_a_skill_waits() {
     let dir = skills(&[(
         "good/SKILL.md",
-        "---\nname: good\ndescription: Reads files.\nmetadata:\n  paths: \"src/**, *.{rs,toml}\"\n---\nBody\n",
+        "---\nname: good\ndescription: Reads CSV files with prices.\nmetadata:\n  paths: \"src/**, *.{rs,toml}\"\n---\nBody\n",
     )]);
     let text = list(dir.path(), &["good"]);
     assert!(

@@ -73,10 +73,14 @@ fn reference() {
         "eval cases",
         "add",
         "update",
+        "outdated",
         "remove",
         "sources",
+        "sources pin",
+        "sources unpin",
         "report",
         "setup",
+        "mcp",
         "completions",
     ] {
         let arguments = match command {

@@ -7,6 +7,7 @@ mod client;
 mod roles;
 mod scripted;
 pub(crate) mod scripts;
+pub(crate) mod tool_server;
 
 use std::{
     io::{self, Write},
@@ -39,6 +40,9 @@ pub(crate) const FLOOD_BYTES: usize = 100 * 1024 * 1024;
 pub(crate) fn run(script: &str) -> ExitCode {
     if let Some(name) = script.strip_prefix(scripts::PREFIX) {
         return scripts::run(name);
+    }
+    if let Some(mode) = script.strip_prefix(tool_server::PREFIX) {
+        return tool_server::run(mode);
     }
     match script {
         "scripted" => scripted::run(),

@@ -14,6 +14,7 @@
 
 mod agent;
 mod approval;
+mod approved;
 mod cache;
 mod catalog;
 mod chain;
@@ -42,6 +43,7 @@ mod lock_file;
 mod login;
 mod mcp_over_acp;
 mod nested;
+mod on_demand;
 mod oversize;
 mod progress;
 mod project_tree;
@@ -55,6 +57,8 @@ mod sandboxed;
 mod script_queue;
 mod scripts;
 mod sessions;
+mod signatures;
+mod single_skills;
 mod skills;
 #[cfg(target_os = "linux")]
 #[path = "../soak/soak.rs"]
@@ -65,6 +69,9 @@ mod state;
 mod supervision;
 mod switches;
 mod team;
+mod tool_server_faults;
+mod tool_server_http;
+mod tool_servers;
 mod tools;
 mod trust;
 mod trust_question;
@@ -110,6 +117,7 @@ fn main() -> ExitCode {
     }
     let mut trials = Vec::new();
     trials.extend(approval::trials());
+    trials.extend(approved::trials());
     trials.extend(cache::trials());
     trials.extend(catalog::trials());
     trials.extend(chain::trials());
@@ -134,6 +142,7 @@ fn main() -> ExitCode {
     #[cfg(unix)]
     trials.extend(login::trials());
     trials.extend(mcp_over_acp::trials());
+    trials.extend(on_demand::trials());
     trials.extend(oversize::trials());
     trials.extend(progress::trials());
     trials.extend(reload::trials());
@@ -145,12 +154,17 @@ fn main() -> ExitCode {
     trials.extend(scripts::trials());
     #[cfg(target_os = "linux")]
     trials.extend(soak::trials());
+    trials.extend(signatures::trials());
+    trials.extend(single_skills::trials());
     trials.extend(source::trials());
     trials.extend(start::trials());
     trials.extend(state::trials());
     trials.extend(supervision::trials());
     trials.extend(switches::trials());
     trials.extend(team::trials());
+    trials.extend(tool_server_faults::trials());
+    trials.extend(tool_server_http::trials());
+    trials.extend(tool_servers::trials());
     trials.extend(tools::trials());
     trials.extend(nested::trials());
     trials.extend(root_rights::trials());

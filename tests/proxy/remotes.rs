@@ -361,6 +361,10 @@ fn a_repository_over_the_limit() {
     home.printed(&["add", &source, "--yes", "--max-fetch", "2"]);
     let text = fs::read_to_string(home.config()).expect("a file");
     home.write(&home.config(), &format!("{text}max_fetch: 1\n"));
+    // Without a new commit, nothing is fetched.
+    home.printed(&["update"]);
+    repository.write("README.md", "New.");
+    repository.commit();
     home.fails(&["update"], 1);
     home.printed(&["update", "--max-fetch", "2"]);
     fs::remove_dir_all(home.path("cache")).expect("the path exists");

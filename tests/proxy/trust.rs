@@ -29,7 +29,7 @@ crate::trials!(
 
 /// A project with the skill `deploy`. The user's own skill is `review`.
 pub(crate) struct Project {
-    skills: Skills,
+    pub(crate) skills: Skills,
     pub(crate) checkout: Skills,
     home: Home,
 }
@@ -76,7 +76,7 @@ fn visible_skills(fixture: &mut Fixture, connection: &crate::fixture::Connection
 }
 
 /// Lists the skills of the project, and trusts all of them.
-fn trust_all(fixture: &mut Fixture) {
+pub(crate) fn trust_all(fixture: &mut Fixture) {
     assert!(fixture.ask("/skills").contains("Waiting for your trust"));
     assert!(fixture.ask("/skills trust").contains("trusted until the next change."));
 }

@@ -55,6 +55,11 @@ fn named(tool: &str, input: Node<'_>, client: ClientFacts) -> Option<String> {
     })
 }
 
+/// Returns the title for a call of a tool of a skill.
+pub(crate) fn titled(skill: &str, tool: &str, client: ClientFacts) -> String {
+    format!("{}{}{}", short(skill), client.separator(), short(tool))
+}
+
 /// Returns the kind of a call.
 fn kind(tool: &str) -> &'static str {
     match tool {

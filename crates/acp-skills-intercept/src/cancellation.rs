@@ -21,6 +21,7 @@ impl Interceptor {
         let key = self.sessions.key_of(&id);
         if let Some(session) = self.sessions.find(&id) {
             session.claims.cancelled(session.turns.agent_works());
+            session.server_calls.turn_over();
         }
         actions.effects.extend(key.map(Effect::TurnCancelled));
         let mut had_prompts = false;

@@ -16,7 +16,13 @@ impl Interceptor {
             return Pass::Consumed;
         }
         match message.kind() {
-            Kind::Response => self.user_answered(message, actions),
+            Kind::Response => {
+                if let Some(pass) = self.server_question_answered(message, actions) {
+                    return pass;
+                }
+                self.permission_answered(message);
+                self.user_answered(message, actions)
+            }
             Kind::Notification => match message.method().as_ref() {
                 "session/cancel" => self.cancel_turn(message, actions),
                 "$/cancel_request" => self.cancel_request(message, actions),

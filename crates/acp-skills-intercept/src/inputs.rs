@@ -104,6 +104,16 @@ pub enum Input {
         /// The input.
         arguments: Map<String, Value>,
     },
+    /// A tool server of this session asks the user. Answered with [`Effect::AnswerServer`](crate::Effect::AnswerServer), except if the
+    /// session or the client is gone.
+    UserAsked {
+        /// The session.
+        session: SessionKey,
+        /// The number of the question, which the answer repeats. Unique in its session.
+        number: u64,
+        /// The question.
+        question: UserQuestion,
+    },
     /// The model has activated a skill.
     Activated(SessionKey, SkillName),
     /// An event for the record, from the MCP server of this session.
@@ -112,6 +122,31 @@ pub enum Input {
     McpAnswered(Id),
     /// The client's stream has ended.
     ClientGone,
+}
+
+/// A question of an MCP server behind a skill.
+#[derive(Debug, Clone)]
+pub enum UserQuestion {
+    /// May this tool be called?
+    Call {
+        /// The name of the skill.
+        skill: String,
+        /// The name of the tool.
+        tool: String,
+        /// The input.
+        input: Map<String, Value>,
+        /// False if the user's settings allow the call.
+        needs_user: bool,
+    },
+    /// A form that the server wants to show.
+    Form {
+        /// The name of the skill.
+        skill: String,
+        /// The text of the form.
+        message: String,
+        /// The schema of the fields.
+        schema: Value,
+    },
 }
 
 impl Input {
@@ -126,6 +161,7 @@ impl Input {
             | Self::ToolsTimerEnded { session, .. }
             | Self::CallTimerEnded { session, .. }
             | Self::CallArrived { session, .. }
+            | Self::UserAsked { session, .. }
             | Self::Connected(session)
             | Self::ToolsListed(session)
             | Self::MenuTimerEnded(session)

@@ -64,6 +64,7 @@
 //! | `agent_facts`, `client_facts`, `version` | facts about the two sides, and the differences between versions of the protocol |
 //! | `known_agents/` | agents that are known by name, with their quirks |
 //! | `marks` | the marks around our text |
+//! | `mcp_clients` | MCP clients without ACP that are known by name |
 //! | `typed`, `words`, `recap` | the text of a prompt |
 //! | `mentions` | the files that a prompt or a tool call names |
 //! | `calls` | calls of the skill tools |
@@ -98,6 +99,7 @@ mod keys;
 mod known_agents;
 mod mark_scanner;
 mod marks;
+mod mcp_clients;
 mod mcp_messages;
 mod memory;
 mod mentions;
@@ -145,20 +147,23 @@ use acp_skills_wire::{Class, Id, Message};
 pub use self::{
     active_skills::{ActivatedBy, ActiveSkills},
     calls::HARMLESS as READING_TOOLS,
-    inputs::Input,
+    inputs::{Input, UserQuestion},
     keys::{SessionKey, Ticket, Timer},
     known_agents::{Agent, Means, Seen, known_agent, known_agents},
     marks::{Mark, MarkKey, begins_with_ours},
+    mcp_clients::{McpCatalog, McpClient, mcp_client},
     mcp_messages::MAX_MCP_MESSAGE,
     menu::spelling::spelled,
-    outputs::{Actions, Effect, Level, Pass, Task},
-    policy::{Activation, Approve, CatalogIn, CommandNames, McpMode, Policy, Titles, ToolPolicy},
+    outputs::{Actions, Effect, Level, Pass, Task, UserAnswer},
+    policy::{Activation, Approve, CatalogIn, CommandNames, McpMode, OnDemand, Policy, Titles, ToolPolicy},
     queries::{
-        Endpoint, Fetched, HostError, Instructions, Needs, NotFetched, Provisions, Query, Reason, Refreshed,
-        Resolved, SavedSwitches, Transport, TrustOutcome, Wanted,
+        ClientServer, Endpoint, Fetched, HostError, Instructions, Needs, NotFetched, Provisions, Query,
+        Reason, Refreshed, Resolved, SavedSwitches, Transport, TrustOutcome, Wanted,
     },
+    reload::reload_event,
     restoration::reminder,
     servers::SERVER_NAME,
+    trust::{TrustForm, trust_decision},
     workspace::{MAX_ROOTS, Workspace},
 };
 use self::{
@@ -285,6 +290,9 @@ impl Interceptor {
             Input::CallTimerEnded { session, timer } => self.call_timer_ended(session, timer, actions),
             Input::CallArrived { session, tool, arguments } => {
                 self.call_arrived(session, &tool, &arguments, actions);
+            }
+            Input::UserAsked { session, number, question } => {
+                self.user_asked(session, number, question, actions);
             }
             Input::Activated(session, skill) => self.activated(session, &skill, actions),
             Input::Recorded(session, kind) => self.recorded(session, kind, actions),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use acp_skills_wire::Id;
+use serde_json::Value;
 use skills_core::{SkillName, SkillSet};
 
 use crate::{
@@ -130,8 +131,32 @@ pub enum Effect {
     TurnCancelled(SessionKey),
     /// Close the MCP server of a session that has ended.
     CloseServer(SessionKey),
+    /// Answer a question of an MCP server behind a skill.
+    AnswerServer {
+        /// The session.
+        session: SessionKey,
+        /// The number of the question.
+        number: u64,
+        /// The answer.
+        answer: UserAnswer,
+    },
     /// Stop watching a workspace, because no session has it any more.
     ReleaseWorkspace(Workspace),
+}
+
+/// The answer to a [`UserQuestion`](crate::UserQuestion).
+#[derive(Debug, Clone, PartialEq)]
+pub enum UserAnswer {
+    /// The call is allowed.
+    Allowed,
+    /// The user refused the call.
+    Refused,
+    /// The `allowed-tools` of the active skills refuse the call.
+    NotAllowed,
+    /// The user's answer to a form: an object with `action` and `content`.
+    Form(Value),
+    /// The user cannot be asked.
+    Unavailable,
 }
 
 /// Work that takes time.

@@ -9,7 +9,7 @@
 //! | [`Kind::Prompt`] | the agent has the skill tools, the text was fetched, and all earlier prompts were sent |
 //! | [`Kind::SkillList`] | the host has answered [`Query::Skills`](crate::Query::Skills) |
 //! | [`Kind::Permission`] | the host has answered [`Query::Resolve`](crate::Query::Resolve), or a call that was granted has arrived |
-//! | [`Kind::Question`] | the client has answered the question |
+//! | [`Kind::Question`], [`Kind::ServerQuestion`] | the client has answered the question |
 //!
 //! An answer removes the entry with its ticket. If there is no such entry, the work was cancelled, and the answer is
 //! ignored. Entries are also removed by [`Pending::take_request`], [`Pending::take_turn`], [`Pending::take_session`]
@@ -23,7 +23,7 @@ use acp_skills_wire::Id;
 
 pub(crate) use self::{
     prompts::{HeldPrompt, PromptKind, PromptText},
-    requests::Question,
+    requests::{Question, ServerQuestion},
     setups::{HeldSetup, QueuedMessage, Target},
 };
 use crate::keys::{SessionKey, Ticket};
@@ -74,6 +74,8 @@ pub(crate) enum Kind {
     },
     /// A request of the proxy to the client, which asks the user to trust skills.
     Question(Question),
+    /// A request of the proxy to the client, for an MCP server behind a skill.
+    ServerQuestion(ServerQuestion),
 }
 
 impl Pending {
@@ -89,7 +91,10 @@ impl Pending {
             Kind::Setup(setup) => setup.line.len(),
             Kind::Message(message) => message.line.len(),
             Kind::Prompt(prompt) => prompt.line.len(),
-            Kind::SkillList { .. } | Kind::Permission { .. } | Kind::Question(_) => 0,
+            Kind::SkillList { .. }
+            | Kind::Permission { .. }
+            | Kind::Question(_)
+            | Kind::ServerQuestion(_) => 0,
         };
         self.entries.iter().map(|entry| size_of::<Entry>() + size(entry)).sum()
     }
@@ -126,7 +131,7 @@ impl Pending {
         self.take_all(|entry| match &entry.kind {
             Kind::Prompt(_) | Kind::Permission { .. } => session.is_some() && entry.session == session,
             Kind::Message(message) => message.is_prompt && message.about == id,
-            Kind::Setup(_) | Kind::SkillList { .. } | Kind::Question(_) => false,
+            Kind::Setup(_) | Kind::SkillList { .. } | Kind::Question(_) | Kind::ServerQuestion(_) => false,
         })
     }
 

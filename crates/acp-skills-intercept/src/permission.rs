@@ -9,12 +9,14 @@
 //! | `calls_in_turn` | granting calls of our own tools one by one |
 //! | `patterns` | matching calls with the patterns of `allowed-tools` |
 //! | `claude` | permissions that are given in advance |
+//! | `server_calls` | calls of tools of MCP servers behind skills, and forms that these servers show |
 //!
 //! This is not a sandbox: the proxy doesn't see calls that the agent makes without asking.
 
 mod calls_in_turn;
 mod claude;
 mod patterns;
+mod server_calls;
 
 use acp_skills_wire::{Edit, Message, Node, build};
 use serde_json::{Value, json};
@@ -53,6 +55,34 @@ enum Decision {
 /// Returns true if calls of one of our tools are allowed without the user.
 fn allows(tool: &str, policy: &Policy) -> bool {
     policy.approve == Approve::Own && HARMLESS.contains(&tool)
+}
+
+/// The result of comparing a call with `allowed-tools`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Declared {
+    /// No active skill has `allowed-tools`, or it is not certain if the call matches.
+    Unknown,
+    /// The call matches.
+    Inside,
+    /// The call does not match.
+    Outside,
+}
+
+/// Compares a call of the tool `name` with the `allowed-tools` of the active skills. `by` selects those that were activated by
+/// the user.
+fn declared(session: &Session, name: &str, input: Option<Node<'_>>, by: Option<ActivatedBy>) -> Declared {
+    let active = session.activations.iter().filter(|(_, of)| by.is_none_or(|by| by == *of));
+    let skills = active.filter_map(|(name, _)| session.skills.get(name.as_str()));
+    let patterns = skills.flat_map(|skill| skill.properties.allowed_tools.iter().map(String::as_str));
+    let mut patterns = patterns.peekable();
+    if patterns.peek().is_none() {
+        return Declared::Unknown;
+    }
+    match patterns::match_call(patterns, Some(name), input, None, &session.workspace) {
+        Match::Inside => Declared::Inside,
+        Match::Unsure => Declared::Unknown,
+        Match::Outside => Declared::Outside,
+    }
 }
 
 /// Decides about a call that is not one of ours. `resolved` is the target of the call's path, once it is known.
@@ -265,6 +295,7 @@ impl Interceptor {
         }
         let peers = Peers { agent: &self.agent, client: &self.client };
         let (Some((_, option, _)), Some(id)) = (choice, message.id()) else {
+            server_calls::note_request(message, &call, session);
             return asked(message, &call, session, peers, &self.policy);
         };
         if let Some(tool) = call.ours {

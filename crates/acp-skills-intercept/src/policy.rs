@@ -89,6 +89,8 @@ pub struct Policy {
     pub titles: Titles,
     /// True if the client gets skills as configuration options. The default is false.
     pub toggles: bool,
+    /// The MCP servers of the client that become skills. The default is none.
+    pub mcp_on_demand: OnDemand,
     /// True if the drafts of the protocol about skills are supported: `skills/list`, and `agentSkills` of a session. The default
     /// is false.
     pub drafts: bool,
@@ -110,7 +112,31 @@ impl Default for Policy {
             tool_policy: ToolPolicy::Permissive,
             titles: Titles::People,
             toggles: false,
+            mcp_on_demand: OnDemand::None,
             drafts: false,
+        }
+    }
+}
+
+/// The MCP servers of the client that are not passed to the agent, but served as skills.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum OnDemand {
+    /// None of them.
+    #[default]
+    None,
+    /// All of them.
+    All,
+    /// The servers with these names.
+    Named(Vec<String>),
+}
+
+impl OnDemand {
+    /// Returns true if a server with this name is served as a skill.
+    pub(crate) fn takes(&self, name: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Named(names) => names.iter().any(|other| other == name),
         }
     }
 }

@@ -193,6 +193,8 @@ pub struct Needs {
     pub skills: Option<SkillSet>,
     /// The skills that the client provides for the session.
     pub client_skills: SkillSet,
+    /// The MCP servers of the client that become skills of the session.
+    pub servers: Vec<ClientServer>,
     /// The agent's id of the session from which to load active skills.
     pub recall: Option<String>,
     /// The transport for the skills server. `None` if the agent gets no server. A session without skills needs no server either.
@@ -203,11 +205,22 @@ pub struct Needs {
     pub agent: Option<String>,
 }
 
+/// An MCP server of the client that becomes a skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientServer {
+    /// The name of the server.
+    pub name: String,
+    /// The entry in `mcpServers`, as JSON. It can contain secrets.
+    pub entry: Vec<u8>,
+}
+
 /// The answer to [`Query::SetUp`].
 #[derive(Debug, Clone, Default)]
 pub struct Provisions {
     /// The skills of the session, without those of the client.
     pub skills: SkillSet,
+    /// The skills with the servers of the client. Servers that cannot become skills are missing.
+    pub servers: SkillSet,
     /// The names of disabled skills in the directory. The skills may not exist.
     pub off: Vec<SkillName>,
     /// The skills that were active when the session was last open.

@@ -139,16 +139,21 @@ impl Session {
     }
 }
 
-/// Creates the event for the record.
+/// Creates the effect that records a reload.
 fn record(session: &Session, difference: &Difference, took: Duration) -> Effect {
+    let kind = reload_event(&session.skills, difference, took);
+    Effect::Record { session: session.id().map(str::to_owned), kind }
+}
+
+/// Returns the event of a reload for the record. `difference` is the change that led to `skills`.
+pub fn reload_event(skills: &SkillSet, difference: &Difference, took: Duration) -> EventKind {
     let names = |skills: &[Arc<Skill>]| skills.iter().map(|skill| skill.name.to_string()).collect();
-    let kind = EventKind::Reload {
-        skills: session.skills.len() as u64,
-        skipped: session.skills.skipped().len() as u64,
+    EventKind::Reload {
+        skills: skills.len() as u64,
+        skipped: skills.skipped().len() as u64,
         added: names(&difference.added),
         removed: names(&difference.removed),
         changed: names(&difference.changed),
         ms: took.into(),
-    };
-    Effect::Record { session: session.id().map(str::to_owned), kind }
+    }
 }

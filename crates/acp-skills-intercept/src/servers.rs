@@ -7,8 +7,8 @@ use acp_skills_wire::{Edit, Node};
 
 use crate::{
     agent_facts::AgentFacts,
-    policy::McpMode,
-    queries::{Endpoint, Transport},
+    policy::{McpMode, OnDemand},
+    queries::{ClientServer, Endpoint, Transport},
     version::Version,
 };
 
@@ -75,8 +75,41 @@ pub(crate) fn has_room(params: Node<'_>) -> bool {
     params.get("mcpServers").is_none_or(|servers| servers.is_array() || is_empty(servers))
 }
 
-/// Adds `entry` to the `mcpServers` of `params`.
-pub(crate) fn inject(edit: &mut Edit, params: Node<'_>, entry: &Value) {
+/// Returns true if a server with this name becomes a skill.
+pub(crate) fn takes(policy: &OnDemand, name: &str) -> bool {
+    // Such a server can belong to another proxy in front of this one.
+    let is_of_a_proxy = *policy == OnDemand::All && name.starts_with(SERVER_NAME);
+    policy.takes(name) && !is_of_a_proxy
+}
+
+/// Returns the servers in the `mcpServers` of a request that become skills.
+pub(crate) fn on_demand(params: Option<Node<'_>>, policy: &OnDemand) -> Vec<ClientServer> {
+    if *policy == OnDemand::None {
+        return Vec::new();
+    }
+    let servers = params.and_then(|params| params.get("mcpServers")).filter(Node::is_array);
+    let servers = servers.into_iter().flat_map(|servers| servers.elements());
+    let taken = servers.filter_map(|server| {
+        let name = server.str("name").filter(|name| takes(policy, name))?;
+        Some(ClientServer { name: name.into_owned(), entry: server.raw().to_vec() })
+    });
+    taken.collect()
+}
+
+/// Adds `entry` to the `mcpServers` of `params`, and removes the servers for which `is_taken` returns true. The other entries
+/// stay as they are.
+pub(crate) fn inject(edit: &mut Edit, params: Node<'_>, entry: &Value, is_taken: impl Fn(Node<'_>) -> bool) {
+    let servers = params.get("mcpServers").filter(Node::is_array);
+    if let Some(servers) = servers.filter(|servers| servers.elements().any(&is_taken)) {
+        let mut list = vec![b'['];
+        for server in servers.elements().filter(|server| !is_taken(*server)) {
+            list.extend_from_slice(server.raw());
+            list.push(b',');
+        }
+        list.extend_from_slice(format!("{entry}]").as_bytes());
+        edit.replace(servers.span(), list);
+        return;
+    }
     match params.get("mcpServers") {
         Some(servers) if servers.is_array() => edit.push(servers, &entry.to_string()),
         Some(other) => edit.replace(other.span(), format!("[{entry}]")),

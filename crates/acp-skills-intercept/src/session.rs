@@ -16,6 +16,7 @@
 //! | `calls` | the tool calls that the client knows, and those that are ours |
 //! | `decisions` | decisions about requests for permission, for the user |
 //! | `listed` | the unapproved skills that the user was shown |
+//! | `server_calls` | the calls of tools of MCP servers that the user has allowed |
 //! | `claims` | whether the agent can be trusted when it claims that a call is ours |
 //!
 //! Since the agent's id is not known before the response to `session/new`, the proxy uses an additional key.
@@ -32,6 +33,7 @@ mod listed;
 pub(crate) mod menu;
 mod options;
 pub(crate) mod server;
+pub(crate) mod server_calls;
 mod switches;
 pub(crate) mod tools;
 mod turns;
@@ -54,6 +56,7 @@ pub(crate) use self::{
     menu::Menu,
     options::Options,
     server::SessionServer,
+    server_calls::ServerCalls,
     switches::Switches,
     turns::Turns,
     usage::{UsageChange, has_fallen},
@@ -105,6 +108,8 @@ pub(crate) struct Session {
     pub(crate) notices: Vec<String>,
     /// The record that decides if the agent's claims about calls are trusted.
     pub(crate) claims: TrustedClaims,
+    /// The calls of tools of MCP servers that the user has allowed.
+    pub(crate) server_calls: ServerCalls,
 }
 
 impl Session {
@@ -133,6 +138,7 @@ impl Session {
             shows_skills: false,
             notices: Vec::new(),
             claims: TrustedClaims::default(),
+            server_calls: ServerCalls::default(),
         }
     }
 

@@ -12,7 +12,7 @@ mod refused;
 use std::{mem, time::Duration};
 
 use acp_skills_wire::{Edit, Id, Message, Node};
-use skills_core::SkillSet;
+use skills_core::{Scope, SkillSet};
 
 use crate::{
     Interceptor,
@@ -102,7 +102,11 @@ impl Interceptor {
         }
         let target = if workspace == session.workspace { Target::Known } else { Target::Moved };
         let is_open = transport.is_none_or(|transport| session.server.endpoint(transport).is_some());
-        if target == Target::Moved || (!is_open && !session.switches.all().will_offer_nothing()) {
+        let has_servers = !servers::on_demand(message.params, &self.policy.mcp_on_demand).is_empty();
+        if target == Target::Moved
+            || has_servers
+            || (!is_open && !session.switches.all().will_offer_nothing())
+        {
             let skills = (target == Target::Known).then(|| session.switches.library().clone());
             let client_skills = session.switches.client_skills().clone();
             let needs = Needs { workspace, skills, client_skills, ..Needs::default() };
@@ -140,7 +144,12 @@ impl Interceptor {
         let ticket = self.pending.new_ticket();
         let transport = servers::choose(self.policy.mcp, &self.agent);
         let open_names = self.agent.quirks.checks_names;
-        let needs = Needs { transport, open_names, agent: self.agent.identity(), ..needs };
+        // Without our server, the model could not call the tools.
+        let servers = match transport {
+            Some(_) => servers::on_demand(message.params, &self.policy.mcp_on_demand),
+            None => Vec::new(),
+        };
+        let needs = Needs { transport, servers, open_names, agent: self.agent.identity(), ..needs };
         let setup = HeldSetup {
             method: message.method().into_owned(),
             line: message.line.to_vec(),
@@ -213,6 +222,7 @@ impl Interceptor {
             let skills = session.switches.replace(provisions.skills);
             session.set_skills(skills, Duration::ZERO, actions);
         }
+        session.set_client_servers(&provisions.servers, actions);
         if setup.target != Target::Known {
             session.awaited.set_real(provisions.real);
         }
@@ -284,7 +294,13 @@ impl Interceptor {
             let name = servers::free_name(&wanted, params.get("mcpServers"));
             let text = format!("{}: MCP server `{name}` over {}", message.method(), transport.name());
             actions.log(Level::Info, text);
-            servers::inject(&mut edit, params, &servers::entry(&name, &endpoint, self.agent.version));
+            let policy = &self.policy.mcp_on_demand;
+            let is_taken = |server: Node<'_>| {
+                let name = server.str("name").filter(|name| servers::takes(policy, name));
+                name.is_some_and(|name| session.has_client_server(&name))
+            };
+            let entry = servers::entry(&name, &endpoint, self.agent.version);
+            servers::inject(&mut edit, params, &entry, is_taken);
             session.server.offer(name, transport, had_tools);
         }
         session.brief_at_setup(&mut edit, params, &self.agent, &self.policy);
@@ -305,5 +321,23 @@ impl Interceptor {
             String::new()
         };
         format!("{}{number}", servers::SERVER_NAME)
+    }
+}
+
+impl Session {
+    /// Sets the skills with the client's MCP servers. They replace those of an earlier request.
+    fn set_client_servers(&mut self, servers: &SkillSet, actions: &mut Actions) {
+        let before = self.switches.client_skills();
+        let others = before.filtered(|skill| skill.provider.is_none());
+        if servers.is_empty() && others.len() == before.len() {
+            return;
+        }
+        self.set_client_skills(others.with(servers), actions);
+    }
+
+    /// Returns true if a skill stands for the client's MCP server with this name.
+    fn has_client_server(&self, name: &str) -> bool {
+        let skill = self.switches.all().get(name);
+        skill.is_some_and(|skill| skill.provider.is_some() && skill.scope == Scope::Session)
     }
 }

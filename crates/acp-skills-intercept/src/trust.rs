@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use acp_skills_wire::{Id, Message, Node};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use skills_core::{
     SkillName,
     set::Unapproved,
@@ -216,24 +216,12 @@ impl Interceptor {
         }
         self.memory.asked_about.extend(new.iter().map(version));
         let request = self.ids.new_question();
-        let params = json!({
-            "sessionId": id,
-            "mode": "form",
-            "message": message(&new),
-            "requestedSchema": {
-                "type": "object",
-                "properties": { ANSWER: {
-                    "type": "boolean",
-                    "title": if new.len() == 1 { "Trust this skill" } else { "Trust these skills" },
-                    "default": false,
-                } },
-                "required": [ANSWER],
-            },
-        });
+        let mut params = Map::from_iter([("sessionId".to_owned(), id.into())]);
+        params.extend(TrustForm { skills: &new, has_commands: true }.params());
         let ticket = self.pending.new_ticket();
         let question = Kind::Question(Question { id: request.clone(), skills: new });
         self.pending.insert(ticket, Some(key), None, question);
-        Some(acp_skills_wire::build::request(&request, "elicitation/create", &params))
+        Some(acp_skills_wire::build::request(&request, "elicitation/create", &params.into()))
     }
 
     /// Handles a response of the client. A response to a question from the proxy is not forwarded to the agent.
@@ -242,15 +230,57 @@ impl Interceptor {
         let Some((key, skills)) = self.pending.take_question(id.as_str()) else { return Pass::Untouched };
         let action = message.result.and_then(|result| result.str("action"));
         let is_ticked = message.result.and_then(|result| result.at(&["content", ANSWER]));
-        let trusted = match action.as_deref() {
-            Some("accept") => is_ticked.and_then(|node: Node<'_>| node.as_bool()) == Some(true),
-            Some("decline") => false,
-            // The form was closed, or we don't know this answer, so we don't have a decision.
-            _ => return Pass::Consumed,
-        };
+        let is_ticked = is_ticked.and_then(|node: Node<'_>| node.as_bool());
+        let Some(trusted) = decision(action.as_deref(), is_ticked) else { return Pass::Consumed };
         let ticket = self.pending.new_ticket();
         self.decide(key, ticket, skills, trusted, actions);
         Pass::Consumed
+    }
+}
+
+/// A form that asks the user about skills of a project, with the members of an elicitation request in ACP and in MCP.
+pub struct TrustForm<'a> {
+    /// The skills that need approval.
+    pub skills: &'a [Unapproved],
+    /// True if the user can enter `/skills trust NAME`.
+    pub has_commands: bool,
+}
+
+impl TrustForm<'_> {
+    /// The maximum number of skills in a form.
+    pub const MAX_SKILLS: usize = MAX_NAMED;
+
+    /// Returns the parameters of the request: the mode, the text, and the schema of the answer.
+    pub fn params(&self) -> Map<String, Value> {
+        let title = if self.skills.len() == 1 { "Trust this skill" } else { "Trust these skills" };
+        let mut params = Map::new();
+        params.insert("mode".to_owned(), "form".into());
+        params.insert("message".to_owned(), message(self.skills, self.has_commands).into());
+        params.insert(
+            "requestedSchema".to_owned(),
+            json!({
+                "type": "object",
+                "properties": { ANSWER: { "type": "boolean", "title": title, "default": false } },
+                "required": [ANSWER],
+            }),
+        );
+        params
+    }
+}
+
+/// Returns the user's decision in the answer to a [`TrustForm`]. `content` is the content of the answer. `None` if the user closed the
+/// form.
+pub fn trust_decision(action: &str, content: Option<&Value>) -> Option<bool> {
+    decision(Some(action), content.and_then(|content| content.get(ANSWER)?.as_bool()))
+}
+
+/// Returns the decision for the action of an answer, and the value of its field.
+fn decision(action: Option<&str>, is_ticked: Option<bool>) -> Option<bool> {
+    match action {
+        Some("accept") => Some(is_ticked == Some(true)),
+        Some("decline") => Some(false),
+        // The form was closed, or we don't know this answer, so we don't have a decision.
+        _ => None,
     }
 }
 
@@ -260,7 +290,7 @@ fn version(waiting: &Unapproved) -> SkillVersion {
 }
 
 /// Returns the text of the form.
-fn message(skills: &[Unapproved]) -> String {
+fn message(skills: &[Unapproved], has_commands: bool) -> String {
     let mut lines = vec![match skills {
         [_] => {
             "This project contains a skill. If you trust this skill, your agent will follow the instructions:"
@@ -278,8 +308,10 @@ fn message(skills: &[Unapproved]) -> String {
         let changed = if entry.has_changed { ", changed since last trusted" } else { "" };
         lines.push(format!("- {name} ({place}{changed}): {description}"));
     }
-    lines.push(
-        "Review the files before you agree. Use `/skills trust NAME` to trust a single skill.".to_owned(),
-    );
+    lines.push(if has_commands {
+        "Review the files before you agree. Use `/skills trust NAME` to trust a single skill.".to_owned()
+    } else {
+        "Review the files before you agree.".to_owned()
+    });
     lines.join("\n")
 }

@@ -146,6 +146,19 @@ impl Version {
         }
     }
 
+    /// Builds the params of a request for permission.
+    pub(crate) fn permission(self, session: &str, title: &str, call: Value, options: Value) -> Value {
+        match self {
+            Self::One => json!({ "sessionId": session, "toolCall": call, "options": options }),
+            Self::Two => json!({
+                "sessionId": session,
+                "title": title,
+                "subject": { "type": "tool_call", "toolCall": call },
+                "options": options,
+            }),
+        }
+    }
+
     /// Returns the kind of the update that announces a tool call.
     pub(crate) fn announcement(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! The flags of the proxy, in the groups of the help page. A flag overrides the same setting in a configuration file.
 //!
 //! To add a flag, add a field to one of the groups and a field of the same name to [`Config`]. The module `skills` contains the flags
-//! that select skills.
+//! that select skills, and `model` those for the catalog and the tools.
 
 mod skills;
 
@@ -20,17 +20,17 @@ use clap::{
 
 use acp_skills::{
     agents::{self, AgentError},
-    config::{CatalogLocation, Config, LogLevel, SandboxKind, SearchTool, Words, expand_home},
-    intercept::{Activation, Approve, CatalogIn, CommandNames, McpMode, Titles, ToolPolicy},
-    skills_core::{
-        catalog::{Detail, Format},
-        exec::{Environment, ScriptCwd},
-    },
+    config::{Config, LogLevel, SandboxKind, ServersOnDemand, Words, expand_home},
+    intercept::{Approve, CommandNames, Titles, ToolPolicy},
+    skills_core::exec::{Environment, ScriptCwd},
 };
 
 use crate::log;
 
-pub(crate) use self::skills::{ConfigArgs, SkillArgs};
+pub(crate) use self::{
+    model::{CatalogArgs, CatalogTextArgs, SearchArgs, ServerArgs},
+    skills::{ConfigArgs, SkillArgs},
+};
 
 /// Declares a group of flags. Each flag overrides the field of [`Config`] with the same name.
 macro_rules! flags {
@@ -48,6 +48,9 @@ macro_rules! flags {
         }
     };
 }
+
+// The macro above must come first.
+mod model;
 
 /// The value of a flag, which may override the value in a configuration file.
 trait Flag {
@@ -119,7 +122,7 @@ impl SessionArgs {
     fn override_in(self, config: &mut Config) {
         self.skills.override_in(config);
         // `--location` and `--mount` can't be used together, so the flag must replace `mount` from the file as well.
-        if self.catalog.location.is_some() {
+        if self.catalog.place.location.is_some() {
             config.mount = None;
         }
         self.catalog.override_in(config);
@@ -156,59 +159,6 @@ impl AgentArgs {
         // Only expand `~` in the program, and pass all arguments to the agent as is.
         let program = expand_home(Path::new(program)).into_os_string();
         Ok([&[program], arguments].concat())
-    }
-}
-
-flags! {
-    /// The catalog: names and descriptions of skills for the model.
-    #[command(next_help_heading = "Catalog")]
-    struct CatalogArgs {
-        /// The place of the catalog: in the system prompt if the agent accepts one (`auto`, `system`), otherwise before the
-        /// first prompt (`prompt`), or nowhere (`off`) [default: auto].
-        #[arg(long, value_name = "PLACE")]
-        catalog_in: Option<CatalogIn>,
-        /// The format of the catalog [default: xml].
-        #[arg(long, value_name = "FORMAT")]
-        catalog_format: Option<Format>,
-        /// The amount of detail for each skill [default: full].
-        #[arg(long, value_name = "DETAIL")]
-        catalog_detail: Option<Detail>,
-        /// The maximum size of the catalog in characters. Descriptions are shortened first [default: 8000].
-        #[arg(long, value_name = "CHARS", value_parser = number::<usize>(), allow_negative_numbers = true)]
-        catalog_budget: Option<usize>,
-        /// The maximum size of the instructions that are repeated after the agent has compacted the conversation, in tokens. A skill
-        /// gets at most a fifth of it [default: 25000].
-        #[arg(long, value_name = "TOKENS", value_parser = number::<usize>(), allow_negative_numbers = true)]
-        restore_budget: Option<usize>,
-        /// Include the paths of the SKILL.md files [default: none].
-        #[arg(long, value_name = "WHICH")]
-        location: Option<CatalogLocation>,
-        /// Include the paths as PREFIX/NAME/SKILL.md, for agents that see the files in a different place.
-        #[arg(long, value_name = "PREFIX", conflicts_with = "location")]
-        mount: Option<String>,
-    }
-}
-
-flags! {
-    /// The tools and their transport.
-    #[command(next_help_heading = "Tools")]
-    struct ServerArgs {
-        /// The transport between the agent and the MCP server of the skills. `auto` uses a transport that the agent advertises. With
-        /// `off`, the agent reads the files with its own tools [default: auto].
-        #[arg(long, value_name = "HOW")]
-        mcp: Option<McpMode>,
-        /// The maximum time that the first prompt of a session waits for the agent to connect to the tools, in seconds
-        /// [default: 2, or 0.3 if the agent has failed to connect before].
-        #[arg(long, value_name = "SECONDS", value_parser = seconds(), allow_negative_numbers = true)]
-        mcp_wait: Option<Duration>,
-        /// Let the model activate skills (`model`), or add the matching skills before each prompt (`prompt`, for agents
-        /// without tools), or add them only if the model has no tools to activate skills (`hybrid`) [default: model].
-        #[arg(long, value_name = "WHO")]
-        activation: Option<Activation>,
-        /// Give the model a search tool: only if the catalog is too small for all skills (`auto`), `on` or `off`
-        /// [default: auto].
-        #[arg(long, value_name = "WHEN")]
-        search: Option<SearchTool>,
     }
 }
 
@@ -356,6 +306,11 @@ impl ProxyArgs {
 /// Parses a path and expands `~`, because the settings of an editor are not expanded by a shell.
 pub(crate) fn path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(|path| expand_home(&path))
+}
+
+/// Parses names of MCP servers.
+fn servers() -> impl TypedValueParser<Value = ServersOnDemand> {
+    clap::builder::StringValueParser::new().map(|names| ServersOnDemand::named(&names))
 }
 
 /// Parses a number of seconds, such as `2` or `0.5`.

@@ -69,6 +69,8 @@ pub(crate) enum Command {
     List(Box<commands::list::ListArgs>),
     /// Search skills by name, description and instructions.
     Search(Box<commands::search::SearchArgs>),
+    /// Serve skills to MCP clients without ACP.
+    Mcp(Box<commands::mcp::McpArgs>),
     /// Summarize an event file: which skills are used, what fails, and how long it takes.
     Report(commands::report::ReportArgs),
     /// Test step by step whether skills work with an agent.
@@ -88,6 +90,8 @@ pub(crate) enum Command {
     Add(commands::sources::add::AddArgs),
     /// Fetch new versions of sources, show the changes, and ask for approval.
     Update(commands::sources::update::UpdateArgs),
+    /// List skills of which a source has a newer version.
+    Outdated(commands::sources::outdated::OutdatedArgs),
     /// Remove a source.
     Remove(commands::sources::remove::RemoveArgs),
     /// List sources and their approved versions.
@@ -131,7 +135,7 @@ pub(crate) fn to_try(agent: &[OsString]) -> String {
 /// Additional arguments come from clients that let the user log in to an agent: they run our command on a terminal and append
 /// the arguments. If the agent is named by the configuration file or by `--agent`, there is no `--` before them.
 pub(crate) fn parse() -> (Cli, Vec<OsString>) {
-    let words = without_editor(env::args_os().collect());
+    let words = with_client(without_editor(env::args_os().collect()));
     if words.len() == 3 && words[1] == "help" && words[2] == "flags" {
         exit_after_print(output::print(&help::flags()));
     }
@@ -175,9 +179,19 @@ pub(crate) fn parse() -> (Cli, Vec<OsString>) {
     process::exit(error::EXIT_USAGE.into())
 }
 
+/// Marks the word after `setup mcp`, which is a client. There are no clients after an editor, so the command has only one word.
+fn with_client(mut words: Vec<OsString>) -> Vec<OsString> {
+    let is_client = |word: &OsString| word.to_str().is_none_or(|word| !word.starts_with('-'));
+    if words.len() > 3 && words[1] == "setup" && words[2] == "mcp" && is_client(&words[3]) {
+        words.insert(3, "--client".into());
+    }
+    words
+}
+
 /// Removes the name of an editor from `help setup EDITOR`, because all editors have the same help page.
 fn without_editor(mut words: Vec<OsString>) -> Vec<OsString> {
-    let names_editor = |word: &OsString| word.to_str().is_some_and(|word| editors::find(word).is_ok());
+    let names_editor =
+        |word: &OsString| word.to_str().is_some_and(|word| word == "mcp" || editors::find(word).is_ok());
     if words.len() == 4 && words[1] == "help" && words[2] == "setup" && names_editor(&words[3]) {
         words.pop();
     }

@@ -7,6 +7,7 @@ pub(crate) mod eval;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod mcp;
 mod paths;
 mod permission;
 pub(crate) mod proxy;

@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         Some(Command::Doctor(args)) => commands::doctor::run(*args),
         Some(Command::Setup(args)) => commands::setup::run(*args),
         Some(Command::Completions(args)) => commands::completions::run(args, &Cli::command()),
+        Some(Command::Mcp(args)) => Ok(commands::mcp::run(*args)),
         Some(Command::Man(args)) => commands::man::run(args, Cli::command()),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Some(Command::Eval(args)) => commands::eval::run(*args),
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         Some(Command::Add(args)) => commands::sources::add::run(args),
         Some(Command::Update(args)) => commands::sources::update::run(args),
         Some(Command::Remove(args)) => commands::sources::remove::run(args),
+        Some(Command::Outdated(args)) => commands::sources::outdated::run(args),
         Some(Command::Sources(args)) => commands::sources::list::run(args),
         #[cfg(unix)]
         Some(Command::Watchdog { part }) => {

@@ -191,10 +191,11 @@ pub(crate) fn ask_for(word: &str, question: &str) -> bool {
     answer(&format!("{question} To approve, type `{word}`:")) == word
 }
 
-fn answer(question: &str) -> String {
+/// Asks a question on stderr. Returns the line that the user types, in lower case. Empty if there is an error.
+pub(crate) fn answer(question: &str) -> String {
     let _ = io::stderr().write_all(format!("{} ", shown_lines(question)).as_bytes());
     let mut answer = String::new();
-    // If there is an error, the answer will be empty, which means no.
+    // If there is an error, the answer will be empty.
     let _ = io::stdin().read_line(&mut answer);
     answer.trim().to_lowercase()
 }

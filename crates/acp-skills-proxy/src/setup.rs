@@ -12,6 +12,7 @@
 //! | `record` | the changes that were made, for `--undo` |
 //! | `undo` | reverts a change, even if the settings were edited since |
 //! | `program` | the command with which an editor starts the proxy and finds the agent |
+//! | `mcp/` | the same for MCP clients: their settings, and our server in these |
 //! | `paste` | texts to paste for editors whose settings are written in code |
 
 pub(crate) mod document;
@@ -19,6 +20,7 @@ pub(crate) mod edit;
 pub(crate) mod editors;
 pub(crate) mod file;
 pub(crate) mod home;
+pub(crate) mod mcp;
 pub(crate) mod paste;
 pub(crate) mod program;
 pub(crate) mod record;

@@ -13,8 +13,8 @@ use std::{
 };
 
 use acp_skills_intercept::{
-    Effect, HostError, Input, Level, MarkKey, Needs, Provisions, Query, Reason, Refreshed, Resolved,
-    SavedSwitches, SessionKey, TrustOutcome, Workspace,
+    Effect, HostError, Input, Level, MarkKey, Needs, Provisions, Query, Reason, Refreshed, SavedSwitches,
+    SessionKey, TrustOutcome, Workspace,
 };
 use parking_lot::Mutex;
 use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
@@ -24,7 +24,7 @@ use tokio::{
         Mutex as AsyncMutex,
         mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     },
-    task::{JoinError, JoinHandle, spawn_blocking},
+    task::JoinError,
 };
 use tracing::{Instrument, Span};
 
@@ -38,8 +38,9 @@ use crate::{
     mcp::Servers,
     paths,
     processes::Processes,
-    spans::Spans,
+    spans::{Spans, blocking},
     switch_store::SwitchStore,
+    tool_servers::ClientServers,
 };
 
 /// The configuration of a host: the source of skills, the tools, the stores for state, and the observer.
@@ -117,7 +118,8 @@ impl Host {
         Self { processes, ..self }
     }
 
-    /// Sets the directory of the secret from which the marks around texts for the model are derived. It is created if necessary.
+    /// Sets the directory of the secret from which the marks around texts for the model are derived, and of the descriptions of
+    /// the client's MCP servers. It is created if necessary.
     /// The default is none, which means that the same text has other marks in each process, and that the provider of the model
     /// can't reuse what it has cached for an earlier process.
     pub fn secret_in(self, dir: Option<PathBuf>) -> Self {
@@ -158,6 +160,7 @@ impl Host {
             activations: self.activations,
             switches: self.switches,
             agents: self.agents,
+            client_servers: ClientServers::new(self.processes.clone(), self.secret_in.as_deref()),
             sandbox: self.sandbox.map(|sandbox| (sandbox, Mutex::default())),
             refreshing: AsyncMutex::new(()),
             spans,
@@ -177,6 +180,7 @@ struct Inner {
     activations: Option<ActivationStore>,
     switches: Option<SwitchStore>,
     agents: Option<AgentStore>,
+    client_servers: ClientServers,
     /// The sandbox of scripts, and the directories that were checked already. No other lock is taken while it is held.
     sandbox: Option<(Sandbox, Mutex<HashSet<PathBuf>>)>,
     /// Held while we search for the skills of sessions and pass them to the interceptor, so that an older result
@@ -222,6 +226,7 @@ impl RunningHost {
                 self.0.spans.open(session);
                 let context = context(&workspace).unlock(unlocked.as_slice());
                 self.0.servers.serve(session, &skills, context, is_setup);
+                self.0.servers.set_workspace(session, &workspace);
             }
             Effect::Remind { session, skills } => self.0.servers.remind(session, skills),
             Effect::Opened { session, id } => {
@@ -236,6 +241,9 @@ impl RunningHost {
             Effect::CloseServer(session) => {
                 self.0.servers.close(session);
                 self.0.spans.close(session);
+            }
+            Effect::AnswerServer { session, number, answer } => {
+                self.0.servers.answer_server(session, number, answer);
             }
             Effect::ReleaseWorkspace(workspace) => self.0.library.leave(&workspace),
         }
@@ -272,7 +280,7 @@ impl RunningHost {
                 });
             }
             Query::Resolve { ticket, path, workspace, .. } => {
-                let work = blocking(move || resolve(&path, &workspace));
+                let work = blocking(move || paths::resolved(&path, &workspace));
                 answer(Input::Resolved { ticket, resolved: work.await.unwrap_or_default() });
             }
             Query::SaveSwitches { session, ticket, cwd, names, on } => {
@@ -310,7 +318,7 @@ impl RunningHost {
         self.0.servers.close_socket();
     }
 
-    /// Returns the MCP servers.
+    /// Returns the MCP servers of all sessions.
     pub(crate) fn servers(&self) -> &Servers {
         &self.0.servers
     }
@@ -318,13 +326,14 @@ impl RunningHost {
     /// Provides the skills, the MCP server and the saved state of a session. This may block, because it reads from
     /// disk.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
-        let Needs { workspace, skills, client_skills, recall, transport, open_names, agent } = needs;
+        let Needs { workspace, skills, client_skills, servers, recall, transport, open_names, agent } = needs;
         let cwd = workspace.cwd.as_deref();
         self.check_directory(cwd);
         let saved = self.0.activations.as_ref().zip(recall);
         let active = saved.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
         let skills = skills.unwrap_or_else(|| self.0.library.at(&workspace));
-        let all = skills.with(&client_skills);
+        let servers = self.0.client_servers.skills(&servers, cwd);
+        let all = skills.with(&client_skills).with(&servers);
         let transport = transport.filter(|_| !all.will_offer_nothing());
         let endpoint = transport.map(|transport| {
             let opened = self.0.servers.open(session, transport, &all, context(&workspace), open_names);
@@ -335,7 +344,7 @@ impl RunningHost {
         let known = self.0.agents.as_ref().zip(agent);
         let never_connects = known.is_some_and(|(agents, agent)| agents.never_connects(&agent));
         let real = paths::without_links(&workspace);
-        Provisions { skills, off, active, endpoint, never_connects, real, workspace }
+        Provisions { skills, servers, off, active, endpoint, never_connects, real, workspace }
     }
 
     /// Saves that skills are on or off in a directory. This may block, because it writes to disk.
@@ -376,19 +385,7 @@ impl RunningHost {
     }
 }
 
-/// Resolves a path of a tool call in the directories of its session. Blocks while the disk is read.
-fn resolve(path: &Path, workspace: &Workspace) -> Resolved {
-    let workspace = paths::without_links(workspace);
-    Resolved { path: paths::resolve(path, workspace.cwd.as_deref()), workspace }
-}
-
 /// Returns the context of tool calls in a session.
 fn context(workspace: &Workspace) -> CallContext {
     workspace.cwd.as_deref().map(CallContext::in_directory).unwrap_or_default()
-}
-
-/// Runs `work`, which may block, on another thread, within the current span.
-fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    let span = Span::current();
-    spawn_blocking(move || span.in_scope(work))
 }

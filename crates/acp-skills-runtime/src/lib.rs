@@ -19,7 +19,9 @@
 //! | [`events`] | the event record: its format, writing it and reading it |
 //! | [`activation_store`] | active skills of sessions, on disk |
 //! | [`switch_store`] | skills that are turned off in a directory, on disk |
+//! | [`tool_servers`] | MCP servers behind skills |
 //! | [`agent_store`] | agents that never connect to our MCP server, on disk |
+//! | [`direct`] | the MCP server for clients without ACP |
 //! | [`demo`] | the built-in scripted agent |
 //! | `spans` | the `tracing` spans of sessions and turns |
 //! | [`worker`] | a background thread with a bounded queue |
@@ -29,6 +31,7 @@ pub mod activity;
 pub mod agent;
 pub mod agent_store;
 pub mod demo;
+pub mod direct;
 pub mod events;
 pub mod host;
 pub mod library;
@@ -39,4 +42,5 @@ pub mod processes;
 pub mod relay;
 mod spans;
 pub mod switch_store;
+pub mod tool_servers;
 pub mod worker;

@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `handler` | the tools, as an rmcp server |
+//! | `conversion` | the server, and definitions and results of tools, as rmcp's types |
 //! | `serving` | the tools and the caller's context at one moment |
 //! | `progress` | progress notifications while a call runs |
 //! | `tool_list` | the list of tools that the agent has received, which changes only if it has to |
@@ -22,23 +23,24 @@
 //! while the session is open. They identify the session of a call, and prove that the call comes from the agent of this
 //! session.
 
-mod accept;
+pub(crate) mod accept;
 mod acp;
 pub mod bridge;
 mod calls;
-mod changes;
+pub(crate) mod changes;
 mod connection_end;
+pub(crate) mod conversion;
 mod fetch;
-mod handler;
-mod http;
+pub(crate) mod handler;
+pub(crate) mod http;
 mod local_socket;
 mod progress;
 mod prompts;
 mod resources;
 mod serving;
-mod stdio;
+pub(crate) mod stdio;
 mod tool_list;
-mod unauthenticated;
+pub(crate) mod unauthenticated;
 
 #[cfg(test)]
 mod fixture;
@@ -54,7 +56,9 @@ use std::{
     },
 };
 
-use acp_skills_intercept::{Endpoint, Fetched, Input, NotFetched, SessionKey, Transport, Wanted};
+use acp_skills_intercept::{
+    Endpoint, Fetched, Input, NotFetched, SessionKey, Transport, UserAnswer, Wanted, Workspace,
+};
 use acp_skills_wire::Id;
 use parking_lot::{Mutex, MutexGuard};
 use skills_core::{CallContext, SkillName, SkillSet};
@@ -123,7 +127,7 @@ struct Server {
     /// The random part of the server's address.
     path: String,
     token: String,
-    http: http::Service,
+    http: http::Service<Handler>,
     acp: acp::Connection,
     /// True if the agent connected with the token.
     has_connected: AtomicBool,
@@ -214,8 +218,11 @@ impl Servers {
         let serving = Serving { toolbox, context };
         let handler = Handler::new(session, serving, self.0.reports.clone());
         let end = CancellationToken::new();
+        let factory = handler.clone();
+        let listeners = Arc::clone(&handler.listeners);
+        let put_aside = move || listeners.remove_disconnected();
         let server = Arc::new(Server {
-            http: http::Service::new(handler.clone(), end.child_token()),
+            http: http::Service::new(move || factory.clone(), put_aside, end.child_token()),
             acp: acp::Connection::default(),
             has_connected: AtomicBool::new(false),
             path: random_hex()?,
@@ -264,7 +271,9 @@ impl Servers {
     pub(crate) async fn fetch(&self, session: SessionKey, wanted: Wanted) -> Result<Fetched, NotFetched> {
         let Some(server) = self.by_key(session) else { return Ok(Fetched::default()) };
         let span = tracing::debug_span!("fetch", skill = tracing::field::Empty);
-        fetch::text(&server.handler.now().toolbox, wanted).instrument(span).await
+        let Serving { toolbox, context } = server.handler.now();
+        let context = server.handler.linked(context, None);
+        fetch::text(&toolbox, &context, wanted).instrument(span).await
     }
 
     /// Sets the skills of a session. The tools and the texts for prompts use these skills from now on. This also applies to a
@@ -282,6 +291,11 @@ impl Servers {
                 Err(error) => tracing::warn!("cannot serve skills for a session: {error}"),
             },
         }
+    }
+
+    /// Returns the handler of a session, if it has a server.
+    pub(crate) fn handler(&self, session: SessionKey) -> Option<Handler> {
+        Some(self.by_key(session)?.handler.clone())
     }
 
     /// Sets the skills that results of tool calls remind of, because the model has lost their instructions.
@@ -327,6 +341,20 @@ impl Servers {
         })
     }
 
+    /// Passes an answer on to an MCP server behind a skill.
+    pub(crate) fn answer_server(&self, session: SessionKey, number: u64, answer: UserAnswer) {
+        if let Some(server) = self.by_key(session) {
+            server.handler.link.answered(number, answer);
+        }
+    }
+
+    /// Sets the directories of a session that MCP servers behind skills may ask for.
+    pub(crate) fn set_workspace(&self, session: SessionKey, workspace: &Workspace) {
+        if let Some(server) = self.by_key(session) {
+            server.handler.link.set_workspace(workspace);
+        }
+    }
+
     /// Drops the tool calls of a session that wait to run a program.
     pub(crate) fn drop_waiting(&self, session: SessionKey) {
         if let Some(server) = self.by_key(session) {
@@ -348,6 +376,8 @@ impl Servers {
         // This wakes tasks, which can take locks.
         server.end.cancel();
         server.handler.drop_waiting();
+        let _inside = self.0.runtime.enter();
+        server.handler.link.close();
     }
 }
 
@@ -355,7 +385,7 @@ impl Servers {
 const ID_LENGTH: usize = 64;
 
 /// Returns random bytes in hexadecimal, [`ID_LENGTH`] digits in all.
-fn random_hex() -> Result<String, getrandom::Error> {
+pub(crate) fn random_hex() -> Result<String, getrandom::Error> {
     use std::fmt::Write;
     let mut bytes = [0; ID_LENGTH / 2];
     getrandom::fill(&mut bytes)?;

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use acp_skills_intercept::Workspace;
+use acp_skills_intercept::{Resolved, Workspace};
 
 /// Returns `path` without symbolic links. A relative path starts at `base`.
 ///
@@ -77,4 +77,10 @@ mod tests {
         }
         assert_eq!(resolve(Path::new("x"), None), None);
     }
+}
+
+/// Resolves a path of a tool call in the directories of its session. Blocks while the disk is read.
+pub(crate) fn resolved(path: &Path, workspace: &Workspace) -> Resolved {
+    let workspace = without_links(workspace);
+    Resolved { path: resolve(path, workspace.cwd.as_deref()), workspace }
 }

@@ -7,6 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use acp_skills_intercept::SessionKey;
 use parking_lot::Mutex;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tracing::{Span, debug_span, field::Empty};
 
 /// The spans of all sessions. Cheap to clone; all clones share their state.
@@ -70,4 +71,10 @@ impl Spans {
             None => Span::none(),
         }
     }
+}
+
+/// Runs `work`, which may block, on another thread, within the current span.
+pub(crate) fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    let span = Span::current();
+    spawn_blocking(move || span.in_scope(work))
 }

@@ -7,11 +7,13 @@ mod choices;
 pub mod edit;
 mod entries;
 mod error;
+mod on_demand;
 mod project;
 mod schema;
 mod scripts;
 mod settings;
 mod syntax;
+mod tool_server;
 mod virtual_skill;
 mod words;
 
@@ -33,9 +35,10 @@ use skills_sources::disk::patient;
 pub use skills_sources::disk::{cache_dir, config_file, error_text, expand_home, shorten_home, state_dir};
 
 pub use self::{
-    choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Trusted, Validation},
-    entries::{SkillEntry, SourceEntry},
+    choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Trusted, Validation, Verify},
+    entries::{SkillEntry, SourceEntry, StoredSkill},
     error::{ConfigError, describe_load_error},
+    on_demand::ServersOnDemand,
     project::{Globs, Project},
     schema::schema,
     settings::{Settings, SkillSources},
@@ -90,6 +93,8 @@ pub struct Config {
     /// The maximum number of MiB to receive from a git repository (`--max-fetch`). The default is 256. The number of its files and
     /// the length of their paths are limited in proportion.
     pub max_fetch: Option<NonZeroU32>,
+    /// The name that is recorded with approvals in `skills.lock` (`--approved-by`). By default, no name is recorded.
+    pub approved_by: Option<String>,
     /// Refuse skills that break any rule of the specification (`--strict`). The default is false: skills with minor problems are
     /// used with a warning.
     pub strict: bool,
@@ -117,6 +122,10 @@ pub struct Config {
     /// The transport between the agent and our MCP server (`--mcp`). The default is `auto`: a transport that the agent
     /// advertises. With `off`, the model reads the skills with the agent's own tools.
     pub mcp: Option<McpMode>,
+    /// The MCP servers of the editor that the agent doesn't get, because they become skills (`--mcp-on-demand`): `true` for all of
+    /// them, or a list of names. The default is none.
+    #[schemars(with = "schema::FlagOrNames")]
+    pub mcp_on_demand: Option<ServersOnDemand>,
     /// The time that the first prompt of a session waits until the agent has our tools, counted from the session's
     /// opening (`--mcp-wait`). In the file, it is in seconds. The default is 2 seconds, or 0.3 seconds if the agent has
     /// failed to connect before.
@@ -259,8 +268,10 @@ impl Config {
         for entry in of_projects.chain(&mut config.skills) {
             match entry {
                 SkillEntry::Directory(path) => absolute(path),
+                SkillEntry::Stored(skill) => skill.make_absolute(base),
                 SkillEntry::Virtual(skill) => {
                     skill.body_file.iter_mut().for_each(absolute);
+                    skill.make_server_absolute(base);
                     for tool in &mut skill.tools {
                         tool.cwd.iter_mut().for_each(absolute);
                         relative_program(&mut tool.command, base);
@@ -280,6 +291,16 @@ fn relative_program(words: &mut Words, base: &Path) {
         if path.components().count() > 1 {
             *program = base.join(path).into();
         }
+    }
+}
+
+/// Does the same as [`relative_program`], for a name that is Unicode.
+fn relative_program_name(program: &mut String, base: &Path) {
+    let path = expand_home(Path::new(&*program));
+    if path.components().count() > 1
+        && let Some(path) = base.join(path).to_str()
+    {
+        path.clone_into(program);
     }
 }
 

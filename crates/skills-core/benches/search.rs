@@ -1,16 +1,26 @@
-//! Benchmarks the search over 1,000 and 10,000 skills, and compares it with the `bm25` crate.
+//! Benchmarks the search over 1,000 and 10,000 skills, and compares it with the `bm25` crate. Also benchmarks the search of
+//! instructions that are stored on disk, and prints how much memory their index needs.
 //!
 //! If `SKILLS_CORPUS` is set, the words come from real descriptions. Otherwise, they are generated. The texts are the same in
 //! each run.
 
-use std::{fmt::Write, fs, hint::black_box, path::Path};
+use std::{alloc::System, fmt::Write, fs, hint::black_box, path::Path};
 
 use bm25::{Document, Language, SearchEngineBuilder};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use skills_core::{
     Skill, SkillSet,
+    discovery::{Discovery, Root},
+    instructions,
     search::{Query, SearchIndex},
 };
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// The mean length of instructions in words. A real skill has about 1,300.
+const INSTRUCTION_WORDS: usize = 1_300;
 
 const QUERIES: [&str; 4] = [
     "package my kubernetes app as a helm chart",
@@ -119,5 +129,49 @@ fn search(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, search);
+/// Writes skills with long instructions to `root`.
+fn write(root: &Path, count: usize) {
+    let mut text = Text::new();
+    for number in 0..count {
+        let dir = root.join(format!("skill-{number}"));
+        fs::create_dir(&dir).expect("a directory");
+        let description = text.words(30, " ");
+        let mut file = format!("---\nname: skill-{number}\ndescription: {description}\n---\n");
+        let sections = 2 * INSTRUCTION_WORDS / 65;
+        for _ in 0..=text.number(sections) {
+            let _ = write!(file, "## {}\n\n{}.\n\n", text.words(5, " "), text.words(60, " "));
+        }
+        fs::write(dir.join("SKILL.md"), file).expect("a skill");
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "prints the measured memory")]
+fn search_instructions(c: &mut Criterion) {
+    let root = tempfile::tempdir().expect("a directory");
+    write(root.path(), 10_000);
+    let discovery = Discovery::new([Root::scanned(root.path())]);
+    let set = discovery.find();
+    let build = |set: SkillSet| {
+        instructions::prepare_search(&set);
+        set
+    };
+    let region = Region::new(ALLOCATOR);
+    let index = build(set.clone());
+    let change = region.change();
+    let kept = change.bytes_allocated - change.bytes_deallocated;
+    eprintln!("{} skills with instructions: the index has {} KiB", index.len(), kept / 1024);
+
+    let mut group = c.benchmark_group("10000 skills with instructions");
+    group.sample_size(10);
+    group.bench_function("build", |b| {
+        b.iter_batched(|| discovery.find(), build, BatchSize::PerIteration);
+    });
+    for query in QUERIES {
+        let query = Query { text: query.into(), instructions: true, ..Query::default() };
+        group.bench_function(format!("{:?}", query.text), |b| b.iter(|| index.search(black_box(&query))));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, search, search_instructions);
 criterion_main!(benches);

@@ -31,6 +31,7 @@ mod error;
 mod parsed;
 mod stored;
 mod substitute;
+mod tools;
 
 use std::{fmt::Write, sync::Arc};
 
@@ -39,6 +40,7 @@ use crate::{
     diagnostic::Diagnostic,
     files::{FileError, bundled},
     skill::{Skill, Source, Usage},
+    tool::Offer,
 };
 
 use body::Body;
@@ -66,6 +68,8 @@ pub struct ActivationOptions {
     pub guide: Guide,
     /// True if the model has the tool `run_skill_script`.
     pub scripts: bool,
+    /// The tools of the skill's [provider](crate::tool::ToolProvider), if it was asked.
+    pub offer: Option<Offer>,
 }
 
 /// An activated skill.
@@ -127,8 +131,8 @@ pub fn activate(
         Err(_) if outdated.is_some() => {}
         Err(error) => return Err(error.into()),
     }
-    if !skill.tools().is_empty() {
-        sections.push(tools(skill, options.guide));
+    if skill.has_tools() {
+        sections.push(tools::describe(skill, options.guide, options.offer.as_ref()));
     }
     for section in sections {
         text.push('\n');
@@ -255,34 +259,6 @@ fn usage(usage: &Usage) -> String {
         }
         text.push_str("</skill_examples>\n");
     }
-    text
-}
-
-fn tools(skill: &Skill, guide: Guide) -> String {
-    if guide == Guide::Files {
-        return "The tools of this skill are not available here.\n".to_owned();
-    }
-    let mut text = format!(
-        "<skill_tools>\n  Run these with `call_skill_tool`, `skill` being \"{}\".\n",
-        escape_xml(skill.name.as_str())
-    );
-    for tool in skill.tools() {
-        let _ = writeln!(text, "  <tool name=\"{}\">", escape_attribute(&tool.name));
-        let _ = writeln!(text, "    <description>{}</description>", escape_xml(&one_line(&tool.description)));
-        if let Some(schema) = &tool.input_schema {
-            let _ = writeln!(text, "    <input_schema>{}</input_schema>", escape_xml(&schema.to_string()));
-        }
-        if let Some(missing) = &tool.missing {
-            let _ = writeln!(text, "    <missing>{}</missing>", escape_xml(&one_line(missing)));
-        }
-        text.push_str("  </tool>\n");
-    }
-    if skill.tools().iter().any(|tool| tool.missing.is_some()) {
-        text.push_str(
-            "  Tools marked as missing do not work; do the task without them, or say that you cannot.\n",
-        );
-    }
-    text.push_str("</skill_tools>\n");
     text
 }
 

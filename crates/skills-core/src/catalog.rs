@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::{
     set::SkillSet,
     skill::{Skill, Source},
+    text::shorten,
 };
 
 pub use format::Format;
@@ -257,23 +258,6 @@ pub(crate) fn one_line(text: &str) -> String {
         line.push_str(word);
     }
     line
-}
-
-/// Cuts `text` to at most `cap` characters including a final `…`, at the end of a word if possible.
-pub(crate) fn shorten(text: &str, cap: usize) -> std::borrow::Cow<'_, str> {
-    if text.chars().count() <= cap {
-        return text.into();
-    }
-    let end = text.char_indices().nth(cap.saturating_sub(1)).map_or(text.len(), |(index, _)| index);
-    let (mut head, rest) = text.split_at(end);
-    if !rest.starts_with(char::is_whitespace)
-        && let Some(space) = head.rfind(char::is_whitespace)
-        // Text without spaces, such as Chinese, can be cut between any two characters.
-        && space >= head.len() / 2
-    {
-        head = &head[..space];
-    }
-    format!("{}…", head.trim_end_matches(|c: char| c.is_whitespace() || ",;:.-–—(".contains(c))).into()
 }
 
 /// Estimates the number of tokens of `text`.

@@ -4,6 +4,7 @@
 //! network cannot redirect us to a service on this machine, however its address is spelled or resolved. All functions block, so
 //! don't call them on the threads of an async runtime.
 
+mod exchange;
 mod loopback;
 
 use std::{
@@ -19,6 +20,8 @@ use ureq::{
 use self::loopback::{Checked, ThisMachine, is_disguised, is_plain};
 
 use crate::{skill::Sha256, text::shown};
+
+pub use self::exchange::{Exchange, Request, exchange};
 
 /// The default maximum size of the content: 1 MiB.
 pub const MAX_BODY_BYTES: u64 = 1024 * 1024;

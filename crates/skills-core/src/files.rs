@@ -149,10 +149,10 @@ impl SkillFiles {
     /// Lists the first `max` files of the skill, sorted by path, without its `SKILL.md`.
     ///
     /// Hidden directories, `node_modules`, `__pycache__`, links to directories, and links that lead out of the skill are
-    /// skipped. The walk is bounded; see [`Listing::complete`]. This method doesn't fail: a directory that can't be read only
+    /// skipped. Also skipped are files that the skill's guard doesn't know. The walk is bounded; see [`Listing::complete`]. This method doesn't fail: a directory that can't be read only
     /// makes the listing incomplete.
     pub fn list(&self, max: usize) -> Listing {
-        list::list(&self.dir, max)
+        list::list(&self.dir, self.guard.as_ref(), max)
     }
 
     /// Reads the file at `path`, which is relative to the skill's directory and separated by `/`.
@@ -218,7 +218,9 @@ impl SkillFiles {
         let relative = path::check(path)?;
         match open_any(&self.dir, &relative) {
             Ok(Opened::File(file, metadata)) => Ok((self.checked(path, &relative, file)?, metadata)),
-            Ok(Opened::Dir(dir)) => Err(list::directory_error(path, &dir)),
+            Ok(Opened::Dir(dir)) => {
+                Err(list::directory_error(path, &path::joined(&relative), &dir, self.guard.as_ref()))
+            }
             Ok(Opened::Special) => Err(FileError::NotAFile { path: path.to_owned() }),
             Err(source) => Err(self.explain(path, source)),
         }

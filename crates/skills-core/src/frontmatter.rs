@@ -186,6 +186,11 @@ pub fn body(text: &str) -> &str {
     parse(text, &ParseContext::default()).body(text)
 }
 
+/// Returns the body like [`body`], without parsing the frontmatter.
+pub(crate) fn quick_body(text: &str) -> &str {
+    split::split(text).map_or(text, |split| &text[split.body..])
+}
+
 /// Checks the text of a whole file against a standard. Returns the problems in the order of their positions.
 ///
 /// ```

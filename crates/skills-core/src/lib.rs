@@ -94,6 +94,7 @@ pub mod exec;
 pub mod fetch;
 pub mod files;
 pub mod frontmatter;
+pub mod instructions;
 mod last_good;
 pub mod name;
 pub mod paths;
@@ -125,7 +126,7 @@ pub use set::{SkillSet, SkillSetBuilder};
 pub use skill::Remote;
 pub use skill::{Instructions, Properties, Scope, Skill, Source, Stored, Virtual};
 pub use source::SkillSource;
-pub use tool::{CallContext, Caller, InvalidInput, SkillTool, ToolError, ToolHandler};
+pub use tool::{CallContext, Caller, InvalidInput, SkillTool, ToolError, ToolHandler, ToolProvider};
 pub use toolbox::{ToolDefinition, ToolOutput};
 #[cfg(feature = "toolbox")]
 pub use toolbox::{Toolbox, ToolboxOptions};

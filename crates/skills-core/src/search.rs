@@ -1,33 +1,50 @@
 //! [`SearchIndex`]: ranked search over skills.
 //!
-//! Skills are scored with [BM25](https://en.wikipedia.org/wiki/Okapi_BM25) on English word stems. Each field has a weight:
+//! Skills are scored with [BM25](https://en.wikipedia.org/wiki/Okapi_BM25) on word stems. Each field has a weight:
 //! description 3, tags 2, scenarios of examples 1.5, names of tools 1, name 1, parameters 0.5. Names also match by prefix
-//! and with typos.
+//! and with typos. If a query asks for it, the instructions are searched, too, with a separate score that is added with a low
+//! weight. Words of headings weigh three times as much as other words of the instructions.
+//!
+//! Text can be in any script. Words of eight languages are stemmed, and scripts without spaces between words are searched by groups of
+//! characters.
 //!
 //! Skills with equal scores are ordered by priority. After that, skills with missing tools come last, and the original order
 //! decides. The same query always returns the same result.
 //!
 //! We don't use the `bm25` crate, because it does not support fields, prefixes and typos. The benchmark `search` compares both.
 
+pub mod conflicts;
+mod field;
+mod instructions;
+mod language;
+mod names;
+mod split;
 mod words;
 
-use std::{cmp::Reverse, collections::HashMap, sync::Arc};
+use std::{cmp::Reverse, sync::Arc};
 
 use crate::skill::Skill;
-use words::{Names, Words};
+use field::{Field, idf};
+use language::Language;
+use names::{Names, Similarity};
+use words::{Asked, Words};
 
-/// Weights of a word, by the field that contains it.
-const DESCRIPTION: f32 = 3.0;
-const TAG: f32 = 2.0;
-const SCENARIO: f32 = 1.5;
-const PARAMETER: f32 = 0.5;
-const TOOL: f32 = 1.0;
-const NAME: f32 = 1.0;
+/// The unit of the following weights.
+const UNIT: f32 = 0.5;
+/// Weights of a word in units, by the field that contains it.
+const DESCRIPTION: u8 = 6;
+const TAG: u8 = 4;
+const SCENARIO: u8 = 3;
+const PARAMETER: u8 = 1;
+const TOOL: u8 = 2;
+const NAME: u8 = 2;
 
 /// The saturation parameter of BM25: the usual 1.2, scaled to the weight of the description.
-const K1: f32 = 1.2 * DESCRIPTION;
-/// The length normalization parameter of BM25.
-const B: f32 = 0.75;
+const K1: f32 = 3.6;
+/// The saturation parameter for instructions, in which a word is often repeated.
+const INSTRUCTIONS_K1: f32 = 2.0;
+/// The weight of the instructions' score.
+const INSTRUCTIONS: f32 = 1.0;
 /// The score of a name that contains a word with the queried prefix, relative to an exact match.
 const PREFIX: f32 = 0.7;
 /// The relative score for a prefix if the queried word is also in the index. In this case, `excel` probably doesn't mean
@@ -52,6 +69,9 @@ pub struct Query {
     pub text: String,
     /// Tags that a skill must have. All of them are required, and case is ignored.
     pub tags: Vec<String>,
+    /// True if the instructions are searched, too, provided that the index has them
+    /// ([`prepare_search`](crate::instructions::prepare_search)).
+    pub instructions: bool,
     /// The maximum number of results, from 1 to [`MAX_LIMIT`]. Other values are clamped. The default is [`DEFAULT_LIMIT`].
     pub limit: Option<usize>,
 }
@@ -64,7 +84,7 @@ pub struct Hit {
     pub skill: Arc<Skill>,
     /// The score, which can only be compared to scores of the same query. It is zero if the query has no text.
     pub score: f32,
-    /// The number of different words of the query that the skill contains, in any form.
+    /// The number of different words of the query that the skill contains in any form, without its instructions.
     pub matched: usize,
 }
 
@@ -100,65 +120,75 @@ pub struct SearchIndex {
     skills: Vec<Arc<Skill>>,
     words: Words,
     names: Names,
-    /// For each word, the skills that contain it, with the score that it adds to each.
-    postings: Vec<Vec<(u32, f32)>>,
+    metadata: Field,
+    /// `None` if the index doesn't have the instructions.
+    instructions: Option<Field>,
     /// The score of the rarest word.
     best: f32,
 }
 
 impl SearchIndex {
-    /// Builds an index over the skills that the model sees ([`Skill::is_listed`]). This takes about 10 µs per skill.
+    /// Builds an index over the skills that the model sees ([`Skill::is_listed`]), without their instructions. This takes about
+    /// 10 µs per skill, and doesn't block.
     pub fn new(skills: impl IntoIterator<Item = Arc<Skill>>) -> Self {
+        let mut index = Self::of_metadata(skills);
+        index.words.finish();
+        index
+    }
+
+    /// Builds an index over the skills that the model sees and their instructions, which `read` returns. Skills without a text are
+    /// found by their metadata.
+    pub fn with_instructions(
+        skills: impl IntoIterator<Item = Arc<Skill>>,
+        read: impl Fn(&Skill) -> Option<Arc<str>>,
+    ) -> Self {
+        let mut index = Self::of_metadata(skills);
+        let mut field = Field::new(INSTRUCTIONS_K1, 1.0);
+        for skill in &index.skills {
+            if let Some(text) = read(skill) {
+                instructions::add(skill, &text, &mut index.words, &mut field);
+            }
+            field.end_skill();
+        }
+        field.finish();
+        index.words.finish();
+        Self { instructions: Some(field), ..index }
+    }
+
+    fn of_metadata(skills: impl IntoIterator<Item = Arc<Skill>>) -> Self {
         let skills: Vec<Arc<Skill>> = skills.into_iter().filter(|skill| skill.is_listed()).collect();
         let mut words = Words::default();
         let mut names = Names::default();
-        let mut postings: Vec<Vec<(u32, f32)>> = Vec::new();
-        let mut lengths = Vec::with_capacity(skills.len());
-        let mut weights: HashMap<u32, f32> = HashMap::new();
+        let mut metadata = Field::new(K1, UNIT);
         for (skill, number) in skills.iter().zip(0_u32..) {
-            let mut length = 0.0;
-            let mut add = |text: &str, weight: f32, words: &mut Words| {
-                words.each(text, |word| {
-                    *weights.entry(word).or_default() += weight;
-                    length += weight;
-                });
+            let language = Language::of(&skill.description);
+            let mut add = |text: &str, weight: u8| {
+                words.each(text, language, |word| metadata.add(word, weight));
             };
-            add(&skill.description, DESCRIPTION, &mut words);
-            skill.properties.tags.iter().for_each(|tag| add(tag, TAG, &mut words));
-            skill.tools().iter().for_each(|tool| add(&tool.name, TOOL, &mut words));
+            add(&skill.description, DESCRIPTION);
+            skill.properties.tags.iter().for_each(|tag| add(tag, TAG));
+            skill.tools().iter().for_each(|tool| add(&tool.name, TOOL));
             if let Some(usage) = &skill.properties.usage {
-                usage.examples.iter().for_each(|example| add(&example.scenario, SCENARIO, &mut words));
+                usage.examples.iter().for_each(|example| add(&example.scenario, SCENARIO));
                 for parameter in &usage.parameters {
-                    add(&parameter.name, PARAMETER, &mut words);
-                    add(&parameter.description, PARAMETER, &mut words);
+                    add(&parameter.name, PARAMETER);
+                    add(&parameter.description, PARAMETER);
                 }
             }
-            add(skill.name.as_str(), NAME, &mut words);
+            add(skill.name.as_str(), NAME);
             names.add(skill.name.as_str(), number);
-            postings.resize_with(words.len(), Vec::new);
-            for (word, weight) in weights.drain() {
-                postings[word as usize].push((number, weight));
-            }
-            lengths.push(length);
+            metadata.end_skill();
         }
         names.sort();
-        let average = lengths.iter().sum::<f32>() / count(lengths.len()).max(1.0);
-        let mut best = 0.0_f32;
-        for posting in &mut postings {
-            let idf = idf(skills.len(), posting.len());
-            best = best.max(idf);
-            for (number, weight) in posting {
-                let length = lengths[*number as usize] / average.max(f32::MIN_POSITIVE);
-                *weight = idf * *weight * (K1 + 1.0) / (*weight + K1 * (1.0 - B + B * length));
-            }
-        }
-        Self { skills, words, names, postings, best }
+        metadata.finish();
+        let best = metadata.best_idf();
+        Self { skills, words, names, metadata, instructions: None, best }
     }
 
     /// Returns the skills that match `query`, best first.
     pub fn search(&self, query: &Query) -> Hits {
         let asked = self.words.of_query(&query.text, MAX_QUERY_WORDS);
-        let scores = self.scores(&asked, &query.text);
+        let (scores, matched) = self.scores(&asked, query);
         let everything = query.text.trim().is_empty();
         let tags: Vec<String> = query.tags.iter().map(|tag| tag.trim().to_lowercase()).collect();
         let has_tag = |skill: &Skill, tag: &str| {
@@ -182,7 +212,7 @@ impl SearchIndex {
         let hits = hits.map(|&(score, number)| Hit {
             skill: Arc::clone(&self.skills[number]),
             score,
-            matched: self.matched(&asked, number),
+            matched: matched[number].into(),
         });
         Hits { hits: hits.collect(), total: found.len() }
     }
@@ -197,27 +227,32 @@ impl SearchIndex {
         self.skills.is_empty()
     }
 
-    fn matched(&self, asked: &[words::Asked], number: usize) -> usize {
-        let has = |word: u32| {
-            let posting = &self.postings[word as usize];
-            posting.binary_search_by_key(&number, |&(other, _)| other as usize).is_ok()
-        };
-        asked.iter().filter(|asked| asked.known.is_some_and(has)).count()
-    }
-
-    fn scores(&self, asked: &[words::Asked], text: &str) -> Vec<f32> {
+    /// Returns the score of each skill, and the number of words in its metadata.
+    fn scores(&self, asked: &[Asked], query: &Query) -> (Vec<f32>, Vec<u8>) {
         let mut scores = vec![0.0; self.skills.len()];
+        let mut matched = vec![0_u8; self.skills.len()];
+        let instructions = self.instructions.as_ref().filter(|_| query.instructions);
         for asked in asked {
-            if let Some(word) = asked.known {
-                for &(number, weight) in &self.postings[word as usize] {
-                    scores[number as usize] += weight;
+            let mut having = Vec::new();
+            for &word in &asked.known {
+                self.metadata.scores(word, |skill, score| {
+                    scores[skill] += score;
+                    having.push(skill);
+                });
+                if let Some(field) = instructions {
+                    field.scores(word, |skill, score| scores[skill] += INSTRUCTIONS * score);
                 }
             }
-            for (similarity, numbers) in self.names.like(&asked.text, asked.known.is_some()) {
+            having.sort_unstable();
+            having.dedup();
+            for skill in having {
+                matched[skill] += 1;
+            }
+            for (similarity, numbers) in self.names.like(&asked.text, !asked.known.is_empty()) {
                 let worth = match similarity {
-                    words::Similarity::Prefix if asked.known.is_some() => PREFIX_OF_KNOWN,
-                    words::Similarity::Prefix => PREFIX,
-                    words::Similarity::Typo => TYPO,
+                    Similarity::Prefix if asked.known.is_empty() => PREFIX,
+                    Similarity::Prefix => PREFIX_OF_KNOWN,
+                    Similarity::Typo => TYPO,
                 };
                 let idf = idf(self.skills.len(), numbers.len());
                 for &number in numbers {
@@ -225,28 +260,16 @@ impl SearchIndex {
                 }
             }
         }
-        for &number in self.names.exactly(text) {
+        for &number in self.names.exactly(&query.text) {
             scores[number as usize] += IS_NAME * self.best.max(1.0);
         }
-        scores
+        (scores, matched)
     }
 }
 
 /// Returns true if the skill has a tool that can't work.
 fn is_incomplete(skill: &Skill) -> bool {
     skill.tools().iter().any(|tool| tool.missing.is_some())
-}
-
-/// Returns the inverse document frequency of a word that `having` of `all` skills contain.
-fn idf(all: usize, having: usize) -> f32 {
-    let all = count(all);
-    let having = count(having);
-    (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "exact up to 16 million skills")]
-fn count(number: usize) -> f32 {
-    number as f32
 }
 
 /// A score that implements [`Ord`]. It is never NaN.

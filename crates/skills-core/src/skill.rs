@@ -32,7 +32,10 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{name::SkillName, tool::SkillTool};
+use crate::{
+    name::SkillName,
+    tool::{SkillTool, ToolProvider},
+};
 
 /// A skill: the metadata that a catalog shows, and the source of its instructions.
 #[derive(Debug, Clone)]
@@ -54,6 +57,8 @@ pub struct Skill {
     pub session_root: Option<Arc<Path>>,
     /// True if a file that matches [`Properties::paths`] has come up in the session.
     pub has_joined: bool,
+    /// A service that provides further tools while the skill is in use.
+    pub provider: Option<Arc<dyn ToolProvider>>,
 }
 
 /// The optional fields of the [frontmatter](https://agentskills.io/specification). Most skills set none of them.
@@ -226,6 +231,7 @@ impl Skill {
             scope: Scope::Named,
             session_root: None,
             has_joined: false,
+            provider: None,
         }
     }
 
@@ -289,6 +295,11 @@ impl Skill {
     /// Returns the tool with exactly this name.
     pub fn tool(&self, name: &str) -> Option<&SkillTool> {
         self.tools().iter().find(|tool| tool.name == name)
+    }
+
+    /// Returns true if the model can call tools of the skill.
+    pub fn has_tools(&self) -> bool {
+        !self.tools().is_empty() || self.provider.is_some()
     }
 
     /// Returns true if the model sees the skill in the catalog, in search results and in lists of valid names. A skill with

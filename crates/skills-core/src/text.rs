@@ -221,6 +221,23 @@ fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}')
 }
 
+/// Cuts `text` to at most `cap` characters including a final `…`, at the end of a word if possible.
+pub(crate) fn shorten(text: &str, cap: usize) -> Cow<'_, str> {
+    if text.chars().count() <= cap {
+        return text.into();
+    }
+    let end = text.char_indices().nth(cap.saturating_sub(1)).map_or(text.len(), |(index, _)| index);
+    let (mut head, rest) = text.split_at(end);
+    if !rest.starts_with(char::is_whitespace)
+        && let Some(space) = head.rfind(char::is_whitespace)
+        // Text without spaces, such as Chinese, can be cut between any two characters.
+        && space >= head.len() / 2
+    {
+        head = &head[..space];
+    }
+    format!("{}…", head.trim_end_matches(|c: char| c.is_whitespace() || ",;:.-–—(".contains(c))).into()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

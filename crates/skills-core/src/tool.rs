@@ -3,9 +3,11 @@
 //! Tools whose input and output are Rust types are made with [`SkillTool::typed`].
 
 mod caller;
+mod output;
+mod provider;
 mod typed;
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{any::Any, fmt, path::PathBuf, sync::Arc};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -13,6 +15,8 @@ use serde_json::Value;
 use crate::name::SkillName;
 
 pub use caller::Caller;
+pub use output::{Content, ToolOutput};
+pub use provider::{Offer, OfferedTool, ProviderError, ToolProvider};
 pub use typed::{InvalidInput, schema_of};
 
 /// The name of the built-in tool that loads the instructions of a skill.
@@ -93,6 +97,8 @@ pub struct CallContext {
     pub unlocked: Arc<[SkillName]>,
     /// The session, as far as the order of programs is concerned. By default, each context is a session of its own.
     pub caller: Caller,
+    /// Data of the host about the session or the call, for its own [tool providers](ToolProvider).
+    pub host_data: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl CallContext {
@@ -111,6 +117,12 @@ impl CallContext {
     #[must_use]
     pub fn called_by(self, caller: Caller) -> Self {
         Self { caller, ..self }
+    }
+
+    /// Sets the host's own data.
+    #[must_use]
+    pub fn with_host_data(self, data: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { host_data: Some(data), ..self }
     }
 
     /// Returns true if the user activated this skill in the session.

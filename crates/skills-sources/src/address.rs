@@ -9,6 +9,9 @@
 //! | `git+file:///…[#REF:PATH]` | a git repository on this machine |
 //! | any other `https://…`, and `http://…` on loopback | a web site with an index of skills |
 //!
+//! A reference is a branch, a tag, a commit, or a range of versions such as `^2.1`, which stands for the tag of the highest version in
+//! the range. `latest` stands for the highest version.
+//!
 //! Parts of an address become arguments of `git`, so an address is rejected if git could read a part of it as an option, or if its
 //! path leads out of the repository. Parsing doesn't use the network.
 
@@ -23,7 +26,7 @@ use self::{
     browser::from_browser,
     checks::{SECRET, authority, check_host, check_user, is_name, read_path, read_reference},
 };
-use crate::{disk::expand_home, reason::Reason};
+use crate::{disk::expand_home, reason::Reason, versions::Range};
 
 /// The maximum length of an address, in bytes.
 const MAX_BYTES: usize = 2048;
@@ -51,7 +54,7 @@ pub enum Place {
 pub struct GitPlace {
     /// The URL for `git fetch`: `https://…`, `ssh://…`, `USER@HOST:PATH` or `file://…`.
     pub url: String,
-    /// A branch, a tag or a commit. `None` means the repository's default branch.
+    /// A branch, a tag, a commit, a range of versions such as `^2.1`, or `latest`. `None` means the repository's default branch.
     pub reference: Option<String>,
     /// The directory, relative to the root of the repository, with `/` as the separator. An empty path means the root.
     pub path: String,
@@ -139,6 +142,15 @@ impl Address {
     /// Returns the address as it was written, without white space around it.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Returns the same address with another range of versions. `None` if the address has no range, or if the result is invalid.
+    pub fn with_range(&self, range: &str) -> Option<Self> {
+        let Place::Git(GitPlace { reference: Some(reference), .. }) = &self.place else { return None };
+        Range::parse(reference)?.ok()?;
+        let at = self.text.rfind(reference)?;
+        let text = format!("{}{range}{}", &self.text[..at], &self.text[at + reference.len()..]);
+        Self::parse(&text).ok()
     }
 
     /// Returns the target of the address.

@@ -244,7 +244,7 @@ mod tests {
         let digest = digest::of_skill(&root.join("a")).unwrap().to_string();
         // The second directory can't be created, because the first one has a file of this name.
         let skills = [("a".to_owned(), digest.clone()), ("a/SKILL.md/x".to_owned(), "0".repeat(64))].into();
-        let pinned = PinnedGit { commit: commit.clone(), skills };
+        let pinned = PinnedGit::new(commit.clone(), skills);
         reduce(&store, place, &pinned, 10);
         assert_eq!(digest::of_skill(&root.join("a")).unwrap().to_string(), digest);
         assert!(root.join("b/SKILL.md").exists() && skills_at(&root).is_none());
@@ -252,7 +252,7 @@ mod tests {
         let error = fetch(&store, place, &pinned, None, 10).unwrap_err();
         assert!(matches!(&error, GitError::InUse { path } if *path == root), "{error}");
         assert!(error.hint().contains("older version"), "{}", error.hint());
-        let pinned = PinnedGit { commit, skills: [("a".to_owned(), digest)].into() };
+        let pinned = PinnedGit::new(commit, [("a".to_owned(), digest)].into());
         reduce(&store, place, &pinned, 10);
         assert_eq!(served(&store, place, &pinned), Some(root.clone()));
         assert!(root.join("a/SKILL.md").exists() && !root.join("b").exists());

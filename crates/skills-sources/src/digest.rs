@@ -1,6 +1,6 @@
 //! Computes the checksum of a skill. The user approves this checksum, and we compare it before we serve the skill.
 
-use std::{collections::BTreeMap, fmt::Write, fs, io, path::Path};
+use std::{collections::BTreeMap, fmt::Write, fs, io, ops::Bound, path::Path};
 
 use skills_core::{
     Skill, Source,
@@ -57,6 +57,11 @@ impl FileGuard for Files {
     fn allows(&self, path: &str, content: Option<&mut dyn io::Read>) -> io::Result<bool> {
         let (Some(known), Some(content)) = (self.0.get(path), content) else { return Ok(false) };
         Ok(*known == Sha256::of_content(content)?)
+    }
+
+    fn paths<'a>(&'a self, start: &str) -> Box<dyn Iterator<Item = &'a str> + 'a> {
+        let rest = self.0.range::<str, _>((Bound::Included(start), Bound::Unbounded));
+        Box::new(rest.map(|(path, _)| path.as_str()))
     }
 }
 

@@ -18,6 +18,20 @@ pub enum SourceError {
         /// The cause.
         source: GitError,
     },
+    /// The current version of the source has no accepted signature, which the user requires.
+    #[error("`{}` is not updated: {source}", shown(address))]
+    Unsigned {
+        /// The address of the source.
+        address: String,
+        /// The cause, which is [`GitError::Unsigned`].
+        source: GitError,
+    },
+    /// The source can't have signatures, which the user requires.
+    #[error("`{}` requires `verify: git`, but is not a git repository", shown(address))]
+    NoSignatures {
+        /// The address of the source.
+        address: String,
+    },
     /// The index of a web site can't be fetched.
     #[error("cannot fetch skills from `{}`: {source}", shown(address))]
     Web {
@@ -71,7 +85,11 @@ pub enum SourceError {
 
 impl SourceError {
     pub(super) fn git(address: &impl ToString, source: GitError) -> Self {
-        Self::Git { address: address.to_string(), source }
+        let address = address.to_string();
+        match source {
+            GitError::Unsigned { .. } => Self::Unsigned { address, source },
+            source => Self::Git { address, source },
+        }
     }
 
     pub(super) fn web(address: &impl ToString, source: WebError) -> Self {
@@ -94,7 +112,10 @@ impl SourceError {
                 source.hint(),
                 shown(address)
             ),
-            Self::Git { source, .. } => source.hint().to_owned(),
+            Self::Git { source, .. } | Self::Unsigned { source, .. } => source.hint().to_owned(),
+            Self::NoSignatures { .. } => {
+                "remove `verify`, or use the git repository of the skills".to_owned()
+            }
             Self::Web { source: RemoteError::NoIndex { .. } | RemoteError::Index { .. }, .. } => {
                 "use the address of a web site with skills, an index.json file, or a git repository"
                     .to_owned()

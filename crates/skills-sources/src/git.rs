@@ -6,6 +6,8 @@
 //! | `tree` | selecting the files to fetch |
 //! | `paths` | paths that are safe on every operating system |
 //! | `checkout` | writing the files |
+//! | `references` | finding the commit of a reference without fetching it |
+//! | `signature` | checking the signature of a commit or a tag |
 //! | `ssh` | the user's ssh command |
 //! | `watch` | limits of time and size while `git` runs |
 //! | `error` | errors of `git`, and hints |
@@ -17,6 +19,8 @@ mod checkout;
 mod command;
 mod error;
 pub(super) mod paths;
+mod references;
+mod signature;
 mod ssh;
 pub(super) mod tree;
 mod watch;
@@ -33,6 +37,7 @@ use skills_core::exec::ProcessObserver;
 
 use self::command::Git;
 pub use self::error::GitError;
+pub(super) use self::references::{Found, find_commit};
 use super::address::GitPlace;
 
 /// The limits of a fetch.
@@ -88,12 +93,14 @@ impl Default for Limits {
 pub(super) struct Fetched {
     /// The hash of the commit.
     pub(super) commit: String,
+    /// The tag of the commit, if the place has a range of versions.
+    pub(super) tag: Option<String>,
     /// Notes for the user about files that were left out.
     pub(super) notes: Vec<String>,
 }
 
 /// Fetches the skills below `place` and writes them to `directory`, which must be empty. Without a `commit`, the current commit of
-/// the reference is fetched. `scratch` is an empty directory for git's own files.
+/// the reference is fetched, and with `verify`, its signature is checked. `scratch` is an empty directory for git's own files.
 ///
 /// Blocks until the fetch has finished or a limit is reached.
 pub(super) fn fetch(
@@ -103,16 +110,17 @@ pub(super) fn fetch(
     scratch: &Path,
     observer: Option<Arc<dyn ProcessObserver>>,
     limits: &Limits,
+    verify: bool,
 ) -> Result<Fetched, GitError> {
-    let mut git = Git::new(scratch, place.transport, observer, limits)?;
-    git.run(&["init", "--quiet", "--bare", "--template="])?;
-    git.run(&["config", "remote.origin.url", &place.url])?;
-    git.read_ssh_command()?;
-    let git = git;
-    let commit = match commit {
-        Some(commit) => fetch_commit(&git, place, commit)?,
-        None => fetch_reference(&git, place.reference.as_deref())?,
+    let git = repository(place, scratch, observer, limits)?;
+    let is_current = commit.is_none();
+    let Found { commit, tag } = match commit {
+        Some(commit) => Found { commit: fetch_commit(&git, place, commit)?, tag: None },
+        None => fetch_current(&git, place)?,
     };
+    if verify && is_current {
+        signature::verify(&git, &commit, tag.as_deref().or(place.reference.as_deref()))?;
+    }
     let at = format!("{commit}:{}", place.path);
     let read = |output: &mut dyn Read| tree::read(output, limits);
     let entries = match git.talk(&["ls-tree", "-r", "-z", &at], Vec::new(), read) {
@@ -136,7 +144,32 @@ pub(super) fn fetch(
         checkout::write(output, wanted, directory, limits.bytes)
     })?;
     let notes = [selection.notes, tree::notes_on_pointers(&selection.wanted, &pointers)].concat();
-    Ok(Fetched { commit, notes })
+    Ok(Fetched { commit, tag, notes })
+}
+
+/// Creates an empty repository in `scratch`, which has the place as its remote.
+fn repository<'a>(
+    place: &GitPlace,
+    scratch: &'a Path,
+    observer: Option<Arc<dyn ProcessObserver>>,
+    limits: &'a Limits,
+) -> Result<Git<'a>, GitError> {
+    let mut git = Git::new(scratch, place.transport, observer, limits)?;
+    git.run(&["init", "--quiet", "--bare", "--template="])?;
+    git.run(&["config", "remote.origin.url", &place.url])?;
+    git.read_ssh_command()?;
+    Ok(git)
+}
+
+/// Fetches the current commit of a place: of its reference, or of the highest version in its range.
+fn fetch_current(git: &Git<'_>, place: &GitPlace) -> Result<Found, GitError> {
+    match references::find_version(git, place)? {
+        Some(Found { tag, .. }) => {
+            let name = format!("refs/tags/{}", tag.as_deref().unwrap_or_default());
+            Ok(Found { commit: fetch_reference(git, Some(&name))?, tag })
+        }
+        None => Ok(Found { commit: fetch_reference(git, place.reference.as_deref())?, tag: None }),
+    }
 }
 
 const FETCH: [&str; 7] = [
@@ -177,7 +210,7 @@ fn fetch_commit(git: &Git<'_>, place: &GitPlace, commit: &str) -> Result<String,
         Err(error) => return Err(error),
     }
     // Some servers don't send a commit unless a reference points to it, so try the reference instead.
-    let now = fetch_reference(git, place.reference.as_deref())?;
+    let now = fetch_current(git, place)?.commit;
     if now == commit { Ok(now) } else { Err(gone()) }
 }
 

@@ -49,6 +49,7 @@
 //! | `disk/` | locations, permissions and locks of files on disk |
 //! | `system/` | write protection and removal, by operating system |
 //! | `error` | errors of sources, and how to resolve them |
+//! | `versions` | ranges of versions, and the tags that they match |
 //! | `reason` | why a value in an address or a lock file is invalid |
 
 mod address;
@@ -70,16 +71,17 @@ mod store;
 mod system;
 pub mod trust;
 mod update;
+mod versions;
 
 pub use self::{
     address::{Address, AddressError, GitPlace, Place, Transport},
     error::SourceError,
     git::GitError,
     live::{Notify, Options, Sources, Spec},
-    lockfile::{LOCK_NAME, LockError, LockFile, Pinned, PinnedGit, PinnedWeb},
+    lockfile::{Decisions, LOCK_NAME, LockError, LockFile, Pinned, PinnedGit, PinnedWeb, REMOVED},
     update::{
-        FileChange, FileChangeKind, Offer, OfferedFile, OfferedSkill, SkillChange, Updater, lock_beside,
-        named_sources, user_lock,
+        Answer, Comparison, Decision, FileChange, FileChangeKind, Offer, OfferedFile, OfferedSkill, Query,
+        Rejected, SkillChange, Updater, lock_beside, named_sources, user_lock,
     },
 };
 pub use crate::disk::FileLock;

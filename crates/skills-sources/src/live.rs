@@ -84,8 +84,8 @@ struct Inner {
 
 struct State {
     statuses: Vec<Status>,
-    /// Marks that protect the served versions from pruning, with their commit, by index of the source.
-    in_use: HashMap<usize, (String, InUse)>,
+    /// Marks that protect the served versions from pruning, with their commits, by index of the source.
+    in_use: HashMap<usize, Vec<(String, InUse)>>,
     /// Approved versions that could not be written to the lock file, by index of the source.
     unsaved: HashMap<usize, Pinned>,
     skills: SkillSet,
@@ -244,7 +244,8 @@ impl Sources {
         self.with_state(|state| match fetched {
             Ok(fetched) => {
                 self.hold(&mut state.in_use, number, &fetched.pinned);
-                let here = self.0.store.as_ref().and_then(|store| self.load(number, &fetched.pinned, store));
+                let here =
+                    self.0.store.as_ref().and_then(|store| self.load(number, &fetched.pinned, store, true));
                 state.statuses[number] = here.map_or(Status::Absent, Status::Here);
                 if !fetched.is_saved {
                     state.unsaved.insert(number, fetched.pinned);
@@ -283,27 +284,30 @@ impl Sources {
         done
     }
 
-    fn load(&self, number: usize, pinned: &Pinned, store: &Store) -> Option<SkillSet> {
+    fn load(&self, number: usize, pinned: &Pinned, store: &Store, partly: bool) -> Option<SkillSet> {
         let spec = &self.0.specs[number];
         let wanted =
             Wanted { filters: &spec.filters, max_skills: self.0.options.max_skills, nested: spec.nested };
-        load::load(&spec.address, pinned, store, &wanted)
+        load::load(&spec.address, pinned, store, &wanted, partly)
     }
 
     /// Protects the served version of a source from pruning.
-    fn hold(&self, in_use: &mut HashMap<usize, (String, InUse)>, number: usize, pinned: &Pinned) {
+    fn hold(&self, in_use: &mut HashMap<usize, Vec<(String, InUse)>>, number: usize, pinned: &Pinned) {
         let (Place::Git(place), Pinned::Git(git)) = (self.0.specs[number].address.place(), pinned) else {
             return;
         };
         let Some(store) = &self.0.store else { return };
-        if in_use.get(&number).is_some_and(|(commit, _)| *commit == git.commit) {
-            return;
+        let parts = git.parts();
+        let held = in_use.entry(number).or_default();
+        for part in &parts {
+            if held.iter().any(|(commit, _)| *commit == part.commit) {
+                continue;
+            }
+            approved::reduce(store, place, part, self.0.options.max_skills);
+            let root = store.root(place, &part.commit);
+            held.extend(root.parent().and_then(InUse::of).map(|mark| (part.commit.clone(), mark)));
         }
-        approved::reduce(store, place, git, self.0.options.max_skills);
-        let root = store.root(place, &git.commit);
-        if let Some(mark) = root.parent().and_then(InUse::of) {
-            in_use.insert(number, (git.commit.clone(), mark));
-        }
+        held.retain(|(commit, _)| parts.iter().any(|part| part.commit == *commit));
     }
 
     /// Reads lock files and store. A source that is being fetched or has failed keeps its status, unless it is available now.
@@ -331,7 +335,7 @@ impl Sources {
             };
             // Mark the version as used before we read it, so that it isn't removed in between.
             self.hold(&mut in_use, number, pinned);
-            statuses.push(self.load(number, pinned, store).map_or(old, Status::Here));
+            statuses.push(self.load(number, pinned, store, false).map_or(old, Status::Here));
         }
         for (path, (_, error)) in locks {
             let Some(error) = error else { continue };

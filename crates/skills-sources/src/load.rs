@@ -1,6 +1,10 @@
 //! Loads the skills of a source that are in the store and match their approved checksum.
 
-use std::{collections::BTreeMap, io, path::Path};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    io,
+    path::{Path, PathBuf},
+};
 
 use skills_core::{
     Diagnostic, RemoteIndex, Skill, SkillName, SkillSet, SkillSetBuilder, Source,
@@ -33,21 +37,36 @@ impl Wanted<'_> {
     }
 }
 
-/// Loads the approved skills of a source. Returns `None` if the source has to be fetched first.
+/// Loads the approved skills of a source. Returns `None` if the source has to be fetched first. With `partly`, skills that stay at
+/// another commit can be missing, because the repository may not have this commit anymore.
 pub(super) fn load(
     address: &Address,
     pinned: &Pinned,
     store: &Store,
     wanted: &Wanted<'_>,
+    partly: bool,
 ) -> Option<SkillSet> {
     match (address.place(), pinned) {
         (Place::Git(place), Pinned::Git(pinned)) => {
-            let root = approved::served(store, place, pinned)?;
-            Some(of_repository(address, &root, pinned, wanted))
+            let mut parts = Vec::new();
+            for part in pinned.parts() {
+                match approved::served(store, place, &part) {
+                    Some(root) => parts.push((root, part)),
+                    None if partly && !parts.is_empty() => {}
+                    None => return None,
+                }
+            }
+            Some(of_repository(address, &parts, pinned, wanted))
         }
         (Place::Web(url), Pinned::Web(pinned)) => {
-            let index = store.index(url, &pinned.index)?;
-            Some(of_site(address, &RemoteIndex::parse(&index.text, &index.url).ok()?, pinned, wanted))
+            let index = |digest: &str| {
+                let index = store.index(url, digest)?;
+                RemoteIndex::parse(&index.text, &index.url).ok()
+            };
+            let own = index(&pinned.index)?;
+            let kept: HashSet<_> = pinned.decisions.kept.values().collect();
+            let kept = kept.into_iter().filter_map(|digest| Some((digest.as_str(), index(digest)?)));
+            Some(of_site(address, &own, &kept.collect(), pinned, wanted))
         }
         _ => None,
     }
@@ -84,7 +103,7 @@ fn pin_directories<'a>(
 ) -> io::Result<PinnedGit> {
     let pinned = |dir: &Path| Ok((approved::relative(root, dir), digest::of_skill(dir)?.to_string()));
     let skills = directories.map(pinned).collect::<io::Result<_>>()?;
-    Ok(PinnedGit { commit: commit.to_owned(), skills })
+    Ok(PinnedGit::new(commit.to_owned(), skills))
 }
 
 /// Returns the checksums of those skills of an index that pass the filters. `None` if all skills do.
@@ -130,10 +149,65 @@ fn reason_to_wait(findings: &[Finding]) -> Option<String> {
     Some(format!("{} ({}{file})", finding.message(), finding.code))
 }
 
-fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wanted<'_>) -> SkillSet {
+/// Loads the skills of a repository from the directories of their commits, of which the first one is that of the source.
+fn of_repository(
+    address: &Address,
+    parts: &[(PathBuf, PinnedGit)],
+    pinned: &PinnedGit,
+    wanted: &Wanted<'_>,
+) -> SkillSet {
+    let mut skills = SkillSet::builder();
+    let mut served = Vec::new();
+    // The names of skills that are not served, by directory.
+    let mut others = BTreeMap::new();
+    for (number, (root, part)) in parts.iter().enumerate() {
+        let found = add_part(&mut skills, &mut served, address, root, part, wanted);
+        if number == 0 {
+            others = found;
+        }
+    }
+    if parts.len() > 1 {
+        // The order must not depend on the commits, because it is the order of the catalog.
+        served.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+    for Served { skill, diagnostics, .. } in served {
+        skills.add(skill, diagnostics);
+    }
+    let root = parts.first().map_or(Path::new(""), |(root, _)| root.as_path());
+    for (path, name) in others {
+        if pinned.decisions.kept.contains_key(&path) || pinned.decisions.declined.contains_key(&path) {
+            continue;
+        }
+        let name =
+            SkillName::new(&name).filter(|name| wanted.filters.iter().all(|filter| filter.takes(name)));
+        if let Some(name) = name {
+            let why = not_approved(address, &name, pinned.skills.contains_key(&path));
+            skills.skip(Skipped::new(root.join(path), vec![why]));
+        }
+    }
+    skills.build()
+}
+
+/// An approved skill.
+struct Served {
+    /// The directory in the source.
+    path: String,
+    skill: Skill,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// Adds the approved skills in `root` to `served`, and those that can't be used to `skills`. Returns the names of the other skills by
+/// directory.
+fn add_part(
+    skills: &mut SkillSetBuilder,
+    served: &mut Vec<Served>,
+    address: &Address,
+    root: &Path,
+    pinned: &PinnedGit,
+    wanted: &Wanted<'_>,
+) -> BTreeMap<String, String> {
     let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let found = approved::find(&real, wanted.max_skills, wanted.nested);
-    let mut skills = SkillSet::builder();
     let mut others = approved::skills_at(root).unwrap_or_default();
     for entry in found.entries() {
         let Source::Stored(stored) = &entry.skill.source else { continue };
@@ -155,21 +229,16 @@ fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wa
         let guarded = files
             .map(|files| Skill::clone(&entry.skill).guarded(Guard::new(files.digest().to_string(), files)));
         if let Some(skill) = guarded.filter(|skill| is_unchanged(skill).is_ok_and(|unchanged| unchanged)) {
-            skills.add(skill, entry.diagnostics.clone());
+            served.push(Served { path, skill, diagnostics: entry.diagnostics.clone() });
         } else {
             let why = not_approved(address, &entry.skill.name, true);
             skills.skip(Skipped::new(stored.file(), vec![why]));
         }
     }
-    for (path, name) in others {
-        let name =
-            SkillName::new(&name).filter(|name| wanted.filters.iter().all(|filter| filter.takes(name)));
-        if let Some(name) = name {
-            let why = not_approved(address, &name, pinned.skills.contains_key(&path));
-            skills.skip(Skipped::new(real.join(path), vec![why]));
-        }
+    for skipped in found.skipped() {
+        skills.skip(skipped.clone());
     }
-    finish(skills, &found)
+    others
 }
 
 fn not_approved(address: &Address, name: &SkillName, is_known: bool) -> Diagnostic {
@@ -182,23 +251,36 @@ fn not_approved(address: &Address, name: &SkillName, is_known: bool) -> Diagnost
         .help(format!("use `acp-skills-proxy update '{address}'` to review and approve"))
 }
 
-fn of_site(address: &Address, index: &RemoteIndex, pinned: &PinnedWeb, wanted: &Wanted<'_>) -> SkillSet {
+/// Loads the skills of a web site. `kept` has the indexes of skills that stay at another version, by checksum.
+fn of_site(
+    address: &Address,
+    index: &RemoteIndex,
+    kept: &HashMap<&str, RemoteIndex>,
+    pinned: &PinnedWeb,
+    wanted: &Wanted<'_>,
+) -> SkillSet {
     let mut skills = SkillSet::builder();
-    for entry in index.skills().entries().iter().filter(|entry| wanted.takes(entry)).take(wanted.max_skills) {
+    let decisions = &pinned.decisions;
+    let entries = index.skills().entries().iter();
+    let own = entries.filter(|entry| !decisions.kept.contains_key(entry.skill.name.as_str()));
+    let others = kept.iter().flat_map(|(digest, index)| {
+        let is_kept = move |entry: &&Entry| {
+            decisions.kept.get(entry.skill.name.as_str()).is_some_and(|kept| kept == digest)
+        };
+        index.skills().entries().iter().filter(is_kept)
+    });
+    for entry in own.chain(others).filter(|entry| wanted.takes(entry)).take(wanted.max_skills) {
         let skill = &entry.skill;
-        let approved = pinned.skills.as_ref().map(|skills| skills.get(skill.name.as_str()));
+        let name = skill.name.as_str();
+        let approved = pinned.skills.as_ref().map(|skills| skills.get(name));
         if approved.is_none_or(|approved| approved.is_some_and(|digest| *digest == digest::of_entry(skill))) {
             skills.add_shared(skill.clone(), entry.diagnostics.clone());
-        } else {
+        } else if !decisions.declined.contains_key(name) {
             let why = not_approved(address, &skill.name, approved.flatten().is_some());
             skills.skip(Skipped::new(address.as_str(), vec![why]));
         }
     }
-    finish(skills, index.skills())
-}
-
-fn finish(mut skills: SkillSetBuilder, found: &SkillSet) -> SkillSet {
-    for skipped in found.skipped() {
+    for skipped in index.skills().skipped() {
         skills.skip(skipped.clone());
     }
     skills.build()

@@ -8,6 +8,7 @@
 
 mod cache;
 mod conflict;
+mod decisions;
 
 use std::{
     collections::BTreeMap,
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use skills_core::{remote::Sha256, text::shown};
 
 pub(super) use self::cache::{lock_path, references};
+pub use self::decisions::{Decisions, REMOVED};
 use crate::{
     disk::{self, FileLock, error_text, shorten_home},
     git::paths,
@@ -58,8 +60,14 @@ pub enum Pinned {
 pub struct PinnedGit {
     /// The full hash of the commit.
     pub commit: String,
+    /// The tag of the commit, if the address has a range of versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
     /// The SHA-256 checksum of each approved skill, by its directory in the source. The root of the source is `.`.
     pub skills: BTreeMap<String, String>,
+    /// Decisions about single skills.
+    #[serde(default, skip_serializing_if = "Decisions::is_empty")]
+    pub decisions: Decisions,
 }
 
 /// The approved version of a web site.
@@ -72,6 +80,9 @@ pub struct PinnedWeb {
     /// The SHA-256 checksum of the entry of each approved skill, by name. `None` approves all skills of the index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skills: Option<BTreeMap<String, String>>,
+    /// Decisions about single skills.
+    #[serde(default, skip_serializing_if = "Decisions::is_empty")]
+    pub decisions: Decisions,
 }
 
 /// An error of a lock file. The message names the file.
@@ -269,14 +280,14 @@ impl Pinned {
     fn check(&self) -> Result<(), Reason> {
         match self {
             Self::Git(git) => {
-                if !matches!(git.commit.len(), 40 | 64) || !git.commit.bytes().all(is_hexadecimal) {
-                    return Err(format!("`{}` is not a commit hash", git.commit).into());
-                }
+                check_commit(&git.commit)?;
+                git.decisions.check(check_commit)?;
                 git.skills.keys().try_for_each(|path| check_directory(path))?;
                 git.skills.values().try_for_each(|digest| check_digest(digest))
             }
             Self::Web(web) => {
                 check_digest(&web.index)?;
+                web.decisions.check(check_digest)?;
                 web.skills.iter().flat_map(BTreeMap::values).try_for_each(|digest| check_digest(digest))
             }
         }
@@ -285,6 +296,13 @@ impl Pinned {
 
 fn is_hexadecimal(byte: u8) -> bool {
     byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)
+}
+
+fn check_commit(text: &str) -> Result<(), Reason> {
+    if matches!(text.len(), 40 | 64) && text.bytes().all(is_hexadecimal) {
+        return Ok(());
+    }
+    Err(format!("`{}` is not a commit hash", shown(text)).into())
 }
 
 /// Checks the directory of a skill, because the directory is moved when the version is added to the store.

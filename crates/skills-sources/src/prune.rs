@@ -177,8 +177,7 @@ mod tests {
     }
 
     fn refer(lock: &Path, cache: &Path, digit: char) {
-        let pinned =
-            Pinned::Git(PinnedGit { commit: commit(digit), skills: std::collections::BTreeMap::new() });
+        let pinned = Pinned::Git(PinnedGit::new(commit(digit), std::collections::BTreeMap::new()));
         LockFile::change(lock, cache, |lock| lock.set("github:a/b", pinned)).unwrap();
     }
 

@@ -41,17 +41,29 @@ const WEB_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) struct Store {
     dir: PathBuf,
     limits: git::Limits,
+    /// True if the signatures of new versions are checked.
+    verify: bool,
 }
 
 impl Store {
     /// Creates a store in `dir`, which may not exist yet.
     pub(super) fn new(dir: PathBuf) -> Self {
-        Self { dir, limits: git::Limits::default() }
+        Self { dir, limits: git::Limits::default(), verify: false }
     }
 
     /// Sets the maximum number of bytes to receive from a repository. `None` is the default.
     pub(super) fn with_max_bytes(self, max_bytes: Option<u64>) -> Self {
         Self { limits: git::Limits::of_bytes(max_bytes), ..self }
+    }
+
+    /// Checks the signatures of new versions.
+    pub(super) fn verifying(self) -> Self {
+        Self { verify: true, ..self }
+    }
+
+    /// Returns true if the signatures of new versions are checked.
+    pub(super) fn verifies(&self) -> bool {
+        self.verify
     }
 
     /// Returns the limits of a fetch.
@@ -114,12 +126,12 @@ impl Store {
         let root = new.path().join(name(place));
         let scratch = new.path().join(".git");
         fs::create_dir(&root).and_then(|()| fs::create_dir(&scratch)).map_err(failed)?;
-        let fetched = git::fetch(place, commit, &root, &scratch, observer, &self.limits);
+        let fetched = git::fetch(place, commit, &root, &scratch, observer, &self.limits, self.verify);
         // If this fails, a later fetch will remove the directory after at least a day.
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;
         let files = Arc::new(Files { dir: new.keep(), is_kept: AtomicBool::new(false) });
-        Ok(Checkout { commit: fetched.commit, notes: fetched.notes, root, files })
+        Ok(Checkout { commit: fetched.commit, tag: fetched.tag, notes: fetched.notes, root, files })
     }
 
     /// Creates a temporary directory on the disk of a source. If it is left over, a fetch after at least a day removes it.
@@ -173,6 +185,8 @@ impl Store {
 pub(super) struct Checkout {
     /// The hash of the commit.
     pub(super) commit: String,
+    /// The tag of the commit, if the place has a range of versions.
+    pub(super) tag: Option<String>,
     /// Notes for the user about files that were left out.
     pub(super) notes: Vec<String>,
     /// The directory with the skills.

@@ -5,6 +5,9 @@
 
 mod changes;
 mod compare;
+mod comparison;
+mod decide;
+mod stored;
 mod text;
 mod upkeep;
 
@@ -20,8 +23,12 @@ use skills_core::{
     RemoteIndex, Skill, SkillName, SkillSet, Source, discovery::Limits, exec::ProcessObserver, remote::Remote,
 };
 
-pub use self::changes::{FileChange, FileChangeKind, SkillChange};
 use self::text::is_offered_as_script;
+pub use self::{
+    changes::{FileChange, FileChangeKind, SkillChange},
+    comparison::{Comparison, Query, Rejected},
+    decide::{Answer, Decision},
+};
 use super::{
     Options, SourceError,
     address::{Address, Place},
@@ -77,6 +84,22 @@ pub struct OfferedSkill {
     /// The location of the files on a web site.
     #[serde(skip)]
     remote: Option<Remote>,
+}
+
+impl OfferedSkill {
+    /// Creates a skill of which only the directory and the checksum are known.
+    fn unknown(path: &str, sha256: &str) -> Self {
+        let name = path.rsplit('/').next().unwrap_or(path).to_owned();
+        Self {
+            path: path.to_owned(),
+            name,
+            description: String::new(),
+            sha256: sha256.to_owned(),
+            files: Vec::new(),
+            dir: None,
+            remote: None,
+        }
+    }
 }
 
 /// A file of a skill.
@@ -144,16 +167,23 @@ impl Updater {
                     let again = self.store.fetch_git(place, Some(&git.commit), self.options.observer.clone());
                     again
                         .and_then(|again| {
-                            approved::add(&self.store, place, git, &again, self.options.max_skills)
+                            let part = &git.parts()[0];
+                            approved::add(&self.store, place, part, &again, self.options.max_skills)
                         })
                         .map_err(|error| SourceError::git(address, error))?;
                 }
                 let mut offer = self
                     .of_directory(&fetched.root, &fetched.commit, nested)
                     .map_err(|error| SourceError::system(address, error))?;
+                if let Pinned::Git(git) = &mut offer.pinned {
+                    git.tag.clone_from(&fetched.tag);
+                }
                 offer.checkout = Some(fetched.clone());
                 offer.notes.splice(0..0, fetched.notes);
                 Ok(offer)
+            }
+            (Place::Web(_), _) if self.store.verifies() => {
+                Err(SourceError::NoSignatures { address: address.to_string() })
             }
             (Place::Web(url), approved) => {
                 let known = match approved {
@@ -170,46 +200,31 @@ impl Updater {
         }
     }
 
-    /// Returns the approved version of a source if it is in the store. Doesn't use the network.
-    pub fn approved(&self, address: &Address, pinned: &Pinned) -> Option<Offer> {
-        let offer = match (address.place(), pinned) {
-            (Place::Git(place), Pinned::Git(pinned)) => {
-                approved::reduce(&self.store, place, pinned, self.options.max_skills);
-                let root = approved::served(&self.store, place, pinned)?;
-                self.of_directory(&root, &pinned.commit, pinned.is_nested()).ok()
-            }
-            (Place::Web(url), Pinned::Web(pinned)) => self.of_index(url, &pinned.index),
-            _ => None,
-        }?;
-        // We can only use stored files that match the approved checksums. Some of the skills may not be approved.
-        let approved = match (&offer.pinned, pinned) {
-            (Pinned::Git(here), Pinned::Git(approved)) if here.has_all_of(approved) => Some(&approved.skills),
-            (Pinned::Web(here), Pinned::Web(approved)) if here.index == approved.index => {
-                approved.skills.as_ref()
-            }
-            _ => return None,
-        };
-        let mut offer = Offer { pinned: pinned.clone(), ..offer };
-        if let Some(approved) = approved {
-            offer.skills.retain(|skill| approved.get(&skill.path) == Some(&skill.sha256));
-        }
-        Some(offer)
-    }
-
-    /// Approves an offer: writes its pin to the lock file. The skills of a repository then move to the directory from which they are
-    /// served, so the directories in the offer are gone.
+    /// Approves skills of an offer as the user has decided: writes the pin to the lock file. The approved skills of a repository then
+    /// move to the directory from which they are served, so the directories in the offer are gone.
     ///
     /// # Errors
     /// Returns the errors of [`LockFile::change`].
-    pub fn approve(&self, lock: &Path, address: &Address, offer: &Offer) -> Result<(), LockError> {
-        LockFile::change(lock, self.store.dir(), |lock| lock.set(address.as_str(), offer.pinned.clone()))?;
+    pub fn approve(
+        &self,
+        lock: &Path,
+        address: &Address,
+        offer: &Offer,
+        decision: &Decision,
+    ) -> Result<Pinned, LockError> {
+        let pinned = LockFile::change(lock, self.store.dir(), |lock| {
+            // Another process may have changed the lock file in the meantime, so decide with its current content.
+            let pinned = self.decided(address, lock.get(address.as_str()), offer, decision);
+            lock.set(address.as_str(), pinned.clone());
+            pinned
+        })?;
         if let (Place::Git(place), Pinned::Git(git), Some(checkout)) =
-            (address.place(), &offer.pinned, &offer.checkout)
+            (address.place(), &pinned, &offer.checkout)
         {
             // If this fails, the approved version is fetched when it is used.
-            let _ = approved::add(&self.store, place, git, checkout, self.options.max_skills);
+            let _ = approved::add(&self.store, place, &git.parts()[0], checkout, self.options.max_skills);
         }
-        Ok(())
+        Ok(pinned)
     }
 
     /// Removes a source from the lock file. Returns true if the file contained it.
@@ -268,7 +283,7 @@ impl Updater {
         let index = RemoteIndex::parse(&text.text, &text.url).ok()?;
         let mut skills: Vec<_> = index.skills().iter().filter_map(|skill| listed(skill)).collect();
         skills.sort_by(|a, b| a.path.cmp(&b.path));
-        let pinned = Pinned::Web(PinnedWeb { index: digest.to_owned(), skills: None });
+        let pinned = Pinned::Web(PinnedWeb::new(digest.to_owned(), None));
         let notes = notes(index.skills(), Path::new(""));
         Some(Offer {
             pinned,

@@ -68,13 +68,13 @@ fn texts_to_paste() {
     machine.check(
         &["setup", "emacs", "--agent", "pi", "--undo"],
         expect![[r#"
-        error: the argument '--agent <NAME>' cannot be used with '--undo'
+            error: the argument '--agent <NAME>' cannot be used with '--undo'
 
-        Usage: acp-skills-proxy setup --agent <NAME> <EDITOR> [-- <AGENT>...]
+            Usage: acp-skills-proxy setup --agent <NAME> <EDITOR> [-- <AGENT>...]
 
-        For more information, try '--help'.
-        exit 2
-    "#]],
+            For more information, try '--help'.
+            exit 2
+        "#]],
     );
     machine.check(&["setup", "emacs", "--agent", "cline"], expect![[r#"
         error: Emacs does not support this agent command

@@ -125,6 +125,12 @@ pub(super) async fn look(client: &Client) -> Result<Value, String> {
     Ok(json!({ "server": client.running.peer_info().map(|info| json!(*info)), "tools": tools }))
 }
 
+/// Lists all resources.
+pub(super) async fn resources(client: &Client) -> Result<Value, String> {
+    let resources = client.running.list_all_resources().await.map_err(|error| error.to_string())?;
+    Ok(json!(resources))
+}
+
 /// Calls a tool. If `arguments` is not an object, the call has none.
 pub(super) async fn call(client: &Client, tool: &str, arguments: &Value) -> Result<Value, String> {
     let mut request = CallToolRequestParams::new(tool.to_owned());

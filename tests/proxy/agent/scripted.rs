@@ -8,6 +8,7 @@
 //! | `connect {entry, revision}` | connects to an MCP server; answers with the connection's number, the server's `initialize` result and its tools |
 //! | `call {connection, tool, arguments}` | calls a tool |
 //! | `look {connection}` | reads the server's `initialize` result and its tools again |
+//! | `resources {connection}` | lists the resources |
 //! | `heard {connection}` | answers with `tools`, `prompts` or `resources` as soon as the server reports that this list has changed |
 //! | `disconnect {connection}` | closes a connection |
 //! | `spawn {script}` | starts a child with another role, which inherits the agent's stdout and stderr |
@@ -123,6 +124,10 @@ impl ScriptedAgent {
             "look" => {
                 let client = self.client(&params);
                 tasks.spawn(async move { answer(&id, client::look(&client).await) });
+            }
+            "resources" => {
+                let client = self.client(&params);
+                tasks.spawn(async move { answer(&id, client::resources(&client).await) });
             }
             "heard" => {
                 let client = self.client(&params);

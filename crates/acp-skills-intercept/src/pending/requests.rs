@@ -15,6 +15,17 @@ pub(crate) struct Question {
     pub(crate) skills: Vec<Unapproved>,
 }
 
+/// A request of the proxy to the client, for an MCP server behind a skill.
+#[derive(Debug)]
+pub(crate) struct ServerQuestion {
+    /// The id of the request from the proxy.
+    pub(crate) id: String,
+    /// The number of the server's question.
+    pub(crate) number: u64,
+    /// The skill and the tool of a call, or `None` for a form.
+    pub(crate) about: Option<(String, String)>,
+}
+
 impl Pending {
     /// Removes and returns the list with this ticket: the id of the client's request, and the agent's own list if it
     /// has one.
@@ -64,6 +75,18 @@ impl Pending {
         let is_permission = |entry: &Entry| matches!(entry.kind, Kind::Permission { .. });
         match self.take_first(|entry| is_permission(entry) && matches(entry))?.kind {
             Kind::Permission { line, .. } => Some(line),
+            _ => None,
+        }
+    }
+
+    /// Removes the question of a server that was asked with this id, and returns it with its session.
+    pub(crate) fn take_server_question(&mut self, id: &str) -> Option<(SessionKey, ServerQuestion)> {
+        let is_question =
+            |entry: &Entry| matches!(&entry.kind, Kind::ServerQuestion(question) if question.id == id);
+        match self.take_first(is_question)? {
+            Entry { session: Some(session), kind: Kind::ServerQuestion(question), .. } => {
+                Some((session, question))
+            }
             _ => None,
         }
     }

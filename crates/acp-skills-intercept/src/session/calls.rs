@@ -58,6 +58,12 @@ impl Calls {
         self.known.get(id)?.ours.as_ref()
     }
 
+    /// Returns the id of the latest call of one of the skill tools with this title.
+    pub(crate) fn latest(&self, tool: &str, title: &str) -> Option<&str> {
+        let is_it = |id: &&String| self.ours(id).is_some_and(|ours| ours.tool == tool && ours.title == title);
+        self.order.iter().rev().find(is_it).map(String::as_str)
+    }
+
     /// Remembers that the call is a call of the skill tools.
     pub(crate) fn set_ours(&mut self, id: &str, ours: Ours) {
         self.known(id).ours = Some(ours);

@@ -52,6 +52,7 @@ impl Host {
                         real: needs.workspace.clone(),
                         workspace: needs.workspace,
                         skills,
+                        servers: SkillSet::default(),
                         off: self.off.clone(),
                         active,
                         endpoint,
@@ -139,7 +140,10 @@ impl Host {
     /// Carries out an effect, or adds it to `out`.
     pub(super) fn apply(&mut self, effect: Effect, out: &mut Out) {
         match effect {
-            Effect::Log(..) | Effect::Opened { .. } | Effect::TurnCancelled(_) => {}
+            Effect::Log(..)
+            | Effect::Opened { .. }
+            | Effect::TurnCancelled(_)
+            | Effect::AnswerServer { .. } => {}
             Effect::TurnStarted { session, .. } => self.turns.push(session),
             Effect::TurnEnded(session) => self.turns.retain(|other| *other != session),
             Effect::Record { session, kind } => out.records.push((session, kind)),

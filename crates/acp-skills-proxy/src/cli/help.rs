@@ -8,9 +8,9 @@ use super::Cli;
 
 /// The commands of the overview, grouped by purpose. A test checks that the groups contain every command.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Use skills", &["setup", "try", "list", "search"]),
+    ("Use skills", &["setup", "mcp", "try", "list", "search"]),
     ("Write skills", &["init", "check", "eval"]),
-    ("Share skills", &["add", "update", "remove", "sources"]),
+    ("Share skills", &["add", "update", "outdated", "remove", "sources"]),
     ("Operate", &["doctor", "report", "completions"]),
 ];
 
@@ -25,7 +25,6 @@ Flags of the proxy (`acp-skills-proxy help flags` lists all of them):
   --skills DIR     Use all skills below a directory; repeatable
   --discover user  Use the skills in your own directories, such as ~/.agents/skills
   --source SOURCE  Use the skills of a git repository or a web site
-  --agent ID       Start an agent by its name, such as `claude`
   --config FILE    Read flags and skills from a file
 
 Examples:

@@ -25,6 +25,7 @@ use skills_core::{
     files::SkillMd,
     frontmatter::{self, Frontmatter, ParseContext, Verdict},
     scan::{BUILT_IN, Rules, scan},
+    search::conflicts::{self, Described},
     text::shown_path,
 };
 use skills_sources::disk::patient;
@@ -88,6 +89,9 @@ struct Checked {
     description: Option<String>,
     #[serde(rename = "diagnostics")]
     problems: Vec<Problem>,
+    /// True if models see the description.
+    #[serde(skip)]
+    is_offered: bool,
     #[serde(skip)]
     source: String,
 }
@@ -121,6 +125,9 @@ pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
     };
     let mut checked: Vec<Checked> = found.into_iter().map(check).collect();
     note_nested(&mut checked);
+    if verdict == Verdict::Spec {
+        note_conflicts(&mut checked);
+    }
     drop(progress);
     if let Some(file) = &args.sarif {
         sarif::write(file, &checked, rules.as_ref())?;
@@ -133,6 +140,9 @@ pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
     let ok = checked.iter().all(|skill| skill.ok);
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FOUND) })
 }
+
+/// The code of the warning about a skill within another one.
+const NESTED: &str = "nested-skill";
 
 /// Adds a warning to each skill that is within the directory of another one.
 fn note_nested(checked: &mut [Checked]) {
@@ -147,7 +157,21 @@ fn note_nested(checked: &mut [Checked]) {
             "this file is within skill `{name}`, so it is a file of that skill, and not a skill of its own"
         );
         let help = "use `--nested` to use it as a skill, or move its directory out of the other skill";
-        skill.problems.push(Diagnostic::warning("nested-skill", message).help(help).into());
+        skill.problems.push(Diagnostic::warning(NESTED, message).help(help).into());
+    }
+}
+
+/// Adds warnings about descriptions with which models choose the wrong skill, or none.
+fn note_conflicts(checked: &mut [Checked]) {
+    let is_compared = |skill: &Checked| {
+        let is_nested = skill.problems.iter().any(|problem| problem.code == NESTED);
+        skill.is_offered && !is_nested && skill.described().is_some()
+    };
+    let compared: Vec<usize> = (0..checked.len()).filter(|&at| is_compared(&checked[at])).collect();
+    let skills: Vec<Described<'_>> = compared.iter().filter_map(|&at| checked[at].described()).collect();
+    let found = conflicts::find(&skills);
+    for (at, warnings) in compared.into_iter().zip(found) {
+        checked[at].problems.extend(warnings.into_iter().map(Problem::from));
     }
 }
 
@@ -223,10 +247,17 @@ impl Checked {
         source: String,
     ) -> Self {
         let ok = !diagnostics.iter().any(Diagnostic::is_error);
+        let is_offered = frontmatter.as_ref().is_some_and(|fields| {
+            !fields.properties.disable_model_invocation && !fields.properties.hide_from_discovery
+        });
         let (name, description) =
             frontmatter.map(|fields| (fields.name.to_string(), fields.description)).unzip();
         let problems = diagnostics.into_iter().map(Problem::from).collect();
-        Self { path, ok, name, description, problems, source }
+        Self { path, ok, name, description, problems, is_offered, source }
+    }
+
+    fn described(&self) -> Option<Described<'_>> {
+        Some(Described { name: self.name.as_deref()?, description: self.description.as_deref()? })
     }
 }
 

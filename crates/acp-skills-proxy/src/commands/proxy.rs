@@ -3,7 +3,7 @@
 
 mod typed;
 
-use std::{ffi::OsString, io, path::Path, process::ExitCode};
+use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use super::{record, skills};
 use crate::{
@@ -15,6 +15,7 @@ use acp_skills::{
     activity,
     config::{Config, Settings, bytes_of_mebibytes},
     events::EventFile,
+    intercept::OnDemand,
 };
 use acp_skills_runtime::{
     activation_store::ActivationStore,
@@ -25,7 +26,6 @@ use acp_skills_runtime::{
         chain::{self, ChainEnd},
         standalone::Standalone,
     },
-    switch_store::SwitchStore,
 };
 
 /// Returns the command line that tries the same skills in a terminal, with an agent.
@@ -45,15 +45,22 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>, to_try: ToTry) -> ExitC
 }
 
 fn run_to_end(args: ProxyArgs, login: Vec<OsString>, to_try: ToTry) -> ExitCode {
-    // We need to do this before stdin and stdout are taken below.
-    let client = stdio::spare();
+    run_for_client(args, stdio::spare(), |config| start(config, login, to_try))
+}
+
+/// Reads the configuration and passes it to `start`. If this fails, reports the error to stderr, to the log file and to `client`.
+pub(super) fn run_for_client(
+    args: ProxyArgs,
+    client: Option<stdio::Spare>,
+    start: impl FnOnce(Config) -> anyhow::Result<ExitCode>,
+) -> ExitCode {
     let mut messages = Config::default();
     args.log.clone().override_in(&mut messages);
     let started =
         system::check_address_space().map_err(Into::into).and_then(|()| args.config()).and_then(|config| {
             messages.log = config.log;
             messages.log_file.clone_from(&config.log_file);
-            start(config, login, to_try)
+            start(config)
         });
     let error = match started {
         Ok(code) => return code,
@@ -103,17 +110,13 @@ fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<
     }
     let library = settings.skills.load()?;
     let (events, memory) = open_files(events.as_deref(), state.as_deref())?;
-    let switches = state
-        .as_deref()
-        .map(SwitchStore::open)
-        .transpose()
-        .map_err(|error| cannot_store(state.as_deref(), error))?;
+    let switches = record::open_switches(state.as_deref())?;
     let agents = state
         .as_deref()
-        .map(AgentStore::open)
-        .transpose()
-        .map_err(|error| cannot_store(state.as_deref(), error))?;
-    if library.is_empty() && !settings.agent.is_empty() {
+        .map(|dir| AgentStore::open(dir).map_err(|error| record::cannot_store(dir, error)))
+        .transpose()?;
+    let has_servers = settings.policy.mcp_on_demand != OnDemand::None;
+    if library.is_empty() && !has_servers && !settings.agent.is_empty() {
         tracing::warn!("no skills selected for the agent; {}", skills::WHERE);
     }
     let mut client = stdio::take()?;
@@ -165,17 +168,13 @@ fn no_agent() -> UsageError {
     )
 }
 
-fn cannot_store(dir: Option<&Path>, error: io::Error) -> UsageError {
-    let dir = dir.unwrap_or(Path::new("."));
-    UsageError::at("cannot store state", dir, error)
-}
-
 /// Opens the event file and the store for active skills.
 fn open_files(
     events: Option<&Path>,
     state: Option<&Path>,
 ) -> Result<(Option<EventFile>, Option<ActivationStore>), UsageError> {
     let events = events.map(record::open);
-    let memory = state.map(|dir| ActivationStore::open(dir).map_err(|error| cannot_store(Some(dir), error)));
+    let memory =
+        state.map(|dir| ActivationStore::open(dir).map_err(|error| record::cannot_store(dir, error)));
     Ok((events.transpose()?, memory.transpose()?))
 }

@@ -5,7 +5,7 @@ use std::{fmt::Write, num::NonZeroUsize, path::Path, process::ExitCode};
 use clap::Args;
 use serde_json::json;
 use skills_core::{
-    Source,
+    Source, instructions,
     search::{Hit, Query},
     text::shown,
 };
@@ -67,7 +67,9 @@ pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
         return Err(loaded.none().into());
     }
     let text = words.join(" ");
-    let found = loaded.here.search(&Query { text: text.clone(), tags, limit: Some(limit.get()) });
+    let query = Query { text: text.clone(), tags, instructions: true, limit: Some(limit.get()) };
+    instructions::prepare_search(&loaded.here);
+    let found = loaded.here.search(&query);
     if json {
         let hits = found.hits.iter().map(|hit| {
             let skill = &hit.skill;

@@ -3,12 +3,14 @@
 //! | file | owns |
 //! |---|---|
 //! | `flags` | the flags of the proxy in the settings |
+//! | `mcp` | sets up MCP clients |
 //! | `overview` | lists the editors, agents and skills on this machine, and all known agents |
 //! | `plan` | plans the changes for the arguments |
 //! | `undo` | reverts a change |
 //! | `show` | shows a change as a diff, and asks for confirmation |
 
 mod flags;
+mod mcp;
 mod overview;
 mod plan;
 mod show;
@@ -53,7 +55,8 @@ use crate::{
 #[expect(clippy::struct_excessive_bools, reason = "command line switches")]
 #[command(after_help = "\
 Editors: zed, jetbrains, vscode, vscode-insiders, vscodium, cursor (the last four with the extension ACP Client), acpx. For \
-neovim, emacs, jupyter and toad, setup prints a text to paste.
+neovim, emacs, jupyter and toad, setup prints a text to paste. `setup mcp CLIENT` serves the skills to a program without ACP: claude-code, \
+codex, gemini, qwen, cursor, vscode, opencode, goose.
 
 Examples:
   acp-skills-proxy setup
@@ -63,11 +66,19 @@ Examples:
   acp-skills-proxy setup zed
       Put the proxy in front of each agent in Zed's settings that has a command.
   acp-skills-proxy setup jetbrains --skills ~/skills -- my-agent --acp
-      Add an agent by its command, with the skills in ~/skills.")]
+      Add an agent by its command, with the skills in ~/skills.
+  acp-skills-proxy setup mcp claude-code --skills ~/skills
+      Serve the skills in ~/skills to Claude Code in the terminal, which does not use ACP.")]
 pub(crate) struct SetupArgs {
-    /// The editor to set up. Without it, setup lists your editors, agents and skills.
+    /// The editor to set up, or `mcp` and the name of an MCP client. Without it, setup lists your editors, agents and skills.
     #[arg(value_name = "EDITOR")]
     editor: Option<String>,
+    /// The MCP client to set up. On the command line, it is the word after `mcp`.
+    #[arg(long, value_name = "CLIENT", requires = "editor", hide = true)]
+    client: Option<String>,
+    /// Change the settings of the project in the working directory instead of your own. Only for MCP clients.
+    #[arg(long, requires = "editor", conflicts_with = "file")]
+    project: bool,
     /// An agent in the settings, or a known agent by its identifier (`claude-acp`) or name (`claude`). The default is all
     /// agents in the settings that have a command.
     #[arg(long, value_name = "NAME", requires = "editor", conflicts_with = "command")]
@@ -117,6 +128,22 @@ pub(crate) fn run(args: SetupArgs) -> anyhow::Result<ExitCode> {
         output::print(&overview::of(&home)?)?;
         return Ok(ExitCode::SUCCESS);
     };
+    let how = if args.print {
+        How::Show
+    } else if args.yes {
+        How::Write
+    } else {
+        How::Ask
+    };
+    if editor == mcp::WORD {
+        return mcp::run(args, &home, how);
+    }
+    if args.project {
+        let message = format!("`--project` is only for MCP clients, not for the editor `{editor}`");
+        return Err(UsageError::new(message)
+            .hint("use `acp-skills-proxy setup mcp CLIENT --project`")
+            .into());
+    }
     let editor = editors::find(editor)?;
     match editor.way {
         Way::Paste(_) if args.undo || args.file.is_some() => {
@@ -130,13 +157,6 @@ pub(crate) fn run(args: SetupArgs) -> anyhow::Result<ExitCode> {
                 None => settings.file(&home)?,
             };
             let place = Place { home: &home, editor, settings: &settings, path };
-            let how = if args.print {
-                How::Show
-            } else if args.yes {
-                How::Write
-            } else {
-                How::Ask
-            };
             if args.undo { undo::undo(&place, how) } else { change(&place, how, args) }
         }
     }

@@ -1,25 +1,33 @@
 //! `add`, `update`, `remove` and `sources`: manage the sources of skills and their approval.
 //!
-//! This file has what the commands share: the known sources, the configuration file, and the question for approval.
+//! This file has what the commands share: the known sources and the configuration file.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `add`, `update`, `remove`, `list` | the command of that name; `list` is `sources` |
+//! | `add`, `update`, `outdated`, `remove`, `list` | the command of that name; `list` is `sources` |
+//! | `approval` | the flags and the question for approval |
+//! | `choices` | the user's answers about single skills |
+//! | `fetching` | comparing several sources at the same time |
+//! | `pin` | `sources pin` and `sources unpin` |
 //! | `findings` | scans skills before they are approved |
 //! | `shadowed` | new skills with the name of a skill that is used already |
 //! | `show` | shows skills and changes before they are approved |
 
 pub(crate) mod add;
+mod approval;
+mod choices;
+mod fetching;
 mod findings;
 pub(crate) mod list;
+pub(crate) mod outdated;
+mod pin;
 pub(crate) mod remove;
 mod shadowed;
 mod show;
 pub(crate) mod update;
 
 use std::{
-    fs,
-    io::{self, IsTerminal},
+    fs, io,
     num::NonZeroU32,
     path::{Path, PathBuf},
     sync::Arc,
@@ -36,11 +44,11 @@ use skills_core::{
 };
 use skills_sources::{Address, LockFile, Offer, SkillChange, Updater, lock_beside, named_sources, user_lock};
 
+use self::approval::ApprovalArgs;
 use crate::{
     args::{ConfigArgs, LogArgs, number},
     error::UsageError,
-    log, output,
-    words::count,
+    log,
 };
 
 /// The flags that the commands share.
@@ -76,6 +84,8 @@ pub(super) struct Known {
     pub(super) lock: PathBuf,
     /// True if an entry of the source uses skills within other skills.
     pub(super) nested: bool,
+    /// True if an entry of the source requires signatures.
+    pub(super) verify: bool,
     /// The filters of each entry of the source. A skill is used if it passes all filters of an entry.
     wanted: Vec<Vec<Filter>>,
 }
@@ -214,26 +224,27 @@ pub(super) fn filter(entry: &SourceEntry) -> Result<Filter, FilterError> {
 /// Returns an error if an address or a glob in the configuration is invalid, or if the user's lock file can't be read.
 pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
     let mut known: Vec<Known> = Vec::new();
-    let mut add = |address: Address, lock: PathBuf, filters: Vec<Filter>, nested: bool| {
+    let mut add = |address: Address, lock: PathBuf, filters: Vec<Filter>, nested: bool, verify: bool| {
         let same = known.iter_mut().find(|known| known.address == address && known.lock == lock);
         match same {
             Some(same) => {
                 same.wanted.push(filters);
                 same.nested |= nested;
+                same.verify |= verify;
             }
-            None => known.push(Known { address, lock, nested, wanted: vec![filters] }),
+            None => known.push(Known { address, lock, nested, verify, wanted: vec![filters] }),
         }
     };
     for (entry, filters) in target.sources().map_err(|error| UsageError::new(error.to_string()))? {
         let address = Address::parse(&entry.source).map_err(acp_skills::config::ConfigError::from)?;
-        add(address, target.lock(), filters, entry.nested || target.config.nested);
+        add(address, target.lock(), filters, entry.nested || target.config.nested, entry.verify.is_some());
     }
     let lock = user_lock();
     let locked = LockFile::read(&lock).map_err(lock_error)?;
     for source in locked.sources().map(str::to_owned).chain(named_sources(&lock)) {
         // Skip addresses that we can't parse. They may have been written by another version of this program.
         if let Ok(address) = Address::parse(&source) {
-            add(address, lock.clone(), Vec::new(), target.config.nested);
+            add(address, lock.clone(), Vec::new(), target.config.nested, false);
         }
     }
     Ok(known)
@@ -295,64 +306,5 @@ pub(super) fn lock_error(error: skills_sources::LockError) -> anyhow::Error {
 pub(super) fn keep_unseen(offer: &Offer, changes: &[SkillChange]) {
     if !show::unseen(changes).is_empty() {
         offer.keep_files();
-    }
-}
-
-/// The flags that approve without a question.
-#[derive(Debug, Clone, Copy, Default, Args)]
-pub(crate) struct ApprovalArgs {
-    /// Approve without asking. With --json, nothing is asked, so this is the only way to approve.
-    #[arg(long)]
-    pub(super) yes: bool,
-    /// With --yes, also approve files that cannot be shown, such as pictures and compiled programs.
-    #[arg(long, requires = "yes")]
-    pub(super) unseen: bool,
-}
-
-impl ApprovalArgs {
-    /// Returns true if the flags approve the changes without a question.
-    pub(super) fn approve(self, changes: &[SkillChange]) -> bool {
-        self.yes && (self.unseen || show::unseen(changes).is_empty())
-    }
-
-    /// Returns true if the flags approve the changes, as [`approve`](Self::approve). If `--yes` is not enough, names the files that take
-    /// `--unseen` as well.
-    pub(super) fn approve_or_explain(self, changes: &[SkillChange]) -> bool {
-        let is_approved = self.approve(changes);
-        if self.yes && !is_approved {
-            for line in show::unseen(changes) {
-                output::note(&line);
-            }
-            let hint = "look at the files, then use `--yes --unseen` to approve them as well";
-            let why = "nothing was approved, because some files cannot be shown or pinned";
-            output::complain(why, Some(hint));
-        }
-        is_approved
-    }
-
-    /// Asks on the terminal if the changes are approved, unless the flags say so. A `y` approves only what was shown; files that
-    /// cannot be shown take a word.
-    ///
-    /// # Errors
-    /// Returns an error if stdin is not a terminal, and a question is necessary.
-    pub(super) fn ask(self, question: &str, changes: &[SkillChange]) -> anyhow::Result<bool> {
-        if self.yes {
-            return Ok(self.approve_or_explain(changes));
-        }
-        let unseen = show::unseen(changes);
-        for line in &unseen {
-            output::note(line);
-        }
-        if !io::stdin().is_terminal() {
-            let message = "cannot ask for approval, because stdin is not a terminal";
-            let flags = if unseen.is_empty() { "--yes" } else { "--yes --unseen" };
-            let hint = format!("use `{flags}` to approve these changes");
-            return Err(UsageError::new(message).hint(hint).into());
-        }
-        if unseen.is_empty() {
-            return Ok(output::ask(question));
-        }
-        let files = count(unseen.len(), "file");
-        Ok(output::ask_for("unseen", &format!("{question} {files} cannot be shown or pinned (see above).")))
     }
 }

@@ -2,16 +2,15 @@
 
 use std::{io, time::Duration};
 
-use super::{
-    Servers,
-    unauthenticated::{Admission, Unauthenticated},
-};
+use tokio_util::sync::CancellationToken;
+
+use super::unauthenticated::{Admission, Unauthenticated};
 
 /// The delay after a connection could not be accepted.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// A listener for connections.
-pub(super) trait Accept: Send + 'static {
+pub(crate) trait Accept: Send + 'static {
     /// A connection.
     type Stream: Send + 'static;
 
@@ -19,19 +18,19 @@ pub(super) trait Accept: Send + 'static {
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 }
 
-/// Accepts connections and serves each of them in its own task, until the last clone of `servers` is dropped or the returned
-/// future is dropped. Must run within a tokio runtime.
-pub(super) fn run<L, F>(
+/// Accepts connections and serves each of them in its own task, until `end` is cancelled, `server` returns `None`, or the returned
+/// future is dropped. `server` returns the value that each call of `serve` gets. Must run within a tokio runtime.
+pub(crate) fn run<L, S, F>(
     mut listener: L,
-    servers: &Servers,
-    serve: fn(L::Stream, Admission, Servers) -> F,
-) -> impl Future<Output = ()> + Send + use<L, F>
+    end: CancellationToken,
+    server: impl Fn() -> Option<S> + Send + 'static,
+    serve: fn(L::Stream, Admission, S) -> F,
+) -> impl Future<Output = ()> + Send
 where
     L: Accept,
+    S: Send + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
-    let end = servers.end();
-    let servers = servers.downgrade();
     let unauthenticated = Unauthenticated::default();
     async move {
         loop {
@@ -45,8 +44,8 @@ where
                         admission = unauthenticated.admit() => admission,
                         () = end.cancelled() => return,
                     };
-                    let Some(servers) = servers.upgrade() else { return };
-                    tokio::spawn(serve(stream, admission, Servers(servers)));
+                    let Some(server) = server() else { return };
+                    tokio::spawn(serve(stream, admission, server));
                 }
                 Err(error) => {
                     // We get here if there are no file descriptors left, so wait for other connections to be closed.

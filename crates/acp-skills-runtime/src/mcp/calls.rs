@@ -118,6 +118,7 @@ fn bytes(output: &ToolOutput) -> u64 {
     let parts = output.content.iter().map(|part| match part {
         Content::Text(text) => text.len(),
         Content::Image { data, .. } => data.len(),
+        Content::Raw(part) => part.to_string().len(),
         _ => 0,
     });
     parts.sum::<usize>() as u64

@@ -36,10 +36,9 @@ impl Lists {
         if before.skills().ptr_eq(after.skills()) {
             return Self::default();
         }
-        Self {
-            tools: tools.changed(after),
-            skills: !Difference::between(before.skills(), after.skills()).changes_only_instructions(),
-        }
+        let skills = !Difference::between(before.skills(), after.skills()).changes_only_instructions();
+        // If the list follows the skills, a description contains the catalog.
+        Self { tools: tools.changed(after) || (skills && tools.follows()), skills }
     }
 
     pub(super) fn is_empty(self) -> bool {
@@ -112,7 +111,7 @@ fn wants(filter: &SubscriptionFilter, notification: &ServerNotification) -> bool
 
 /// The receivers of the notifications of one session.
 #[derive(Default)]
-pub(super) struct Listeners {
+pub(crate) struct Listeners {
     /// Guards the receivers. It is not held while notifications are sent, and no other lock is taken while it is
     /// held.
     registry: Mutex<Registry>,
@@ -161,7 +160,7 @@ impl Listeners {
     }
 
     /// Returns the accepted part of a filter: whole lists, but no single resources.
-    pub(super) fn accept(requested: &SubscriptionFilter) -> SubscriptionFilter {
+    pub(crate) fn accept(requested: &SubscriptionFilter) -> SubscriptionFilter {
         let mut accepted = requested.clone();
         accepted.resource_subscriptions = None;
         accepted

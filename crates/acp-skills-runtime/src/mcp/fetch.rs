@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 
 use acp_skills_intercept::{Fetched, NotFetched, Wanted};
 use skills_core::{
-    Skill, SkillName, Toolbox,
+    CallContext, Skill, SkillName, Toolbox,
     catalog::Guide,
     search::{Hit, Query},
 };
@@ -28,21 +28,27 @@ const MIN_SHARE: f32 = 0.5;
 ///
 /// # Errors
 /// Returns an error if the skill that the user named cannot be activated.
-pub(super) async fn text(toolbox: &Toolbox, wanted: Wanted) -> Result<Fetched, NotFetched> {
+pub(super) async fn text(
+    toolbox: &Toolbox,
+    context: &CallContext,
+    wanted: Wanted,
+) -> Result<Fetched, NotFetched> {
     match wanted {
         Wanted::Skill { name, arguments, tools } => {
             let Some(skill) = toolbox.skills().get(&name) else { return Ok(Fetched::default()) };
             let guide = if tools { Guide::Tools } else { Guide::Files };
-            let (text, event) = activate(toolbox, skill, arguments, guide, ActivatedBy::User).await?;
+            let (text, event) =
+                activate(toolbox, context, skill, arguments, guide, ActivatedBy::User).await?;
             Ok(Fetched { text: Some(text), activations: vec![event], skills: Vec::new() })
         }
-        Wanted::BestFor(words) => Ok(best(toolbox, words).await.unwrap_or_default()),
+        Wanted::BestFor(words) => Ok(best(toolbox, context, words).await.unwrap_or_default()),
         Wanted::Active { names, tools, best_for } => {
             let fetched = match best_for {
-                Some(words) => best(toolbox, words).await,
+                Some(words) => best(toolbox, context, words).await,
                 None => None,
             };
-            let skills = instructions(toolbox, &names, if tools { Guide::Tools } else { Guide::Files }).await;
+            let guide = if tools { Guide::Tools } else { Guide::Files };
+            let skills = instructions(toolbox, context, &names, guide).await;
             Ok(Fetched { skills, ..fetched.unwrap_or_default() })
         }
     }
@@ -50,6 +56,7 @@ pub(super) async fn text(toolbox: &Toolbox, wanted: Wanted) -> Result<Fetched, N
 
 async fn activate(
     toolbox: &Toolbox,
+    context: &CallContext,
     skill: &Arc<Skill>,
     arguments: String,
     guide: Guide,
@@ -59,7 +66,7 @@ async fn activate(
     tracing::Span::current().record("skill", skill.name.as_str());
     // We don't need to add the arguments to the text, because the prompt already contains them as the user wrote
     // them.
-    match toolbox.activate(skill, Some(arguments), guide).await {
+    match toolbox.activate_in(skill, Some(arguments), guide, context).await {
         Ok(activation) => {
             tracing::debug!(skill = %skill.name, bytes = activation.text.len(), "fetched skill text for a prompt");
             let event = calls::activated(skill, by, &activation.text, started.elapsed());
@@ -73,12 +80,19 @@ async fn activate(
 }
 
 /// Fetches the texts of these skills at the same time. Skills that cannot be activated are left out.
-async fn instructions(toolbox: &Toolbox, names: &[SkillName], guide: Guide) -> Vec<(SkillName, String)> {
+async fn instructions(
+    toolbox: &Toolbox,
+    context: &CallContext,
+    names: &[SkillName],
+    guide: Guide,
+) -> Vec<(SkillName, String)> {
     let mut activations = JoinSet::new();
     for skill in names.iter().filter_map(|name| toolbox.skills().get(name.as_str())) {
-        let (toolbox, skill) = (toolbox.clone(), Arc::clone(skill));
+        let skill = Arc::clone(skill);
+        let toolbox = toolbox.clone();
+        let context = context.clone();
         activations.spawn(async move {
-            let activation = toolbox.activate(&skill, None, guide).await;
+            let activation = toolbox.activate_in(&skill, None, guide, &context).await;
             (skill.name.clone(), activation.map(|activation| activation.text))
         });
     }
@@ -93,7 +107,7 @@ async fn instructions(toolbox: &Toolbox, names: &[SkillName], guide: Guide) -> V
     texts
 }
 
-async fn best(toolbox: &Toolbox, words: String) -> Option<Fetched> {
+async fn best(toolbox: &Toolbox, context: &CallContext, words: String) -> Option<Fetched> {
     let found =
         toolbox.skills().search(&Query { text: words, limit: Some(MAX_SKILLS), ..Query::default() }).hits;
     let enough = found.first()?.score * MIN_SHARE;
@@ -101,7 +115,7 @@ async fn best(toolbox: &Toolbox, words: String) -> Option<Fetched> {
     let mut texts: Vec<String> = Vec::new();
     let mut activations = Vec::new();
     for hit in found.iter().filter(fits) {
-        match activate(toolbox, &hit.skill, String::new(), Guide::Files, ActivatedBy::Prompt).await {
+        match activate(toolbox, context, &hit.skill, String::new(), Guide::Files, ActivatedBy::Prompt).await {
             Ok((text, event)) if texts.iter().map(String::len).sum::<usize>() + text.len() <= MAX_BYTES => {
                 texts.push(text);
                 activations.push(event);

@@ -14,19 +14,19 @@ use parking_lot::Mutex;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
-        ErrorCode, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
-        Implementation, ListPromptsResult, ListResourcesResult, ListSkillsResult, ListToolsResult,
-        MetaObject, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-        ServerCapabilities, ServerConfig, SubscriptionFilter, Tool, ToolAnnotations,
+        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
+        GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult, ListPromptsResult,
+        ListResourcesResult, ListSkillsResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SubscriptionFilter,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use skills_core::{
-    CallContext, Caller, SkillName, SkillSet, ToolDefinition, ToolOutput,
+    CallContext, Caller, SkillName, SkillSet, ToolOutput,
     activation::BodyCache,
     toolbox::{ACTIVATE_SKILL, Content, RUN_SKILL_SCRIPT},
 };
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span, debug_span};
 
@@ -35,15 +35,16 @@ use super::{
     calls::Call,
     changes::{Listeners, Lists},
     connection_end::ConnectionEnd,
-    progress, prompts, resources,
+    conversion, progress, prompts, resources,
     serving::Serving,
     stdio,
-    tool_list::ToolList,
+    tool_list::{ToolList, prepare_search},
 };
 use crate::{
     activity::{Activity, Observer, ToolCall},
     events::EventKind,
     spans::Spans,
+    tool_servers::{CallLink, Progress, SessionLink},
 };
 
 /// The receivers of everything that happens on a server: the interceptor, the observer and the log.
@@ -56,7 +57,7 @@ pub(super) struct Reports {
 
 /// The MCP server of one session. Cheap to clone; all clones share their state.
 #[derive(Clone)]
-pub(super) struct Handler {
+pub(crate) struct Handler {
     session: SessionKey,
     /// Guards the tools that are served, and the list of tools that the agent has received. No other lock is taken while it is held.
     served: Arc<Mutex<(Serving, ToolList)>>,
@@ -64,6 +65,8 @@ pub(super) struct Handler {
     lost: Arc<Mutex<Vec<SkillName>>>,
     /// The session, as far as the order of programs is concerned.
     caller: Caller,
+    /// The session, as far as MCP servers behind skills are concerned.
+    pub(super) link: Arc<SessionLink>,
     /// Guards the token that drops waiting calls. No other lock is taken while it is held.
     waiting: Arc<Mutex<CancellationToken>>,
     reports: Reports,
@@ -74,8 +77,10 @@ pub(super) struct Handler {
 
 impl Handler {
     pub(super) fn new(session: SessionKey, serving: Serving, reports: Reports) -> Self {
+        let link = Arc::new(SessionLink::new(session, &reports.inputs));
         Self {
             session,
+            link,
             served: Arc::new(Mutex::new((serving, ToolList::default()))),
             lost: Arc::default(),
             caller: Caller::default(),
@@ -106,6 +111,24 @@ impl Handler {
         served.0.toolbox = toolbox;
     }
 
+    /// Offers the current list of tools from now on, also if the client has received another one. This is for clients that learn
+    /// about new skills from this list only.
+    pub(crate) fn follow(&self) {
+        self.served.lock().1.follow();
+    }
+
+    /// Offers the search tool from now on.
+    pub(crate) fn offer_search(&self) {
+        let mut served = self.served.lock();
+        let toolbox = served.0.toolbox.clone().with_search();
+        served.0.toolbox = toolbox;
+    }
+
+    /// Returns the skills that are served now.
+    pub(crate) fn skills(&self) -> SkillSet {
+        self.served.lock().0.toolbox.skills().clone()
+    }
+
     /// Sets the skills that results remind of, because the model has lost their instructions.
     pub(super) fn remind(&self, skills: Vec<SkillName>) {
         *self.lost.lock() = skills;
@@ -128,6 +151,15 @@ impl Handler {
                 () = connection.wait() => {}
             }
         })
+    }
+
+    /// Adds the session to a context, so that MCP servers behind skills can use it. `progress` receives what they report.
+    pub(super) fn linked(
+        &self,
+        context: CallContext,
+        progress: Option<UnboundedSender<Progress>>,
+    ) -> CallContext {
+        context.with_host_data(Arc::new(CallLink { session: Arc::clone(&self.link), progress }))
     }
 
     /// Returns the reminder for the result of a call, if there is one. A skill that the call activates is left out.
@@ -217,13 +249,7 @@ impl Handler {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder();
-        let capabilities = capabilities.enable_tools().enable_prompts().enable_resources().enable_skills();
-        let capabilities = capabilities.enable_tool_list_changed().enable_prompts_list_changed();
-        let capabilities = capabilities.enable_resources_list_changed();
-        let mut info = ServerConfig::new(capabilities.build());
-        info.server_info = Implementation::new("acp-skills", env!("CARGO_PKG_VERSION"));
-        info
+        conversion::info()
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
@@ -250,12 +276,13 @@ impl ServerHandler for Handler {
             let (serving, list) = &mut *served;
             list.received(&serving.toolbox)
         };
+        prepare_search(&self.now().toolbox);
         self.report(Input::ToolsListed(self.session));
         if let Some(observer) = &self.reports.observer {
             let revision = context.protocol_version().map(|revision| revision.to_string());
             observer(&Activity::Listed { session: self.session, revision });
         }
-        Ok(ListToolsResult::with_all_items(tools.into_iter().map(tool).collect()))
+        Ok(ListToolsResult::with_all_items(tools.into_iter().map(conversion::tool).collect()))
     }
 
     async fn call_tool(
@@ -266,7 +293,8 @@ impl ServerHandler for Handler {
         let arguments = request.arguments.unwrap_or_default();
         let started = Instant::now();
         let Serving { toolbox, context: caller } = self.now();
-        let caller = caller.called_by(self.caller(&context));
+        let (progress, server_progress) = unbounded_channel();
+        let caller = self.linked(caller.called_by(self.caller(&context)), Some(progress));
         let call = Call { toolbox: &toolbox, context: &caller, tool: &request.name, arguments: &arguments };
         let span = self.span_of(&call);
         self.arrived(&call);
@@ -277,9 +305,9 @@ impl ServerHandler for Handler {
                     self.called(&call, &output, started.elapsed());
                     let mut output = output;
                     output.content.extend(self.reminder(&call).map(Content::Text));
-                    Ok(result(output).into())
+                    Ok(conversion::result(output).into())
                 }
-                never = progress::report(&request.name, &context) => never,
+                never = progress::report(&request.name, &context, server_progress) => never,
                 // The call is dropped here, which ends its programs. The agent no longer reads the answer.
                 () = context.ct.cancelled() => {
                     tracing::debug!("tool call cancelled");
@@ -361,38 +389,5 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
         self.blocking(move |serving, _| resources::get_skill(serving, &request.uri)).await
-    }
-}
-
-fn tool(definition: ToolDefinition) -> Tool {
-    // Leave out defaults and don't repeat the title here, because some agents pass the whole definition to the model.
-    // Note that if a tool is not read-only, it's destructive by default according to the spec.
-    let annotations = ToolAnnotations::new().read_only(definition.read_only);
-    let mut tool = Tool::new(definition.name, definition.description, definition.input_schema);
-    tool.title = Some(definition.title.into_owned());
-    tool.annotations = Some(annotations);
-    // Make sure that Claude Code always loads our tools. Otherwise, the model has to use a tool search to find them.
-    let mut meta = MetaObject::new();
-    meta.insert("anthropic/alwaysLoad".to_owned(), true.into());
-    tool.meta = Some(meta);
-    tool
-}
-
-fn result(output: ToolOutput) -> CallToolResult {
-    let content = output.content.into_iter().map(block).collect();
-    let mut result =
-        if output.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
-    result.structured_content = output.structured;
-    result
-}
-
-fn block(content: Content) -> ContentBlock {
-    use base64::{Engine, engine::general_purpose::STANDARD};
-    match content {
-        Content::Text(text) => ContentBlock::text(text),
-        Content::Image { media_type, data } => ContentBlock::image(STANDARD.encode(data), media_type),
-        // In newer versions of `skills-core`, there may be other kinds of content. For these, just send the debug
-        // output.
-        other => ContentBlock::text(format!("{other:?}")),
     }
 }

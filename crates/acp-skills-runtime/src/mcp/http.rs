@@ -5,7 +5,7 @@
 //! | `access` | access control |
 //! | `sessions` | the MCP sessions of one endpoint, which are put aside while they are idle |
 
-mod access;
+pub(crate) mod access;
 mod sessions;
 
 use std::{
@@ -25,8 +25,11 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+use rmcp::{
+    ServerHandler,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+    },
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -39,45 +42,50 @@ use super::{
     Servers,
     accept::{self, Accept},
     connection_end::ConnectionEnd,
-    handler::Handler,
     unauthenticated::Admission,
 };
 
 /// The last segment of the path of the MCP endpoint.
-pub(super) const MCP: &str = "mcp";
+pub(crate) const MCP: &str = "mcp";
 
 /// The timeout for reading the headers of a request, which includes the idle time between requests. It is longer than
 /// the keep-alive times of known clients.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(150);
 
-type Body = BoxBody<Bytes, Infallible>;
+pub(crate) type Body = BoxBody<Bytes, Infallible>;
 
 /// The header with the id of an MCP session. In the response to `initialize`, it starts a session.
 const SESSION_ID: &str = "Mcp-Session-Id";
 
-/// MCP over HTTP for one session.
-pub(super) struct Service {
-    http: StreamableHttpService<Handler, LocalSessionManager>,
+/// MCP over HTTP for one endpoint.
+pub(crate) struct Service<H: ServerHandler> {
+    http: StreamableHttpService<H, LocalSessionManager>,
     sessions: Sessions,
 }
 
-impl Service {
-    pub(super) fn new(handler: Handler, end: CancellationToken) -> Self {
+impl<H: ServerHandler> Service<H> {
+    /// Creates the service. `handler` returns the handler of a new MCP session, or of a request without one. `put_aside` is called
+    /// after idle sessions were put aside.
+    pub(crate) fn new(
+        handler: impl Fn() -> H + Send + Sync + 'static,
+        put_aside: impl Fn() + Send + Sync + 'static,
+        end: CancellationToken,
+    ) -> Self {
         // Use sessions for clients with older revisions. Otherwise, GET requests for the event stream are refused,
         // which makes some agents fail.
-        let sessions = Sessions::new(handler.clone());
+        let sessions = Sessions::new(put_aside);
         let mut config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(true)
             .with_sse_retry(None)
             .enforce_origin_validation()
             .with_cancellation_token(end);
         config.session_store = Some(sessions.store());
-        let http = StreamableHttpService::new(move || Ok(handler.clone()), sessions.manager(), config);
+        let http = StreamableHttpService::new(move || Ok(handler()), sessions.manager(), config);
         Self { http, sessions }
     }
 
     /// Answers a request that was authenticated.
-    async fn handle<B>(&self, mut request: Request<B>) -> Response<Body>
+    pub(crate) async fn handle<B>(&self, mut request: Request<B>) -> Response<Body>
     where
         B: hyper::body::Body + Send + 'static,
         B::Error: std::fmt::Display,
@@ -116,7 +124,9 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
     let address = listener.local_addr()?;
     let _inside = runtime.enter();
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    runtime.spawn(accept::run(listener, servers, serve));
+    let weak = servers.downgrade();
+    let upgrade = move || Some(Servers(weak.upgrade()?));
+    runtime.spawn(accept::run(listener, servers.end(), upgrade, serve));
     Ok(address)
 }
 
@@ -131,17 +141,27 @@ impl Accept for tokio::net::TcpListener {
     }
 }
 
+/// Answers the requests of HTTP connections.
+pub(crate) trait Route: Clone + Send + Sync + 'static {
+    /// Answers a request. A connection whose request is authenticated may stay open.
+    fn route(
+        &self,
+        request: Request<Incoming>,
+        admission: &Admission,
+    ) -> impl Future<Output = Response<Body>> + Send;
+}
+
 /// Serves one connection until it closes, or until its admission expires.
-async fn serve<S>(stream: S, admission: Admission, servers: Servers)
+pub(crate) async fn serve<S, R: Route>(stream: S, admission: Admission, router: R)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let admission = Arc::new(admission);
     let shared = Arc::clone(&admission);
     let service = service_fn(move |request| {
-        let servers = servers.clone();
+        let router = router.clone();
         let admission = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(route(request, &admission, &servers).await) }
+        async move { Ok::<_, Infallible>(router.route(request, &admission).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -155,31 +175,44 @@ where
     }
 }
 
-async fn route(request: Request<Incoming>, admission: &Admission, servers: &Servers) -> Response<Body> {
-    if !access::is_local(request.headers()) {
-        return refuse(StatusCode::FORBIDDEN, "only programs on this machine may connect");
-    }
-    let path = request.uri().path().trim_start_matches('/').to_owned();
-    let Some((session, segment)) = path.split_once('/') else {
-        return refuse(StatusCode::NOT_FOUND, "no such session");
-    };
-    let Some(server) = servers.by_path(session) else {
-        return refuse(StatusCode::NOT_FOUND, "no such session");
-    };
-    if !access::is_authorized(request.headers(), &server.token) {
-        let mut response = refuse(StatusCode::UNAUTHORIZED, "session token is missing or wrong");
-        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        return response;
-    }
-    admission.authenticated();
-    server.connected();
-    match segment {
-        MCP => server.http.handle(request).await,
-        _ => refuse(StatusCode::NOT_FOUND, "no such endpoint"),
+impl Route for Servers {
+    async fn route(&self, request: Request<Incoming>, admission: &Admission) -> Response<Body> {
+        if !access::is_local(request.headers()) {
+            return not_local();
+        }
+        let path = request.uri().path().trim_start_matches('/').to_owned();
+        let Some((session, segment)) = path.split_once('/') else {
+            return refuse(StatusCode::NOT_FOUND, "no such session");
+        };
+        let Some(server) = self.by_path(session) else {
+            return refuse(StatusCode::NOT_FOUND, "no such session");
+        };
+        if !access::is_authorized(request.headers(), &server.token) {
+            return unauthorized();
+        }
+        admission.authenticated();
+        server.connected();
+        match segment {
+            MCP => server.http.handle(request).await,
+            _ => refuse(StatusCode::NOT_FOUND, "no such endpoint"),
+        }
     }
 }
 
-fn refuse(status: StatusCode, why: &'static str) -> Response<Body> {
+/// Returns the response to a request of a web page, or of a program on another machine.
+pub(crate) fn not_local() -> Response<Body> {
+    refuse(StatusCode::FORBIDDEN, "only programs on this machine may connect")
+}
+
+/// Returns the response to a request without the right token.
+pub(crate) fn unauthorized() -> Response<Body> {
+    let mut response = refuse(StatusCode::UNAUTHORIZED, "session token is missing or wrong");
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+/// Returns the response to a request that is not served.
+pub(crate) fn refuse(status: StatusCode, why: &'static str) -> Response<Body> {
     let mut response = Response::new(Full::new(Bytes::from_static(why.as_bytes())).boxed());
     *response.status_mut() = status;
     response

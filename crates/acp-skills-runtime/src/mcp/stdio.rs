@@ -93,7 +93,9 @@ fn listen(servers: &Servers, runtime: &Handle) -> io::Result<Open> {
     let (listener, address) = local_socket::bind()?;
     let end = CancellationToken::new();
     let ended = end.clone().cancelled_owned();
-    let accepts = accept::run(listener, servers, serve);
+    let weak = servers.downgrade();
+    let upgrade = move || Some(Servers(weak.upgrade()?));
+    let accepts = accept::run(listener, servers.end(), upgrade, serve);
     runtime.spawn(async move {
         tokio::select! {
             () = accepts => {}
@@ -171,8 +173,8 @@ async fn answer(stream: &mut (impl AsyncWrite + Unpin), text: &str) -> io::Resul
     stream.flush().await
 }
 
-/// Returns the MCP transport over a bridge's stream, with back-pressure and a limit for requests in flight.
-fn transport<S>(stream: S) -> impl Transport<RoleServer> + 'static
+/// Returns the MCP transport over a stream of lines, with back-pressure and a limit for requests in flight.
+pub(crate) fn transport<S>(stream: S) -> impl Transport<RoleServer> + 'static
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {

@@ -5,7 +5,7 @@
 //! with the next prompt, and can use a skill that the schema doesn't list. The list only changes if the model could not do without
 //! the change.
 
-use skills_core::{ToolDefinition, Toolbox, toolbox::BUILT_IN_TOOLS};
+use skills_core::{ToolDefinition, Toolbox, instructions, toolbox::BUILT_IN_TOOLS};
 
 /// The list of tools that the agent has received.
 #[derive(Debug, Default)]
@@ -14,15 +14,30 @@ pub(super) struct ToolList {
     received: Option<Vec<ToolDefinition>>,
     /// True if the session was set up after the agent received the list.
     is_old: bool,
+    /// True if the agent always gets the current list.
+    follows: bool,
 }
 
 impl ToolList {
     /// Returns the list for an agent that asks for it.
     pub(super) fn received(&mut self, toolbox: &Toolbox) -> Vec<ToolDefinition> {
+        if self.follows {
+            return self.received.insert(toolbox.definitions()).clone();
+        }
         if self.is_old {
             *self = Self::default();
         }
         self.received.get_or_insert_with(|| toolbox.definitions()).clone()
+    }
+
+    /// Gives the agent the current list from now on.
+    pub(super) fn follow(&mut self) {
+        self.follows = true;
+    }
+
+    /// Returns true if the agent always gets the current list.
+    pub(super) fn follows(&self) -> bool {
+        self.follows
     }
 
     /// Notes that the session is being set up. The next time that the agent asks for the list, it gets the current one.
@@ -34,7 +49,8 @@ impl ToolList {
     pub(super) fn changed(&mut self, toolbox: &Toolbox) -> bool {
         let Some(received) = &self.received else { return false };
         let now = toolbox.definitions();
-        if !must_change(received, &now) {
+        let is_same = if self.follows { *received == now } else { !must_change(received, &now) };
+        if is_same {
             return false;
         }
         self.received = Some(now);
@@ -49,6 +65,14 @@ fn must_change(received: &[ToolDefinition], now: &[ToolDefinition]) -> bool {
     let mut others = received.iter().filter(|tool| !is_built_in(tool));
     let mut others_now = now.iter().filter(|tool| !is_built_in(tool));
     !now.iter().all(is_received) || !others.by_ref().eq(others_now.by_ref())
+}
+
+/// Builds the search index in the background if the model has the search tool, so that its first search doesn't have to wait.
+pub(super) fn prepare_search(toolbox: &Toolbox) {
+    if toolbox.options().search {
+        let skills = toolbox.skills().clone();
+        drop(tokio::task::spawn_blocking(move || instructions::prepare_search(&skills)));
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +155,16 @@ mod tests {
         list.set_up();
         assert_eq!(shown(&list.received(&toolbox("b"))), r#"activate["b"]"#);
         assert_eq!(shown(&list.received(&toolbox("c"))), r#"activate["b"]"#);
+    }
+
+    #[test]
+    fn a_list_can_follow_the_skills() {
+        let mut list = ToolList::default();
+        list.follow();
+        assert!(!list.changed(&toolbox("a")), "nothing was received");
+        assert_eq!(shown(&list.received(&toolbox("a"))), r#"activate["a"]"#);
+        assert!(list.changed(&toolbox("a b")) && !list.changed(&toolbox("a b")));
+        assert_eq!(shown(&list.received(&toolbox("b"))), r#"activate["b"]"#);
     }
 
     #[test]

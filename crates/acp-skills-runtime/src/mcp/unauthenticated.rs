@@ -25,7 +25,7 @@ const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The unauthenticated connections. Cheap to clone; all clones share their state.
 #[derive(Clone, Default)]
-pub(super) struct Unauthenticated(Arc<Shared>);
+pub(crate) struct Unauthenticated(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -50,7 +50,7 @@ struct Waiting {
 }
 
 /// A connection, from its acceptance until it is closed.
-pub(super) struct Admission {
+pub(crate) struct Admission {
     waiting: Arc<Waiting>,
     all: Unauthenticated,
 }
@@ -58,7 +58,7 @@ pub(super) struct Admission {
 impl Unauthenticated {
     /// Adds a connection. If there are too many, waits until one of them has left, or until the oldest one has reached
     /// [`MIN_AGE`], which is then evicted. Only one task may wait.
-    pub(super) async fn admit(&self) -> Admission {
+    pub(crate) async fn admit(&self) -> Admission {
         loop {
             match self.try_admit() {
                 Ok(admission) => return admission,
@@ -116,7 +116,7 @@ impl State {
 
 impl Admission {
     /// Records that the connection has sent the token of a session.
-    pub(super) fn authenticated(&self) {
+    pub(crate) fn authenticated(&self) {
         if self.leave() {
             self.waiting.authenticated.notify_one();
         }
@@ -124,7 +124,7 @@ impl Admission {
 
     /// Returns when the connection should be closed, either because it timed out or because it was evicted. If the
     /// connection is authenticated, this never returns.
-    pub(super) async fn expires(&self) {
+    pub(crate) async fn expires(&self) {
         tokio::select! {
             () = self.waiting.authenticated.notified() => std::future::pending().await,
             () = self.waiting.evicted.notified() => {}

@@ -33,6 +33,16 @@ pub enum Trusted {
     Project,
 }
 
+/// The check of a source's new versions (`add --verify`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Verify {
+    /// Git must accept the signature of the commit or the tag.
+    Git,
+}
+
 /// The paths of `SKILL.md` files in the catalog (`--location`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::{Config, SourceEntry};
+use super::{Config, SourceEntry, Verify};
 
 /// The first line of a new file. It tells editors where the schema is.
 pub const HEADER: &str = "# yaml-language-server: $schema=https://raw.githubusercontent.com/acp-skills/acp-skills-proxy/main/crates/acp-skills-proxy/skills.schema.json\n";
@@ -74,6 +74,22 @@ pub fn remove_source(text: &str, number: usize) -> Result<String, EditError> {
     check(text, edited, &expected, &written(&gone))
 }
 
+/// Replaces the address of the source with the index `number` in the text of a file and returns the new text.
+///
+/// # Errors
+/// Returns [`EditError`] if there is no such source, or if the address is written in a form that can't be edited.
+pub fn replace_source(text: &str, number: usize, address: &str) -> Result<String, EditError> {
+    let mut expected = sources(text).unwrap_or_default();
+    let Some(entry) = expected.get_mut(number) else { return Err(EditError { lines: String::new() }) };
+    let old = std::mem::replace(&mut entry.source, address.to_owned());
+    let lines = written(entry);
+    // The address can also be in a comment or in another entry, so try each position.
+    let places: Vec<_> = text.match_indices(&old).map(|(at, _)| at).collect();
+    let edit = |at: usize| format!("{}{address}{}", &text[..at], &text[at + old.len()..]);
+    let edited = places.into_iter().find_map(|at| check(text, edit(at), &expected, &lines).ok());
+    edited.ok_or(EditError { lines })
+}
+
 /// Returns `edited` if it has the expected sources and doesn't differ from `text` in anything else.
 fn check(text: &str, edited: String, expected: &[SourceEntry], lines: &str) -> Result<String, EditError> {
     let rest = |text: &str| {
@@ -94,8 +110,8 @@ pub fn sources(text: &str) -> Option<Vec<SourceEntry>> {
 
 /// Returns an entry as YAML.
 fn written(entry: &SourceEntry) -> String {
-    let SourceEntry { source, include, exclude, nested, .. } = entry;
-    if include.is_empty() && exclude.is_empty() && !nested {
+    let SourceEntry { source, include, exclude, nested, verify, .. } = entry;
+    if include.is_empty() && exclude.is_empty() && !nested && verify.is_none() {
         return scalar(source);
     }
     let list = |name: &str, globs: &[String]| {
@@ -103,8 +119,12 @@ fn written(entry: &SourceEntry) -> String {
         if globs.is_empty() { String::new() } else { format!(", {name}: [{}]", globs.join(", ")) }
     };
     let nested = if *nested { ", nested: true" } else { "" };
+    let verify = match verify {
+        Some(Verify::Git) => ", verify: git",
+        None => "",
+    };
     format!(
-        "{{ source: {}{}{}{nested} }}",
+        "{{ source: {}{}{}{nested}{verify} }}",
         quoted(source),
         list("include", include),
         list("exclude", exclude)
@@ -191,6 +211,28 @@ mod tests {
     fn add(text: &str) -> String {
         add_source(text, &SourceEntry::new("github:a/b@v1"))
             .unwrap_or_else(|error| format!("wants {}", error.lines))
+    }
+
+    #[test]
+    fn an_address_is_replaced() {
+        let replace = |text: &str, number| replace_source(text, number, "github:a/b@^3.0").ok();
+        for (text, number, expected) in [
+            ("sources: [github:a/b@^2.1]\n", 0, Some("sources: [github:a/b@^3.0]\n")),
+            (
+                "# github:a/b@^2.1\nsources:\n  - { source: \"github:a/b@^2.1\", include: [x] } # y\n",
+                0,
+                Some("# github:a/b@^2.1\nsources:\n  - { source: \"github:a/b@^3.0\", include: [x] } # y\n"),
+            ),
+            (
+                "sources:\n  - github:a/b@^2.10\n  - github:a/b@^2.1\n",
+                1,
+                Some("sources:\n  - github:a/b@^2.10\n  - github:a/b@^3.0\n"),
+            ),
+            ("sources: [\"github:a/b\\u0040^2.1\"]\n", 0, None),
+            ("roots: []\n", 0, None),
+        ] {
+            assert_eq!(replace(text, number).as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

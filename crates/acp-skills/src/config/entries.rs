@@ -1,14 +1,25 @@
 //! [`SkillEntry`] and [`SourceEntry`]: the entries of `skills` and `sources`. Both can be written as a string or as a map.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use schemars::JsonSchema;
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{DeserializeSeed, IntoDeserializer, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::virtual_skill::VirtualSkill;
+use acp_skills_runtime::{processes::Processes, tool_servers::ServerProvider};
+
+use super::{
+    choices::Verify,
+    error::ConfigError,
+    expand_home,
+    tool_server::{SecretsEntry, ServerEntry},
+    virtual_skill::VirtualSkill,
+};
 
 /// An entry of `skills`.
 #[derive(Debug)]
@@ -18,6 +29,8 @@ pub enum SkillEntry {
     Directory(PathBuf),
     /// A virtual skill, which is defined in the file.
     Virtual(Box<VirtualSkill>),
+    /// A directory with a `SKILL.md`, and an MCP server for the skill.
+    Stored(Box<StoredSkill>),
 }
 
 // This is not derived with `untagged`, because errors would then be missing the line, the column and the key.
@@ -35,11 +48,72 @@ impl<'de> Deserialize<'de> for SkillEntry {
                 Ok(SkillEntry::Directory(path.into()))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, skill: A) -> Result<SkillEntry, A::Error> {
-                Deserialize::deserialize(MapAccessDeserializer::new(skill)).map(SkillEntry::Virtual)
+            fn visit_map<A: MapAccess<'de>>(self, mut skill: A) -> Result<SkillEntry, A::Error> {
+                let first = skill.next_key::<String>()?;
+                let is_stored = first.as_deref() == Some("skill");
+                let map = MapAccessDeserializer::new(WithFirst { first, rest: skill });
+                if is_stored {
+                    return Deserialize::deserialize(map).map(SkillEntry::Stored);
+                }
+                Deserialize::deserialize(map).map(SkillEntry::Virtual)
             }
         }
         deserializer.deserialize_any(Read)
+    }
+}
+
+/// A skill in a directory, with an MCP server.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StoredSkill {
+    /// The directory with the `SKILL.md`. This must be the first key.
+    pub(super) skill: PathBuf,
+    /// The MCP server whose tools belong to the skill.
+    mcp: ServerEntry,
+    /// The secrets for `${NAME}` in the values of `mcp`; see virtual skills.
+    #[serde(default)]
+    #[schemars(with = "Option<super::schema::SecretsShape>")]
+    secrets: SecretsEntry,
+}
+
+impl StoredSkill {
+    /// Resolves paths against the file's directory.
+    pub(super) fn make_absolute(&mut self, base: &Path) {
+        self.skill = base.join(expand_home(&self.skill));
+        self.mcp.make_absolute(base);
+        self.secrets.make_absolute(base);
+    }
+
+    /// Returns the provider of the server's tools for a skill with this name.
+    ///
+    /// # Errors
+    /// Returns [`ConfigError::VirtualSkill`] if the entry is not valid.
+    pub(super) fn provider(self, name: &str, processes: &Processes) -> Result<ServerProvider, ConfigError> {
+        let server = self.mcp.resolve(name, &self.secrets.0);
+        let server =
+            server.map_err(|error| ConfigError::VirtualSkill(format!("skill `{name}`, `mcp`: {error}")))?;
+        Ok(ServerProvider::new(server, processes.clone()))
+    }
+}
+
+/// A map whose first key was read already.
+struct WithFirst<A> {
+    first: Option<String>,
+    rest: A,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for WithFirst<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        match self.first.take() {
+            Some(first) => seed.deserialize(first.into_deserializer()).map(Some),
+            None => self.rest.next_key_seed(seed),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.rest.next_value_seed(seed)
     }
 }
 
@@ -55,6 +129,8 @@ pub struct SourceEntry {
     pub exclude: Vec<String>,
     /// True if a `SKILL.md` within the directory of another skill is a skill too.
     pub nested: bool,
+    /// The check that new versions have to pass. Versions that are in the lock file are used without it.
+    pub verify: Option<Verify>,
     /// The lock file with the approved version of the source. `None` is the lock file in the state directory; the source is then
     /// named explicitly, which approves its first version once. Otherwise, a source that is not in the lock file is not used.
     pub lock: Option<PathBuf>,
@@ -82,6 +158,9 @@ pub(super) struct SourceFields {
     /// Use a `SKILL.md` within the directory of another skill as a skill, too. The default is the value for the whole file.
     #[serde(default)]
     nested: bool,
+    /// `git` accepts new versions only if your git accepts the signature of the commit or the tag. By default, no signature is needed.
+    #[serde(default)]
+    verify: Option<Verify>,
 }
 
 impl<'de> Deserialize<'de> for SourceEntry {
@@ -91,7 +170,7 @@ impl<'de> Deserialize<'de> for SourceEntry {
             type Value = SourceEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a source address, or keys `source`, `include`, `exclude` and `nested`")
+                f.write_str("a source address, or keys `source`, `include`, `exclude`, `nested` and `verify`")
             }
 
             fn visit_str<E>(self, source: &str) -> Result<SourceEntry, E> {
@@ -99,9 +178,9 @@ impl<'de> Deserialize<'de> for SourceEntry {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<SourceEntry, A::Error> {
-                let SourceFields { source, include, exclude, nested } =
+                let SourceFields { source, include, exclude, nested, verify } =
                     Deserialize::deserialize(MapAccessDeserializer::new(fields))?;
-                Ok(SourceEntry { source, include, exclude, nested, lock: None })
+                Ok(SourceEntry { source, include, exclude, nested, verify, lock: None })
             }
         }
         deserializer.deserialize_any(Read)

@@ -23,6 +23,30 @@ pub(super) enum OneOrMany {
     Many(Vec<String>),
 }
 
+/// True or false, or a list of names.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its shape is used")]
+pub(super) enum FlagOrNames {
+    /// True for all.
+    Flag(bool),
+    /// One name.
+    One(String),
+    /// Several names.
+    Many(Vec<String>),
+}
+
+/// The places of secrets.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its shape is used")]
+pub(super) enum SecretsShape {
+    /// The path of a file with lines such as `NAME=VALUE`.
+    File(String),
+    /// The place of each secret, by name.
+    Named(std::collections::BTreeMap<String, super::tool_server::SecretFields>),
+}
+
 /// An entry of `skills`.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
@@ -32,6 +56,8 @@ pub(super) enum SkillShape {
     Directory(String),
     /// A virtual skill.
     Virtual(VirtualSkill),
+    /// The directory of a skill with an MCP server.
+    Stored(super::entries::StoredSkill),
 }
 
 /// An entry of `sources`.

@@ -119,6 +119,7 @@ impl Settings {
         policy.titles = config.titles.unwrap_or(policy.titles);
         policy.toggles = config.toggles;
         policy.drafts = config.drafts;
+        policy.mcp_on_demand = config.mcp_on_demand.take().unwrap_or_default().0;
         let state = config.state.take().or_else(locations::state_dir);
         let skills = SkillSources::resolve(config, state.clone(), processes.clone())?;
         Ok(Self { agent, policy, skills, toolbox, sandbox, processes, state })
@@ -206,6 +207,14 @@ impl SkillSources {
                     nested_in.extend(self.nested.then(|| path.clone()));
                     named.push(Named::Stored(NamedSkill::new(path, skill, diagnostics)));
                 }
+                SkillEntry::Stored(entry) => {
+                    let path = entry.skill.clone();
+                    let (skill, diagnostics) = load_named(&path, self.strict)
+                        .map_err(|source| ConfigError::Skill { path: path.clone(), source })?;
+                    let provider = entry.provider(skill.name.as_str(), &self.processes)?;
+                    let skill = NamedSkill::new(path, skill, diagnostics);
+                    named.push(Named::Stored(skill.with_provider(Arc::new(provider))));
+                }
                 SkillEntry::Virtual(skill) => {
                     let (skill, warnings) = fixed(*skill, self.validation, &self.processes)?;
                     named.push(Named::Fixed(skill, warnings));
@@ -248,6 +257,11 @@ impl SkillSources {
                     // Use a scan for this directory, so that a broken skill in this project doesn't stop sessions in
                     // others.
                     SkillEntry::Directory(path) => places.push(Root::scanned(path)),
+                    SkillEntry::Stored(_) => {
+                        let text =
+                            "`projects`: a skill in a directory can't have `mcp` here; move it to `skills`";
+                        return Err(ConfigError::Value(text.to_owned()));
+                    }
                     SkillEntry::Virtual(skill) => {
                         skills.push(fixed(*skill, self.validation, &self.processes)?);
                     }

@@ -1,19 +1,29 @@
 //! [`VirtualSkill`]: a skill that is defined in a configuration file. Its tools are commands.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use skills_core::{
-    Instructions, Properties, Skill, SkillTool,
+    Instructions, Properties, Skill, SkillTool, ToolProvider,
     exec::CommandTool,
     paths,
     skill::{Example, Parameter, Usage},
 };
 
-use super::{choices::Validation, error::ConfigError, words::Words};
-use acp_skills_runtime::processes::Processes;
+use super::{
+    choices::Validation,
+    error::ConfigError,
+    tool_server::{SecretsEntry, ServerEntry},
+    words::Words,
+};
+use acp_skills_runtime::{processes::Processes, tool_servers::ServerProvider};
 
 /// A skill that is defined in the configuration file. It needs exactly one of `body`, `body_file` and `body_url`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -34,6 +44,14 @@ pub struct VirtualSkill {
     /// Tools that the model can call after it has loaded the skill.
     #[serde(default)]
     pub(super) tools: Vec<ToolEntry>,
+    /// The MCP server whose tools belong to the skill. It is started when the skill is first used in a session. With a server, the
+    /// skill needs no instructions of its own.
+    mcp: Option<ServerEntry>,
+    /// The secrets for `${NAME}` in the values of `mcp`: the path of a file that only its owner may read, with lines such as
+    /// `NAME=VALUE`, or a map from names to `{ command: [PROGRAM, …] }` or `{ file: PATH }`.
+    #[serde(default)]
+    #[schemars(with = "Option<super::schema::SecretsShape>")]
+    secrets: SecretsEntry,
     /// Tags for the search.
     #[serde(default)]
     tags: Vec<String>,
@@ -106,6 +124,14 @@ const fn yes() -> bool {
 }
 
 impl VirtualSkill {
+    /// Resolves the paths of the server and of the secrets against the file's directory.
+    pub(super) fn make_server_absolute(&mut self, base: &Path) {
+        if let Some(server) = &mut self.mcp {
+            server.make_absolute(base);
+        }
+        self.secrets.make_absolute(base);
+    }
+
     /// Builds the skill. Returns it with warnings, such as a program that doesn't exist.
     ///
     /// # Errors
@@ -130,9 +156,18 @@ impl VirtualSkill {
             self.body_file.map(Instructions::File),
             self.body_url.map(Instructions::Url),
         ];
+        let provider = self.mcp.map(|entry| {
+            let server = entry
+                .resolve(&name, &self.secrets.0)
+                .map_err(|error| ConfigError::VirtualSkill(format!("skill `{name}`, `mcp`: {error}")))?;
+            Ok::<_, ConfigError>(ServerProvider::new(server, processes.clone()))
+        });
+        let provider = provider.transpose()?;
         let mut sources = sources.into_iter().flatten();
         if let Some(instructions) = sources.next() {
             builder = builder.instructions(instructions);
+        } else if provider.is_some() {
+            builder = builder.body("Use the tools of this skill.");
         }
         if sources.next().is_some() {
             let text = format!("skill `{name}` has more than one of `body`, `body-file` and `body-url`");
@@ -166,7 +201,9 @@ impl VirtualSkill {
         }
         properties.paths = self.paths;
         let skill = builder.properties(properties).build();
-        Ok((skill.map_err(|error| ConfigError::VirtualSkill(error.to_string()))?, warnings))
+        let mut skill = skill.map_err(|error| ConfigError::VirtualSkill(error.to_string()))?;
+        skill.provider = provider.map(|provider| Arc::new(provider) as Arc<dyn ToolProvider>);
+        Ok((skill, warnings))
     }
 }
 

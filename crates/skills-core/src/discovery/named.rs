@@ -10,6 +10,7 @@ use crate::{
     diagnostic::Diagnostic,
     set::{SkillSetBuilder, Skipped},
     skill::Skill,
+    tool::ToolProvider,
 };
 
 /// A skill that the user named.
@@ -21,12 +22,24 @@ pub struct NamedSkill {
     path: PathBuf,
     loaded: Option<(Arc<Skill>, Vec<Diagnostic>)>,
     broken: Option<LoadError>,
+    /// The service that provides further tools of the skill.
+    provider: Option<Arc<dyn ToolProvider>>,
 }
 
 impl NamedSkill {
     /// Creates the record of a skill that was loaded from the directory `path`.
     pub fn new(path: impl Into<PathBuf>, skill: Skill, diagnostics: Vec<Diagnostic>) -> Self {
-        Self { path: path.into(), loaded: Some((Arc::new(skill), diagnostics)), broken: None }
+        Self { path: path.into(), loaded: Some((Arc::new(skill), diagnostics)), broken: None, provider: None }
+    }
+
+    /// Sets the service that provides further tools of the skill. It stays if the skill is loaded again.
+    #[must_use]
+    pub fn with_provider(mut self, provider: Arc<dyn ToolProvider>) -> Self {
+        if let Some((skill, _)) = &mut self.loaded {
+            Arc::make_mut(skill).provider = Some(Arc::clone(&provider));
+        }
+        self.provider = Some(provider);
+        self
     }
 
     /// Returns the path of the directory, as the user wrote it.
@@ -55,7 +68,8 @@ impl NamedSkill {
         &self,
         result: Result<(Skill, Vec<Diagnostic>), LoadError>,
     ) -> Result<(Arc<Skill>, Vec<Diagnostic>), LoadError> {
-        let (skill, diagnostics) = result?;
+        let (mut skill, diagnostics) = result?;
+        skill.provider.clone_from(&self.provider);
         let Some((before, findings)) = &self.loaded else { return Ok((Arc::new(skill), diagnostics)) };
         if let Some(finding) = half_saved(&diagnostics, findings) {
             return Err(LoadError::new(&self.path, vec![finding]));

@@ -6,12 +6,14 @@
 //! last two differs between systems, so it is in `unix` and `windows`. Tests run both on each system, with a simulated
 //! machine.
 
+mod isolation;
 mod shebang;
 mod unix;
 mod windows;
 
 use std::{ffi::OsString, fs, path::PathBuf};
 
+pub(super) use isolation::{Surroundings, VARIABLES};
 use shebang::Shebang;
 
 /// The number of bytes at the beginning of a script that we read to choose its interpreter.
@@ -56,6 +58,9 @@ trait Machine {
 
     /// Returns true if there is a file at this path.
     fn has_file(&self, path: &str) -> bool;
+
+    /// Returns the path of a file that is always empty.
+    fn empty_file(&self) -> PathBuf;
 }
 
 /// The rules for finding interpreters on an operating system.
@@ -68,6 +73,9 @@ trait Platform {
 
     /// Returns the interpreter that a `#!` line names if it is installed.
     fn interpreter_of(&self, shebang: &Shebang, machine: &dyn Machine) -> Option<Interpreter>;
+
+    /// Returns a directory that belongs to the system. No project contains it.
+    fn system_directory(&self, machine: &dyn Machine) -> PathBuf;
 }
 
 /// A language that scripts are written in.
@@ -116,10 +124,15 @@ const INSTALL: &str = "ask the user to install this program";
 const POWERSHELL: &[&str] = &["-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-File"];
 
 impl Interpreter {
-    /// Chooses the interpreter of the script at `path`, which begins with `head`, on this machine.
-    pub(super) fn choose(path: &str, head: &[u8]) -> Result<Self, InterpreterError> {
+    /// Chooses the interpreter of the script at `path`, which begins with `head`, on this machine. The interpreter reads no
+    /// configuration of a project, see [`isolation`].
+    pub(super) fn choose(
+        path: &str,
+        head: &[u8],
+        surroundings: Surroundings,
+    ) -> Result<Self, InterpreterError> {
         let platform: &dyn Platform = if cfg!(windows) { &windows::Windows } else { &unix::Unix };
-        choose(path, head, platform, &ThisMachine)
+        choose(path, head, platform, &ThisMachine)?.isolated(path, head, surroundings, platform, &ThisMachine)
     }
 
     fn new(program: PathBuf, args: &[impl AsRef<str>]) -> Self {
@@ -221,6 +234,10 @@ impl Machine for ThisMachine {
 
     fn has_file(&self, path: &str) -> bool {
         fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
+    }
+
+    fn empty_file(&self) -> PathBuf {
+        isolation::empty_file()
     }
 }
 

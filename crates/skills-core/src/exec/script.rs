@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     Completed, Environment, Executor, Invocation, Limits, Outcome, Sandbox,
-    interpreter::{HEAD_BYTES, Interpreter},
+    interpreter::{HEAD_BYTES, Interpreter, Surroundings, VARIABLES},
 };
 use crate::{
     files::{Bounds, FileError, SkillFiles},
@@ -226,8 +226,6 @@ fn prepare(
     let head = files.head(&call.script, HEAD_BYTES).map_err(|error| refused(&error))?;
     // The script may read or run any other file of the skill, so we need to check all of them.
     files.check_all(Bounds::SKILL).map_err(|error| refused(&error))?;
-    let interpreter =
-        Interpreter::choose(&call.script, &head.bytes).map_err(|error| failed(error.to_string()))?;
     let dir = skill.dir().unwrap_or_else(|| "".as_ref());
     let cwd = match options.cwd {
         ScriptCwd::Session => context.cwd.as_deref().unwrap_or(dir),
@@ -236,6 +234,8 @@ fn prepare(
     if !fs::metadata(cwd).is_ok_and(|metadata| metadata.is_dir()) {
         return Err(failed(format!("working directory {} does not exist", cwd.display())));
     }
+    let interpreter = Interpreter::choose(&call.script, &head.bytes, Surroundings::of(cwd, dir))
+        .map_err(|error| failed(error.to_string()))?;
     let dir = match &options.sandbox {
         // Resolve links here, since their targets might not exist inside the sandbox.
         Some(_) => &*dunce::canonicalize(dir).map_err(|error| {
@@ -255,7 +255,8 @@ fn prepare(
         None => script,
     };
     args.extend(call.args.into_iter().map(OsString::from));
-    let mut env = interpreter.env;
+    let mut env: Vec<_> = VARIABLES.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    env.extend(interpreter.env);
     env.push(("SKILL_DIR".into(), dir.into()));
     env.push(("SKILL_NAME".into(), skill.name.as_str().into()));
     let invocation = Invocation {

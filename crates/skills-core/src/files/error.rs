@@ -42,7 +42,7 @@ pub enum FileError {
         /// The requested path.
         path: String,
     },
-    /// The file has changed since the user approved the skill, or is new.
+    /// The file has changed since the user approved the skill, or is new. Before a script runs: the file has changed or is missing.
     #[error(
         "`{}` has changed since the user approved the skill; ask the user to review the changes",
         path.escape_debug()
@@ -51,6 +51,12 @@ pub enum FileError {
         /// The requested path.
         path: String,
     },
+    /// There is an entry that was not there when the user approved the skill. The message doesn't contain its name, because the
+    /// name is not approved either.
+    #[error(
+        "skill contains a file that is new since the user approved it; ask the user to review the changes"
+    )]
+    NewEntry,
     /// A script of the skill could read content through this entry that the user has not approved: a link that leads out of the
     /// skill, a FIFO, a socket or a device.
     #[error(
@@ -133,6 +139,7 @@ impl FileError {
             Self::Invalid { .. } => "invalid-path",
             Self::Outside { .. } => "outside-skill",
             Self::NotApproved { .. } => "not-approved",
+            Self::NewEntry => "new-entry",
             Self::Unseen { .. } => "unseen-content",
             Self::NotFound { .. } => "not-found",
             Self::IsDirectory { .. } => "is-directory",

@@ -48,6 +48,15 @@ pub(crate) struct Entry {
     pub kind: Kind,
 }
 
+impl Entry {
+    /// Returns true if [`SkillFiles::visit`] can't see the content, although a program can read it: a link that leads out, a
+    /// FIFO, a socket or a device.
+    #[cfg(feature = "exec")]
+    pub(super) fn is_unseen(&self) -> bool {
+        matches!(self.kind, Kind::LinkOut(_) | Kind::Special)
+    }
+}
+
 /// A callback that receives the path of each entry, and the content if the entry is a file.
 pub type VisitEntry<'a> = dyn FnMut(&str, Option<&mut dyn Read>) -> io::Result<()> + 'a;
 
@@ -73,13 +82,10 @@ impl SkillFiles {
         every(&self.dir, max, Repositories::Skip)
     }
 
-    /// Returns the first entry under the directory whose content [`visit`](Self::visit) can't see, although a program can
-    /// read it: a link that leads out, a FIFO, a socket or a device. `None` if there is none among the first `max` entries.
+    /// Lists up to `max` entries under the directory: those that [`visit`](Self::visit) passes, and those for which it fails.
     #[cfg(feature = "exec")]
-    pub(super) fn unseen(&self, max: usize) -> Option<String> {
-        let (entries, _) = every(&self.dir, max, Repositories::Enter);
-        let is_unseen = |entry: &Entry| matches!(entry.kind, Kind::LinkOut(_) | Kind::Special);
-        entries.into_iter().find(is_unseen).map(|entry| entry.path)
+    pub(super) fn walk(&self, max: usize) -> Vec<Entry> {
+        every(&self.dir, max, Repositories::Enter).0
     }
 
     /// Calls `visit` for each entry under the directory, including hidden ones, sorted by path.

@@ -1,8 +1,10 @@
 //! Reads files of skills with a [`Guard`](crate::skill::Guard), which allows or rejects each file by its content.
 
+#[cfg(feature = "exec")]
+use std::collections::BTreeSet;
 use std::{
     io::{self, Read},
-    path::{Component, Path},
+    path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -10,7 +12,7 @@ use cap_std::fs::File;
 
 #[cfg(feature = "exec")]
 use super::Bounds;
-use super::{FileError, HARD_CAP_BYTES, SOFT_CAP_BYTES, SkillFiles};
+use super::{FileError, HARD_CAP_BYTES, SOFT_CAP_BYTES, SkillFiles, path};
 use crate::{
     frontmatter::MAX_FRONTMATTER_BYTES,
     skill::{Skill, Source},
@@ -51,40 +53,46 @@ impl SkillFiles {
             let size = bytes.len() as u64;
             return Err(FileError::TooLarge { path: path.to_owned(), size, cap: HARD_CAP_BYTES });
         }
-        let parts: Vec<_> = relative
-            .components()
-            .filter_map(|part| match part {
-                Component::Normal(name) => Some(name.to_string_lossy()),
-                _ => None,
-            })
-            .collect();
-        if !guard.allows(&parts.join("/"), Some(&mut bytes.as_slice())).map_err(failed)? {
+        if !guard.allows(&path::joined(relative), Some(&mut bytes.as_slice())).map_err(failed)? {
             return Err(FileError::NotApproved { path: path.to_owned() });
         }
         Ok(Box::new(AllowedContent { bytes: io::Cursor::new(bytes), _large: large }))
     }
 
-    /// Checks all files of the skill with the guard. Needed before running a script, which can read other files by itself.
+    /// Checks all files of the skill with the guard. Needed before running a script, which can read other files by itself, and
+    /// can do something else if one of them is missing.
     ///
     /// # Errors
-    /// Returns [`FileError::NotApproved`] with the first rejected file, [`FileError::Unseen`] if the script could read content
-    /// through an entry that no guard can check, and [`FileError::Io`] if a file can't be read or the skill exceeds `bounds`.
+    /// Returns [`FileError::NewEntry`] if there is an entry that the guard doesn't know, [`FileError::NotApproved`] with the first
+    /// file that has changed or is missing, [`FileError::Unseen`] if the script could read content through an entry that no guard
+    /// can check, and [`FileError::Io`] if a file can't be read or the skill exceeds `bounds`.
     #[cfg(feature = "exec")]
     pub(crate) fn check_all(&self, mut bounds: Bounds) -> Result<(), FileError> {
         let Some(guard) = &self.guard else { return Ok(()) };
-        if let Some(path) = self.unseen(bounds.entries) {
-            return Err(FileError::Unseen { path });
+        // Check all names before we read any file, because errors can contain the name of a file.
+        for entry in self.walk(bounds.entries) {
+            if !guard.knows(entry.path.trim_end_matches('/')) {
+                return Err(FileError::NewEntry);
+            }
+            if entry.is_unseen() {
+                return Err(FileError::Unseen { path: entry.path });
+            }
         }
+        let mut seen = BTreeSet::new();
         let mut refused = None;
         let visited = self.visit(&mut bounds, &mut |path, content| {
             if !guard.allows(path, content)? && refused.is_none() {
                 refused = Some(path.to_owned());
             }
+            seen.insert(path.to_owned());
             Ok(())
         });
-        match refused {
-            Some(path) => Err(FileError::NotApproved { path }),
-            None => visited.map_err(|source| FileError::Io { path: ".".to_owned(), source }),
+        let missing = || guard.paths().find(|path| !seen.contains(*path)).map(str::to_owned);
+        match (refused, visited) {
+            (Some(path), _) if !guard.knows(&path) => Err(FileError::NewEntry),
+            (Some(path), _) => Err(FileError::NotApproved { path }),
+            (None, Err(source)) => Err(FileError::Io { path: ".".to_owned(), source }),
+            (None, Ok(())) => missing().map_or(Ok(()), |path| Err(FileError::NotApproved { path })),
         }
     }
 }

@@ -7,6 +7,7 @@ use cap_std::fs::{Dir, DirEntry};
 use serde::Serialize;
 
 use super::{FileError, SKILL_FILE_NAMES};
+use crate::skill::Guard;
 
 /// The maximum number of entries that one listing reads.
 const MAX_ENTRIES: usize = 10_000;
@@ -48,7 +49,9 @@ impl Listing {
     }
 }
 
-pub(super) fn list(root: &Dir, max: usize) -> Listing {
+/// Lists the first `max` files under `root`. If there is a guard, only lists the files that it knows, because the model sees their
+/// names.
+pub(super) fn list(root: &Dir, guard: Option<&Guard>, max: usize) -> Listing {
     let mut listing = Listing { files: Vec::new(), more: 0, complete: true };
     let mut seen = 0;
     let Ok(top) = root.try_clone() else {
@@ -74,7 +77,7 @@ pub(super) fn list(root: &Dir, max: usize) -> Listing {
             };
             let Ok(name) = entry.file_name().into_string() else {
                 // The model can't request a file whose name is not Unicode, but we should still count it.
-                listing.more += 1;
+                listing.more += usize::from(guard.is_none());
                 continue;
             };
             let Ok(kind) = entry.file_type() else { continue };
@@ -96,7 +99,9 @@ pub(super) fn list(root: &Dir, max: usize) -> Listing {
                 continue;
             }
             let path = format!("{prefix}{name}");
-            if let Some(size) = size_of(root, &entry, &path) {
+            if guard.is_none_or(|guard| guard.knows(&path))
+                && let Some(size) = size_of(root, &entry, &path)
+            {
                 listing.files.push(FileEntry { path, size });
             }
         }
@@ -115,8 +120,10 @@ fn size_of(root: &Dir, entry: &DirEntry, path: &str) -> Option<u64> {
     metadata.is_file().then(|| metadata.len())
 }
 
-/// Returns the error for reading a directory, which lists its entries.
-pub(super) fn directory_error(path: &str, dir: &Dir) -> FileError {
+/// Returns the error for reading the directory `relative`, which lists its entries. If there is a guard, only lists the entries
+/// that it knows.
+pub(super) fn directory_error(path: &str, relative: &str, dir: &Dir, guard: Option<&Guard>) -> FileError {
+    let prefix = if relative.is_empty() { String::new() } else { format!("{relative}/") };
     let mut entries: Vec<String> = dir
         .entries()
         .into_iter()
@@ -125,6 +132,9 @@ pub(super) fn directory_error(path: &str, dir: &Dir) -> FileError {
         .flatten()
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
+            if guard.is_some_and(|guard| !guard.knows(&format!("{prefix}{name}"))) {
+                return None;
+            }
             let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
             Some(if is_dir { name + "/" } else { name })
         })

@@ -2,7 +2,7 @@
 //!
 //! Confinement does not depend on these checks; they only improve the error messages.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use super::{FileError, Listing};
 
@@ -33,6 +33,15 @@ pub(super) fn check(path: &str) -> Result<PathBuf, FileError> {
         return invalid("Windows does not allow colons in file names");
     }
     Ok(PathBuf::from(path))
+}
+
+/// Returns the names in a relative path, joined with `/`. This is the format of a [`FileGuard`](crate::skill::FileGuard).
+pub(super) fn joined(relative: &Path) -> String {
+    let names = relative.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_string_lossy()),
+        _ => None,
+    });
+    names.collect::<Vec<_>>().join("/")
 }
 
 /// Checks the rules for paths that are the same for local and remote skills.

@@ -15,7 +15,6 @@ use super::{
     error::RemoteError,
 };
 use crate::{
-    catalog::shorten,
     diagnostic::Diagnostic,
     fetch::{self, FetchError, Limits},
     name::MAX_NAME_CHARS,
@@ -23,6 +22,7 @@ use crate::{
     set::{SkillSet, Skipped},
     skill::Skill,
     source::{SkillSource, SourceError},
+    text::shorten,
 };
 
 /// The maximum size of an index: 4 MiB.

@@ -2,7 +2,7 @@ mod labelled;
 
 use super::*;
 use crate::{
-    skill::Properties,
+    skill::{Instructions, Properties, Source},
     tool::{SkillTool, ToolError},
 };
 use serde_json::Value;
@@ -75,7 +75,7 @@ fn results_have_all_tags_of_the_query() {
     let tags = |tags: &[&str], text: &str| Query {
         tags: tags.iter().map(|&tag| tag.into()).collect(),
         text: text.into(),
-        limit: None,
+        ..Query::default()
     };
     assert_eq!(names(sample(), &tags(&["GIT"], "")), ["release-notes", "commit-messages"]);
     assert_eq!(names(sample(), &tags(&["git", "changelog"], "")), ["release-notes"]);
@@ -147,4 +147,59 @@ fn examples_and_parameters_are_found() {
     // The description should still have more weight.
     assert_eq!(names(skills(), &text("tables")), ["c", "a"]);
     assert!(names(skills(), &text("spreadsheet")).is_empty());
+}
+
+/// Returns the instructions of a virtual skill.
+pub(super) fn inline(skill: &Skill) -> Option<Arc<str>> {
+    let Source::Virtual(own) = &skill.source else { return None };
+    let Instructions::Inline(text) = &own.instructions else { return None };
+    Some(Arc::clone(text))
+}
+
+#[test]
+fn instructions_are_searched_if_the_query_asks_for_it() {
+    let with_body =
+        |name: &str, body: &str| Skill::builder(name, "Makes reports.").body(body).build().unwrap();
+    let skills = vec![
+        with_body("text", "Sums\n\nAdd the ledger."),
+        with_body("heading", "# The ledger\n\nAdd sums."),
+        with_body("code", "```\n# ledger\nadd sums\n```"),
+        with_body("other", "Draw a chart."),
+    ];
+    let index = SearchIndex::with_instructions(skills.into_iter().map(Arc::new), inline);
+    let found = |text: &str, instructions: bool| {
+        let hits = index.search(&Query { text: text.into(), instructions, ..Query::default() }).hits;
+        hits.iter().map(|hit| (hit.skill.name.to_string(), hit.matched)).collect::<Vec<_>>()
+    };
+    assert!(found("ledger", false).is_empty());
+    let names: Vec<String> = found("ledger", true).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["heading", "text", "code"]);
+    assert_eq!(found("chart", true), [("other".to_owned(), 0)]);
+}
+
+#[test]
+fn words_are_found_in_any_script_and_language() {
+    let skills = || {
+        vec![
+            plain("rechnungen", "Erstellt Rechnungen für den Kunden und prüft die Beträge."),
+            plain("otchet", "Составляет отчёт для клиента и проверяет суммы."),
+            plain("fanyi", "把技术文档翻译成中文。"),
+            plain("honyaku", "技術文書を日本語に翻訳します。"),
+            plain("beonyeok", "기술 문서를 한국어로 번역합니다."),
+            plain("plae", "แปลเอกสารทางเทคนิคเป็นภาษาไทย"),
+            plain("pdf", "Reads PDF documents."),
+        ]
+    };
+    for (query, expected) in [
+        ("eine Rechnung prüfen", "rechnungen"),
+        ("проверить отчеты", "otchet"),
+        ("翻译技术文档", "fanyi"),
+        ("译", "fanyi"),
+        ("日本語の文書", "honyaku"),
+        ("한국어 번역", "beonyeok"),
+        ("เอกสารภาษาไทย", "plae"),
+        ("ＰＤＦ を読む", "pdf"),
+    ] {
+        assert_eq!(names(skills(), &text(query)).first().map(String::as_str), Some(expected), "{query}");
+    }
 }

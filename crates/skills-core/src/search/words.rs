@@ -1,32 +1,21 @@
-//! [`Words`]: splits text into word stems. [`Names`]: finds names by words, prefixes and typos.
+//! [`Words`]: a vocabulary of word stems.
 
-use std::collections::{BTreeMap, HashMap};
+use rust_stemmers::Stemmer;
+use rustc_hash::FxHashMap;
 
-use rust_stemmers::{Algorithm, Stemmer};
-
-use crate::name::SkillName;
-
-/// Words that are ignored in a query, sorted.
-const STOP_WORDS: &[&str] = &[
-    "a", "about", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from",
-    "get", "have", "help", "how", "i", "in", "into", "is", "it", "its", "me", "my", "need", "of", "on", "or",
-    "our", "please", "so", "some", "that", "the", "them", "then", "there", "this", "to", "up", "us", "use",
-    "using", "want", "we", "what", "when", "where", "which", "who", "why", "will", "with", "would", "you",
-    "your",
-];
-
-/// The minimum length of a prefix that matches a word of a name, in characters.
-const MIN_PREFIX_CHARS: usize = 3;
-/// The minimum length of a word that may have a typo, in characters. Words of twice this length may have two.
-const MIN_TYPO_CHARS: usize = 4;
+use super::{
+    language::{LANGUAGES, Language},
+    split::{is_half_of_a_pair, split},
+};
 
 /// A vocabulary that maps each stem to a number.
 #[derive(Default)]
 pub(super) struct Words {
-    stems: HashMap<Box<str>, u32>,
-    /// A cache of the stems' numbers by word, because stemming is slow.
-    seen: HashMap<Box<str>, u32>,
-    stemmer: Option<Stemmer>,
+    stems: FxHashMap<Box<str>, u32>,
+    /// The languages of the texts, with their stemmers.
+    languages: Vec<(Language, Stemmer)>,
+    /// Caches of the stems' numbers by word, by language, because stemming is slow. Also says which words are stop words.
+    seen: [FxHashMap<Box<str>, (u32, bool)>; LANGUAGES],
 }
 
 /// A word of a query.
@@ -34,8 +23,8 @@ pub(super) struct Words {
 pub(super) struct Asked {
     /// The word in lower case, not stemmed.
     pub(super) text: String,
-    /// The number of its stem, if the vocabulary has it.
-    pub(super) known: Option<u32>,
+    /// The numbers of its stems that the vocabulary has. There are several if the index has texts in several languages.
+    pub(super) known: Vec<u32>,
 }
 
 impl std::fmt::Debug for Words {
@@ -45,31 +34,55 @@ impl std::fmt::Debug for Words {
 }
 
 impl Words {
-    pub(super) fn len(&self) -> usize {
-        self.stems.len()
+    /// Adds the words of `text` to the vocabulary, and calls `found` with the number of each.
+    pub(super) fn each(&mut self, text: &str, language: Language, mut found: impl FnMut(u32)) {
+        split(text, |word| found(self.number(word, language).0));
     }
 
-    /// Adds the words of `text` to the vocabulary, and calls `found` with the number of each.
-    pub(super) fn each(&mut self, text: &str, mut found: impl FnMut(u32)) {
+    /// Adds the words of `text` that are not stop words, and calls `found` with the number and the text of each.
+    pub(super) fn each_meaningful(
+        &mut self,
+        text: &str,
+        language: Language,
+        mut found: impl FnMut(u32, &str),
+    ) {
         split(text, |word| {
-            if let Some(&number) = self.seen.get(word) {
-                return found(number);
+            let (number, is_stop_word) = self.number(word, language);
+            if !is_stop_word {
+                found(number, word);
             }
-            let stemmer = self.stemmer.get_or_insert_with(|| Stemmer::create(Algorithm::English));
-            let next = u32::try_from(self.stems.len()).unwrap_or(u32::MAX);
-            let number = *self.stems.entry(stemmer.stem(word).into()).or_insert(next);
-            self.seen.insert(word.into(), number);
-            found(number);
         });
+    }
+
+    /// Returns the number of a word's stem, and true if it is a stop word.
+    fn number(&mut self, word: &str, language: Language) -> (u32, bool) {
+        if let Some(&seen) = self.seen[language as usize].get(word) {
+            return seen;
+        }
+        let at = self.languages.iter().position(|(known, _)| *known == language).unwrap_or_else(|| {
+            self.languages.push((language, language.stemmer()));
+            self.languages.len() - 1
+        });
+        let next = u32::try_from(self.stems.len()).unwrap_or(u32::MAX);
+        let number = *self.stems.entry(self.languages[at].1.stem(word).into()).or_insert(next);
+        let seen = (number, language.ignores(word));
+        self.seen[language as usize].insert(word.into(), seen);
+        seen
+    }
+
+    /// Drops what is only needed to add words.
+    pub(super) fn finish(&mut self) {
+        self.seen = Default::default();
+        self.stems.shrink_to_fit();
     }
 
     /// Returns at most `max` different words of a query. Stop words are left out, unless there are no other words.
     pub(super) fn of_query(&self, text: &str, max: usize) -> Vec<Asked> {
-        let stemmer = Stemmer::create(Algorithm::English);
+        let language = Language::of(text);
         let mut words = Vec::new();
         let mut stop_words = Vec::new();
         split(text, |word| {
-            let list: &mut Vec<String> = if is_stop_word(word) { &mut stop_words } else { &mut words };
+            let list: &mut Vec<String> = if language.ignores(word) { &mut stop_words } else { &mut words };
             if list.len() < max && !list.iter().any(|known| known == word) {
                 list.push(word.to_owned());
             }
@@ -79,196 +92,57 @@ impl Words {
         }
         let mut asked: Vec<Asked> = Vec::new();
         for text in words {
-            let known = self.stems.get(&*stemmer.stem(&text)).copied();
-            if known.is_none() || !asked.iter().any(|earlier| earlier.known == known) {
+            let known = self.known(&text);
+            if known.is_empty() || !asked.iter().any(|earlier| earlier.known == known) {
                 asked.push(Asked { text, known });
             }
         }
         asked
     }
-}
 
-fn is_stop_word(word: &str) -> bool {
-    STOP_WORDS.binary_search(&word).is_ok()
-}
-
-/// Calls `found` with each word in lower case. A word is a run of letters and digits, or a single ideograph.
-fn split(text: &str, mut found: impl FnMut(&str)) {
-    let mut word = String::new();
-    for c in text.chars() {
-        if c.is_ascii_alphanumeric() {
-            word.push(c.to_ascii_lowercase());
-            continue;
+    /// Returns the numbers of the stems of a word in all languages of the index.
+    fn known(&self, word: &str) -> Vec<u32> {
+        if is_half_of_a_pair(word) {
+            let pairs = self.stems.iter().filter(|(stem, _)| stem.contains(word));
+            let mut known: Vec<u32> = pairs.map(|(_, &number)| number).collect();
+            known.sort_unstable();
+            return known;
         }
-        // Keep `C#`, `C++` and `F#` as words.
-        if matches!(c, '#' | '+') && word.chars().next_back().is_some_and(|c| c.is_alphabetic() || c == '+') {
-            word.push(c);
-            continue;
-        }
-        let ideograph =
-            matches!(c, '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}');
-        if c.is_alphanumeric() && !ideograph {
-            word.extend(c.to_lowercase());
-            continue;
-        }
-        if !word.is_empty() {
-            found(&word);
-            word.clear();
-        }
-        if ideograph {
-            found(c.encode_utf8(&mut [0; 4]));
-        }
-    }
-    if !word.is_empty() {
-        found(&word);
-    }
-}
-
-/// A kind of inexact match between a word of a query and a word of a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Similarity {
-    Prefix,
-    Typo,
-}
-
-/// An index of names and their words.
-#[derive(Debug, Default)]
-pub(super) struct Names {
-    by_word: BTreeMap<Box<str>, Vec<u32>>,
-    /// The words, sorted, with their skills. The letters of a word quickly show if it can be a typo of another word.
-    words: Vec<(Letters, Box<str>, Vec<u32>)>,
-    whole: HashMap<String, Vec<u32>>,
-}
-
-impl Names {
-    pub(super) fn add(&mut self, name: &str, number: u32) {
-        split(name, |word| {
-            let numbers = self.by_word.entry(word.into()).or_default();
-            if numbers.last() != Some(&number) {
-                numbers.push(number);
+        let mut known = Vec::new();
+        for (_, stemmer) in &self.languages {
+            if let Some(&number) = self.stems.get(&*stemmer.stem(word))
+                && !known.contains(&number)
+            {
+                known.push(number);
             }
-        });
-        self.whole.entry(SkillName::key_of(name)).or_default().push(number);
-    }
-
-    /// Sorts the words. Must be called once, after the last name was added.
-    pub(super) fn sort(&mut self) {
-        let sorted = std::mem::take(&mut self.by_word).into_iter();
-        self.words = sorted.map(|(word, numbers)| (Letters::of(&word), word, numbers)).collect();
-    }
-
-    /// Returns the numbers of the skills with this name.
-    pub(super) fn exactly(&self, name: &str) -> &[u32] {
-        self.whole.get(&SkillName::key_of(name)).map_or(&[], Vec::as_slice)
-    }
-
-    /// Returns the numbers of names with a longer word that starts with `word`. If there are none and `known` is false, returns
-    /// those with a word that differs from `word` by typos.
-    pub(super) fn like(&self, word: &str, known: bool) -> Vec<(Similarity, &[u32])> {
-        let chars = word.chars().count();
-        let mut like = Vec::new();
-        if chars >= MIN_PREFIX_CHARS {
-            let start = self.words.partition_point(|(_, other, _)| &**other <= word);
-            let begins = self.words[start..].iter().take_while(|(_, other, _)| other.starts_with(word));
-            like.extend(begins.map(|(_, _, numbers)| (Similarity::Prefix, numbers.as_slice())));
         }
-        if known || !like.is_empty() || chars < MIN_TYPO_CHARS {
-            return like;
-        }
-        let typos = if chars >= 2 * MIN_TYPO_CHARS { 2 } else { 1 };
-        let letters = Letters::of(word);
-        let near = self.words.iter().filter(|(theirs, other, _)| {
-            letters.may_be_within(*theirs, typos) && strsim::damerau_levenshtein(word, other) <= typos
-        });
-        like.extend(near.map(|(_, _, numbers)| (Similarity::Typo, numbers.as_slice())));
-        like
-    }
-}
-
-/// The set of characters in a word, as a bit mask, and the length of the word.
-#[derive(Debug, Clone, Copy)]
-struct Letters {
-    set: u64,
-    chars: usize,
-}
-
-impl Letters {
-    fn of(word: &str) -> Self {
-        let set = word.chars().fold(0, |set, c| set | 1 << (u32::from(c) % 64));
-        Self { set, chars: word.chars().count() }
-    }
-
-    /// Returns false if two words need more than `edits` edits. Each edit changes at most two bits of the mask.
-    fn may_be_within(self, other: Self, edits: usize) -> bool {
-        self.chars.abs_diff(other.chars) <= edits && (self.set ^ other.set).count_ones() as usize <= 2 * edits
+        known
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        Similarity::{Prefix, Typo},
-        *,
-    };
-
-    #[test]
-    fn text_is_split_into_words() {
-        for (text, expected) in [
-            ("Code-Review, v2.1!", &["code", "review", "v2", "1"][..]),
-            ("C++ and C#; a + b # c", &["c++", "and", "c#", "a", "b", "c"]),
-            ("Größe ÉTÉ", &["größe", "été"]),
-            ("代码ab审查", &["代", "码", "ab", "审", "查"]),
-            ("", &[]),
-        ] {
-            let mut words = Vec::new();
-            split(text, |word| words.push(word.to_owned()));
-            assert_eq!(words, expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn stop_words_are_sorted() {
-        assert!(STOP_WORDS.is_sorted());
-    }
+    use super::*;
 
     #[test]
     fn stop_words_and_repeated_stems_are_dropped_from_queries() {
         let mut words = Words::default();
-        words.each("deploy reviewing the", |_| {});
+        words.each("deploy reviewing the", Language::English, |_| {});
+        words.each("Rechnungen prüfen", Language::German, |_| {});
         let check = |query: &str, expected: &[(&str, bool)]| {
             let asked = words.of_query(query, 4);
-            let asked: Vec<_> = asked.iter().map(|word| (word.text.as_str(), word.known.is_some())).collect();
+            let asked: Vec<_> =
+                asked.iter().map(|word| (word.text.as_str(), !word.known.is_empty())).collect();
             assert_eq!(asked, expected, "{query}");
         };
         check("How to REVIEW the robots?", &[("review", true), ("robots", false)]);
         check("Deploying deploys", &[("deploying", true)]);
+        check("Wie kann ich eine Rechnung prüfe?", &[("rechnung", true), ("prüfe", true)]);
         check("the", &[("the", true)]);
         check(
             "one two three four five",
             &[("one", false), ("two", false), ("three", false), ("four", false)],
         );
         check("", &[]);
-    }
-
-    #[test]
-    fn names_match_by_prefix_and_typo() {
-        let mut names = Names::default();
-        for (name, number) in ["kubernetes-deploy", "code-review", "coder", "pdf"].iter().zip(0..) {
-            names.add(name, number);
-        }
-        names.sort();
-        let check = |word: &str, known: bool, expected: &[(Similarity, &[u32])]| {
-            assert_eq!(names.like(word, known), expected, "{word}");
-        };
-        check("kube", false, &[(Prefix, &[0])]);
-        check("kubernets", false, &[(Typo, &[0])]);
-        check("kuberentes", false, &[(Typo, &[0])]);
-        check("kuberentes", true, &[]);
-        check("reveiw", false, &[(Typo, &[1])]);
-        check("code", true, &[(Prefix, &[2])]);
-        check("co", false, &[]);
-        check("pfd", false, &[]);
-        assert_eq!(names.exactly(" Code-Review "), [1]);
-        assert_eq!(names.exactly("review"), [0_u32; 0]);
     }
 }

@@ -12,6 +12,10 @@ pub trait FileGuard: Send + Sync {
     /// # Errors
     /// Returns an error if `content` can't be read.
     fn allows(&self, path: &str, content: Option<&mut dyn io::Read>) -> io::Result<bool>;
+
+    /// Lists the paths of all entries that may be served, in the order of their bytes, without those before `start`. They have
+    /// the format of `path` in [`allows`](Self::allows).
+    fn paths<'a>(&'a self, start: &str) -> Box<dyn Iterator<Item = &'a str> + 'a>;
 }
 
 /// A [`FileGuard`] with a key. Two guards with the same key allow the same files.
@@ -29,6 +33,21 @@ impl Guard {
 
     pub(crate) fn allows(&self, path: &str, content: Option<&mut dyn io::Read>) -> io::Result<bool> {
         self.files.allows(path, content)
+    }
+
+    /// Returns true if there may be an entry with this name: a file, a link, or a directory that contains one.
+    pub(crate) fn knows(&self, path: &str) -> bool {
+        let begins = |end: &str| {
+            let start = format!("{path}{end}");
+            self.files.paths(&start).next().is_some_and(|first| first.starts_with(&start))
+        };
+        self.files.paths(path).next() == Some(path) || begins("/") || begins(" -> ")
+    }
+
+    /// Lists the paths of all entries that may be served.
+    #[cfg(feature = "exec")]
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.paths("")
     }
 }
 

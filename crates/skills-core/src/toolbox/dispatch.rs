@@ -26,7 +26,7 @@ use crate::{
     catalog::Guide,
     set::SkillSet,
     skill::Skill,
-    tool::CallContext,
+    tool::{CallContext, Offer},
 };
 
 /// Options of a [`Toolbox`].
@@ -106,6 +106,16 @@ impl Toolbox {
         Self { has_open_names: true, ..self }
     }
 
+    /// Returns the same toolbox with the tool [`SEARCH_SKILLS`].
+    #[must_use]
+    pub fn with_search(self) -> Self {
+        if self.options().search {
+            return self;
+        }
+        let options = ToolboxOptions { search: true, ..self.options().clone() };
+        Self { has_open_names: self.has_open_names, ..Self::with_options(self.skills, options) }
+    }
+
     /// Returns the skills.
     pub fn skills(&self) -> &SkillSet {
         &self.skills
@@ -172,8 +182,30 @@ impl Toolbox {
         arguments: Option<String>,
         guide: Guide,
     ) -> Result<Activation, ActivationError> {
+        self.activate_in(skill, arguments, guide, &CallContext::default()).await
+    }
+
+    /// Activates a skill like [`activate`](Self::activate), for a session with this context. If the skill has a
+    /// [provider](crate::tool::ToolProvider), it is asked for its tools, unless the model can't call tools.
+    ///
+    /// # Errors
+    /// Returns the errors of [`activate`](Self::activate). If the provider fails, the activation says so.
+    pub async fn activate_in(
+        &self,
+        skill: &Arc<Skill>,
+        arguments: Option<String>,
+        guide: Guide,
+        context: &CallContext,
+    ) -> Result<Activation, ActivationError> {
+        let offer = match &skill.provider {
+            Some(provider) if guide == Guide::Tools => {
+                let offered = provider.offer(context.clone()).await;
+                Some(offered.unwrap_or_else(|error| Offer::failed(error.to_string())))
+            }
+            _ => None,
+        };
         let mount = self.options().mount.clone();
-        let options = ActivationOptions { arguments, mount, guide, scripts: self.runs_scripts() };
+        let options = ActivationOptions { arguments, mount, guide, scripts: self.runs_scripts(), offer };
         let skill = Arc::clone(skill);
         let bodies = self.shared.bodies.clone();
         let reading = tokio::task::spawn_blocking(move || activate(&skill, &options, &bodies));

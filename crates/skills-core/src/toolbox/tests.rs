@@ -73,6 +73,7 @@ async fn check(name: &str, arguments: Value, expected: Expect) {
         .map(|part| match part {
             Content::Text(text) => text.clone(),
             Content::Image { media_type, data } => format!("<{media_type}, {} bytes>", data.len()),
+            Content::Raw(part) => part.to_string(),
         })
         .collect();
     let flag = if output.is_error { "ERROR " } else { "" };

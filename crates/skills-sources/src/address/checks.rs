@@ -4,6 +4,7 @@ use percent_encoding::percent_decode_str;
 use skills_core::text::shown;
 
 use super::Parsed;
+use crate::versions::Range;
 
 /// The reason why an address must not contain a password.
 pub(super) const SECRET: &str = "address must not contain a user name or password, because addresses are written to \
@@ -49,7 +50,11 @@ pub(super) fn is_name(name: &str) -> bool {
 
 /// Checks a branch, a tag or a commit by the rules of
 /// [`git check-ref-format`](https://git-scm.com/docs/git-check-ref-format), which commit hashes also satisfy.
+/// A range of versions is valid as well.
 pub(super) fn read_reference(reference: &str) -> Parsed<String> {
+    if let Some(range) = Range::parse(reference) {
+        return range.map(|_| reference.to_owned());
+    }
     let is_wrong = reference.is_empty()
         || reference.starts_with(['-', '/', '.', '+', '@'])
         || reference.ends_with(['/', '.'])

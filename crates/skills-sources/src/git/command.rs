@@ -167,7 +167,9 @@ impl<'a> Git<'a> {
             ProcessGroup::spawn_without_terminal(command, self.observer.clone()).map_err(system)?;
         drop(entered);
         let mut watch = match what.as_str() {
-            "fetch" => Watch::of_fetch(self.directory, self.limits, self.transport == Transport::Https),
+            "fetch" | "ls-remote" => {
+                Watch::of_fetch(self.directory, self.limits, self.transport == Transport::Https)
+            }
             _ => Watch::local(self.directory, self.limits),
         };
         thread::scope(|scope| {

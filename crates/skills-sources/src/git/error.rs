@@ -36,6 +36,17 @@ pub enum GitError {
     /// The repository has no such branch, tag or commit.
     #[error("no such branch, tag or commit: `{0}`")]
     NoReference(String),
+    /// No tag of the repository is a version in the range.
+    #[error("no tag is a version in the range `{0}`")]
+    NoVersion(String),
+    /// Neither the commit nor its tag has a signature that git accepts.
+    #[error("{}", why_unsigned(commit, said))]
+    Unsigned {
+        /// The commit.
+        commit: String,
+        /// The end of git's stderr.
+        said: String,
+    },
     /// The repository has no such directory.
     #[error("no such directory in the repository: `{0}`")]
     NoDirectory(String),
@@ -165,6 +176,8 @@ impl GitError {
             Self::NoReference(_) => {
                 "check the name on the repository page; for a name with `/`, use `git+https://…#NAME:PATH`"
             }
+            Self::NoVersion(_) => "check the tags on the repository page; versions are tags such as `v2.1.0`",
+            Self::Unsigned { .. } => "if you trust the signer, add the key to the file of `git config gpg.ssh.allowedSignersFile`, or to your GPG keys with `gpg --edit-key KEY trust`; otherwise, ask the maintainers for a signed version",
             Self::NoDirectory(_) => "check the directory on the repository page",
             Self::TooMuch(_) => {
                 "add the directory that contains the skills, as in `github:OWNER/REPO/PATH`, or raise `--max-fetch`"
@@ -183,6 +196,14 @@ impl GitError {
             Self::InUse { .. } => "close the older version of acp-skills-proxy, and retry",
         }
     }
+}
+
+/// Explains why a signature was not accepted.
+fn why_unsigned(commit: &str, said: &str) -> String {
+    if said.trim().is_empty() {
+        return format!("commit {commit:.12} is not signed");
+    }
+    format!("git does not accept the signature of commit {commit:.12}: {}", last_lines(said))
 }
 
 /// Returns a number of bytes in words.

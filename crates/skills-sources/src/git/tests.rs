@@ -82,7 +82,7 @@ impl Repository {
 fn fetch_from(place: &GitPlace, commit: Option<&str>) -> Result<(Vec<String>, Fetched), GitError> {
     let directory = tempfile::tempdir().unwrap();
     let scratch = tempfile::tempdir().unwrap();
-    let fetched = fetch(place, commit, directory.path(), scratch.path(), None, &Limits::default())?;
+    let fetched = fetch(place, commit, directory.path(), scratch.path(), None, &Limits::default(), false)?;
     Ok((files(directory.path()), fetched))
 }
 
@@ -147,12 +147,13 @@ fn a_server_with_filters() {
     let directory = tempfile::tempdir().unwrap();
     let scratch = tempfile::tempdir().unwrap();
     let place = repository.place("");
-    let fetched = fetch(&place, None, directory.path(), scratch.path(), None, &Limits::default()).unwrap();
+    let fetched =
+        fetch(&place, None, directory.path(), scratch.path(), None, &Limits::default(), false).unwrap();
     assert_eq!(
         (fetched.commit, files(directory.path())),
         (commit.clone(), vec!["a/SKILL.md".into(), "a/x.md".into()])
     );
-    let git = Git::new(scratch.path(), place.transport, None, &Limits::default()).map(|_| ());
+    let git = Git::new(scratch.path(), place.transport, None, &Limits::default(), false).map(|_| ());
     assert!(git.is_ok());
     let output = Command::new("git")
         .args(["rev-list", "--objects", "--missing=print", &commit])
@@ -249,7 +250,8 @@ fn a_tree_that_leads_out() {
     let scratch = outer.path().join("scratch");
     fs::create_dir_all(&directory).unwrap();
     fs::create_dir(&scratch).unwrap();
-    let fetched = fetch(&repository.place(""), None, &directory, &scratch, None, &Limits::default()).unwrap();
+    let fetched =
+        fetch(&repository.place(""), None, &directory, &scratch, None, &Limits::default(), false).unwrap();
     assert_eq!(files(&outer.path().join("x")), ["y/a/SKILL.md", "y/a/evil"]);
     assert_eq!(fetched.notes.len(), 4, "{:?}", fetched.notes);
 }
@@ -313,7 +315,7 @@ fn a_server_that_never_answers() {
         (Limits { stall: second, ..limits }, "host sent less than 64 KiB within 1 s"),
     ] {
         let scratch = tempfile::tempdir().unwrap();
-        let error = fetch(&place, None, directory.path(), scratch.path(), None, &limits).unwrap_err();
+        let error = fetch(&place, None, directory.path(), scratch.path(), None, &limits, false).unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
 }
@@ -329,7 +331,7 @@ fn a_server_that_sends_too_much() {
     let fetch_within = |limits: &Limits| {
         let directory = tempfile::tempdir().unwrap();
         let scratch = tempfile::tempdir().unwrap();
-        fetch(&repository.place(""), None, directory.path(), scratch.path(), None, limits)
+        fetch(&repository.place(""), None, directory.path(), scratch.path(), None, limits, false)
     };
     for (bytes, filter, expected) in [
         (1024 * 1024, false, "host sent more than 1 MiB"),

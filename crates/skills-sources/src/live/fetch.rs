@@ -7,10 +7,10 @@ use skills_core::RemoteIndex;
 use super::{
     super::{
         SourceError,
-        address::{Address, Place},
+        address::{Address, GitPlace, Place},
         approved,
         load::{self, HeldBack, Wanted},
-        lockfile::{LockFile, Pinned, PinnedWeb, lock_path},
+        lockfile::{LockFile, Pinned, PinnedGit, PinnedWeb, lock_path},
         named::NamedSources,
         store::{Checkout, Store},
     },
@@ -35,8 +35,7 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
     let pinned = lock_file.get(spec.address.as_str()).cloned();
     match (spec.address.place(), pinned) {
         (Place::Git(place), Some(Pinned::Git(pinned))) => {
-            approved::fetch(store, place, &pinned, options.observer.clone(), options.max_skills)
-                .map_err(|error| SourceError::git(&spec.address, error))?;
+            fetch_parts(&spec.address, place, &pinned, store, options)?;
             Ok(Fetched { pinned: Pinned::Git(pinned), is_saved: true })
         }
         (Place::Web(url), Some(Pinned::Web(pinned))) => {
@@ -75,14 +74,37 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
             // Another process may have approved another version.
             let is_ours = git.commit == checkout.commit;
             let added = if is_ours {
-                approved::add(store, place, git, &checkout, options.max_skills)
+                approved::add(store, place, &git.parts()[0], &checkout, options.max_skills)
+                    .map_err(|error| SourceError::git(&spec.address, error))
             } else {
                 drop(checkout);
-                approved::fetch(store, place, git, options.observer.clone(), options.max_skills)
+                fetch_parts(&spec.address, place, git, store, options)
             };
-            added.map_err(|error| SourceError::git(&spec.address, error)).and(approved)
+            added.and(approved)
         }
     }
+}
+
+/// Fetches an approved version. Skills that stay at another commit are missing if that commit can't be fetched.
+fn fetch_parts(
+    address: &Address,
+    place: &GitPlace,
+    pinned: &PinnedGit,
+    store: &Store,
+    options: &Options,
+) -> Result<(), SourceError> {
+    for (number, part) in pinned.parts().iter().enumerate() {
+        match approved::fetch(store, place, part, options.observer.clone(), options.max_skills) {
+            Err(error) if number == 0 => return Err(SourceError::git(address, error)),
+            Err(error) => tracing::warn!(
+                "cannot fetch the skills of {address} that stay at commit {:.12}: {error}; {}",
+                part.commit,
+                error.hint()
+            ),
+            Ok(()) => {}
+        }
+    }
+    Ok(())
 }
 
 /// Returns true if a source that is not in the lock file has to wait for its approval: either it was not named explicitly, or it
@@ -178,7 +200,8 @@ fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<(Pinned, Opt
                 tracing::warn!("{address}: {note}");
             }
             let pinned = load::pin_wanted(&fetched.root, &fetched.commit, &wanted);
-            let pinned = pinned.map_err(|error| SourceError::system(address, error))?;
+            let mut pinned = pinned.map_err(|error| SourceError::system(address, error))?;
+            pinned.tag.clone_from(&fetched.tag);
             Ok((Pinned::Git(pinned), Some(fetched)))
         }
         Place::Web(url) => {
@@ -188,7 +211,7 @@ fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<(Pinned, Opt
                 .index(url, &index)
                 .and_then(|index| RemoteIndex::parse(&index.text, &index.url).ok())
                 .and_then(|index| load::listed(&index, &wanted));
-            Ok((Pinned::Web(PinnedWeb { index, skills }), None))
+            Ok((Pinned::Web(PinnedWeb::new(index, skills)), None))
         }
     }
 }

@@ -101,10 +101,7 @@ pub(crate) fn references(cache: &Path) -> HashSet<String> {
         // broken.
         for path in origin.iter().chain([&copy]) {
             let lock = LockFile::read(path).unwrap_or_default();
-            references.extend(lock.sources.into_values().map(|pinned| match pinned {
-                Pinned::Git(git) => git.commit,
-                Pinned::Web(web) => web.index,
-            }));
+            references.extend(lock.sources.into_values().flat_map(Pinned::into_versions));
         }
     }
     references

@@ -5,7 +5,7 @@
 
 use std::{collections::btree_map::Entry, fs, path::Path};
 
-use super::{LockError, LockFile, Pinned, lock_path};
+use super::{LockError, LockFile, Pinned, PinnedGit, lock_path};
 use crate::disk::FileLock;
 
 /// The number of characters in a conflict marker.
@@ -64,21 +64,59 @@ impl LockFile {
 }
 
 impl Pinned {
-    /// Adds the skills that `theirs` approves at the same commit. Returns false if the versions differ.
+    /// Adds the skills that `theirs` approves at the same commit. Returns false if the sides contradict each other.
     fn add(&mut self, theirs: &Self) -> bool {
         match (&mut *self, theirs) {
-            (Self::Git(ours), Self::Git(theirs)) if ours.commit == theirs.commit => {
-                let is_same = |(path, digest): (&String, &String)| {
-                    ours.skills.get(path).is_none_or(|ours| ours == digest)
-                };
-                let agree = theirs.skills.iter().all(is_same);
-                if agree {
-                    ours.skills.extend(theirs.skills.clone());
-                }
-                agree
-            }
+            (Self::Git(ours), Self::Git(theirs)) if ours.commit == theirs.commit => ours.add(theirs),
             (ours, theirs) => *ours == *theirs,
         }
+    }
+}
+
+impl PinnedGit {
+    /// Adds the skills of `theirs`, which has the same commit. If one side has approved the version of a skill at this commit, and
+    /// the other side has not decided about it, the skill is approved. Otherwise, a skill that differs stays as it is. Returns false if
+    /// there is such a skill.
+    fn add(&mut self, theirs: &Self) -> bool {
+        let mut agree = true;
+        for (path, digest) in &theirs.skills {
+            let ours = self.skills.get(path);
+            let is_kept = |side: &Self| side.decisions.kept.contains_key(path);
+            let takes = match ours {
+                None => !self.decisions.declines(path, Some(digest)),
+                Some(ours) if ours == digest => is_kept(self) && !is_kept(theirs),
+                Some(ours) if is_kept(theirs) && !is_kept(self) => {
+                    agree &= !theirs.decisions.rejects(path, Some(ours));
+                    false
+                }
+                Some(_) if is_kept(self) && !is_kept(theirs) => {
+                    let is_open = !self.decisions.rejects(path, Some(digest));
+                    agree &= is_open;
+                    is_open
+                }
+                Some(_) => {
+                    agree = false;
+                    false
+                }
+            };
+            if takes {
+                self.skills.insert(path.clone(), digest.clone());
+                self.decisions.kept.remove(path);
+                self.decisions
+                    .kept
+                    .extend(theirs.decisions.kept.get(path).map(|commit| (path.clone(), commit.clone())));
+                self.decisions.copy_approval(path, &theirs.decisions);
+            }
+        }
+        for path in theirs.decisions.pinned.iter().filter(|path| self.skills.contains_key(*path)) {
+            self.decisions.pinned.insert(path.clone());
+        }
+        for (path, digest) in &theirs.decisions.declined {
+            if self.skills.get(path) != Some(digest) {
+                self.decisions.declined.entry(path.clone()).or_insert_with(|| digest.clone());
+            }
+        }
+        agree
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 
 fn git(commit: char) -> Pinned {
     let skills = [("a/b".to_owned(), "0".repeat(64))].into();
-    Pinned::Git(PinnedGit { commit: commit.to_string().repeat(40), skills })
+    Pinned::Git(PinnedGit::new(commit.to_string().repeat(40), skills))
 }
 
 #[test]
@@ -14,7 +14,7 @@ fn a_written_file_is_read_back() {
     let cache = dir.path().join("cache");
     assert_eq!(LockFile::read(&path).unwrap(), LockFile::default());
     LockFile::change(&path, &cache, |lock| lock.set("github:b/b", git('a'))).unwrap();
-    let web = Pinned::Web(PinnedWeb { index: "1".repeat(64), skills: None });
+    let web = Pinned::Web(PinnedWeb::new("1".repeat(64), None));
     LockFile::change(&path, &cache, |lock| lock.set("https://a", web.clone())).unwrap();
     let lock = LockFile::read(&path).unwrap();
     assert_eq!((lock.get("github:b/b"), lock.get("https://a")), (Some(&git('a')), Some(&web)));

@@ -1,6 +1,6 @@
 //! [`Fingerprint`]: the checksums of a skill, to compare it with the approved version.
 
-use std::{collections::BTreeMap, io};
+use std::{collections::BTreeMap, io, ops::Bound};
 
 use skills_core::{Skill, SkillFiles, files::Bounds, remote::Sha256, skill::FileGuard};
 
@@ -46,5 +46,10 @@ impl FileGuard for Fingerprint {
             Some(content) => known.is_some() && *known == Some(Sha256::of_content(content)?),
             None => known.is_none(),
         })
+    }
+
+    fn paths<'a>(&'a self, start: &str) -> Box<dyn Iterator<Item = &'a str> + 'a> {
+        let rest = self.files.range::<str, _>((Bound::Included(start), Bound::Unbounded));
+        Box::new(rest.map(|(path, _)| path.as_str()))
     }
 }

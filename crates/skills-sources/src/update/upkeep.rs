@@ -5,13 +5,28 @@ use std::{
     time::Duration,
 };
 
-use super::{super::prune, LockError, LockFile, Updater};
+use super::{
+    super::{
+        address::{Address, GitPlace, Place},
+        error::SourceError,
+        git::{self, GitError},
+        prune,
+        versions::{self, LATEST, Range},
+    },
+    LockError, LockFile, Updater,
+};
 
 impl Updater {
     /// Sets the maximum number of bytes to receive from a repository, as in [`Options::max_fetch_bytes`](crate::Options::max_fetch_bytes).
     #[must_use]
     pub fn with_max_fetch_bytes(self, max_bytes: Option<u64>) -> Self {
         Self { store: self.store.with_max_bytes(max_bytes), ..self }
+    }
+
+    /// Returns an updater that accepts new versions only if git accepts the signature of their commit or tag.
+    #[must_use]
+    pub fn verifying(&self) -> Self {
+        Self { store: self.store.clone().verifying(), options: self.options.clone() }
     }
 
     /// Resolves a merge conflict in the lock file: keeps the sources of both sides. If a source has different versions, ours is kept.
@@ -22,6 +37,67 @@ impl Updater {
     /// locked or written.
     pub fn resolve_conflict(&self, lock: &Path) -> Result<Option<Vec<String>>, LockError> {
         LockFile::resolve(lock, self.store.dir())
+    }
+
+    /// Returns the address with a range that contains the highest version of the source. Returns `None` if the range of the address
+    /// contains this version, or if the address has no range.
+    ///
+    /// # Errors
+    /// Returns an error if the source can't be reached.
+    pub fn beyond_range(&self, address: &Address) -> Result<Option<Address>, SourceError> {
+        let Place::Git(place) = address.place() else { return Ok(None) };
+        let Some(reference) = place.reference.as_deref().filter(|name| Range::parse(name).is_some()) else {
+            return Ok(None);
+        };
+        let newest = GitPlace { reference: Some(LATEST.to_owned()), ..place.clone() };
+        let found = match git::find_commit(&newest, self.options.observer.clone(), &self.store.limits()) {
+            // The repository has no version at all.
+            Err(GitError::NoReference(_)) => return Ok(None),
+            found => found.map_err(|error| SourceError::git(address, error))?,
+        };
+        let tag = found.and_then(|found| found.tag);
+        let range = tag.and_then(|tag| versions::moved(reference, &tag));
+        Ok(range.and_then(|range| address.with_range(&range)))
+    }
+
+    /// Moves the approval of a source to another address in the lock file, unless the other address has one.
+    ///
+    /// # Errors
+    /// Returns the errors of [`LockFile::change`].
+    pub fn rename(&self, lock: &Path, from: &str, to: &str) -> Result<(), LockError> {
+        LockFile::change(lock, self.store.dir(), |lock| {
+            if let Some(pinned) = lock.get(from).cloned() {
+                if lock.get(to).is_none() {
+                    lock.set(to, pinned);
+                }
+                lock.remove(from);
+            }
+        })
+    }
+
+    /// Keeps a skill of a source at its version, or lets it go. `path` is its directory in the source. Returns true if this changes
+    /// the lock file.
+    ///
+    /// # Errors
+    /// Returns the errors of [`LockFile::change`].
+    pub fn set_pinned(
+        &self,
+        lock: &Path,
+        source: &str,
+        path: &str,
+        is_pinned: bool,
+    ) -> Result<bool, LockError> {
+        LockFile::change(lock, self.store.dir(), |lock| {
+            let Some(mut pinned) = lock.get(source).cloned() else { return false };
+            let decisions = pinned.decisions_mut();
+            let is_changed = if is_pinned {
+                decisions.pinned.insert(path.to_owned())
+            } else {
+                decisions.pinned.remove(path)
+            };
+            lock.set(source, pinned);
+            is_changed
+        })
     }
 
     /// Removes versions from the cache that no known lock file refers to and that were last used at least `unused` ago. Versions that

@@ -2,11 +2,14 @@
 
 use std::{path::Path, process::ExitCode};
 
-use acp_skills::config::{ConfigError, SourceEntry, edit, expand_home};
+use acp_skills::config::{ConfigError, SourceEntry, Verify, edit, expand_home};
 use clap::Args;
 use serde::Serialize;
-use skills_core::text::shown_path;
-use skills_sources::{Address, OfferedSkill, Pinned, SkillChange};
+use skills_core::{
+    SkillName,
+    text::{shown, shown_path},
+};
+use skills_sources::{Address, Decision, OfferedSkill, Pinned, SkillChange};
 
 use super::{
     ApprovalArgs, CommonArgs, FetchArgs, Target, filter, findings, keep_unseen, lock_error,
@@ -20,6 +23,9 @@ use crate::{error::UsageError, output, progress::Progress};
 #[command(after_help = "\
 Examples:
   acp-skills-proxy add github:acme/skills
+  acp-skills-proxy add github:acme/skills --only review,release-notes
+  acp-skills-proxy add github:acme/skills@^2.1
+      Use the highest version 2 from 2.1 on. `@latest` is the highest version of all.
   acp-skills-proxy add github:acme/skills/writing@v2 --exclude 'draft-*'
   acp-skills-proxy add git@git.example.com:team/skills.git --config ./skills.yaml")]
 pub(crate) struct AddArgs {
@@ -28,9 +34,16 @@ pub(crate) struct AddArgs {
     /// Use only skills of the source whose name matches a glob. Repeatable.
     #[arg(long, value_name = "GLOB")]
     include: Vec<String>,
+    /// Use only the skills with these names, now and after updates. Separate names by commas.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "include")]
+    only: Vec<String>,
     /// Skip skills of the source whose name matches a glob. Repeatable.
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<String>,
+    /// Accept versions only if your git accepts the signature of the commit or the tag (`git`), with your GPG keys, or with the SSH keys
+    /// in the file of `git config gpg.ssh.allowedSignersFile`.
+    #[arg(long, value_name = "HOW")]
+    verify: Option<Verify>,
     /// Use a SKILL.md within the directory of another skill as a skill, too.
     #[arg(long)]
     nested: bool,
@@ -41,6 +54,9 @@ pub(crate) struct AddArgs {
     #[command(flatten)]
     common: CommonArgs,
 }
+
+/// The maximum number of skills in a hint.
+const MAX_NAMES: usize = 20;
 
 /// The JSON of `add`.
 #[derive(Serialize)]
@@ -63,7 +79,7 @@ struct Added<'a> {
 /// Returns an error if the source is invalid, is already in the configuration, contains no skills or can't be fetched, or if the
 /// configuration or the lock file can't be written.
 pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
-    let AddArgs { source, include, exclude, nested, approval, fetch, common } = args;
+    let AddArgs { source, include, only, exclude, verify, nested, approval, fetch, common } = args;
     let address = Address::parse(&source).map_err(|error| -> anyhow::Error {
         let dir = expand_home(Path::new(&source));
         if !dir.is_dir() {
@@ -85,9 +101,10 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         return Err(UsageError::new(format!("`{address}` is already in {path}")).hint(hint).into());
     }
     let mut entry = SourceEntry::new(address.as_str());
-    entry.include = include;
+    entry.include = [include, only.clone()].concat();
     entry.exclude = exclude;
     entry.nested = nested;
+    entry.verify = verify;
     let add = |text: &str| {
         if edit::sources(text).is_some_and(|sources| sources.iter().any(is_there)) {
             return Ok(text.to_owned());
@@ -103,11 +120,19 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     // If we can't edit the file, fail here, before the source is fetched.
     add(&target.text)?;
     let updater = updater(&common)?.with_max_fetch_bytes(fetch.max_bytes(&target));
+    let updater = if verify.is_some() { updater.verifying() } else { updater };
     let mut offer = {
         let _progress = Progress::spinner("fetching");
         updater.latest_with(&address, None, nested || target.config.nested).map_err(source_error)?
     };
     let found: Vec<_> = offer.skills.iter().map(|skill| skill.name.clone()).collect();
+    let is_missing =
+        |name: &&String| !found.iter().any(|found| SkillName::key_of(found) == SkillName::key_of(name));
+    if let Some(missing) = only.iter().find(is_missing) {
+        return Err(UsageError::new(format!("`{address}` has no skill `{}`", shown(missing)))
+            .hint(format!("its skills are {}", names(&found)))
+            .into());
+    }
     offer.retain(|name| filters.iter().all(|filter| filter.takes(name)));
     if offer.skills.is_empty() {
         return Err(nothing(&address, &found).into());
@@ -130,7 +155,8 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         // Make sure to write the lock file first. If there's an error after that, we just have an unused entry in the
         // lock file. If we did it the other way around, the configuration would have a source with no approved
         // version, and it would then be approved automatically in the next session.
-        updater.approve(&target.lock(), &address, &offer).map_err(lock_error)?;
+        let decision = Decision::approve_all().by(approval.name(&target));
+        updater.approve(&target.lock(), &address, &offer, &decision).map_err(lock_error)?;
         target.change(&updater, add)?;
     } else {
         keep_unseen(&offer, &changes);
@@ -159,16 +185,19 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
 
 /// Returns the error for a source without skills, or without skills that the filters select. `found` are the names of its skills.
 fn nothing(address: &Address, found: &[String]) -> UsageError {
-    const MAX_NAMES: usize = 20;
     if found.is_empty() {
         return UsageError::new(format!("no skills found in `{address}`"))
             .hint("name the directory that contains the skills, such as `github:OWNER/REPO/PATH`");
     }
-    let names = found.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let more = match found.len().saturating_sub(MAX_NAMES) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     UsageError::new(format!("`include` and `exclude` select no skill of `{address}`"))
-        .hint(format!("its skills are {names}{more}"))
+        .hint(format!("its skills are {}", names(found)))
+}
+
+/// Lists names of skills.
+fn names(found: &[String]) -> String {
+    let names = found.iter().take(MAX_NAMES).map(|name| shown(name)).collect::<Vec<_>>().join(", ");
+    match found.len().saturating_sub(MAX_NAMES) {
+        0 => names,
+        more => format!("{names} and {more} more"),
+    }
 }

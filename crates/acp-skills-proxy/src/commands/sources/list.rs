@@ -2,13 +2,17 @@
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 use skills_core::text::shown_path;
 use skills_sources::{LockFile, Pinned};
 
-use super::{CommonArgs, Target, known, lock_error, updater};
+use super::{
+    CommonArgs, Target, known, lock_error,
+    pin::{self, PinArgs},
+    updater,
+};
 use crate::{
     commands::table::{Align, Table, terminal_width},
     output,
@@ -21,14 +25,28 @@ use crate::{
 Examples:
   acp-skills-proxy sources
   acp-skills-proxy sources --config ./skills.yaml --json
-  acp-skills-proxy sources --prune")]
+  acp-skills-proxy sources --prune
+  acp-skills-proxy sources pin review
+      Keep this skill at its approved version.")]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct SourcesArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Remove versions from the cache that no lock file refers to and no process uses, and print their paths. `update` and
     /// `remove` do this automatically with versions that were not used for 30 days.
     #[arg(long)]
     prune: bool,
     #[command(flatten)]
     common: CommonArgs,
+}
+
+/// The actions of `sources`.
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Keep a skill at its approved version: `update` doesn't offer changes of it.
+    Pin(PinArgs),
+    /// Let a pinned skill go: the next `update` offers its changes again.
+    Unpin(PinArgs),
 }
 
 /// A source in the JSON output. Scripts can rely on it: later versions only add fields.
@@ -58,6 +76,11 @@ fn pruned(removed: usize) -> String {
 /// # Errors
 /// Returns an error if the configuration or a lock file can't be read, or if stdout can't be written.
 pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
+    match &args.action {
+        Some(Action::Pin(skill)) => return pin::run(skill, true),
+        Some(Action::Unpin(skill)) => return pin::run(skill, false),
+        None => {}
+    }
     let target = Target::existing(&args.common)?;
     let updater = updater(&args.common)?;
     if args.prune {
@@ -93,11 +116,14 @@ pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
     ]);
     for row in rows {
         let pinned = match &row.pinned {
-            Some(Pinned::Git(git)) => git.commit[..12].to_owned(),
+            Some(Pinned::Git(git)) => git.tag.clone().unwrap_or_else(|| git.commit[..12].to_owned()),
             Some(Pinned::Web(web)) => format!("sha256:{}", &web.index[..12]),
             _ => "not yet".to_owned(),
         };
         let skills = match (row.skills, &row.pinned) {
+            (Some(skills), Some(pinned)) if !pinned.decisions().pinned.is_empty() => {
+                format!("{skills} ({} pinned)", pinned.decisions().pinned.len())
+            }
             (Some(skills), _) => skills.to_string(),
             (None, Some(_)) => "not in the cache".to_owned(),
             (None, None) => "-".to_owned(),

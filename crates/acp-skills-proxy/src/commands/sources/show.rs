@@ -198,7 +198,8 @@ fn found(text: &mut dyn Write, findings: Option<&Vec<Finding>>) -> fmt::Result {
     Ok(())
 }
 
-fn notes(text: &mut dyn Write, notes: &[String]) -> fmt::Result {
+/// Writes the notes about a source.
+pub(super) fn notes(text: &mut dyn Write, notes: &[String]) -> fmt::Result {
     for note in notes {
         writeln!(text, "! {}", shown(note))?;
     }

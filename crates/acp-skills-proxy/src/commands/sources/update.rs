@@ -1,59 +1,61 @@
-//! `update`: fetches new versions of sources. Shows the changes, asks for approval, and writes the lock file.
+//! `update`: fetches new versions of sources. Shows the changes, asks about each skill, and writes the lock file.
 
-use std::{
-    process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-        mpsc::{self, Receiver},
-    },
-    thread,
-};
+mod range;
+
+use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
 use clap::Args;
 use serde::Serialize;
 use skills_core::text::{shown, shown_path};
-use skills_sources::{LockFile, Offer, Pinned, SkillChange, SourceError, Updater};
+use skills_sources::{Answer, Decision, LockFile, Pinned, Rejected, SkillChange, SourceError, Updater};
 
 use super::{
-    ApprovalArgs, CommonArgs, FetchArgs, Known, Target, findings, keep_unseen, known, lock_error, named,
+    ApprovalArgs, CommonArgs, FetchArgs, Known, Target,
+    choices::{self, ChoiceArgs},
+    fetching::{self, Fetch, Latest},
+    keep_unseen, known, lock_error, named,
     show::{self, FindingsBySkill},
     tidy, updater,
 };
-use crate::{
-    error::{self, UsageError},
-    output,
-    progress::Progress,
-    words::count,
-};
+use crate::{error::UsageError, output, progress::Progress, words::count};
 
 /// The flags of `update`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   acp-skills-proxy update
-  acp-skills-proxy update github:acme/skills
+      Show each change and ask: yes, no (until the skill changes again), or later.
+  acp-skills-proxy update github:acme/skills --only review --yes
+  acp-skills-proxy update --json
+      Print the changes with their hashes, and approve nothing.
+  acp-skills-proxy update --yes-to review@0f3a5c…
+      Approve exactly this version.
+  acp-skills-proxy update --latest
+      Leave ranges of versions such as `@^2.1`.
   acp-skills-proxy update --locked
       Fail if a skill in use differs from its approved version, or if a skill is new or gone, for example in CI.
 
-Exit codes: 0 if all sources are up to date or approved, 1 if not.")]
+Exit codes: 0 if all sources are up to date or decided about, 1 if not.")]
 pub(crate) struct UpdateArgs {
     /// Update only this source.
     source: Option<String>,
     #[command(flatten)]
     approval: ApprovalArgs,
+    #[command(flatten)]
+    choices: ChoiceArgs,
+    /// For sources with a range of versions, such as `@^2.1`, offer the highest version of all. If you approve it, the range in the
+    /// configuration file changes as well.
+    #[arg(long)]
+    latest: bool,
     /// Approve nothing, and fail if a skill in use has changed, is new or is gone. Skills that `include` and `exclude` leave out don't
-    /// matter, and neither do commits that change no skill.
-    #[arg(long, conflicts_with = "yes")]
+    /// matter, and neither do commits that change no skill, or changes that were declined or belong to pinned skills.
+    #[arg(long, conflicts_with = "approving")]
     locked: bool,
     #[command(flatten)]
     fetch: FetchArgs,
     #[command(flatten)]
     common: CommonArgs,
 }
-
-/// The number of sources that are fetched at the same time.
-const PARALLEL_FETCHES: usize = 8;
 
 /// The result for a source in the JSON output. Scripts can rely on it: later versions only add fields.
 #[derive(Serialize)]
@@ -66,7 +68,12 @@ struct Row {
     notes: Vec<String>,
     before: Option<Pinned>,
     after: Option<Pinned>,
+    /// True if no change waits for a decision.
     approved: bool,
+    /// The decisions of this run, by the skill's path.
+    decisions: BTreeMap<String, Answer>,
+    /// The changes that are not offered, because the skill is pinned or the change was declined before, by the skill's path.
+    rejected: BTreeMap<String, Rejected>,
     error: Option<String>,
 }
 
@@ -92,29 +99,40 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
     }
     // Do this first, so that we report an invalid lock file before we fetch the sources.
     let mut fetches = Vec::new();
-    for source in sources {
+    for mut source in sources {
         let lock = LockFile::read(&source.lock).map_err(lock_error)?;
         let before = lock.get(source.address.as_str()).cloned();
-        fetches.push(Fetch { source, before, is_locked: args.locked });
+        let replaces = if args.latest { range::leave(&updater, &target, &mut source)? } else { None };
+        let reconsidered = args.choices.reconsidered();
+        fetches.push(Fetch { source, before, replaces, reconsidered, is_locked: args.locked });
     }
     let fetches = Arc::new(fetches);
     let mut rows: Vec<Option<Row>> = fetches.iter().map(|_| None).collect();
-    let latest = fetch(&updater, &fetches);
+    let latest = fetching::start(&updater, &fetches);
+    let by = args.approval.name(&target);
     loop {
         let arrived = {
             let _progress = Progress::spinner("fetching");
             latest.recv()
         };
         let Ok((number, latest)) = arrived else { break };
-        rows[number] = Some(update(&args, &updater, &fetches[number], latest)?);
+        let fetch = &fetches[number];
+        let update = Update { args: &args, target: &target, updater: &updater, fetch, by: by.as_deref() };
+        rows[number] = Some(update.run(latest)?);
     }
     let rows: Vec<Row> = rows.into_iter().flatten().collect();
+    let changes: Vec<_> = rows.iter().flat_map(|row| &row.changes).collect();
+    let unmatched = args.choices.unmatched(&changes);
+    for sentence in &unmatched {
+        output::note(sentence);
+    }
     let is_done = rows.len() == fetches.len() && rows.iter().all(|row| row.error.is_none() && row.approved);
+    let is_missing = args.choices.names_versions() && !unmatched.is_empty();
     tidy(&updater);
     if args.common.json {
         output::print_json(&rows)?;
     }
-    Ok(ExitCode::from(u8::from(!is_done)))
+    Ok(ExitCode::from(u8::from(!is_done || is_missing)))
 }
 
 /// Resolves merge conflicts in the lock files, and says so on stderr.
@@ -139,150 +157,174 @@ fn resolve_conflicts(updater: &Updater, sources: &[Known]) -> anyhow::Result<()>
     Ok(())
 }
 
-/// A source to fetch.
-struct Fetch {
-    source: Known,
-    before: Option<Pinned>,
-    /// True if only the skills in use are compared.
-    is_locked: bool,
+/// The update of one source.
+struct Update<'a> {
+    args: &'a UpdateArgs,
+    target: &'a Target,
+    updater: &'a Updater,
+    fetch: &'a Fetch,
+    /// The name of the person who decides.
+    by: Option<&'a str>,
 }
 
-/// The current version of a source, compared with the approved one.
-struct Latest {
-    offer: Offer,
-    is_unchanged: bool,
-    /// True if the approved version is in the cache.
-    has_approved: bool,
-    changes: Vec<SkillChange>,
-    findings: FindingsBySkill,
-}
-
-impl Fetch {
-    /// Fetches the source and the files of its changes. A site can take a long time to send them.
-    fn run(&self, updater: &Updater) -> Result<Latest, SourceError> {
-        let address = &self.source.address;
-        let mut offer = updater.latest_with(address, self.before.as_ref(), self.source.nested)?;
-        offer.retain(|name| self.source.takes(name));
-        let approved = self.before.as_ref().and_then(|pinned| updater.approved(address, pinned));
-        let uses = |name: &str| !self.is_locked || self.source.uses(name);
-        let is_same = |before: &Pinned| offer.pinned == *before || offer.is_approved_by(before, uses);
-        let is_same = self.before.as_ref().is_some_and(is_same);
-        let changes = if is_same { Vec::new() } else { offer.changes_since(approved.as_ref()) };
-        // The index of a web site can be new although its skills are the same.
-        let is_unchanged = is_same || (approved.is_some() && changes.is_empty());
-        let findings = findings::by_skill(&changes);
-        Ok(Latest { offer, is_unchanged, has_approved: approved.is_some(), changes, findings })
-    }
-}
-
-/// A source by its number, and its current version.
-type Fetched = (usize, Result<Latest, SourceError>);
-
-/// Fetches sources on background threads, several at a time. Returns each with its number as soon as it has arrived. If this process
-/// ends before, the remaining fetches end with it.
-fn fetch(updater: &Arc<Updater>, fetches: &Arc<Vec<Fetch>>) -> Receiver<Fetched> {
-    let (sender, receiver) = mpsc::channel();
-    let workers = fetches.len().min(PARALLEL_FETCHES);
-    let next = Arc::new(AtomicUsize::new(0));
-    let work = || {
-        let updater = Arc::clone(updater);
-        let fetches = Arc::clone(fetches);
-        let next = Arc::clone(&next);
-        let sender = sender.clone();
-        move || {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(fetch) = fetches.get(number) else { return };
-                if sender.send((number, fetch.run(&updater))).is_err() {
-                    return;
-                }
+impl Update<'_> {
+    /// Shows the changes of the source, and approves those that the user agrees with.
+    fn run(&self, latest: Result<Latest, SourceError>) -> anyhow::Result<Row> {
+        let Fetch { source, before, .. } = self.fetch;
+        let mut row = Row {
+            source: source.address.to_string(),
+            changes: Vec::new(),
+            findings: FindingsBySkill::new(),
+            notes: Vec::new(),
+            before: before.clone(),
+            after: before.clone(),
+            approved: false,
+            decisions: BTreeMap::new(),
+            rejected: BTreeMap::new(),
+            error: None,
+        };
+        let Latest { comparison, findings } = match latest {
+            Ok(latest) => latest,
+            Err(error) => {
+                // Report the error, but continue with the next source.
+                let message = error.to_string();
+                output::complain(&message, Some(&error.hint()));
+                row.after = None;
+                row.error = Some(message);
+                return Ok(row);
             }
-        }
-    };
-    let start = |_| thread::Builder::new().name("fetch".to_owned()).spawn(work()).is_ok();
-    if (0..workers).filter(|worker| start(*worker)).count() == 0 {
-        // We can't start a thread, so just fetch on this one.
-        work()();
-    }
-    receiver
-}
-
-/// Shows the changes of a source, and approves them if the user agrees.
-fn update(
-    args: &UpdateArgs,
-    updater: &Updater,
-    fetch: &Fetch,
-    latest: Result<Latest, SourceError>,
-) -> anyhow::Result<Row> {
-    let is_json = args.common.json;
-    let Fetch { source, before, .. } = fetch;
-    let address = &source.address;
-    let print = |text: &str| if is_json { Ok(true) } else { output::print(text) };
-    let mut row = Row {
-        source: address.to_string(),
-        changes: Vec::new(),
-        findings: FindingsBySkill::new(),
-        notes: Vec::new(),
-        before: before.clone(),
-        after: None,
-        approved: false,
-        error: None,
-    };
-    let Latest { offer, is_unchanged, has_approved, changes, findings } = match latest {
-        Ok(latest) => latest,
-        Err(error) => {
-            // Report the error, but continue with the next source.
-            let message = error.to_string();
-            output::complain(&message, Some(&error.hint()));
-            row.error = Some(message);
+        };
+        let rejected_changes = comparison.rejected.into_iter();
+        row.rejected = rejected_changes.map(|(change, why)| (change.path, why)).collect();
+        row.approved = comparison.changes.is_empty();
+        let Some(offer) = comparison.offer else {
+            self.print(&format!("{}: no changes{}\n", shown(&row.source), rejected(&row)))?;
+            return Ok(row);
+        };
+        row.after = Some(offer.pinned.clone());
+        if row.approved {
+            self.print(&format!("{}: no changes{}\n", shown(&row.source), rejected(&row)))?;
+            // The commit can be new although no skill has changed.
+            let is_allowed = !self.args.locked && (!self.args.common.json || self.args.approval.yes);
+            if is_allowed && row.after != row.before {
+                row.after = Some(self.approve(&offer, BTreeMap::new())?);
+            }
             return Ok(row);
         }
-    };
-    row.after = Some(offer.pinned.clone());
-    if is_unchanged {
-        row.approved = true;
-        print(&format!("{}: no changes\n", shown(&row.source)))?;
-        // The commit can be new although no skill has changed.
-        if !args.locked && (!is_json || args.approval.yes) && row.after != row.before {
-            updater.approve(&source.lock, address, &offer).map_err(lock_error)?;
+        row.changes = comparison.changes;
+        row.findings = findings;
+        row.notes.clone_from(&offer.notes);
+        row.decisions = self.decide(&row, comparison.has_approved)?;
+        let is_selected = |change: &&SkillChange| self.args.choices.selects(change);
+        let waiting =
+            row.changes.iter().filter(is_selected).filter(|change| {
+                row.decisions.get(&change.path).is_none_or(|answer| *answer == Answer::Later)
+            });
+        let waiting: Vec<_> = waiting.cloned().collect();
+        row.approved = waiting.is_empty() && !self.args.locked;
+        if row.decisions.values().any(|answer| *answer != Answer::Later) {
+            row.after = Some(self.approve(&offer, row.decisions.clone())?);
+            self.print(&outcome(&row))?;
         }
-        return Ok(row);
+        keep_unseen(&offer, &waiting);
+        if self.args.locked {
+            output::complain(
+                &format!("`{}` has changed", shown(&row.source)),
+                Some("use `acp-skills-proxy update` to review and approve the changes"),
+            );
+        }
+        Ok(row)
     }
-    row.changes = changes;
-    row.findings = findings;
-    row.notes.clone_from(&offer.notes);
-    let since = match (&row.before, has_approved) {
-        (None, _) => ", not approved yet",
-        (Some(_), false) => " (showing all skills, because the approved version is no longer in the cache)",
-        _ => " since the approved version",
-    };
-    if !is_json {
-        let asks = !args.approval.yes && !args.locked && !row.changes.is_empty();
-        output::page(asks, |text| {
-            writeln!(text, "{}: {}{since}", shown(&row.source), count(row.changes.len(), "change"))?;
-            show::changes(text, &row.changes, &row.findings, &row.notes)
-        })?;
+
+    /// Shows the changes and returns the user's decisions.
+    fn decide(&self, row: &Row, has_approved: bool) -> anyhow::Result<BTreeMap<String, Answer>> {
+        let UpdateArgs { approval, choices, locked, common, .. } = self.args;
+        let (selected, others): (Vec<_>, Vec<_>) =
+            row.changes.iter().cloned().partition(|change| *locked || choices.selects(change));
+        if !common.json {
+            let since = match (&row.before, has_approved) {
+                (None, _) => ", not approved yet",
+                (Some(_), false) => {
+                    " (showing whole skills, because the approved version is no longer in the cache)"
+                }
+                _ => " since the approved version",
+            };
+            let changes = count(row.changes.len(), "change");
+            let tag = match &row.after {
+                Some(Pinned::Git(git)) => git.tag.as_ref().map(|tag| format!(" {}", shown(tag))),
+                _ => None,
+            };
+            let tag = tag.unwrap_or_default();
+            self.print(&format!("{}{tag}: {changes}{since}{}\n", shown(&row.source), rejected(row)))?;
+            if !others.is_empty() {
+                let names: Vec<_> = others.iter().map(|change| shown(choices::name(change))).collect();
+                self.print(&format!("later: {}\n", names.join(", ")))?;
+            }
+            output::page(false, |text| show::notes(text, &row.notes))?;
+        }
+        let is_answered = approval.yes || choices.names_versions();
+        if !common.json && (is_answered || *locked) {
+            output::page(false, |text| show::changes(text, &selected, &row.findings, &[]))?;
+        }
+        if *locked {
+            return Ok(BTreeMap::new());
+        }
+        if is_answered || common.json {
+            return Ok(choices.answers(approval, &selected));
+        }
+        choices::ask(approval, &selected, &row.findings)
     }
-    row.approved = match (args.locked, is_json) {
-        (true, _) => false,
-        (false, true) => args.approval.approve_or_explain(&row.changes),
-        (false, false) => args.approval.ask("Approve?", &row.changes).unwrap_or_else(|error| {
-            // There is no terminal. Continue with the next source.
-            output::complain(&error::message(&error), error::hint(&error).as_deref());
-            false
-        }),
-    };
-    if row.approved {
-        updater.approve(&source.lock, address, &offer).map_err(lock_error)?;
-        print("Approved.\n")?;
-        return Ok(row);
+
+    fn approve(
+        &self,
+        offer: &skills_sources::Offer,
+        answers: BTreeMap<String, Answer>,
+    ) -> anyhow::Result<Pinned> {
+        let source = &self.fetch.source;
+        let decision = Decision::of(answers).by(self.by.map(str::to_owned));
+        if let Some(old) = &self.fetch.replaces {
+            range::replace(self.updater, self.target, source, old)?;
+        }
+        self.updater.approve(&source.lock, &source.address, offer, &decision).map_err(lock_error)
     }
-    keep_unseen(&offer, &row.changes);
-    if args.locked {
-        output::complain(
-            &format!("`{}` has changed", shown(&row.source)),
-            Some("use `acp-skills-proxy update` to review and approve the changes"),
-        );
+
+    /// Prints a text, unless JSON is printed.
+    fn print(&self, text: &str) -> anyhow::Result<()> {
+        if !self.args.common.json {
+            output::print(text)?;
+        }
+        Ok(())
     }
-    Ok(row)
+}
+
+/// Describes the changes that are not offered, as the end of a line.
+fn rejected(row: &Row) -> String {
+    let parts = [(Rejected::Pinned, "pinned"), (Rejected::Declined, "declined")].map(|(why, word)| {
+        let number = row.rejected.values().filter(|other| **other == why).count();
+        (number > 0).then(|| format!("{} {word}", count(number, "change")))
+    });
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+}
+
+/// Describes the decisions.
+fn outcome(row: &Row) -> String {
+    let number = |answer| row.decisions.values().filter(|other| **other == answer).count();
+    let approved = number(Answer::Yes);
+    if approved == row.changes.len() {
+        return "Approved.\n".to_owned();
+    }
+    let mut parts = Vec::new();
+    if approved > 0 {
+        parts.push(format!("approved {}", count(approved, "change")));
+    }
+    if number(Answer::No) > 0 {
+        parts.push(format!("declined {} until the skill changes again", count(number(Answer::No), "change")));
+    }
+    let later = row.changes.len() - approved - number(Answer::No);
+    if later > 0 {
+        parts.push(format!("{} left for later", count(later, "change")));
+    }
+    let text = parts.join(", ");
+    format!("{}{}.\n", text[..1].to_uppercase(), &text[1..])
 }

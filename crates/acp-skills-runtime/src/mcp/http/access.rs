@@ -11,14 +11,24 @@ use hyper::{
 use subtle::ConstantTimeEq;
 
 /// Returns true if a request comes from a program on this machine instead of a web page.
-pub(super) fn is_local(headers: &HeaderMap) -> bool {
+pub(crate) fn is_local(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     matches!(name, "127.0.0.1" | "localhost") && !headers.contains_key(ORIGIN)
 }
 
+/// Removes `Origin` if it is that of the server itself, which serves no web pages. Some clients send it although they are no browsers.
+pub(crate) fn ignore_own_origin(headers: &mut HeaderMap) {
+    let host = headers.get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
+    let is_own =
+        headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().strip_prefix(b"http://") == Some(host));
+    if is_own {
+        headers.remove(ORIGIN);
+    }
+}
+
 /// Returns true if the request includes the token of the session.
-pub(super) fn is_authorized(headers: &HeaderMap, token: &str) -> bool {
+pub(crate) fn is_authorized(headers: &HeaderMap, token: &str) -> bool {
     let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
     // The scheme isn't secret, so there is no need for a comparison in constant time. Note that it's not
     // case-sensitive.

@@ -26,8 +26,6 @@ use rmcp::transport::streamable_http_server::{
 };
 use tokio::{runtime::Handle, sync::RwLock, time::sleep};
 
-use crate::mcp::handler::Handler;
-
 /// The time without an open response after which the sessions of an endpoint are put aside.
 pub(super) const IDLE: Duration = Duration::from_mins(1);
 /// The time in which a session ends. New requests wait meanwhile, because the end of a session removes it by its id.
@@ -43,7 +41,8 @@ pub(super) const MAX_PARAMS_BYTES: usize = 64 * 1024;
 pub(super) struct Sessions(Arc<Shared>);
 
 struct Shared {
-    handler: Handler,
+    /// Called after the sessions were put aside.
+    put_aside: Box<dyn Fn() + Send + Sync>,
     manager: Arc<LocalSessionManager>,
     store: Arc<Store>,
     /// The number of requests whose response is not complete yet.
@@ -60,11 +59,11 @@ struct Shared {
 pub(super) struct Open(Arc<Shared>);
 
 impl Sessions {
-    pub(super) fn new(handler: Handler) -> Self {
+    pub(super) fn new(put_aside: impl Fn() + Send + Sync + 'static) -> Self {
         let manager = Arc::new(manager());
         let store = Arc::new(Store { manager: Arc::clone(&manager), kept: Mutex::default() });
         Self(Arc::new(Shared {
-            handler,
+            put_aside: Box::new(put_aside),
             manager,
             store,
             open: AtomicUsize::new(0),
@@ -144,7 +143,7 @@ impl Shared {
             }
         }
         sleep(SETTLING).await;
-        self.handler.listeners.remove_disconnected();
+        (self.put_aside)();
     }
 }
 

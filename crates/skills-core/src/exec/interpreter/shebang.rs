@@ -48,7 +48,8 @@ impl Shebang {
     }
 }
 
-fn base_name(program: &str) -> &str {
+/// Returns the name of a program, without its directory and `.exe`.
+pub(super) fn base_name(program: &str) -> &str {
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
     name.strip_suffix(".exe").unwrap_or(name)
 }

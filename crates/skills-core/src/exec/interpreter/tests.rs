@@ -2,10 +2,10 @@ use super::*;
 
 /// A simulated machine. Programs are given as paths in the order of the search path, and found by their file name without
 /// `.exe`.
-struct TestMachine {
-    programs: Vec<&'static str>,
-    files: Vec<&'static str>,
-    variables: Vec<(&'static str, &'static str)>,
+pub(super) struct TestMachine {
+    pub(super) programs: Vec<&'static str>,
+    pub(super) files: Vec<&'static str>,
+    pub(super) variables: Vec<(&'static str, &'static str)>,
 }
 
 impl Machine for TestMachine {
@@ -29,10 +29,14 @@ impl Machine for TestMachine {
     fn has_file(&self, path: &str) -> bool {
         self.files.contains(&path) || self.programs.contains(&path)
     }
+
+    fn empty_file(&self) -> PathBuf {
+        "EMPTY".into()
+    }
 }
 
 /// Formats an interpreter on one line: variables, program, arguments.
-fn line(interpreter: Interpreter) -> String {
+pub(super) fn line(interpreter: Interpreter) -> String {
     let env = interpreter.env.iter().map(|(name, value)| format!("{}={} ", name.display(), value.display()));
     let program = interpreter.program.map_or("itself".to_owned(), |program| program.display().to_string());
     let args = interpreter.args.iter().map(|arg| format!(" [{}]", arg.display()));

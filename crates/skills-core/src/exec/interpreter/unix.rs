@@ -53,4 +53,8 @@ impl Platform for Unix {
         let env = shebang.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
         Some(Interpreter { env, ..Interpreter::new(program, &shebang.args) })
     }
+
+    fn system_directory(&self, _: &dyn Machine) -> PathBuf {
+        "/".into()
+    }
 }

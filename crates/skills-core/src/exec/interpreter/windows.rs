@@ -141,6 +141,10 @@ impl Platform for Windows {
         interpreter.env.extend(shebang.env.iter().map(|(name, value)| (name.into(), value.into())));
         Some(interpreter)
     }
+
+    fn system_directory(&self, machine: &dyn Machine) -> PathBuf {
+        machine.variable("SystemRoot").map_or_else(|| r"C:\Windows".into(), PathBuf::from)
+    }
 }
 
 /// Returns the language whose interpreter has this name, with or without a version, such as `python3.12`.

@@ -7,8 +7,8 @@ use std::{collections::HashSet, fs, path::Path};
 
 use serde_json::Value;
 
-use super::*;
-use crate::frontmatter::{ParseContext, parse};
+use super::{field::count, inline, *};
+use crate::frontmatter::{ParseContext, body, parse};
 
 /// Queries that a user might type, each with the name of the skill that should be found.
 const QUERIES: &[(&str, &str)] = &[
@@ -91,6 +91,30 @@ const QUERIES: &[(&str, &str)] = &[
     ("neuropix", "neuropixels-analysis"),
 ];
 
+/// Queries in other languages than those of the skills, in which names and words of code match.
+const FOREIGN_QUERIES: &[(&str, &str)] = &[
+    ("Kubernetes-Manifest für ein Deployment schreiben", "k8s-manifest-generator"),
+    ("ein Terraform-Modul für AWS erstellen", "terraform-module-library"),
+    ("Stripe-Zahlungen in den Shop einbauen", "stripe-integration"),
+    ("zwei PDF zusammenfügen", "pdf"),
+    ("Architektur-Entscheidung als ADR festhalten", "architecture-decision-records"),
+    ("écrire des tests playwright ou cypress", "e2e-testing-patterns"),
+    ("créer un chart helm pour mon application", "helm-chart-scaffolding"),
+    ("modèle bayésien avec mcmc et pymc", "pymc"),
+    ("migrer une application uwp vers winui", "winui3-migration-guide"),
+    ("crear un backend nuevo con fastapi", "fastapi-templates"),
+    ("pruebas de bash con shellcheck", "shellcheck-configuration"),
+    ("subir la cobertura con pytest", "pytest-coverage"),
+    ("用 mermaid 画图", "markdown-mermaid-writing"),
+    ("部署到 vercel 网站", "deploy-to-vercel"),
+    ("編集する excel xlsx ファイル", "xlsx"),
+    ("turborepo と pnpm のモノレポ monorepo", "monorepo-management"),
+    ("управлять библиотекой zotero", "pyzotero"),
+    ("написать fuzz тест libfuzzer для библиотеки на c", "libfuzzer"),
+    ("rust async 코드를 tokio 로 작성", "rust-async-patterns"),
+    ("ตรวจ pull request github ตอบ comments", "gh-address-comments"),
+];
+
 /// Loads the skills of the corpus. If two skills have the same name, the first one is kept.
 fn corpus(root: &Path) -> Vec<Arc<Skill>> {
     let list = fs::read_to_string(root.join("expected.jsonl")).expect("the corpus has a list");
@@ -103,7 +127,7 @@ fn corpus(root: &Path) -> Vec<Arc<Skill>> {
             path.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
         let text = String::from_utf8_lossy(&fs::read(&path).expect("a SKILL.md")).into_owned();
         let context = ParseContext { directory: directory.as_deref(), ..ParseContext::default() };
-        if let (Some(skill), _) = parse(&text, &context).into_virtual("")
+        if let (Some(skill), _) = parse(&text, &context).into_virtual(body(&text))
             && names.insert(skill.name.key())
         {
             skills.push(Arc::new(skill));
@@ -122,29 +146,48 @@ fn the_ranking_of_real_skills_stays_good() {
     let skills = corpus(Path::new(&root));
     let listed = || skills.iter().filter(|skill| skill.is_listed());
     let index = SearchIndex::new(skills.iter().cloned());
-    let quality = measure(|query| {
-        let hits = index.search(&Query { text: query.into(), limit: Some(50), tags: Vec::new() }).hits;
-        hits.iter().map(|hit| hit.skill.name.to_string()).collect()
-    });
+    let with_instructions = SearchIndex::with_instructions(skills.iter().cloned(), inline);
+    let find = |query: &str, instructions: bool| {
+        let query = Query { text: query.into(), limit: Some(50), instructions, ..Query::default() };
+        let index = if instructions { &with_instructions } else { &index };
+        index.search(&query).hits.iter().map(|hit| hit.skill.name.to_string()).collect()
+    };
+    let labelled = || QUERIES.iter().copied();
+    let quality = measure(labelled(), |query| find(query, false));
+    let deep = measure(labelled(), |query| find(query, true));
+    let sentences: Vec<(String, String)> = listed().filter_map(|skill| sentence(skill)).collect();
+    let from_instructions = || sentences.iter().map(|(text, name)| (text.as_str(), name.as_str()));
+    let sentences_without = measure(from_instructions(), |query| find(query, false));
+    let sentences_with = measure(from_instructions(), |query| find(query, true));
+    let foreign = || FOREIGN_QUERIES.iter().copied();
+    let foreign_without = measure(foreign(), |query| find(query, false));
+    let foreign_with = measure(foreign(), |query| find(query, true));
     let documents = listed().map(|skill| bm25::Document {
         id: skill.name.to_string(),
         contents: format!("{} {}", skill.name, skill.description),
     });
     let engine =
         bm25::SearchEngineBuilder::<String>::with_documents(bm25::Language::English, documents).build();
-    let other =
-        measure(|query| engine.search(query, 50).into_iter().map(|result| result.document.id).collect());
+    let other = measure(labelled(), |query| {
+        engine.search(query, 50).into_iter().map(|result| result.document.id).collect()
+    });
     eprintln!(
-        "{} queries over {} skills, our index and the `bm25` crate:\n{quality:?}\n{other:?}",
+        "{} queries over {} skills, our index without and with instructions, and the `bm25` crate:\n{quality:?}\n{deep:?}\n\
+         {other:?}\n{} sentences of the instructions, without and with instructions:\n{sentences_without:?}\n\
+         {sentences_with:?}\n{} queries in another language, without and with instructions:\n{foreign_without:?}\n\
+         {foreign_with:?}",
         QUERIES.len(),
-        index.len()
+        index.len(),
+        sentences.len(),
+        FOREIGN_QUERIES.len(),
     );
-    for (query, expected) in QUERIES {
+    for (query, expected) in QUERIES.iter().chain(FOREIGN_QUERIES) {
         assert!(
             skills.iter().any(|skill| skill.name.as_str() == *expected),
             "there is no skill {expected} for {query:?}"
         );
     }
+    assert!(sentences_with.recall_at_5 > sentences_without.recall_at_5 + 0.2, "instructions are not found");
     let Quality { recall_at_1, recall_at_5, mrr } = quality;
     assert!(recall_at_1 >= 0.87 && recall_at_5 >= 0.95 && mrr >= 0.91, "the ranking got worse");
 }
@@ -156,9 +199,20 @@ struct Quality {
     mrr: f32,
 }
 
-fn measure(search: impl Fn(&str) -> Vec<String>) -> Quality {
-    let ranks: Vec<f32> = QUERIES
-        .iter()
+/// Returns the first ten words of a line in the middle of the instructions, with the name of the skill.
+fn sentence(skill: &Skill) -> Option<(String, String)> {
+    let text = inline(skill)?;
+    let lines: Vec<&str> = text.lines().filter(|line| line.split_whitespace().count() >= 10).collect();
+    let line = lines.get(lines.len() / 2)?;
+    let words: Vec<&str> = line.split_whitespace().take(10).collect();
+    Some((words.join(" "), skill.name.to_string()))
+}
+
+fn measure<'q>(
+    queries: impl Iterator<Item = (&'q str, &'q str)>,
+    search: impl Fn(&str) -> Vec<String>,
+) -> Quality {
+    let ranks: Vec<f32> = queries
         .map(|(query, expected)| search(query).iter().position(|name| name == expected))
         .map(|at| at.map_or(f32::INFINITY, |at| count(at + 1)))
         .collect();

@@ -14,9 +14,10 @@ use super::{
 use crate::{
     catalog::{Guide, xml_entry},
     files::{self, FileContent, ReadOptions},
+    instructions,
     search::Query,
     skill::Skill,
-    tool::{CallContext, InvalidInput, SkillTool},
+    tool::{CallContext, InvalidInput, ProviderError, SkillTool, ToolProvider},
 };
 
 /// The maximum length of a description in search results, in characters.
@@ -30,7 +31,7 @@ pub(super) async fn activate_skill(
     context: &CallContext,
 ) -> Answer {
     let skill = skill(toolbox, arguments, "name", context)?;
-    let activation = toolbox.activate(skill, None, Guide::Tools).await?;
+    let activation = toolbox.activate_in(skill, None, Guide::Tools, context).await?;
     Ok(ToolOutput::text(activation.text))
 }
 
@@ -42,8 +43,30 @@ pub(super) async fn call_skill_tool(
     let input = arguments.take("input");
     let skill = skill(toolbox, &arguments, "skill", context)?;
     let name = arguments.required("tool")?;
-    let tool = skill.tool(name).ok_or_else(|| errors::tool_not_found(skill, name))?;
-    run(tool, input, context).await
+    match (skill.tool(name), &skill.provider) {
+        (Some(tool), _) => run(tool, input, context).await,
+        (None, Some(provider)) => call_provider(skill, &**provider, name, input, context).await,
+        (None, None) => Err(errors::tool_not_found(skill, name)),
+    }
+}
+
+/// Calls a tool of the skill's provider.
+async fn call_provider(
+    skill: &Skill,
+    provider: &dyn ToolProvider,
+    name: &str,
+    input: Option<Value>,
+    context: &CallContext,
+) -> Answer {
+    match provider.call(name.to_owned(), input, context.clone()).await {
+        Ok(output) => Ok(output),
+        Err(ProviderError::UnknownTool { tools }) => {
+            let own = skill.tools().iter().map(|tool| tool.name.as_str());
+            let names: Vec<&str> = own.chain(tools.iter().map(String::as_str)).collect();
+            Err(errors::tool_not_among(skill, name, &names))
+        }
+        Err(ProviderError::Failed(error)) => Err(CallError::new("ToolFailed", error.to_string())),
+    }
 }
 
 /// Runs a tool of a skill or of the set, and converts its result.
@@ -90,13 +113,18 @@ pub(super) async fn search_skills(toolbox: &Toolbox, arguments: &Arguments) -> A
     let query = Query {
         text: arguments.optional("query")?.unwrap_or_default().to_owned(),
         tags: arguments.strings("tags")?,
+        instructions: true,
         limit,
     };
     if query.text.trim().is_empty() && query.tags.is_empty() {
         return Err(CallError::arguments("missing `query`: expected a string"));
     }
     let skills = toolbox.skills().clone();
-    let found = off_thread(move || skills.search(&query)).await?;
+    let search = move || {
+        instructions::prepare_search(&skills);
+        skills.search(&query)
+    };
+    let found = off_thread(search).await?;
     if found.hits.is_empty() {
         return Ok(ToolOutput::text(
             "No skill found. Use fewer or different words, or continue without a skill.",

@@ -24,7 +24,7 @@ pub(super) fn definitions(toolbox: &Toolbox) -> Vec<ToolDefinition> {
     if any(Skill::is_model_invocable) {
         definitions.push(activate_skill(toolbox));
     }
-    if any(|skill| !skill.tools().is_empty()) {
+    if any(Skill::has_tools) {
         definitions.push(call_skill_tool());
     }
     if any(|skill| !matches!(skill.source, Source::Virtual(_))) {

@@ -5,9 +5,10 @@ use std::fmt;
 use super::Toolbox;
 use crate::{
     activation::ActivationError,
-    catalog::{one_line, shorten},
+    catalog::one_line,
     files::{FileError, bundled},
     skill::Skill,
+    text::shorten,
     tool::{InvalidInput, SkillTool},
 };
 
@@ -65,6 +66,11 @@ pub(super) fn skill_not_found(toolbox: &Toolbox, name: &str) -> CallError {
 /// Creates the error for a tool that the skill doesn't have.
 pub(super) fn tool_not_found(skill: &Skill, name: &str) -> CallError {
     let names: Vec<&str> = skill.tools().iter().map(|tool| tool.name.as_str()).collect();
+    tool_not_among(skill, name, &names)
+}
+
+/// Creates the error for a tool that is not one of `names`, the tools of the skill.
+pub(super) fn tool_not_among(skill: &Skill, name: &str, names: &[&str]) -> CallError {
     let message = if names.is_empty() {
         format!(
             "skill {} has no tools. Use `activate_skill` and follow the instructions instead.",
@@ -73,8 +79,8 @@ pub(super) fn tool_not_found(skill: &Skill, name: &str) -> CallError {
     } else {
         let mut sentences =
             vec![format!("skill {} has no tool {}.", quote(skill.name.as_str()), quote(name))];
-        sentences.extend(similar(name, &names).map(did_you_mean));
-        sentences.push(format!("Available tools: {}.", list(&names, MAX_NAMES)));
+        sentences.extend(similar(name, names).map(did_you_mean));
+        sentences.push(format!("Available tools: {}.", list(names, MAX_NAMES)));
         sentences.join(" ")
     };
     CallError::new("ToolNotFound", message)

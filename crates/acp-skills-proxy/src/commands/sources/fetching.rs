@@ -1,0 +1,97 @@
+//! Compares several sources with their approved versions at the same time.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, Receiver},
+    },
+    thread,
+};
+
+use skills_core::SkillName;
+use skills_sources::{Address, Comparison, Pinned, Query, SourceError, Updater};
+
+use super::{Known, findings, show::FindingsBySkill};
+
+/// The number of sources that are fetched at the same time.
+const PARALLEL_FETCHES: usize = 8;
+
+/// A source to compare.
+pub(super) struct Fetch {
+    pub(super) source: Known,
+    /// The approved version.
+    pub(super) before: Option<Pinned>,
+    /// The address that the address of the source replaces if the update is approved.
+    pub(super) replaces: Option<Address>,
+    /// The names of skills to compare even if the user has declined the change.
+    pub(super) reconsidered: Vec<String>,
+    /// True if only the skills in use are compared.
+    pub(super) is_locked: bool,
+}
+
+/// The current version of a source, compared with the approved one.
+pub(super) struct Latest {
+    pub(super) comparison: Comparison,
+    /// The new findings of a scan, by the path of the skill.
+    pub(super) findings: FindingsBySkill,
+}
+
+impl Fetch {
+    /// Fetches the source and the files of its changes. A site can take a long time to send them.
+    fn run(&self, updater: &Updater) -> Result<Latest, SourceError> {
+        let verifying = self.source.verify.then(|| updater.verifying());
+        let updater = verifying.as_ref().unwrap_or(updater);
+        let mut comparison = updater.compare(&Query {
+            address: &self.source.address,
+            approved: self.before.as_ref(),
+            nested: self.source.nested,
+            takes: &|name| self.source.takes(name),
+            reconsiders: &|name| {
+                let key = SkillName::key_of(name);
+                self.reconsidered.iter().any(|other| SkillName::key_of(other) == key)
+            },
+        })?;
+        let uses = |name: &str| self.source.uses(name);
+        let is_same = |pinned: &Pinned| {
+            comparison.offer.as_ref().is_some_and(|offer| offer.is_approved_by(pinned, uses))
+        };
+        if self.is_locked && self.before.as_ref().is_some_and(is_same) {
+            comparison.changes.clear();
+        }
+        let findings = findings::by_skill(&comparison.changes);
+        Ok(Latest { comparison, findings })
+    }
+}
+
+/// A source by its number, and its current version.
+pub(super) type Fetched = (usize, Result<Latest, SourceError>);
+
+/// Compares sources on background threads, several at a time. Returns each with its number as soon as it has arrived. If this process
+/// ends before, the remaining fetches end with it.
+pub(super) fn start(updater: &Arc<Updater>, fetches: &Arc<Vec<Fetch>>) -> Receiver<Fetched> {
+    let (sender, receiver) = mpsc::channel();
+    let workers = fetches.len().min(PARALLEL_FETCHES);
+    let next = Arc::new(AtomicUsize::new(0));
+    let work = || {
+        let updater = Arc::clone(updater);
+        let fetches = Arc::clone(fetches);
+        let next = Arc::clone(&next);
+        let sender = sender.clone();
+        move || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(fetch) = fetches.get(number) else { return };
+                if sender.send((number, fetch.run(&updater))).is_err() {
+                    return;
+                }
+            }
+        }
+    };
+    let start = |_| thread::Builder::new().name("fetch".to_owned()).spawn(work()).is_ok();
+    if (0..workers).filter(|worker| start(*worker)).count() == 0 {
+        // We can't start a thread, so just fetch on this one.
+        work()();
+    }
+    receiver
+}

@@ -1,0 +1,63 @@
+//! `update --latest`: leaves the range of versions in an address.
+
+use acp_skills::config::edit;
+use skills_core::text::{shown, shown_path};
+use skills_sources::{Address, Updater};
+
+use super::super::{Known, Target, lock_error, source_error};
+use crate::{error::UsageError, output};
+
+/// Replaces the address of a source with one whose range contains the highest version. Returns the old address, or `None` if the range
+/// contains this version already. The range of a `--source` flag can't be changed here, so such a source stays as it is.
+///
+/// # Errors
+/// Returns an error if the source can't be reached.
+pub(super) fn leave(
+    updater: &Updater,
+    target: &Target,
+    source: &mut Known,
+) -> anyhow::Result<Option<Address>> {
+    let Some(newer) = updater.beyond_range(&source.address).map_err(source_error)? else { return Ok(None) };
+    if source.lock != target.lock() {
+        let (old, new) = (shown(source.address.as_str()), shown(newer.as_str()));
+        output::note(&format!("`{old}` is not in the configuration file; use `--source {new}` instead"));
+        return Ok(None);
+    }
+    Ok(Some(std::mem::replace(&mut source.address, newer)))
+}
+
+/// Replaces the old address in the lock file and in the configuration file.
+///
+/// # Errors
+/// Returns an error if a file can't be written, or if the address in the configuration file can't be edited.
+pub(super) fn replace(
+    updater: &Updater,
+    target: &Target,
+    source: &Known,
+    old: &Address,
+) -> anyhow::Result<()> {
+    let new = source.address.as_str();
+    let edit = |text: &str| {
+        let entries = edit::sources(text).unwrap_or_default();
+        let mut text = text.to_owned();
+        for (number, entry) in entries.iter().enumerate() {
+            if entry.source == old.as_str() {
+                text = edit::replace_source(&text, number, new).map_err(|_| not_edited(target, old, new))?;
+            }
+        }
+        Ok(text)
+    };
+    // If we can't edit the configuration, fail here, before the lock file is written.
+    if edit(&target.text)? == target.text {
+        return Err(not_edited(target, old, new).into());
+    }
+    // If this process is killed in between, the source waits for its approval.
+    updater.rename(&source.lock, old.as_str(), new).map_err(lock_error)?;
+    Ok(target.change(updater, edit)?)
+}
+
+fn not_edited(target: &Target, old: &Address, new: &str) -> UsageError {
+    let path = shown_path(&target.path);
+    UsageError::new(format!("cannot change `{}` in {path}", shown(old.as_str())))
+        .hint(format!("replace it with `{}` in an editor, then run `acp-skills-proxy update`", shown(new)))
+}

@@ -1,0 +1,81 @@
+//! [`OwnSkills`]: the directories from which a client loads skills itself.
+
+use std::path::{Path, PathBuf};
+
+use acp_skills_intercept::{McpClient, Workspace};
+use skills_core::{Skill, discovery::project_roots};
+
+/// The directories of one session from which its client loads skills, without links.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OwnSkills(Vec<PathBuf>);
+
+impl OwnSkills {
+    /// Finds the directories. Reads the disk.
+    pub(super) fn of(client: &McpClient, workspace: &Workspace, home: Option<&Path>) -> Self {
+        let mut bases: Vec<PathBuf> = home.map(Path::to_owned).into_iter().collect();
+        for root in workspace.roots() {
+            let root = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+            let project = project_roots(&root).into_iter().find_map(|root| root.boundary);
+            let project = project.unwrap_or_else(|| root.clone());
+            bases.extend(root.ancestors().take_while(|dir| dir.starts_with(&project)).map(Path::to_owned));
+        }
+        let own = client.own_skills;
+        let all = bases.iter().flat_map(|base| own.iter().map(move |dir| base.join(dir)));
+        // A directory that doesn't exist has no skills.
+        Self(all.filter_map(|dir| dunce::canonicalize(dir).ok()).collect())
+    }
+
+    /// Returns true if the client loads this skill. Reads the disk.
+    pub(super) fn has(&self, skill: &Skill) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let Some(dir) = skill.dir() else { return false };
+        let dir = dunce::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+        self.0.iter().any(|own| dir.starts_with(own))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use acp_skills_intercept::mcp_client;
+    use skills_core::discovery::load_dir;
+
+    use super::*;
+
+    #[test]
+    fn skills_in_the_directories_of_a_client() {
+        let base = tempfile::tempdir().unwrap();
+        let skill = |place: &str| {
+            let dir = base.path().join(place);
+            fs::create_dir_all(&dir).unwrap();
+            let name = dir.file_name().unwrap().to_str().unwrap();
+            fs::write(dir.join("SKILL.md"), format!("---\nname: {name}\ndescription: Does it.\n---\nDo it."))
+                .unwrap();
+            load_dir(&dir).unwrap().0
+        };
+        fs::create_dir_all(base.path().join("repo/.git")).unwrap();
+        fs::create_dir_all(base.path().join("repo/sub")).unwrap();
+        let workspace = Workspace::of(base.path().join("repo/sub"));
+        let home = base.path().join("home");
+        for (place, claude, codex) in [
+            ("home/.claude/skills/a", true, false),
+            ("home/.agents/skills/b", false, true),
+            ("home/skills/c", false, false),
+            ("repo/.claude/skills/d", true, false),
+            ("repo/sub/.agents/skills/e", false, true),
+            ("repo/other/.claude/skills/f", false, false),
+            (".claude/skills/g", false, false),
+        ] {
+            let skill = skill(place);
+            for (client, expected) in
+                [("claude-code", claude), ("codex-mcp-client", codex), ("some-client", false)]
+            {
+                let own = OwnSkills::of(mcp_client(client), &workspace, Some(&home));
+                assert_eq!(own.has(&skill), expected, "{place} {client}");
+            }
+        }
+    }
+}

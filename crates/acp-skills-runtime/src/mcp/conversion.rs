@@ -1,0 +1,58 @@
+//! The server, and definitions and results of tools, as rmcp's types.
+
+use acp_skills_intercept::SERVER_NAME;
+use rmcp::model::{
+    CallToolResult, ContentBlock, Implementation, MetaObject, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
+};
+use skills_core::{ToolDefinition, ToolOutput, toolbox::Content};
+
+/// Returns the name, the version and the capabilities of the server.
+pub(crate) fn info() -> ServerConfig {
+    let capabilities = ServerCapabilities::builder();
+    let capabilities = capabilities.enable_tools().enable_prompts().enable_resources().enable_skills();
+    let capabilities = capabilities.enable_tool_list_changed().enable_prompts_list_changed();
+    let capabilities = capabilities.enable_resources_list_changed();
+    let mut info = ServerConfig::new(capabilities.build());
+    info.server_info = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION"));
+    info
+}
+
+/// Converts the definition of a tool.
+pub(super) fn tool(definition: ToolDefinition) -> Tool {
+    // Leave out defaults and don't repeat the title here, because some agents pass the whole definition to the model.
+    // Note that if a tool is not read-only, it's destructive by default according to the spec.
+    let annotations = ToolAnnotations::new().read_only(definition.read_only);
+    let mut tool = Tool::new(definition.name, definition.description, definition.input_schema);
+    tool.title = Some(definition.title.into_owned());
+    tool.annotations = Some(annotations);
+    // Make sure that Claude Code always loads our tools. Otherwise, the model has to use a tool search to find them.
+    let mut meta = MetaObject::new();
+    meta.insert("anthropic/alwaysLoad".to_owned(), true.into());
+    tool.meta = Some(meta);
+    tool
+}
+
+/// Converts the result of a call.
+pub(super) fn result(output: ToolOutput) -> CallToolResult {
+    let content = output.content.into_iter().map(block).collect();
+    let mut result =
+        if output.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+    result.structured_content = output.structured;
+    result
+}
+
+fn block(content: Content) -> ContentBlock {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    match content {
+        Content::Text(text) => ContentBlock::text(text),
+        Content::Image { media_type, data } => ContentBlock::image(STANDARD.encode(data), media_type),
+        Content::Raw(part) => {
+            let text = || ContentBlock::text(part.to_string());
+            serde_json::from_value(part.clone()).unwrap_or_else(|_| text())
+        }
+        // In newer versions of `skills-core`, there may be other kinds of content. For these, just send the debug
+        // output.
+        other => ContentBlock::text(format!("{other:?}")),
+    }
+}

@@ -1,0 +1,124 @@
+//! [`SessionLink`]: the session of a call, from the point of view of tool servers: its servers, its directories, and the user.
+
+use std::{
+    collections::HashMap,
+    mem,
+    path::PathBuf,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use acp_skills_intercept::{Input, SessionKey, UserAnswer, UserQuestion, Workspace};
+use parking_lot::Mutex;
+use skills_core::CallContext;
+use tokio::sync::{
+    mpsc::{UnboundedSender, WeakUnboundedSender},
+    oneshot,
+};
+
+use super::{connection::Session, messages::Progress, slot::Slot};
+
+/// A session that uses tool servers.
+#[derive(Debug)]
+pub(crate) struct SessionLink {
+    session: SessionKey,
+    /// The channel to the interceptor. It is weak, so that a server that still runs does not keep the relay alive.
+    inputs: WeakUnboundedSender<Input>,
+    /// Guards the servers and directories of the session. No other lock is taken while it is held.
+    state: Mutex<State>,
+    /// Guards the questions that the user has not answered. No other lock is taken while it is held.
+    questions: Mutex<HashMap<u64, oneshot::Sender<UserAnswer>>>,
+    last_question: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The servers by the number of their provider. `None` after the session was closed.
+    slots: Option<HashMap<u64, Arc<Slot>>>,
+    roots: Vec<PathBuf>,
+}
+
+/// One call within a session.
+#[derive(Debug)]
+pub(crate) struct CallLink {
+    pub(crate) session: Arc<SessionLink>,
+    /// The receiver of the progress that a server reports.
+    pub(crate) progress: Option<UnboundedSender<Progress>>,
+}
+
+impl Session for SessionLink {
+    fn roots(&self) -> Vec<PathBuf> {
+        self.state.lock().roots.clone()
+    }
+
+    fn ask(
+        self: Arc<Self>,
+        question: UserQuestion,
+    ) -> Pin<Box<dyn Future<Output = Option<UserAnswer>> + Send>> {
+        Box::pin(async move { self.ask_user(question).await })
+    }
+}
+
+impl CallLink {
+    /// Returns the link in the context of a call, if the call belongs to a session.
+    pub(super) fn of(context: &CallContext) -> Option<&Self> {
+        context.host_data.as_ref()?.downcast_ref()
+    }
+}
+
+impl SessionLink {
+    /// Creates the link of a session.
+    pub(crate) fn new(session: SessionKey, inputs: &UnboundedSender<Input>) -> Self {
+        let state = State { slots: Some(HashMap::new()), roots: Vec::new() };
+        Self {
+            session,
+            inputs: inputs.downgrade(),
+            state: Mutex::new(state),
+            questions: Mutex::default(),
+            last_question: AtomicU64::default(),
+        }
+    }
+
+    /// Sets the directories that servers may ask for.
+    pub(crate) fn set_workspace(&self, workspace: &Workspace) {
+        self.state.lock().roots = workspace.roots().map(ToOwned::to_owned).collect();
+    }
+
+    /// Returns the place of a server, or `None` if the session was closed.
+    pub(super) fn slot(&self, provider: u64) -> Option<Arc<Slot>> {
+        let mut state = self.state.lock();
+        Some(Arc::clone(state.slots.as_mut()?.entry(provider).or_default()))
+    }
+
+    /// Asks the user. Returns `None` if there is no answer, for example because the session was closed.
+    pub(super) async fn ask_user(&self, question: UserQuestion) -> Option<UserAnswer> {
+        let (answer, answered) = oneshot::channel();
+        let number = self.last_question.fetch_add(1, Ordering::Relaxed) + 1;
+        self.questions.lock().insert(number, answer);
+        let input = Input::UserAsked { session: self.session, number, question };
+        let sent = self.inputs.upgrade().is_some_and(|inputs| inputs.send(input).is_ok());
+        let answer = if sent { answered.await.ok() } else { None };
+        self.questions.lock().remove(&number);
+        answer
+    }
+
+    /// Passes on the user's answer to a question.
+    pub(crate) fn answered(&self, number: u64, answer: UserAnswer) {
+        if let Some(question) = self.questions.lock().remove(&number) {
+            // This fails if the call was cancelled.
+            let _ = question.send(answer);
+        }
+    }
+
+    /// Ends the servers of the session.
+    pub(crate) fn close(&self) {
+        let slots = self.state.lock().slots.take();
+        let questions = mem::take(&mut *self.questions.lock());
+        // Ends the processes.
+        drop(slots);
+        drop(questions);
+    }
+}

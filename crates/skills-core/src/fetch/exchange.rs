@@ -1,0 +1,83 @@
+//! [`exchange`]: one HTTP request with any method, without redirects.
+
+use std::{io::Read, time::Duration};
+
+use ureq::{
+    Body,
+    http::{self, header},
+};
+
+use super::{FetchError, agent, allowed, is_this_machine, redirect};
+
+/// A request of [`exchange`].
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The method, for example `POST`.
+    pub method: &'a str,
+    /// The URL: `https`, or `http` on loopback.
+    pub url: &'a str,
+    /// The headers.
+    pub headers: &'a [(String, String)],
+    /// The body, which may be empty.
+    pub body: &'a [u8],
+    /// The time limit for the request and for reading the response.
+    pub timeout: Duration,
+}
+
+/// The response to a [`Request`], with any status except a redirect.
+#[derive(Debug)]
+pub struct Exchange {
+    /// The HTTP status code.
+    pub status: u16,
+    headers: http::HeaderMap,
+    body: Body,
+}
+
+impl Exchange {
+    /// Returns a header if it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Returns the body, which is read from the network. Its length is not limited.
+    pub fn into_reader(self) -> impl Read + Send {
+        self.body.into_reader()
+    }
+}
+
+/// Sends a request. Redirects are not followed, because the headers and the body are meant for this URL only. Blocks until the
+/// headers of the response have arrived.
+///
+/// # Errors
+/// - [`FetchError::Refused`] if the URL, the method or a header is not allowed.
+/// - [`FetchError::Redirect`] if the server redirects.
+/// - [`FetchError::ThisMachine`] if the name of the host resolves to this machine.
+/// - [`FetchError::Transport`] if the request fails, or exceeds the timeout.
+pub fn exchange(request: &Request<'_>) -> Result<Exchange, FetchError> {
+    let url = request.url;
+    let refused = || FetchError::Refused { url: url.to_owned() };
+    let uri = allowed(url).ok_or_else(refused)?;
+    let mut builder = http::Request::builder().method(request.method).uri(uri.clone());
+    for (name, value) in request.headers {
+        builder = builder.header(name, value);
+    }
+    let transport = |error: ureq::Error| match &error {
+        ureq::Error::Io(error) if is_this_machine(error) => {
+            FetchError::ThisMachine { url: url.to_owned(), host: url.to_owned() }
+        }
+        _ => FetchError::Transport { url: url.to_owned(), source: error.into() },
+    };
+    let agent = agent(&uri, request.timeout);
+    let response = if request.body.is_empty() {
+        agent.run(builder.body(()).map_err(|_| refused())?)
+    } else {
+        agent.run(builder.body(request.body).map_err(|_| refused())?)
+    };
+    let response = response.map_err(transport)?;
+    let status = response.status();
+    if let Some(to) = redirect(status, response.headers().get(header::LOCATION)) {
+        return Err(FetchError::Redirect { url: url.to_owned(), to });
+    }
+    let (parts, body) = response.into_parts();
+    Ok(Exchange { status: parts.status.as_u16(), headers: parts.headers, body })
+}

@@ -1,0 +1,55 @@
+//! Checks the signature of a commit or of its tag, with the user's git, keys and allowed signers.
+
+use super::{Git, GitError};
+
+/// Checks that git accepts the signature of the commit in `FETCH_HEAD`, or of the annotated tag `name` that was fetched. The repository
+/// is ours, so only the user's own configuration decides whose signatures are accepted.
+///
+/// # Errors
+/// Returns [`GitError::Unsigned`] if neither has an accepted signature.
+pub(super) fn verify(git: &Git<'_>, commit: &str, name: Option<&str>) -> Result<(), GitError> {
+    require_trusted_keys(git)?;
+    if let Some(name) = name
+        && let Some(tag) = tag_object(git, name)?
+        && accepts(git, &["verify-tag", &tag])?.is_none()
+    {
+        return Ok(());
+    }
+    match accepts(git, &["verify-commit", commit])? {
+        None => Ok(()),
+        Some(said) => Err(GitError::Unsigned { commit: commit.to_owned(), said }),
+    }
+}
+
+/// Rejects signatures of GPG keys that are in the user's keyring but that the user doesn't trust, unless the user has set a level. GPG can
+/// receive such keys from a key server.
+fn require_trusted_keys(git: &Git<'_>) -> Result<(), GitError> {
+    const LEVEL: &str = "gpg.minTrustLevel";
+    match git.line(&["config", "--get", LEVEL]) {
+        Ok(_) => Ok(()),
+        // Git exits with an error if the setting is missing.
+        Err(GitError::Failed { .. }) => git.run(&["config", LEVEL, "marginal"]),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the hash of the fetched tag object. `None` if a commit was fetched, or if the tag object has another name: a signed tag of an
+/// old version must not be accepted under the name of a new one.
+fn tag_object(git: &Git<'_>, name: &str) -> Result<Option<String>, GitError> {
+    let tag = git.line(&["rev-parse", "--verify", "--quiet", "FETCH_HEAD"])?;
+    if git.line(&["cat-file", "-t", &tag])? != "tag" {
+        return Ok(None);
+    }
+    let text = git.line(&["cat-file", "-p", &tag])?;
+    let own = text.lines().take_while(|line| !line.is_empty()).find_map(|line| line.strip_prefix("tag "));
+    Ok((own == Some(name.trim_start_matches("refs/tags/"))).then_some(tag))
+}
+
+/// Returns `None` if git accepts the signature, or else what git said.
+fn accepts(git: &Git<'_>, arguments: &[&str]) -> Result<Option<String>, GitError> {
+    match git.run(arguments) {
+        Ok(()) => Ok(None),
+        Err(GitError::Failed { said, .. }) => Ok(Some(said)),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,164 @@
+//! [`Decisions`]: what the lock file records about single skills of a source.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use skills_core::text::shown;
+
+use super::{Pinned, PinnedGit, PinnedWeb};
+use crate::reason::Reason;
+
+/// The value in [`Decisions::declined`] for a skill whose removal was declined.
+pub const REMOVED: &str = "removed";
+
+/// The maximum length of a date or a name, in bytes.
+const MAX_TEXT_BYTES: usize = 200;
+
+/// The decisions about single skills of a source. Skills are named by their directory in a repository, or by their name on a web
+/// site.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Decisions {
+    /// The commit, or the checksum of the index, of each skill that stays at another version than its source.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub kept: BTreeMap<String, String>,
+    /// The skills that updates don't change.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub pinned: BTreeSet<String>,
+    /// The checksum of the version that the user has declined, or [`REMOVED`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub declined: BTreeMap<String, String>,
+    /// The date of the approval, such as `2026-11-23`. Skills that were approved by an older program have none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub approved: BTreeMap<String, String>,
+    /// The person who approved the skill, if a name was given.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub approved_by: BTreeMap<String, String>,
+}
+
+impl Decisions {
+    /// Returns true if there is no decision.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns true if the user has decided not to take a version of a skill. `offered` is its checksum, or `None` if the skill is
+    /// gone.
+    pub fn rejects(&self, path: &str, offered: Option<&str>) -> bool {
+        self.pinned.contains(path) || self.declines(path, offered)
+    }
+
+    /// Returns true if the user has declined this version of a skill. The arguments are those of [`rejects`](Self::rejects).
+    pub fn declines(&self, path: &str, offered: Option<&str>) -> bool {
+        self.declined.get(path).is_some_and(|declined| declined == offered.unwrap_or(REMOVED))
+    }
+
+    /// Copies the date and the name of an approval.
+    pub(crate) fn copy_approval(&mut self, path: &str, from: &Self) {
+        for (to, from) in [(&mut self.approved, &from.approved), (&mut self.approved_by, &from.approved_by)] {
+            to.remove(path);
+            to.extend(from.get(path).map(|text| (path.to_owned(), text.clone())));
+        }
+    }
+
+    /// Checks the values. `check_version` checks a commit or an index.
+    pub(super) fn check(&self, check_version: impl Fn(&str) -> Result<(), Reason>) -> Result<(), Reason> {
+        self.kept.values().try_for_each(|version| check_version(version))?;
+        let declined = self.declined.values().filter(|digest| *digest != REMOVED);
+        declined.into_iter().try_for_each(|digest| super::check_digest(digest))?;
+        let texts = self.approved.values().chain(self.approved_by.values());
+        let is_long = |text: &&String| text.len() > MAX_TEXT_BYTES;
+        match texts.into_iter().find(is_long) {
+            Some(text) => Err(format!("`{:.20}…` is too long", shown(text)).into()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Pinned {
+    /// Returns the decisions about single skills.
+    pub fn decisions(&self) -> &Decisions {
+        match self {
+            Self::Git(git) => &git.decisions,
+            Self::Web(web) => &web.decisions,
+        }
+    }
+
+    /// Returns the decisions about single skills, to change them.
+    pub fn decisions_mut(&mut self) -> &mut Decisions {
+        match self {
+            Self::Git(git) => &mut git.decisions,
+            Self::Web(web) => &mut web.decisions,
+        }
+    }
+
+    /// Returns the commit or the checksum of the index.
+    pub fn version(&self) -> &str {
+        match self {
+            Self::Git(git) => &git.commit,
+            Self::Web(web) => &web.index,
+        }
+    }
+
+    /// Returns the commit of a skill, or the checksum of the index that lists its approved version.
+    pub fn version_of(&self, path: &str) -> &str {
+        self.decisions().kept.get(path).map_or(self.version(), String::as_str)
+    }
+
+    /// Returns the tag of a skill's version, or else its commit or the checksum of its index.
+    pub fn label_of(&self, path: &str) -> &str {
+        let own = match self {
+            Self::Git(git) => git.tag.as_deref().unwrap_or(&git.commit),
+            Self::Web(web) => &web.index,
+        };
+        self.decisions().kept.get(path).map_or(own, String::as_str)
+    }
+
+    /// Returns the checksums of the approved skills. `None` if all skills of an index are approved.
+    pub fn skills(&self) -> Option<&BTreeMap<String, String>> {
+        match self {
+            Self::Git(git) => Some(&git.skills),
+            Self::Web(web) => web.skills.as_ref(),
+        }
+    }
+
+    /// Returns all commits, or all checksums of indexes.
+    pub(super) fn into_versions(self) -> impl Iterator<Item = String> {
+        let version = self.version().to_owned();
+        let kept = match self {
+            Self::Git(git) => git.decisions.kept,
+            Self::Web(web) => web.decisions.kept,
+        };
+        std::iter::once(version).chain(kept.into_values())
+    }
+}
+
+impl PinnedGit {
+    /// Divides the skills by their commit. The first part has the commit of the source, and can be empty. The parts have no decisions.
+    pub(crate) fn parts(&self) -> Vec<Self> {
+        let mut own = BTreeMap::new();
+        let mut others: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
+        for (path, digest) in &self.skills {
+            let part = match self.decisions.kept.get(path) {
+                Some(commit) if *commit != self.commit => others.entry(commit).or_default(),
+                _ => &mut own,
+            };
+            part.insert(path.clone(), digest.clone());
+        }
+        let others = others.into_iter().map(|(commit, skills)| Self::new(commit.to_owned(), skills));
+        std::iter::once(Self::new(self.commit.clone(), own)).chain(others).collect()
+    }
+
+    /// Creates a pin without decisions.
+    pub(crate) fn new(commit: String, skills: BTreeMap<String, String>) -> Self {
+        Self { commit, tag: None, skills, decisions: Decisions::default() }
+    }
+}
+
+impl PinnedWeb {
+    /// Creates a pin without decisions.
+    pub(crate) fn new(index: String, skills: Option<BTreeMap<String, String>>) -> Self {
+        Self { index, skills, decisions: Decisions::default() }
+    }
+}

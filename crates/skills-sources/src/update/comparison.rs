@@ -1,0 +1,177 @@
+//! [`Comparison`]: a source as it is now, compared with its approved version.
+
+use skills_core::SkillName;
+
+use super::{
+    super::{
+        SourceError,
+        address::{Address, Place},
+        approved, git,
+    },
+    Offer, OfferedSkill, Pinned, SkillChange, Updater,
+};
+
+/// The approved version of a source, and the skills to compare.
+pub struct Query<'a> {
+    /// The address of the source.
+    pub address: &'a Address,
+    /// The approved version. `None` if no version was approved.
+    pub approved: Option<&'a Pinned>,
+    /// True if skills within the directories of other skills are compared too.
+    pub nested: bool,
+    /// Returns true for the names of the skills to compare.
+    pub takes: &'a dyn Fn(&SkillName) -> bool,
+    /// Returns true for the names of skills to compare even if the user has declined the change.
+    pub reconsiders: &'a dyn Fn(&str) -> bool,
+}
+
+/// The current version of a source, compared with the approved one.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Comparison {
+    /// The current version. `None` if the approved version is the current one, so that it was not fetched.
+    pub offer: Option<Offer>,
+    /// True if the approved version is in the cache.
+    pub has_approved: bool,
+    /// The skills that have changed, without those that the user has pinned or declined.
+    pub changes: Vec<SkillChange>,
+    /// The changes that the user has declined, and those of pinned skills. They have no files.
+    pub rejected: Vec<(SkillChange, Rejected)>,
+}
+
+/// The reason why a change is not offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rejected {
+    /// The skill stays at its version.
+    Pinned,
+    /// The user has declined this version.
+    Declined,
+}
+
+impl Rejected {
+    /// Returns the reason as a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pinned => "pinned",
+            Self::Declined => "declined",
+        }
+    }
+}
+
+impl Offer {
+    /// Returns the removal of approved skills that are neither in this offer nor in the cache, so that only their directory is known.
+    fn unknown_of(&self, approved: &Pinned, stored: Option<&Self>) -> Vec<SkillChange> {
+        let is_known = |path: &String| {
+            let has = |offer: &Self| offer.skills.iter().any(|skill| skill.path == *path);
+            has(self) || stored.is_some_and(has)
+        };
+        let gone = approved.skills().into_iter().flatten().filter(|(path, _)| !is_known(path));
+        let change = |(path, digest): (&String, &String)| SkillChange {
+            path: path.clone(),
+            before: Some(OfferedSkill::unknown(path, digest)),
+            after: None,
+            files: Vec::new(),
+        };
+        gone.map(change).collect()
+    }
+}
+
+impl Updater {
+    /// Compares the current version of a source with its approved version. If a repository has no new commit, only its references are
+    /// requested.
+    ///
+    /// Blocks: the files of changed skills are fetched.
+    ///
+    /// # Errors
+    /// Returns the errors of [`latest_with`](Self::latest_with).
+    pub fn compare(&self, query: &Query<'_>) -> Result<Comparison, SourceError> {
+        let Query { address, approved, .. } = query;
+        if self.is_current(query)? {
+            let changes = Vec::new();
+            return Ok(Comparison { offer: None, has_approved: true, changes, rejected: Vec::new() });
+        }
+        let mut offer = self.latest_with(address, *approved, query.nested)?;
+        offer.retain(query.takes);
+        let before = approved.and_then(|pinned| self.approved(address, pinned));
+        let mut changes = offer.changes_since(before.as_ref());
+        changes.extend(approved.map(|pinned| offer.unknown_of(pinned, before.as_ref())).unwrap_or_default());
+        // Skills that the filters leave out are no change of the source.
+        changes.retain(|change| !offer.left_out.contains_key(&change.path));
+        let mut rejected = Vec::new();
+        changes.retain(|change| {
+            let name = change.after.as_ref().or(change.before.as_ref()).map_or("", |skill| &skill.name);
+            let is_approved = |pinned: &&Pinned| {
+                let digest = pinned.skills().and_then(|skills| skills.get(&change.path));
+                digest.is_some() && digest == change.after.as_ref().map(|skill| &skill.sha256)
+            };
+            if approved.as_ref().is_some_and(is_approved) {
+                // Without the approved version in the cache, every skill looks new.
+                return false;
+            }
+            let why = approved.and_then(|pinned| why_rejected(pinned, change));
+            let is_closed = |why: &Rejected| *why == Rejected::Pinned || !(query.reconsiders)(name);
+            let Some(why) = why.filter(is_closed) else { return true };
+            rejected.push((SkillChange { files: Vec::new(), ..change.clone() }, why));
+            false
+        });
+        Ok(Comparison { offer: Some(offer), has_approved: before.is_some(), changes, rejected })
+    }
+
+    /// Returns true if the current commit of a repository is the approved one, the approved skills are in the cache, and there is no
+    /// skill about which the user can still decide.
+    fn is_current(&self, query: &Query<'_>) -> Result<bool, SourceError> {
+        let (Place::Git(place), Some(Pinned::Git(pinned))) = (query.address.place(), query.approved) else {
+            return Ok(false);
+        };
+        // The list of the skills of a version doesn't contain nested skills.
+        if query.nested || !self.is_settled(query) {
+            return Ok(false);
+        }
+        let found = git::find_commit(place, self.options.observer.clone(), &self.store.limits());
+        let found = found.map_err(|error| SourceError::git(query.address, error))?;
+        Ok(found.is_some_and(|found| found.commit == pinned.commit && found.tag == pinned.tag))
+    }
+
+    /// Returns true if the user has decided about all skills of the approved commit.
+    fn is_settled(&self, query: &Query<'_>) -> bool {
+        let Query { address, takes, reconsiders, .. } = query;
+        let (Place::Git(place), Some(approved @ Pinned::Git(pinned))) = (address.place(), query.approved)
+        else {
+            return false;
+        };
+        let Some(before) = self.approved(address, approved) else { return false };
+        let decisions = &pinned.decisions;
+        let is_decided = |path: &str| {
+            let is_kept = decisions.kept.contains_key(path);
+            !is_kept && pinned.skills.contains_key(path)
+                || decisions.pinned.contains(path)
+                || decisions.declined.contains_key(path)
+        };
+        let is_reconsidered =
+            |name: &str, path: &str| decisions.declined.contains_key(path) && reconsiders(name);
+        let has_all = before.skills.len() == pinned.skills.len();
+        let is_good = |path: &str, name: &str| {
+            SkillName::new(name).is_none_or(|name| !takes(&name)) && !pinned.skills.contains_key(path)
+                || is_decided(path) && !is_reconsidered(name, path)
+        };
+        let root = self.store.root(place, &pinned.commit);
+        has_all
+            && before.skills.iter().all(|skill| {
+                SkillName::new(&skill.name).is_some_and(|name| takes(&name))
+                    && is_good(&skill.path, &skill.name)
+            })
+            && approved::skills_at(&root)
+                .is_some_and(|skills| skills.iter().all(|(path, name)| is_good(path, name)))
+    }
+}
+
+/// Returns the reason why a change is not offered, if there is one.
+fn why_rejected(pinned: &Pinned, change: &SkillChange) -> Option<Rejected> {
+    let decisions = pinned.decisions();
+    if decisions.pinned.contains(&change.path) {
+        return Some(Rejected::Pinned);
+    }
+    let offered = change.after.as_ref().map(|skill| skill.sha256.as_str());
+    decisions.declines(&change.path, offered).then_some(Rejected::Declined)
+}

@@ -1,0 +1,245 @@
+//! `setup mcp`: the server in the settings of MCP clients, and undoing it.
+
+use std::fs;
+
+use expect_test::expect;
+
+use super::machine::{Machine, PROGRAM};
+
+const CODEX: &str = "home/.codex/config.toml";
+
+#[test]
+fn a_change_of_codex_and_its_undo() {
+    let machine = Machine::new();
+    let before = "# mine\nmodel = \"x\" # fast\n\n[mcp_servers.other]\ncommand = \"y\"\n";
+    machine.write(CODEX, before);
+    machine.check(
+        &["setup", "mcp", "codex", "--yes"],
+        expect![[r#"
+            --- ~/.codex/config.toml
+            +++ ~/.codex/config.toml
+            @@ -3,3 +3,7 @@
+
+             [mcp_servers.other]
+             command = "y"
+            +
+            +[mcp_servers.acp-skills]
+            +command = "PROGRAM"
+            +args = ["mcp", "--discover", "user", "--hide-native"]
+            Written. Start `codex` again; `/mcp` shows the server.
+            Previous settings are saved to ~/.local/state/acp-skills-proxy/setup/0001/before.json. To revert: acp-skills-proxy setup mcp codex --undo
+            exit 0
+        "#]],
+    );
+    machine.check(
+        &["setup", "mcp", "codex", "--yes"],
+        expect![[r#"
+            No changes to ~/.codex/config.toml: the server is there already.
+            exit 0
+        "#]],
+    );
+    // Other edits are kept.
+    let after = machine.read(CODEX);
+    machine.write(CODEX, &format!("{after}\n[tui]\ntheme = \"z\"\n"));
+    machine.check(
+        &["setup", "mcp", "codex", "--undo", "--yes"],
+        expect![[r#"
+            --- ~/.codex/config.toml
+            +++ ~/.codex/config.toml
+            @@ -4,9 +4,5 @@
+             [mcp_servers.other]
+             command = "y"
+
+            -[mcp_servers.acp-skills]
+            -command = "PROGRAM"
+            -args = ["mcp", "--discover", "user", "--hide-native"]
+            -
+             [tui]
+             theme = "z"
+            Reverted.
+            exit 0
+        "#]],
+    );
+    assert_eq!(machine.read(CODEX), format!("{before}\n[tui]\ntheme = \"z\"\n"));
+    // The whole change is undone at once.
+    machine.write(CODEX, before);
+    machine.output(&["setup", "mcp", "codex", "--yes"]);
+    machine.output(&["setup", "mcp", "codex", "--undo", "--yes"]);
+    assert_eq!(machine.read(CODEX), before);
+}
+
+#[test]
+fn settings_of_each_client() {
+    for (client, file, expected) in [
+        ("claude-code", "home/.claude.json", "\"type\": \"stdio\""),
+        ("codex", CODEX, "[mcp_servers.acp-skills]"),
+        ("gemini", "home/.gemini/settings.json", "\"mcpServers\""),
+        ("qwen", "home/.qwen/settings.json", "\"mcpServers\""),
+        ("cursor", "home/.cursor/mcp.json", "\"mcpServers\""),
+        ("opencode", "home/.config/opencode/opencode.json", "\"type\": \"local\""),
+        #[cfg(not(windows))]
+        ("goose", "home/.config/goose/config.yaml", "extensions:\n  acp-skills:"),
+        #[cfg(target_os = "linux")]
+        ("vscode", "home/.config/Code/User/mcp.json", "\"servers\""),
+    ] {
+        let machine = Machine::new();
+        let output = machine.output(&["setup", "mcp", client, "--skills", "home/.agents/skills", "--yes"]);
+        assert!(output.ends_with("exit 0\n"), "{client}: {output}");
+        let text = machine.read(file);
+        let program = serde_json::Value::from(PROGRAM).to_string();
+        for part in [expected, &program, "\"--skills\"", "\"mcp\""] {
+            assert!(text.contains(part), "{client}: {part} in {text}");
+        }
+        // The file did not exist before.
+        let output = machine.output(&["setup", "mcp", client, "--undo", "--yes"]);
+        assert!(output.ends_with("exit 0\n"), "{client}: {output}");
+        assert!(!machine.path(file).exists(), "{client}");
+    }
+}
+
+#[test]
+fn settings_of_a_project() {
+    let machine = Machine::new();
+    fs::create_dir_all(machine.path("home")).unwrap();
+    machine.write(".mcp.json", "{\n  \"mcpServers\": {}\n}\n");
+    machine.check(
+        &["setup", "mcp", "claude-code", "--project", "--name", "team", "--yes"],
+        expect![[r#"
+            --- …/.mcp.json
+            +++ …/.mcp.json
+            @@ -1,3 +1,9 @@
+             {
+            -  "mcpServers": {}
+            +  "mcpServers": {
+            +    "team": {
+            +      "type": "stdio",
+            +      "command": "PROGRAM",
+            +      "args": ["mcp", "--discover", "user", "--hide-native"]
+            +    }
+            +  }
+             }
+            Written. Start `claude` again; `/mcp` shows the server.
+            Previous settings are saved to ~/.local/state/acp-skills-proxy/setup/0001/before.json. To revert: acp-skills-proxy setup mcp claude-code --project --undo
+            exit 0
+        "#]],
+    );
+    machine.check(
+        &["setup", "mcp", "claude", "--project", "--undo", "--yes"],
+        expect![[r#"
+            --- …/.mcp.json
+            +++ …/.mcp.json
+            @@ -1,9 +1,3 @@
+             {
+            -  "mcpServers": {
+            -    "team": {
+            -      "type": "stdio",
+            -      "command": "PROGRAM",
+            -      "args": ["mcp", "--discover", "user", "--hide-native"]
+            -    }
+            -  }
+            +  "mcpServers": {}
+             }
+            Reverted.
+            exit 0
+        "#]],
+    );
+    machine.check(
+        &["setup", "mcp", "goose", "--project", "--yes"],
+        expect![[r#"
+            error: Goose has no settings for a project that `setup` could change
+            hint: leave out `--project`
+            exit 2
+        "#]],
+    );
+}
+
+#[test]
+fn mistakes() {
+    let machine = Machine::new();
+    machine.write(
+        "home/.gemini/settings.json",
+        "{ \"mcpServers\": { \"acp-skills\": { \"command\": \"other\" } } }",
+    );
+    machine.write("home/.claude.json", "{ broken");
+    machine.check(
+        &["setup", "mcp", "gemini", "--yes"],
+        expect![[r#"
+            error: ~/.gemini/settings.json already contains another server `acp-skills`
+            hint: use `--name` to select another name
+            exit 2
+        "#]],
+    );
+    machine.check(
+        &["setup", "mcp", "claude", "--yes"],
+        expect![[r#"
+            error: …/home/.claude.json:1:3: invalid JSON: Expected string for object property
+            hint: no settings were changed; fix the file and retry, or edit it by hand
+            exit 2
+        "#]],
+    );
+    machine.check(
+        &["setup", "mcp", "gemni"],
+        expect![[r#"
+            error: unknown MCP client `gemni`
+            hint: did you mean `gemini`?
+            exit 2
+        "#]],
+    );
+    machine.check(
+        &["setup", "mcp", "gemini", "--name", "a b", "--yes"],
+        expect![[r#"
+            error: `a b` is not a valid name for a server
+            hint: use letters, digits, `-` and `_`
+            exit 2
+        "#]],
+    );
+    machine.check(
+        &["setup", "mcp", "gemini", "--agent", "claude"],
+        expect![[r#"
+            error: an MCP client has no agent to set up
+            hint: use `acp-skills-proxy setup mcp gemini` without an agent
+            exit 2
+        "#]],
+    );
+    machine.check(
+        &["setup", "zed", "--project"],
+        expect![[r#"
+            error: `--project` is only for MCP clients, not for the editor `zed`
+            hint: use `acp-skills-proxy setup mcp CLIENT --project`
+            exit 2
+        "#]],
+    );
+    machine.check(
+        &["setup", "mcp", "codex"],
+        expect![[r#"
+            --- ~/.codex/config.toml
+            +++ ~/.codex/config.toml
+            @@ -0,0 +1,3 @@
+            +[mcp_servers.acp-skills]
+            +command = "PROGRAM"
+            +args = ["mcp", "--discover", "user", "--hide-native"]
+            error: cannot ask for confirmation, because stdin is not a terminal; no settings were changed
+            hint: use `--yes` to write without asking, or `--print` to show the change
+            exit 2
+        "#]],
+    );
+    machine.check(
+        &["setup", "mcp"],
+        expect![[r#"
+            CLIENT       SETTINGS                          SKILLS
+            claude-code  ~/.claude.json                    1:3: invalid JSON: Expected string for object property
+            codex        ~/.codex/config.toml              (no file yet)
+            gemini       ~/.gemini/settings.json           yes
+            qwen         ~/.qwen/settings.json             (no file yet)
+            cursor       ~/.cursor/mcp.json                (no file yet)
+            vscode       ~/.config/Code/User/mcp.json      (no file yet)
+            opencode     ~/.config/opencode/opencode.json  (no file yet)
+            goose        ~/.config/goose/config.yaml       (no file yet)
+
+            To serve your skills to a client: acp-skills-proxy setup mcp claude-code
+            exit 0
+        "#]],
+    );
+    assert_eq!(machine.read("home/.claude.json"), "{ broken");
+    assert!(!machine.path(CODEX).exists());
+}

@@ -1,0 +1,121 @@
+//! Sources that require signatures (`verify: git`), with SSH keys that the tests create.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use serde_json::json;
+
+use crate::repositories::{Home, Repository};
+
+crate::trials!(only_signed_versions_are_offered, a_signed_tag_counts_under_its_own_name);
+
+/// A key, with which commits of a repository can be signed.
+struct Key(PathBuf);
+
+impl Key {
+    /// Creates a key. Returns `None` with a message if `ssh-keygen` is missing.
+    #[expect(clippy::print_stderr, reason = "says why a test is skipped")]
+    fn new(home: &Home, name: &str) -> Option<Self> {
+        let path = home.path(name);
+        let mut command = Command::new("ssh-keygen");
+        command.args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(&path).stdout(Stdio::null());
+        if command.status().is_ok_and(|status| status.success()) {
+            return Some(Self(path));
+        }
+        eprintln!("skipped: this test needs `ssh-keygen`");
+        None
+    }
+
+    /// Signs the commits or tags that a git command creates.
+    fn git(&self, repository: &Repository, arguments: &[&str]) {
+        let key = format!("user.signingKey={}", self.0.display());
+        repository.git(&[&["-c", "gpg.format=ssh", "-c", &key], arguments].concat());
+    }
+
+    /// Makes this key the only one that the user's git accepts.
+    fn allow(&self, home: &Home) {
+        let public = fs::read_to_string(self.0.with_extension("pub")).expect("a key");
+        let signers = home.path("signers");
+        home.write(&signers, &format!("t@example.com {public}"));
+        let config = format!("[gpg \"ssh\"]\n\tallowedSignersFile = {}\n", signers.display());
+        home.write(&home.path("home/.gitconfig"), &config);
+    }
+}
+
+fn only_signed_versions_are_offered() {
+    let repository = Repository::review();
+    let home = Home::new();
+    let (Some(ours), Some(other)) = (Key::new(&home, "ours"), Key::new(&home, "other")) else { return };
+    let commit = |key: Option<&Key>, body: &str| {
+        repository.skill("review", "Reviews.", body);
+        repository.git(&["add", "--all"]);
+        match key {
+            Some(key) => key.git(&repository, &["commit", "--quiet", "-S", "--message=m"]),
+            None => drop(repository.git(&["commit", "--quiet", "--message=m"])),
+        }
+        repository.git(&["rev-parse", "HEAD"])
+    };
+    let source = repository.source("");
+    let add = ["add", &source, "--yes", "--verify", "git"];
+    ours.allow(&home);
+    let errors = home.fails(&add, 2);
+    assert!(errors.contains("is not updated: commit ") && errors.contains(" is not signed"), "{errors}");
+    assert!(errors.contains("hint: ") && errors.contains("allowedSignersFile"), "{errors}");
+    let first = commit(Some(&ours), "one");
+    home.printed(&add);
+    let lock = home.config().with_file_name("skills.lock");
+    let config = fs::read_to_string(home.config()).expect("a file");
+    assert!(config.contains("verify: git"), "{config}");
+    assert_eq!(home.pinned(&lock, &source).as_ref(), Some(&first));
+    // An update waits if it has no signature, or if the key is not the user's choice. The approved version is still served.
+    for key in [None, Some(&other)] {
+        commit(key, if key.is_none() { "two" } else { "three" });
+        let errors = home.fails(&["update", "--yes"], 1);
+        let why =
+            if key.is_none() { "is not signed" } else { "git does not accept the signature of commit " };
+        assert!(errors.contains("is not updated: ") && errors.contains(why), "{errors}");
+        home.fails(&["outdated"], 1);
+        assert_eq!(home.pinned(&lock, &source).as_ref(), Some(&first));
+        assert_eq!(home.json(&["list", "--json"])["skills"][0]["name"], "review");
+    }
+    // Skills that were approved are fetched again without a check, because they have a hash.
+    fs::remove_dir_all(home.path("cache")).expect("the path exists");
+    assert_eq!(home.json(&["list", "--json"])["skills"][0]["name"], "review");
+    let last = commit(Some(&ours), "four");
+    home.printed(&["update", "--yes"]);
+    assert_eq!(home.pinned(&lock, &source), Some(last));
+    // A web site has no signatures.
+    let web = home.path("web/skills.yaml");
+    home.write(
+        &web,
+        &json!({ "sources": [{ "source": "https://localhost:1", "verify": "git" }] }).to_string(),
+    );
+    let errors = home.fails(&["update", "--config", web.to_str().expect("text")], 1);
+    assert!(errors.contains("is not a git repository"), "{errors}");
+}
+
+/// A signed tag is enough. An old tag must not be accepted under the name of a new one.
+fn a_signed_tag_counts_under_its_own_name() {
+    let repository = Repository::review();
+    let home = Home::new();
+    let Some(key) = Key::new(&home, "key") else { return };
+    key.allow(&home);
+    let tag = |name: &str, body: &str| {
+        repository.skill("review", "Reviews.", body);
+        repository.commit();
+        key.git(&repository, &["tag", "-s", "--message=m", name]);
+    };
+    let source = repository.source("#^1.0");
+    tag("v1.0.0", "one");
+    home.printed(&["add", &source, "--yes", "--verify", "git"]);
+    tag("v1.1.0", "two");
+    assert!(home.printed(&["update", "--yes"]).contains("v1.1.0"));
+    repository.git(&["update-ref", "refs/tags/v1.2.0", "refs/tags/v1.0.0"]);
+    let errors = home.fails(&["update", "--yes"], 1);
+    assert!(errors.contains("is not updated: commit ") && errors.contains(" is not signed"), "{errors}");
+    tag("v1.3.0", "three");
+    home.printed(&["update", "--yes"]);
+}

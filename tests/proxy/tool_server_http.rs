@@ -1,0 +1,212 @@
+//! MCP servers behind skills that speak streamable HTTP.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+    time::Instant,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    editor::{DEADLINE, Proxy},
+    fixture::{Fixture, MCP_2025, entry},
+    skills::Skills,
+};
+
+crate::trials!(
+    calls_over_http,
+    redirects_are_refused,
+    failing_servers_cost_an_error_only,
+    a_forgotten_session_is_started_again,
+);
+
+/// A request that the server received: its method, its headers in lower case, and its body.
+#[derive(Clone, Debug)]
+struct Seen {
+    method: String,
+    headers: String,
+    body: Value,
+}
+
+/// A scripted server. Its answers depend on `mode`.
+struct Server {
+    url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Server {
+    fn start(mode: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+        let seen = Arc::<Mutex<Vec<Seen>>>::default();
+        let all = Arc::clone(&seen);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let all = Arc::clone(&all);
+                thread::spawn(move || serve(stream.expect("a connection"), mode, &all));
+            }
+        });
+        Self { url, seen }
+    }
+
+    fn seen(&self, method: &str) -> Vec<Seen> {
+        let seen = self.seen.lock().expect("no panic");
+        seen.iter().filter(|seen| seen.method == method || seen.body["method"] == method).cloned().collect()
+    }
+
+    fn wait_for(&self, method: &str) {
+        let deadline = Instant::now() + DEADLINE;
+        while self.seen(method).is_empty() {
+            assert!(Instant::now() < deadline, "no {method}");
+            thread::yield_now();
+        }
+    }
+
+    /// Opens a session with a skill that has this server.
+    fn open(&self, skills: &Skills) -> (Fixture, crate::fixture::Connection) {
+        let server = json!({
+            "url": self.url, "headers": { "Authorization": "Bearer ${TOKEN}" }, "ask": "never", "timeout": 20,
+        });
+        let skill = json!({ "name": "web", "description": "Has tools.", "mcp": server });
+        let config = skills.write("skills.yaml", &json!({ "skills": [skill] }).to_string());
+        let mut fixture = Fixture::over_http(Proxy::new().flag("--config", config).env("TOKEN", "t0ken"));
+        let params = fixture.new_session("s");
+        let connection = fixture.connect(&entry(&params), MCP_2025);
+        (fixture, connection)
+    }
+}
+
+/// Answers the requests of one connection.
+fn serve(stream: TcpStream, mode: &str, all: &Mutex<Vec<Seen>>) {
+    let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
+    let mut writer = stream;
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if reader.read_line(&mut head).unwrap_or(0) == 0 {
+                return;
+            }
+        }
+        let headers = head.to_ascii_lowercase();
+        let length = headers.split_once("content-length: ").and_then(|(_, rest)| rest.lines().next());
+        let mut body = vec![0; length.map_or(0, |length| length.parse().expect("a number"))];
+        reader.read_exact(&mut body).expect("a body");
+        let method = head.split(' ').next().expect("a method").to_owned();
+        let seen = Seen { method, headers, body: serde_json::from_slice(&body).unwrap_or_default() };
+        all.lock().expect("no panic").push(seen.clone());
+        let number = all.lock().expect("no panic").len();
+        let answer = answer(&seen, mode, number);
+        if writer.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn response(status: &str, kind: &str, more: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{more}\r\n{body}", body.len())
+}
+
+fn answer(seen: &Seen, mode: &str, number: usize) -> String {
+    let reply =
+        |result: Value| json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": result }).to_string();
+    let as_json = |result: Value, more: &str| response("200 OK", "application/json", more, &reply(result));
+    if seen.method == "GET" {
+        return response("405 Method Not Allowed", "text/plain", "", "");
+    }
+    if mode == "moved" {
+        return response("307 Temporary Redirect", "text/plain", "Location: /elsewhere\r\n", "");
+    }
+    match seen.body["method"].as_str().unwrap_or_default() {
+        "initialize" => {
+            let session = format!("Mcp-Session-Id: session-{number}\r\n");
+            as_json(json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} } }), &session)
+        }
+        "tools/list" => {
+            let tools = json!([{ "name": "say", "inputSchema": { "type": "object" } }]);
+            let events = format!(
+                ": a comment\r\nevent: message\r\ndata: {}\r\n\r\n",
+                reply(json!({ "tools": tools }))
+            );
+            response("200 OK", "text/event-stream; charset=utf-8", "", &events)
+        }
+        "tools/call" if mode == "forgets" && seen.headers.contains("session-1\r") => {
+            response("404 Not Found", "text/plain", "", "")
+        }
+        "tools/call" if mode == "fails" => response("500 Oh No", "text/plain", "", "secret details"),
+        "tools/call" if mode == "empty" => response("200 OK", "application/json", "", ""),
+        "tools/call" if mode == "garbage" => response("200 OK", "text/event-stream", "", "data: {]\n\ndata"),
+        "tools/call" => {
+            let token = &seen.body["params"]["_meta"]["progressToken"];
+            let progress = json!({
+                "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": token, "progress": 1 },
+            });
+            let result = reply(json!({ "content": [{ "type": "text", "text": "said" }] }));
+            let events = format!("data: {progress}\n\ndata: {result}\n\n");
+            response("200 OK", "text/event-stream", "", &events)
+        }
+        _ => response("202 Accepted", "text/plain", "", ""),
+    }
+}
+
+fn calls_over_http() {
+    let skills = Skills::new();
+    let server = Server::start("");
+    let (mut fixture, connection) = server.open(&skills);
+    assert!(server.seen("POST").is_empty(), "nothing is sent before the skill is used");
+    let text = fixture.call(&connection, "activate_skill", json!({ "name": "web" })).0;
+    assert!(text.contains("<tool name=\"say\">") && !text.contains("t0ken"), "{text}");
+    let arguments = json!({ "skill": "web", "tool": "say", "input": { "a": 1 } });
+    assert_eq!(fixture.call(&connection, "call_skill_tool", arguments), ("said".to_owned(), false));
+    let call = server.seen("tools/call").remove(0);
+    assert_eq!(call.body["params"]["arguments"], json!({ "a": 1 }));
+    for header in
+        ["authorization: bearer t0ken\r", "mcp-session-id: session-1\r", "mcp-protocol-version: 2025-06-18\r"]
+    {
+        assert!(call.headers.contains(header), "{header} is not in {}", call.headers);
+    }
+    let order: Vec<_> = server.seen("POST").iter().map(|seen| seen.body["method"].clone()).collect();
+    assert_eq!(order, ["initialize", "notifications/initialized", "tools/list", "tools/call"]);
+    fixture.exchange("session/close", json!({ "sessionId": "s" }), json!({ "result": {} }));
+    server.wait_for("DELETE");
+    fixture.finish();
+}
+
+fn redirects_are_refused() {
+    let skills = Skills::new();
+    let server = Server::start("moved");
+    let (mut fixture, connection) = server.open(&skills);
+    let text = fixture.call(&connection, "activate_skill", json!({ "name": "web" })).0;
+    assert!(text.contains("request to server failed: redirects are not followed"), "{text}");
+    assert!(server.seen("POST").len() == 1 && server.seen("GET").is_empty());
+    fixture.finish();
+}
+
+fn failing_servers_cost_an_error_only() {
+    let skills = Skills::new();
+    for (mode, words) in [
+        ("fails", "server returned status 500"),
+        ("empty", "server sent no answer"),
+        ("garbage", "server sent no answer"),
+    ] {
+        let server = Server::start(mode);
+        let (mut fixture, connection) = server.open(&skills);
+        let arguments = json!({ "skill": "web", "tool": "say" });
+        let (text, failed) = fixture.call(&connection, "call_skill_tool", arguments);
+        assert!(failed && text.contains(words) && !text.contains("secret"), "{mode}: {text}");
+        fixture.finish();
+    }
+}
+
+fn a_forgotten_session_is_started_again() {
+    let skills = Skills::new();
+    let server = Server::start("forgets");
+    let (mut fixture, connection) = server.open(&skills);
+    let arguments = json!({ "skill": "web", "tool": "say" });
+    assert!(fixture.call(&connection, "call_skill_tool", arguments.clone()).1);
+    assert_eq!(fixture.call(&connection, "call_skill_tool", arguments), ("said".to_owned(), false));
+    assert_eq!(server.seen("initialize").len(), 2);
+    fixture.finish();
+}
