@@ -8,6 +8,7 @@ mod files;
 mod host;
 mod leftovers;
 mod lifecycle;
+mod mcp_messages;
 mod notices;
 mod permission;
 mod placement;
