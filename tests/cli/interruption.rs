@@ -40,6 +40,30 @@ fn ctrl_c_ends_an_attempt() {
     }
 }
 
+/// The agent also receives the signal and ends, which must not look like a failed step.
+#[test]
+fn ctrl_c_ends_a_diagnosis() {
+    let dir = tempfile::tempdir().unwrap();
+    for agent in ["echo ready >&2; exec sleep 600", "trap '' INT TERM HUP; echo ready >&2; sleep 600"] {
+        let path = dir.path().join("agent.sh");
+        drop(attempt(&dir, agent));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+        command.args(["doctor", "--skill"]).arg(dir.path().join("greet")).args(["--", "sh"]).arg(path);
+        command.env_remove("ACP_SKILLS_LOG").stdin(Stdio::null());
+        let mut running = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = BufReader::new(running.stderr.take().unwrap());
+        let mut line = String::new();
+        while line != "ready\n" {
+            line.clear();
+            assert!(stderr.read_line(&mut line).unwrap() > 0, "doctor has ended");
+        }
+        kill_process(Pid::from_raw(running.id().cast_signed()).unwrap(), Signal::INT).unwrap();
+        let mut rest = String::new();
+        stderr.read_to_string(&mut rest).unwrap();
+        assert_eq!((running.wait().unwrap().code(), &*rest), (Some(130), ""));
+    }
+}
+
 /// The agent sends more text than a program could keep.
 #[test]
 fn an_answer_of_any_length() {

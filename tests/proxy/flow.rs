@@ -21,6 +21,8 @@ crate::trials!(
     #[cfg(unix)]
     held_messages_wait_for_an_agent_that_does_not_read,
     a_cancellation_passes_while_a_long_prompt_is_held,
+    #[cfg(unix)]
+    an_answer_for_the_agent_passes_long_messages_of_the_editor,
 );
 
 /// 100 MB are pending in the agent while the editor has not read anything.
@@ -123,4 +125,59 @@ fn a_cancellation_passes_while_a_long_prompt_is_held() {
     assert_eq!(fixture.editor.answer(&prompt)["result"]["stopReason"], "cancelled");
     assert_eq!(fixture.received(), Vec::<Value>::new(), "the agent never saw this prompt");
     fixture.finish();
+}
+
+/// The editor has sent more than the agent reads, and one of its prompts was held. This must not delay updates of the agent when the
+/// proxy answers one of its requests.
+#[cfg(unix)]
+fn an_answer_for_the_agent_passes_long_messages_of_the_editor() {
+    let skills = Skills::review();
+    let wake = skills.path().join("wake");
+    let name = "mcp__acp-skills__activate_skill";
+    let permission = json!({ "jsonrpc": "2.0", "id": "p", "method": "session/request_permission", "params": {
+        "sessionId": "s",
+        "toolCall": {
+            "toolCallId": "c", "title": name, "kind": "read", "rawInput": { "name": "review" },
+            "_meta": { "toolName": name },
+        },
+        "options": [{ "optionId": "yes", "name": "Yes", "kind": "allow_once" }],
+    } });
+    let script = format!(
+        r#"read line
+        echo '{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":1,"agentInfo":{{"name":"qwen-code","version":"1"}},"agentCapabilities":{{"mcpCapabilities":{{"http":true}}}}}}}}'
+        read line
+        echo '{{"jsonrpc":"2.0","id":2,"result":{{"sessionId":"s"}}}}'
+        while [ ! -e "$0" ]; do sleep 0.05; done
+        echo '{permission}'
+        echo '{{"jsonrpc":"2.0","method":"_end"}}'
+        cat > /dev/null"#
+    );
+    let proxy = skills.proxy().flag("--mcp-wait", "1").flag("--log", "info");
+    let mut editor = proxy.arg("--").arg("sh").arg("-c").arg(script).arg(&wake).start();
+    let id = editor.request("initialize", json!({ "protocolVersion": 1 }));
+    editor.answer(&id);
+    let id = editor.request("session/new", json!({ "cwd": cwd(), "mcpServers": [] }));
+    editor.answer(&id);
+    let long = "x".repeat(6 * 1024 * 1024);
+    // The data is not text, so that the proxy needs no time to search it for names of skills.
+    let blocks =
+        json!([{ "type": "text", "text": "hi" }, { "type": "image", "mimeType": "image/png", "data": long }]);
+    let prompt = json!({ "sessionId": "s", "prompt": blocks });
+    let lines = [(3, "session/prompt", prompt), (4, "_long", json!(long))].map(|(id, method, params)| {
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        format!("{request}\n")
+    });
+    let lines = lines.concat();
+    let mut stdin = editor.take_stdin();
+    let writer = thread::spawn(move || {
+        stdin.write_all(lines.as_bytes()).expect("the proxy reads");
+        stdin
+    });
+    // From now on, the prompt is no longer held.
+    editor.wait_for_log("did not connect");
+    fs::write(wake, "").expect("a file");
+    editor.wait_for("the end", |message| message["method"] == "_end");
+    drop(writer.join().expect("everything is written"));
+    let ended = editor.ended();
+    assert_eq!(ended.code(), Some(0), "{:#?}", ended.log);
 }

@@ -1,5 +1,7 @@
 //! A proxy that is killed while it starts processes. Each process holds a pipe, whose end shows that no process is left.
 
+#[cfg(target_os = "linux")]
+use std::fs;
 use std::{
     io::Read,
     sync::mpsc::channel,
@@ -7,6 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+#[cfg(target_os = "linux")]
+use serde_json::json;
+
+#[cfg(target_os = "linux")]
+use crate::progress::{HELD, expect, listen_for_processes};
 use crate::{
     editor::{DEADLINE, Editor, KILLED, Proxy},
     fixture::Fixture,
@@ -17,7 +24,9 @@ use crate::{
 crate::trials!(
     a_proxy_killed_while_it_starts_its_agent,
     a_proxy_killed_while_it_starts_scripts,
-    a_proxy_killed_by_its_own_scripts
+    a_proxy_killed_by_its_own_scripts,
+    #[cfg(target_os = "linux")]
+    a_proxy_killed_after_a_signal_to_its_watchdog,
 );
 
 /// The maximum number of rounds in which Wine may keep the handles of a killed process.
@@ -116,4 +125,43 @@ fn a_proxy_killed_by_its_own_scripts() {
         // We get a different exit code for `taskkill` under Wine.
         target.gone(round, if crate::is_wine() { Some(0) } else { KILLED });
     }
+}
+
+/// Signals for all processes of this program, such as those of `killall`, don't end the watchdog before the proxy is killed.
+#[cfg(target_os = "linux")]
+fn a_proxy_killed_after_a_signal_to_its_watchdog() {
+    use rustix::process::{Pid, Signal, kill_process};
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let skills = kit();
+        let mut target = Target::new(&skills);
+        let (address, seen) = listen_for_processes();
+        let call = request(7, "hold", &[&address], None);
+        target.client.send(&call);
+        expect(&seen, HELD);
+        // When the script connects, it may not be registered with the watchdog yet.
+        target.client.send(&json!({ "jsonrpc": "2.0", "id": 8, "method": "ping" }));
+        target.client.answer(&json!(8));
+        let proxy = target.fixture.editor.id();
+        let watchdog = children(proxy).into_iter().find(|(_, arguments)| arguments.ends_with("watchdog"));
+        let (watchdog, _) = watchdog.expect("the proxy has a watchdog");
+        kill_process(Pid::from_raw(watchdog).expect("an id"), signal).expect("the watchdog is running");
+        target.fixture.editor.kill();
+        expect(&seen, "gone");
+        target.gone(0, KILLED);
+    }
+}
+
+/// Returns the children of a process, with their arguments.
+#[cfg(target_os = "linux")]
+fn children(parent: u32) -> Vec<(i32, String)> {
+    let tasks = fs::read_dir(format!("/proc/{parent}/task")).expect("the process is running");
+    let ids = tasks.flat_map(|task| {
+        let children = fs::read_to_string(task.expect("a task").path().join("children")).unwrap_or_default();
+        children.split_whitespace().map(|id| id.parse().expect("an id")).collect::<Vec<i32>>()
+    });
+    ids.map(|id| {
+        let arguments = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        (id, arguments.trim_end_matches('\0').to_owned())
+    })
+    .collect()
 }

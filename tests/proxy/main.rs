@@ -41,6 +41,7 @@ mod local_socket;
 mod lock_file;
 #[cfg(unix)]
 mod login;
+mod mcp_over_acp;
 mod nested;
 mod on_demand;
 mod oversize;
@@ -142,6 +143,7 @@ fn main() -> ExitCode {
     trials.extend(lock_file::trials());
     #[cfg(unix)]
     trials.extend(login::trials());
+    trials.extend(mcp_over_acp::trials());
     trials.extend(on_demand::trials());
     trials.extend(oversize::trials());
     trials.extend(progress::trials());

@@ -6,7 +6,7 @@ use crate::{
     Interceptor,
     agent_facts::AgentFacts,
     keys::SessionKey,
-    outputs::{Actions, Effect, Level, Pass, Task},
+    outputs::{Actions, Effect, Level, Pass},
     requests::{Purpose, Setup, SetupKind},
     version::{self, Turn},
 };
@@ -19,13 +19,14 @@ impl Interceptor {
             Kind::Response => self.response(message, actions),
             Kind::Notification if message.method() == "session/update" => self.update(message, actions),
             Kind::Notification if message.method() == "$/cancel_request" => {
-                self.agent_cancels(message, actions);
-                Pass::Untouched
+                self.agent_cancels(message, actions)
             }
             Kind::Request if message.method() == "session/request_permission" => {
                 self.permission(message, actions)
             }
-            Kind::Request if message.method() == "mcp/message" => self.mcp_message(message, actions),
+            Kind::Request | Kind::Notification if message.method() == "mcp/message" => {
+                self.mcp_message(message, actions)
+            }
             Kind::Request | Kind::Notification => Pass::Untouched,
         }
     }
@@ -113,19 +114,6 @@ impl Interceptor {
             self.menu_after_response(key, actions);
             Pass::Untouched
         }
-    }
-
-    fn mcp_message(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
-        let Some(server) = message.param(&["serverId"]).and_then(|id| id.as_str()) else {
-            return Pass::Untouched;
-        };
-        let Some(session) = self.sessions.iter_mut().find(|session| session.server.is_reached_by(&server))
-        else {
-            return Pass::Untouched;
-        };
-        session.server.listed();
-        actions.tasks.push(Task::Mcp { session: session.key(), line: message.line.to_vec() });
-        Pass::Consumed
     }
 
     /// Ends the turn of a session for the host, unless the agent works or prompts are held.

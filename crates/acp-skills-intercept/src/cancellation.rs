@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{
     Interceptor,
     keys::SessionKey,
-    outputs::{Actions, Effect, Pass},
+    outputs::{Actions, Effect, Pass, Task},
     pending::{Entry, Kind},
     requests::Purpose,
     workspace::Workspace,
@@ -80,12 +80,17 @@ impl Interceptor {
     }
 
     /// Handles a cancellation by the agent. If the cancelled request is still pending here, it is sent to the client
-    /// first.
-    pub(crate) fn agent_cancels(&mut self, message: &Message<'_>, actions: &mut Actions) {
-        let Some(id) = message.param(&["requestId"]).and_then(Id::of) else { return };
+    /// first. A request to the skills server is cancelled there, and the client doesn't get the notification.
+    pub(crate) fn agent_cancels(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        let Some(id) = message.param(&["requestId"]).and_then(Id::of) else { return Pass::Untouched };
+        if let Some(&session) = self.mcp_requests.get(&id) {
+            actions.tasks.push(Task::CancelMcp { session, request: id });
+            return Pass::Consumed;
+        }
         while let Some(request) = self.pending.take_agent_request(&id) {
             actions.to_client.push(request);
         }
+        Pass::Untouched
     }
 
     /// Closes a session. Its held prompts are cancelled, and the client gets the agent's requests for permission as they

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use acp_skills_wire::Id;
 use serde_json::{Map, Value};
 use skills_core::SkillName;
 
@@ -117,6 +118,8 @@ pub enum Input {
     Activated(SessionKey, SkillName),
     /// An event for the record, from the MCP server of this session.
     Recorded(SessionKey, EventKind),
+    /// A request of [`Task::Mcp`](crate::Task::Mcp) was answered, so it can no longer be cancelled.
+    McpAnswered(Id),
     /// The client's stream has ended.
     ClientGone,
 }
@@ -164,7 +167,11 @@ impl Input {
             | Self::MenuTimerEnded(session)
             | Self::Activated(session, _)
             | Self::Recorded(session, _) => Some(*session),
-            Self::Resolved { .. } | Self::Skills(_) | Self::SkillsChanged(_) | Self::ClientGone => None,
+            Self::Resolved { .. }
+            | Self::Skills(_)
+            | Self::SkillsChanged(_)
+            | Self::McpAnswered(_)
+            | Self::ClientGone => None,
         }
     }
 }

@@ -31,6 +31,7 @@
 //! | `joining` | skills that join the catalog because of a file |
 //! | `prompt` | prompts: the text that is added, holding and sending them |
 //! | `tools` | waiting for the agent to list the skill tools |
+//! | `mcp_messages` | messages of the agent to the skills server over the ACP connection |
 //! | `cancellation` | cancelled turns and requests, closed sessions, clients and agents that disconnect |
 //! | `commands/` | prompts with commands for the proxy, and commands of the agent with our prefix (`agents`) |
 //! | `expansion` | the form of a command for the agent |
@@ -100,6 +101,7 @@ mod known_agents;
 mod mark_scanner;
 mod marks;
 mod mcp_clients;
+mod mcp_messages;
 mod memory;
 mod mentions;
 mod menu;
@@ -151,6 +153,7 @@ pub use self::{
     known_agents::{Agent, Means, Seen, known_agent, known_agents},
     marks::{Mark, MarkKey, begins_with_ours},
     mcp_clients::{McpCatalog, McpClient, mcp_client},
+    mcp_messages::MAX_MCP_MESSAGE,
     menu::spelling::spelled,
     outputs::{Actions, Effect, Level, Pass, Task, UserAnswer},
     policy::{Activation, Approve, CatalogIn, CommandNames, McpMode, OnDemand, Policy, Titles, ToolPolicy},
@@ -186,6 +189,8 @@ pub struct Interceptor {
     sessions: Sessions,
     /// The client's requests that have no answer yet.
     requests: HashMap<Id, OpenRequest>,
+    /// The agent's requests to the skills servers over the ACP connection that have no answer yet, with their sessions.
+    mcp_requests: HashMap<Id, SessionKey>,
     /// All work that is held back until an answer or a call has arrived.
     pending: Pending,
     /// The state of reading the agent's lines.
@@ -207,6 +212,7 @@ impl Interceptor {
             memory: Memory::default(),
             sessions: Sessions::default(),
             requests: HashMap::new(),
+            mcp_requests: HashMap::new(),
             pending: Pending::default(),
             reader: AgentReader::new(),
             ids: OwnIds::new(run),
@@ -291,6 +297,9 @@ impl Interceptor {
             }
             Input::Activated(session, skill) => self.activated(session, &skill, actions),
             Input::Recorded(session, kind) => self.recorded(session, kind, actions),
+            Input::McpAnswered(request) => {
+                self.mcp_requests.remove(&request);
+            }
             Input::ClientGone => self.client_gone(actions),
         }
         self.send_notices(actions);

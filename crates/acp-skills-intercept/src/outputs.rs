@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use acp_skills_wire::Id;
 use serde_json::Value;
 use skills_core::{SkillName, SkillSet};
 
@@ -188,12 +189,23 @@ pub enum Task {
         /// The time.
         time: Duration,
     },
-    /// Pass an MCP request to the session's server, and send its answer to the agent as the response to the request.
+    /// Pass an MCP message to the session's server. If it is a request, send
+    /// [`Input::McpAnswered`](crate::Input::McpAnswered) and then the server's answer to the agent. This task has to start before
+    /// the tasks that follow it.
     Mcp {
         /// The session.
         session: SessionKey,
-        /// The whole `mcp/message` request.
+        /// The id of the `mcp/message` request, or `None` for a notification.
+        request: Option<Id>,
+        /// The whole `mcp/message`.
         line: Vec<u8>,
+    },
+    /// Cancel a request to the session's MCP server. The answer to the request is an error.
+    CancelMcp {
+        /// The session.
+        session: SessionKey,
+        /// The id of the `mcp/message` request.
+        request: Id,
     },
 }
 

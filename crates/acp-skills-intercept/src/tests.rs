@@ -9,6 +9,7 @@ mod hints;
 mod host;
 mod leftovers;
 mod lifecycle;
+mod mcp_messages;
 mod notices;
 mod permission;
 mod placement;

@@ -73,6 +73,10 @@ fn main() -> ExitCode {
         Some(Command::Sources(args)) => commands::sources::list::run(args),
         #[cfg(unix)]
         Some(Command::Watchdog { part }) => {
+            // A leader has to end together with its group.
+            if part.is_none() {
+                system::catch_signals();
+            }
             watchdog::run(part.as_deref()).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
     };

@@ -4,4 +4,6 @@
 #[cfg_attr(windows, path = "system/windows.rs")]
 mod platform;
 
+#[cfg(unix)]
+pub(crate) use platform::catch_signals;
 pub(crate) use platform::{check_address_space, limit_hint, make_executable_hint, report_large_files};

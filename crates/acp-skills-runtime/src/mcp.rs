@@ -59,9 +59,13 @@ use std::{
 use acp_skills_intercept::{
     Endpoint, Fetched, Input, NotFetched, SessionKey, Transport, UserAnswer, Wanted, Workspace,
 };
+use acp_skills_wire::Id;
 use parking_lot::{Mutex, MutexGuard};
 use skills_core::{CallContext, SkillName, SkillSet};
-use tokio::{runtime::Handle, sync::mpsc::UnboundedSender};
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, mpsc::UnboundedSender},
+};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
@@ -70,6 +74,9 @@ use self::{
     serving::Serving,
 };
 use crate::{activity::Observer, library::MakeToolbox, spans::Spans};
+
+/// The maximum number of open subscriptions of a connection.
+const MAX_SUBSCRIPTIONS: usize = 64;
 
 /// The channel for inputs to the interceptor.
 type Inputs = UnboundedSender<Input>;
@@ -228,15 +235,32 @@ impl Servers {
         Ok(server)
     }
 
-    /// Answers an `mcp/message` request of the agent. `send` is called with the lines for the agent.
-    pub(crate) async fn over_acp(
+    /// Returns the answer to an `mcp/message` request of the agent. `send` is called with the notifications before it. A
+    /// subscription releases `permit` when it has been acknowledged.
+    pub(crate) async fn answer_over_acp(
         &self,
         session: SessionKey,
-        line: &[u8],
+        (id, line): (&Id, &[u8]),
+        permit: &mut Option<OwnedSemaphorePermit>,
         send: &mut (dyn FnMut(Vec<u8>) + Send),
-    ) {
+    ) -> Vec<u8> {
+        match self.by_key(session) {
+            Some(server) => server.acp.answer((&server.handler, &server.end), (id, line), permit, send).await,
+            None => acp::closed(id),
+        }
+    }
+
+    /// Passes an `mcp/message` notification of the agent to the server of a session.
+    pub(crate) fn notify_over_acp(&self, session: SessionKey, line: &[u8]) {
         if let Some(server) = self.by_key(session) {
-            server.acp.answer(&server.handler, &server.end, line, send).await;
+            server.acp.notify(line);
+        }
+    }
+
+    /// Cancels an `mcp/message` request of the agent.
+    pub(crate) fn cancel_over_acp(&self, session: SessionKey, request: &Id) {
+        if let Some(server) = self.by_key(session) {
+            server.acp.cancel(request);
         }
     }
 

@@ -33,7 +33,7 @@ use std::{
 };
 
 use acp_skills_intercept::{Input, Interceptor, Policy, Task};
-use tokio::sync::{Notify, mpsc::UnboundedReceiver, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc::UnboundedReceiver, oneshot};
 
 pub use self::oversize::DEFAULT_MAX_MESSAGE;
 use self::{
@@ -217,12 +217,7 @@ async fn run_tasks(
         let input = tokio::select! {
             task = tasks.recv() => match task {
                 Some((task, permits)) => {
-                    let hub = hub.clone();
-                    let host = host.clone();
-                    tokio::spawn(async move {
-                        run_task(task, hub, host).await;
-                        drop(permits);
-                    });
+                    tokio::spawn(run_task(task, permits, hub.clone(), host.clone()));
                     continue;
                 }
                 None => return,
@@ -233,7 +228,7 @@ async fn run_tasks(
     }
 }
 
-async fn run_task(task: Task, hub: Weak<Hub>, host: RunningHost) {
+async fn run_task(task: Task, mut permits: Option<OwnedSemaphorePermit>, hub: Weak<Hub>, host: RunningHost) {
     match task {
         Task::Ask(query) => host.answer(query, |input| handle(&hub, &host, input)).await,
         Task::ToolsTimer { session, timer, time } => {
@@ -248,13 +243,20 @@ async fn run_task(task: Task, hub: Weak<Hub>, host: RunningHost) {
             tokio::time::sleep(time).await;
             handle(&hub, &host, Input::CallTimerEnded { session, timer });
         }
-        Task::Mcp { session, line } => {
+        Task::Mcp { session, request: None, line } => host.servers().notify_over_acp(session, &line),
+        Task::CancelMcp { session, request } => host.servers().cancel_over_acp(session, &request),
+        Task::Mcp { session, request: Some(id), line } => {
             let mut send = |line| {
                 if let Some(hub) = hub.upgrade() {
                     hub.send(Side::Agent, line);
                 }
             };
-            host.servers().over_acp(session, &line, &mut send).await;
+            let request = (&id, &line[..]);
+            let answer = host.servers().answer_over_acp(session, request, &mut permits, &mut send).await;
+            drop(line);
+            // Do this first, because the agent may use the id again after the answer.
+            handle(&hub, &host, Input::McpAnswered(id));
+            send(answer);
             // Wait here to make sure that the request is in flight until the agent has read enough of the answers
             // that we queued for it.
             if let Some(hub) = hub.upgrade() {

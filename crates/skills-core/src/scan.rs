@@ -33,7 +33,7 @@ mod table;
 mod tests;
 mod text;
 
-use std::path::Path;
+use std::{collections::HashSet, path::Path};
 
 pub use finding::{Finding, Report};
 use finding::{Findings, Lines};
@@ -259,12 +259,13 @@ fn scan_allowed_tools(path: &str, text: &str, paths: &str, findings: &mut Findin
     let Some(frontmatter) = &parsed.frontmatter else { return };
     let skill = format!("{}\n{}\n{paths}", frontmatter.description, parsed.body(text));
     let lines = Lines::new(path, text);
-    let header = text[..parsed.body_start.min(text.len())].find("allowed-tools").unwrap_or(0);
-    let rules = findings.rules;
-    for entry in &frontmatter.properties.allowed_tools {
-        let start = text[header..].find(entry.as_str()).map_or(header, |at| header + at);
-        text::find_tools(rules, entry, &skill, |rule| {
-            findings.add(rule, &lines, start, start + entry.len(), Some(entry));
-        });
-    }
+    let header = &text[..parsed.body_start.min(text.len())];
+    let key = header.find("allowed-tools").unwrap_or(0);
+    let mut seen = HashSet::new();
+    let entries = frontmatter.properties.allowed_tools.iter().map(String::as_str);
+    let entries: Vec<&str> = entries.filter(|entry| seen.insert(*entry)).collect();
+    text::find_tools(findings.rules, &entries, &skill, |rule, entry| {
+        let start = header[key..].find(entry).map_or(key, |at| key + at);
+        findings.add(rule, &lines, start, start + entry.len(), Some(entry));
+    });
 }

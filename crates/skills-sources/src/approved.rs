@@ -4,12 +4,16 @@
 //! skills that a lock file of the user approves, and no other file of the repository. Everything else stays in the checkout for the
 //! review ([`Store::fetch_git`]), which is removed after the approval.
 //!
+//! A lock file of a project is not trusted, and may name any directory and checksum. Nothing is created, moved or replaced for a skill
+//! unless the checkout has it with the approved checksum.
+//!
 //! `COMMIT/skills.json` lists all skills of the repository at this commit, because skills that were not approved are still listed with
 //! the reason.
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs::{self, File},
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -19,6 +23,7 @@ use skills_core::{
     Scope, SkillSet,
     discovery::{Discovery, Root},
     exec::ProcessObserver,
+    remote::Sha256,
 };
 
 use super::{
@@ -35,6 +40,8 @@ use crate::disk::{FileLock, relative_path};
 
 /// The name of the list of skills in the directory of a version.
 const LIST: &str = "skills.json";
+/// The name of the file with a line for each set of approved skills that the version doesn't have, see [`checksum`].
+const MISSING: &str = "missing";
 
 /// Finds all skills below the directory of a checkout or of a served version. With `nested`, this includes skills within the
 /// directories of other skills.
@@ -71,8 +78,27 @@ fn at(root: &Path, path: &str) -> PathBuf {
 /// Returns the directory from which an approved version is served, or `None` if it has to be fetched first.
 pub(super) fn served(store: &Store, place: &GitPlace, pinned: &PinnedGit) -> Option<PathBuf> {
     let root = store.root(place, &pinned.commit);
-    let has_all = skills_at(&root).is_some() && pinned.skills.keys().all(|path| at(&root, path).is_dir());
-    has_all.then_some(root)
+    skills_at(&root)?;
+    let missing = missing(&root, pinned);
+    (missing.is_empty() || is_recorded(&root, &checksum(&missing))).then_some(root)
+}
+
+/// Returns the approved skills that have no directory.
+fn missing<'a>(root: &Path, pinned: &'a PinnedGit) -> Vec<(&'a str, &'a str)> {
+    let skills = pinned.skills.iter().map(|(path, digest)| (path.as_str(), digest.as_str()));
+    skills.filter(|(path, _)| !at(root, path).is_dir()).collect()
+}
+
+/// Returns a checksum of skills that a version doesn't have.
+fn checksum(missing: &[(&str, &str)]) -> String {
+    let lines: String = missing.iter().flat_map(|(path, digest)| [*digest, " ", *path, "\n"]).collect();
+    Sha256::of(lines.as_bytes()).to_string()
+}
+
+/// Returns true if a fetch of the version has already shown that it doesn't have the skills with this [`checksum`].
+fn is_recorded(root: &Path, checksum: &str) -> bool {
+    let recorded = fs::read_to_string(root.with_file_name(MISSING));
+    recorded.is_ok_and(|recorded| recorded.lines().any(|line| line == checksum))
 }
 
 /// Fetches an approved version, unless it is already served.
@@ -129,9 +155,9 @@ pub(super) fn reduce(store: &Store, place: &GitPlace, pinned: &PinnedGit, max_sk
 /// Undoes a part of [`add_locked`]: moves the skills below `root` back to `whole`, and the directory of the version back to its place.
 fn give_back(pinned: &PinnedGit, root: &Path, whole: &Path) -> io::Result<()> {
     for path in pinned.skills.keys() {
-        let (moved, source) = (at(root, path), at(whole, path));
-        // A directory without a skill was created in place of one that is not approved.
-        if !source.exists() && digest::files(&moved).is_ok_and(|files| !files.is_empty()) {
+        let moved = at(root, path);
+        let source = at(whole, path);
+        if !source.exists() && moved.exists() {
             fs::rename(moved, source)?;
         }
     }
@@ -150,7 +176,7 @@ fn check_unused(root: &Path) -> Result<(), GitError> {
     Ok(())
 }
 
-/// Moves the approved skills from `from`. If the content of a skill differs from its checksum, its directory stays empty.
+/// Moves the approved skills from `from`. A skill whose content differs from its checksum is missing.
 fn add_locked(
     store: &Store,
     place: &GitPlace,
@@ -183,21 +209,24 @@ fn move_skills(
         let target = at(&root, path);
         let is_approved =
             |dir: &Path| digest::of_skill(dir).is_ok_and(|digest| digest.to_string() == *approved);
-        if is_approved(&target) {
+        let source = at(&from, path);
+        if is_approved(&target) || !is_approved(&source) {
             continue;
         }
         if target.exists() {
             fs::rename(&target, replaced.path().join(number.to_string()))?;
         }
-        let source = at(&from, path);
-        if is_approved(&source) {
-            fs::create_dir_all(target.parent().unwrap_or(&root))?;
-            fs::rename(source, target)?;
-        } else {
-            fs::create_dir_all(target)?;
-        }
+        fs::create_dir_all(target.parent().unwrap_or(&root))?;
+        fs::rename(source, target)?;
     }
-    fs::create_dir_all(root)
+    fs::create_dir_all(&root)?;
+    let missing = missing(&root, pinned);
+    let checksum = checksum(&missing);
+    if missing.is_empty() || is_recorded(&root, &checksum) {
+        return Ok(());
+    }
+    let mut recorded = File::options().create(true).append(true).open(root.with_file_name(MISSING))?;
+    writeln!(recorded, "{checksum}")
 }
 
 /// Returns the text of the list.
@@ -242,8 +271,13 @@ mod tests {
         let commit = "a".repeat(40);
         let root = version_of_older_program(&store, place, &commit);
         let digest = digest::of_skill(&root.join("a")).unwrap().to_string();
-        // The second directory can't be created, because the first one has a file of this name.
-        let skills = [("a".to_owned(), digest.clone()), ("a/SKILL.md/x".to_owned(), "0".repeat(64))].into();
+        // The second directory can't be created, because the list of skills has this name.
+        let blocked = root.with_file_name(LIST).join("x");
+        fs::create_dir_all(&blocked).unwrap();
+        fs::write(blocked.join("f"), "x").unwrap();
+        let of_blocked = digest::of_skill(&blocked).unwrap().to_string();
+        let path = format!("b/../../{LIST}/x");
+        let skills = [("a".to_owned(), digest.clone()), (path, of_blocked)].into();
         let pinned = PinnedGit::new(commit.clone(), skills);
         reduce(&store, place, &pinned, 10);
         assert_eq!(digest::of_skill(&root.join("a")).unwrap().to_string(), digest);
@@ -256,5 +290,46 @@ mod tests {
         reduce(&store, place, &pinned, 10);
         assert_eq!(served(&store, place, &pinned), Some(root.clone()));
         assert!(root.join("a/SKILL.md").exists() && !root.join("b").exists());
+    }
+
+    /// The lock file of a project can name any directory with any checksum. This must not change what other lock files approve.
+    #[test]
+    fn wrong_checksums_change_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path().join("cache"));
+        let address = Address::parse("github:acme/skills").unwrap();
+        let Place::Git(place) = address.place() else { unreachable!() };
+        let commit = "a".repeat(40);
+        let root = store.root(place, &commit);
+        let checkout = dir.path().join("checkout");
+        let add = |skills: &[(&str, &str)]| {
+            for (path, text) in [("a/SKILL.md", "x"), ("a/scripts/run.sh", "y"), ("b/SKILL.md", "z")] {
+                fs::create_dir_all(checkout.join(path).parent().unwrap()).unwrap();
+                fs::write(checkout.join(path), text).unwrap();
+            }
+            let skills = skills.iter().map(|(path, digest)| ((*path).to_owned(), (*digest).to_owned()));
+            let pinned = PinnedGit::new(commit.clone(), skills.collect());
+            fs::create_dir_all(root.ancestors().nth(2).unwrap()).unwrap();
+            move_skills(&store, place, &pinned, &checkout, 10).unwrap();
+            fs::remove_dir_all(&checkout).unwrap();
+            pinned
+        };
+        let zeros = "0".repeat(64);
+        fs::create_dir_all(checkout.join("a/scripts")).unwrap();
+        fs::write(checkout.join("a/SKILL.md"), "x").unwrap();
+        fs::write(checkout.join("a/scripts/run.sh"), "y").unwrap();
+        let approved = digest::of_skill(&checkout.join("a")).unwrap().to_string();
+        let own = add(&[("a", &approved)]);
+        assert_eq!(served(&store, place, &own), Some(root.clone()));
+        for wrong in ["a/scripts", "a", ".", "a/other", "zz", "z/z/z"] {
+            let theirs = add(&[(wrong, &zeros)]);
+            // The version is not fetched again each time.
+            assert_eq!(served(&store, place, &theirs), Some(root.clone()), "{wrong}");
+            assert_eq!(digest::of_skill(&root.join("a")).unwrap().to_string(), approved, "{wrong}");
+            let entries = fs::read_dir(&root).unwrap().count();
+            assert!(entries == 1 && !root.join("a/other").exists(), "{wrong}");
+        }
+        let other = PinnedGit::new(commit.clone(), [("yy".to_owned(), zeros)].into());
+        assert_eq!(served(&store, place, &other), None);
     }
 }

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use skills_core::{remote::RemoteError, text::shown};
 
-use super::{git::GitError, lockfile::LockError, store::WebError};
+use super::{git::GitError, load::PinError, lockfile::LockError, store::WebError};
 
 /// An error of a source. The message names the source, and [`hint`](Self::hint) says how to resolve the problem.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +89,13 @@ impl SourceError {
         match source {
             GitError::Unsigned { .. } => Self::Unsigned { address, source },
             source => Self::Git { address, source },
+        }
+    }
+
+    pub(super) fn pin(address: &impl ToString, source: PinError) -> Self {
+        match source {
+            PinError::System(source) => Self::system(address, source),
+            PinError::TooMuch(source) => Self::git(address, source),
         }
     }
 

@@ -40,6 +40,10 @@ pub use self::error::GitError;
 pub(super) use self::references::{Found, find_commit};
 use super::address::GitPlace;
 
+/// The disk space that an empty file or a directory needs, in bytes. This is an estimate for all file systems. The size of a file is
+/// rounded up to a multiple of it.
+pub(super) const BLOCK_BYTES: u64 = 4096;
+
 /// The limits of a fetch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
@@ -129,7 +133,7 @@ pub(super) fn fetch(
         }
         entries => entries?,
     };
-    let selection = tree::select(&entries)?;
+    let selection = tree::select(&entries, limits)?;
     let mut objects: Vec<&str> = selection.wanted.iter().map(|file| file.object.as_str()).collect();
     let input = lines(&objects);
     objects.sort_unstable();
@@ -139,9 +143,8 @@ pub(super) fn fetch(
     if !objects.is_empty() {
         fetch_objects(&git, &objects)?;
     }
-    let wanted = &selection.wanted;
     let pointers = git.talk(&["cat-file", "--batch", "--buffer"], input, |output| {
-        checkout::write(output, wanted, directory, limits.bytes)
+        checkout::write(output, &selection, directory, limits.bytes)
     })?;
     let notes = [selection.notes, tree::notes_on_pointers(&selection.wanted, &pointers)].concat();
     Ok(Fetched { commit, tag, notes })

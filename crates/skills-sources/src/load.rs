@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -18,6 +18,7 @@ use skills_core::{
 use super::{
     address::{Address, Place},
     approved, digest,
+    git::{BLOCK_BYTES, GitError},
     lockfile::{Pinned, PinnedGit, PinnedWeb},
     store::Store,
 };
@@ -75,24 +76,45 @@ pub(super) fn load(
 /// Returns the pin that approves all skills of a repository, including those that other skills of the repository shadow.
 ///
 /// # Errors
-/// Returns an error if a file can't be read, or if a skill contains an entry that is not a regular file.
-pub(super) fn pin(root: &Path, commit: &str, max_skills: usize, nested: bool) -> io::Result<PinnedGit> {
+/// Returns an error if a file can't be read, if a skill contains an entry that is not a regular file, or if the skills are larger than
+/// `max_bytes` in all. A file counts for each skill that contains it.
+pub(super) fn pin(
+    root: &Path,
+    commit: &str,
+    max_skills: usize,
+    nested: bool,
+    max_bytes: u64,
+) -> Result<PinnedGit, PinError> {
     let real = dunce::canonicalize(root)?;
     let found = approved::find(&real, max_skills, nested);
     let skills = found.iter().filter_map(|skill| skill.dir());
     let shadowed = found.shadowed().iter().filter_map(|shadowed| shadowed.path.as_deref()?.parent());
-    pin_directories(&real, commit, skills.chain(shadowed))
+    pin_directories(&real, commit, skills.chain(shadowed), max_bytes)
+}
+
+/// An error of pinning the skills of a checkout.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PinError {
+    #[error(transparent)]
+    System(#[from] io::Error),
+    #[error(transparent)]
+    TooMuch(#[from] GitError),
 }
 
 /// Returns the pin that approves the skills of a repository that pass the filters.
 ///
 /// # Errors
 /// Returns the errors of [`pin`].
-pub(super) fn pin_wanted(root: &Path, commit: &str, wanted: &Wanted<'_>) -> io::Result<PinnedGit> {
+pub(super) fn pin_wanted(
+    root: &Path,
+    commit: &str,
+    wanted: &Wanted<'_>,
+    max_bytes: u64,
+) -> Result<PinnedGit, PinError> {
     let real = dunce::canonicalize(root)?;
     let found = approved::find(&real, wanted.max_skills, wanted.nested);
     let entries = found.entries().iter().filter(|entry| wanted.takes(entry));
-    pin_directories(&real, commit, entries.filter_map(|entry| entry.skill.dir()))
+    pin_directories(&real, commit, entries.filter_map(|entry| entry.skill.dir()), max_bytes)
 }
 
 /// Returns the pin that approves the skills in `directories`, which are below `root`.
@@ -100,9 +122,20 @@ fn pin_directories<'a>(
     root: &Path,
     commit: &str,
     directories: impl Iterator<Item = &'a Path>,
-) -> io::Result<PinnedGit> {
-    let pinned = |dir: &Path| Ok((approved::relative(root, dir), digest::of_skill(dir)?.to_string()));
-    let skills = directories.map(pinned).collect::<io::Result<_>>()?;
+    max_bytes: u64,
+) -> Result<PinnedGit, PinError> {
+    let mut bytes = 0;
+    let mut skills = BTreeMap::new();
+    for dir in directories {
+        // If skills contain each other, all of them together can be much larger than the checkout.
+        for file in digest::files(dir)? {
+            bytes += fs::metadata(dir.join(file))?.len().max(1).next_multiple_of(BLOCK_BYTES);
+        }
+        if bytes > max_bytes {
+            return Err(GitError::overlap(max_bytes).into());
+        }
+        skills.insert(approved::relative(root, dir), digest::of_skill(dir)?.to_string());
+    }
     Ok(PinnedGit::new(commit.to_owned(), skills))
 }
 
@@ -284,4 +317,28 @@ fn of_site(
         skills.skip(skipped.clone());
     }
     skills.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A manifest can list the directory of a skill within another skill. All files count for both.
+    #[test]
+    fn skills_within_each_other_count_each_time() {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("s/SKILL.md", "---\nname: a\ndescription: d\n---\n"),
+            ("s/t/SKILL.md", "---\nname: b\ndescription: d\n---\n"),
+            (".claude-plugin/plugin.json", r#"{"skills": ["./s", "./s/t"]}"#),
+        ] {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let pin = |blocks: u64| pin(dir.path(), &"a".repeat(40), 10, false, blocks * BLOCK_BYTES);
+        assert_eq!(pin(3).unwrap().skills.len(), 2);
+        let error = pin(2).unwrap_err().to_string();
+        assert!(error.contains("skills that contain each other are larger than 8192 bytes"), "{error}");
+    }
 }

@@ -134,9 +134,11 @@ impl Store {
         Ok(Checkout { commit: fetched.commit, tag: fetched.tag, notes: fetched.notes, root, files })
     }
 
-    /// Creates a temporary directory on the disk of a source. If it is left over, a fetch after at least a day removes it.
+    /// Creates a temporary directory on the disk of a source, which only the user can read. If it is left over, a fetch after at
+    /// least a day removes it.
     pub(super) fn temporary(&self, place: &GitPlace) -> io::Result<tempfile::TempDir> {
-        tempfile::Builder::new().prefix(NEW).tempdir_in(self.of_place(place))
+        let mut builder = tempfile::Builder::new();
+        system::for_owner(builder.prefix(NEW)).tempdir_in(self.of_place(place))
     }
 
     /// Takes the lock for the first fetch of a source that is not in a lock file. Other processes wait for it, at most as long as a

@@ -174,7 +174,7 @@ impl Updater {
                 }
                 let mut offer = self
                     .of_directory(&fetched.root, &fetched.commit, nested)
-                    .map_err(|error| SourceError::system(address, error))?;
+                    .map_err(|error| SourceError::pin(address, error))?;
                 if let Pinned::Git(git) = &mut offer.pinned {
                     git.tag.clone_from(&fetched.tag);
                 }
@@ -250,8 +250,9 @@ impl Updater {
         FileLock::acquire_for_change(&lockfile::lock_path(path, self.store.dir()))
     }
 
-    fn of_directory(&self, root: &Path, commit: &str, nested: bool) -> std::io::Result<Offer> {
-        let pinned = load::pin(root, commit, self.options.max_skills, nested)?;
+    fn of_directory(&self, root: &Path, commit: &str, nested: bool) -> Result<Offer, load::PinError> {
+        let max_bytes = self.store.limits().bytes;
+        let pinned = load::pin(root, commit, self.options.max_skills, nested, max_bytes)?;
         let real = dunce::canonicalize(root)?;
         let found = approved::find(&real, self.options.max_skills, nested);
         let mut skills = Vec::new();

@@ -353,17 +353,6 @@ fn listed_titles_contain_only_the_users_words() {
 }
 
 #[test]
-fn mcp_over_acp_is_answered_only_for_our_server() {
-    let mut fixture = Fixture::new(policy()).initialized("x", &json!({ "mcpCapabilities": { "acp": true } }));
-    fixture.new_session(1, "s");
-    let ask = |id: &str| json!({ "jsonrpc": "2.0", "id": 5, "method": "mcp/message", "params": { "serverId": id, "requestId": "r", "method": "tools/list" } });
-    assert_eq!(fixture.agent(&ask("theirs")).to_client.len(), 1);
-    let out = fixture.agent(&ask("id-1"));
-    assert!(out.is_nothing());
-    assert!(matches!(&out.tasks[..], [Task::Mcp { session: SessionKey(1), .. }]), "{out:?}");
-}
-
-#[test]
 fn lines_that_are_not_messages_are_dropped() {
     let mut fixture = fixture();
     for line in ["Listening…\n", "\n", "{oops}\n"] {

@@ -5,7 +5,7 @@ mod login;
 mod machine;
 mod steps;
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{io, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use clap::Args;
@@ -23,6 +23,7 @@ use crate::{
     words::count,
 };
 use acp_skills::{config::Settings, intercept::McpMode, one_shot::OneShot};
+use acp_skills_runtime::agent::{self, Signal};
 
 /// The timeout for the agent to fetch the list of our tools. It is longer than the time that a prompt waits for the tools.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
@@ -35,7 +36,7 @@ Examples:
   acp-skills-proxy doctor --skill ./code-review --prompt hello -- some-agent
       Also send a prompt, because some agents connect to MCP servers only then, or when they call a tool.
 
-Exit codes: 0 if skills work, 1 if they don't, or if that could not be determined.")]
+Exit codes: 0 if skills work, 1 if they don't, or if that could not be determined, 130 if interrupted.")]
 pub(crate) struct DoctorArgs {
     /// Also send a prompt.
     #[arg(long, value_name = "TEXT")]
@@ -120,9 +121,12 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         .on_permission(permission::decide(yes))
         .trace(move |trace| seen.trace(&trace))
         .converse(move |client| conversation.run(client, &cwd));
-    let outcome = runtime.block_on(async { tokio::time::timeout(timeout, talk).await });
-    let outcome = outcome.map(|talked| talked.map_err(anyhow::Error::from));
+    let outcome = runtime.block_on(until_signal(async { tokio::time::timeout(timeout, talk).await }));
     runtime.shutdown_background();
+    let outcome = match outcome? {
+        Ok(outcome) => outcome.map(|talked| talked.map_err(anyhow::Error::from)),
+        Err(signal) => return Ok(ExitCode::from(signal.exit_code())),
+    };
     let mut hint = None;
     let verdict = match outcome {
         Ok(Ok((Ok(connected), _))) => {
@@ -169,6 +173,20 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         output::print(&conclusion(verdict, is_built_in, hint.as_deref()))?;
     }
     Ok(ExitCode::from(u8::from(!works)))
+}
+
+/// Runs `work` until a signal asks this process to end.
+///
+/// # Errors
+/// Returns an error if signals can't be received.
+async fn until_signal<T>(work: impl Future<Output = T>) -> io::Result<Result<T, Signal>> {
+    let mut signals = agent::signals()?;
+    Ok(tokio::select! {
+        biased;
+        // The agent also receives the signal, and its end would look like an error.
+        Some(signal) = signals.recv() => Err(signal),
+        done = work => Ok(done),
+    })
 }
 
 /// Decides if skills work, and explains why. `stored` is the number of skills on disk.

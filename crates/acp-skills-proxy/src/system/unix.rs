@@ -69,6 +69,15 @@ pub(crate) fn make_executable_hint(shown: &str) -> String {
     format!("make it executable: `chmod +x {shown}`")
 }
 
+/// Catches the signals that ask this process to end, and does nothing then. A watchdog has to outlive the proxy.
+pub(crate) fn catch_signals() {
+    static WAS_RAISED: AtomicBool = AtomicBool::new(false);
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        // If this fails, the signal still ends the process.
+        let _ = flag::register(signal.as_raw(), &WAS_RAISED);
+    }
+}
+
 /// Makes a write that exceeds the file size limit return an error instead of ending this process. `SIGXFSZ` is caught and not
 /// ignored, because programs that we start would inherit an ignored signal.
 pub(crate) fn report_large_files() {

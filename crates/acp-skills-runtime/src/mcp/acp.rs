@@ -1,117 +1,246 @@
-//! MCP over the ACP connection (unstable): `mcp/message` requests of the agent.
+//! MCP over the ACP connection (unstable): `mcp/message` of the agent.
 //!
 //! The agent sends `{serverId, requestId, method, params}`. The result of its request is either `{result}` or
 //! `{error}` of the inner MCP request ([RFD](https://agentclientprotocol.com/rfds/mcp-over-acp)). Each session has
-//! one internal connection of newline-delimited MCP to the server, where we use new request ids. Notifications that
-//! the server sends on a subscription are forwarded to the agent with the id of the request that opened the
-//! subscription.
+//! one internal connection to the server, where we use new request ids. Notifications that the server sends on a
+//! subscription are forwarded to the agent with the id of the request that opened the subscription.
+//!
+//! Each request is answered. The messages are passed to the server as values of its types, so a message that the server cannot
+//! read is refused here.
+
+mod channel;
 
 use std::{collections::HashMap, sync::Arc};
 
-use acp_skills_wire::{INTERNAL_ERROR, INVALID_PARAMS, Message, build};
+use acp_skills_wire::{INTERNAL_ERROR, INVALID_PARAMS, Id, Message, REQUEST_CANCELLED, build};
 use parking_lot::Mutex;
+use rmcp::model::{
+    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
+    ClientRequest, RequestId,
+};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, WriteHalf},
-    sync::{
-        Mutex as AsyncMutex,
-        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
-    },
+use tokio::sync::{
+    OwnedSemaphorePermit,
+    mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::handler::Handler;
+use self::channel::Channel;
+use super::{MAX_SUBSCRIPTIONS, handler::Handler};
 
-/// The size of the buffer between the connection and the server, in bytes.
-const PIPE_BYTES: usize = 64 * 1024;
-
-/// The internal connection of one session. It opens with the first request.
-#[derive(Default)]
-pub(super) struct Connection(AsyncMutex<Option<Inner>>);
-
-struct Inner {
-    writer: WriteHalf<DuplexStream>,
-    pending: Pending,
-    last_id: u64,
-    /// Ends the server when the connection is dropped. Otherwise, both tasks would wait for each other forever.
-    _end: DropGuard,
-}
-
-/// The receivers of messages from the server, by request id. A receiver gets the notifications of a subscription and
-/// then the answer. No other lock is taken while the lock of the map is held.
-type Pending = Arc<Mutex<HashMap<u64, UnboundedSender<Value>>>>;
+/// The notification that cancels a request.
+const CANCELLED: &str = "notifications/cancelled";
 
 /// The member of a notification that names the request it belongs to.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
+/// The error of a request whose session has been closed.
+const CLOSED: &str = "skills server for the session is closed";
+
+/// The internal connection of one session. It opens with the first request. No other lock except that of [`Pending`] is taken while
+/// it is locked.
+#[derive(Default)]
+pub(super) struct Connection(Mutex<Option<Inner>>);
+
+struct Inner {
+    to_server: UnboundedSender<ClientJsonRpcMessage>,
+    pending: Pending,
+    last_id: i64,
+    /// True if the agent has sent `initialize`. The server expects notifications only after that.
+    is_initialized: bool,
+    /// Ends the server when the connection is dropped. Otherwise, it would wait forever.
+    _end: DropGuard,
+}
+
+/// The requests without an answer, by request id. No other lock is taken while the lock of the map is held.
+type Pending = Arc<Mutex<HashMap<i64, Waiting>>>;
+
+/// A request without an answer.
+struct Waiting {
+    replies: UnboundedSender<Reply>,
+    /// The agent's id of the inner request.
+    inner: Value,
+    /// The id of the `mcp/message` request.
+    outer: Id,
+    is_subscription: bool,
+}
+
+/// A message for a request that waits.
+enum Reply {
+    /// A notification of the server.
+    Notification(Value),
+    /// The answer of the server.
+    Answer(Value),
+    /// The agent has cancelled the request, so the server sends no answer.
+    Cancelled,
+}
+
+/// The reasons to refuse a message.
+#[derive(Debug, thiserror::Error)]
+enum Invalid {
+    #[error("`params` of `mcp/message` cannot be read: {0}")]
+    Unreadable(serde_json::Error),
+    #[error("`mcp/message` has no `method`")]
+    NoMethod,
+    #[error("`params` of an MCP message must be an object")]
+    Params,
+    #[error("`_meta` of an MCP message must be an object")]
+    Meta,
+    #[error("not an MCP message: {0}")]
+    NotMcp(serde_json::Error),
+    #[error("too many open subscriptions")]
+    Subscriptions,
+}
+
+/// Returns the answer to a request after the session of its server was closed.
+pub(super) fn closed(request: &Id) -> Vec<u8> {
+    build::error(request, INTERNAL_ERROR, CLOSED)
+}
+
 impl Connection {
-    /// Answers one `mcp/message` request. `send` is called with the lines for the agent.
+    /// Returns the answer to an `mcp/message` request. `send` is called with the notifications before it. A subscription releases
+    /// `permit` when it has been acknowledged.
     pub(super) async fn answer(
         &self,
-        handler: &Handler,
-        end: &CancellationToken,
-        line: &[u8],
+        (handler, end): (&Handler, &CancellationToken),
+        (id, line): (&Id, &[u8]),
+        permit: &mut Option<OwnedSemaphorePermit>,
         send: &mut (dyn FnMut(Vec<u8>) + Send),
-    ) {
-        let Some(message) = Message::parse(line) else { return };
-        let Some(id) = message.id() else { return };
-        let request = message.params.and_then(|params| serde_json::from_slice::<Value>(params.raw()).ok());
-        let Some(method) = request.as_ref().and_then(|request| request["method"].as_str()) else {
-            return send(build::error(&id, INVALID_PARAMS, "`mcp/message` has no `method`"));
-        };
-        let params = request.as_ref().map_or(Value::Null, |request| request["params"].clone());
-        let mut messages = self.request(handler, end, method, params).await;
-        let last = loop {
-            match next(&mut messages).await {
-                Some(message) if message["id"].is_null() => send(notification(request.as_ref(), message)),
-                last => break last,
-            }
-        };
-        send(match last {
-            Some(mut answer) => {
-                // If the inner request fails, we send the error in the result of the outer one.
-                let outcome = match answer.get_mut("error") {
-                    Some(error) => json!({ "error": error.take() }),
-                    None => json!({ "result": answer["result"].take() }),
-                };
-                build::result(&id, &outcome)
-            }
-            None => build::error(&id, INTERNAL_ERROR, "skills server for the session is closed"),
+    ) -> Vec<u8> {
+        let started = outer(line).and_then(|mut message| {
+            let request = inner::<ClientRequest>(&mut message)?;
+            let replies = self.request(handler, end, id, &message, request)?;
+            Ok((message, replies))
         });
+        let (message, mut replies) = match started {
+            Ok(started) => started,
+            Err(error) => return build::error(id, INVALID_PARAMS, &error.to_string()),
+        };
+        loop {
+            match replies.recv().await {
+                Some(Reply::Notification(inner)) => {
+                    *permit = None;
+                    send(notification(&message, inner));
+                }
+                Some(Reply::Answer(mut answer)) => {
+                    // If the inner request fails, we send the error in the result of the outer one.
+                    let outcome = match answer.get_mut("error") {
+                        Some(error) => json!({ "error": error.take() }),
+                        None => json!({ "result": answer["result"].take() }),
+                    };
+                    return build::result(id, &outcome);
+                }
+                Some(Reply::Cancelled) => return build::error(id, REQUEST_CANCELLED, "cancelled"),
+                None => return closed(id),
+            }
+        }
     }
 
-    /// Sends a request to the server. Returns the receiver of its messages, or `None` if the server is closed.
-    async fn request(
+    /// Passes an `mcp/message` notification to the server, or cancels the request that it names.
+    pub(super) fn notify(&self, line: &[u8]) {
+        let notified = outer(line).and_then(|mut message| {
+            if message["method"] == CANCELLED {
+                let request = &message["params"]["requestId"];
+                self.cancel_if(|waiting| waiting.inner == *request);
+                return Ok(());
+            }
+            let notification = inner::<ClientNotification>(&mut message)?;
+            if let Some(open) = self.0.lock().as_ref().filter(|open| open.is_initialized) {
+                // This fails if the server has ended.
+                let _ = open.to_server.send(ClientJsonRpcMessage::notification(notification));
+            }
+            Ok(())
+        });
+        if let Err(error) = notified {
+            tracing::debug!("dropped a notification of the agent to the skills server: {error}");
+        }
+    }
+
+    /// Cancels the `mcp/message` request with this id.
+    pub(super) fn cancel(&self, request: &Id) {
+        self.cancel_if(|waiting| waiting.outer == *request);
+    }
+
+    /// Cancels the latest request that is the right one.
+    fn cancel_if(&self, is_right: impl Fn(&Waiting) -> bool) {
+        let connection = self.0.lock();
+        let Some(open) = connection.as_ref() else { return };
+        let mut pending = open.pending.lock();
+        let ids = pending.iter().filter(|(_, waiting)| is_right(waiting)).map(|(id, _)| *id);
+        let Some((id, waiting)) = ids.max().and_then(|id| pending.remove_entry(&id)) else { return };
+        drop(pending);
+        let params = CancelledNotificationParam::new(Some(RequestId::Number(id)), None);
+        let notification = ClientNotification::from(CancelledNotification::new(params));
+        // Both fail if the server or the request has ended.
+        let _ = open.to_server.send(ClientJsonRpcMessage::notification(notification));
+        let _ = waiting.replies.send(Reply::Cancelled);
+    }
+
+    /// Sends a request to the server. Returns the receiver of the replies, which ends without an answer if the server ends.
+    fn request(
         &self,
         handler: &Handler,
         end: &CancellationToken,
-        method: &str,
-        params: Value,
-    ) -> Option<UnboundedReceiver<Value>> {
-        let mut connection = self.0.lock().await;
-        let inner = connection.get_or_insert_with(|| Inner::open(handler.clone(), end.child_token()));
-        inner.last_id += 1;
-        let mut request = json!({ "jsonrpc": "2.0", "id": inner.last_id, "method": method });
-        if !params.is_null() {
-            request["params"] = params;
+        outer: &Id,
+        message: &Value,
+        request: ClientRequest,
+    ) -> Result<UnboundedReceiver<Reply>, Invalid> {
+        let mut connection = self.0.lock();
+        // The server also ends if it refuses the agent's `initialize`. The agent may try again.
+        let open = match &mut *connection {
+            Some(open) if !open.to_server.is_closed() => open,
+            ended => ended.insert(Inner::open(handler.clone(), end.child_token())),
+        };
+        let is_subscription = matches!(request, ClientRequest::SubscriptionsListenRequest(_));
+        let mut pending = open.pending.lock();
+        let subscriptions = pending.values().filter(|waiting| waiting.is_subscription);
+        if is_subscription && subscriptions.count() >= MAX_SUBSCRIPTIONS {
+            return Err(Invalid::Subscriptions);
         }
-        let (sender, messages) = unbounded_channel();
-        inner.pending.lock().insert(inner.last_id, sender);
-        let mut line = request.to_string();
-        line.push('\n');
-        inner.writer.write_all(line.as_bytes()).await.ok()?;
-        Some(messages)
+        open.is_initialized |= matches!(request, ClientRequest::InitializeRequest(_));
+        open.last_id += 1;
+        let inner = match &message["requestId"] {
+            Value::Null => serde_json::from_str(&outer.to_json()).unwrap_or_default(),
+            inner => inner.clone(),
+        };
+        let (replies, receiver) = unbounded_channel();
+        pending.insert(open.last_id, Waiting { replies, inner, outer: outer.clone(), is_subscription });
+        let request = ClientJsonRpcMessage::request(request, RequestId::Number(open.last_id));
+        if open.to_server.send(request).is_err() {
+            pending.remove(&open.last_id);
+        }
+        Ok(receiver)
     }
 }
 
-/// Returns the server's next message, or `None` if there are no more.
-async fn next(messages: &mut Option<UnboundedReceiver<Value>>) -> Option<Value> {
-    messages.as_mut()?.recv().await
+/// Reads the params of `mcp/message`.
+fn outer(line: &[u8]) -> Result<Value, Invalid> {
+    let params = Message::parse(line).and_then(|message| message.params);
+    let params = params.map(|params| serde_json::from_slice(params.raw()));
+    params.unwrap_or(Ok(Value::Null)).map_err(Invalid::Unreadable)
+}
+
+/// Returns the inner message. Its params are moved out of `message`.
+fn inner<T: DeserializeOwned>(message: &mut Value) -> Result<T, Invalid> {
+    let method = message["method"].as_str().ok_or(Invalid::NoMethod)?;
+    let mut inner = json!({ "method": method });
+    match message.get_mut("params").map(Value::take) {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(params)) => {
+            if params.get("_meta").is_some_and(|meta| !meta.is_object() && !meta.is_null()) {
+                return Err(Invalid::Meta);
+            }
+            inner["params"] = params.into();
+        }
+        Some(_) => return Err(Invalid::Params),
+    }
+    serde_json::from_value(inner).map_err(Invalid::NotMcp)
 }
 
 /// Builds a notification for the agent, on the subscription that `request` opened.
-fn notification(request: Option<&Value>, mut message: Value) -> Vec<u8> {
-    let id = |key: &str| request.map_or(Value::Null, |request| request[key].clone());
+fn notification(request: &Value, mut message: Value) -> Vec<u8> {
+    let id = |key: &str| request[key].clone();
     let mut params = message["params"].take();
     params["_meta"][SUBSCRIPTION] = id("requestId");
     let params = json!({
@@ -125,37 +254,16 @@ fn notification(request: Option<&Value>, mut message: Value) -> Vec<u8> {
 
 impl Inner {
     fn open(handler: Handler, end: CancellationToken) -> Self {
-        let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
         let guard = end.clone().drop_guard();
+        let pending = Pending::default();
+        let (to_server, messages) = unbounded_channel();
+        let channel = Channel::new(messages, Arc::clone(&pending));
         tokio::spawn(async move {
-            // If we can't start the server, all requests will be answered with an error below.
-            if let Ok(running) =
-                rmcp::service::serve_server_with_ct(handler, tokio::io::split(theirs), end).await
-            {
+            // If we can't start the server, the channel is dropped, and all requests are answered with an error.
+            if let Ok(running) = rmcp::service::serve_server_with_ct(handler, channel, end).await {
                 let _ = running.waiting().await;
             }
         });
-        let (reader, writer) = tokio::io::split(ours);
-        let pending = Pending::default();
-        let answers = Arc::clone(&pending);
-        tokio::spawn(async move {
-            let mut lines = BufReader::new(reader).lines();
-            while let Ok(Some(line)) = lines.next_line().await {
-                let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
-                let subscription = message["params"]["_meta"][SUBSCRIPTION].as_u64();
-                let sender = match (message["id"].as_u64(), subscription) {
-                    (Some(id), _) => answers.lock().remove(&id),
-                    (None, Some(id)) => answers.lock().get(&id).cloned(),
-                    (None, None) => None,
-                };
-                if let Some(sender) = sender {
-                    // This can fail if the request is cancelled.
-                    let _ = sender.send(message);
-                }
-            }
-            // Drop the senders to answer the remaining requests with an error.
-            answers.lock().clear();
-        });
-        Self { writer, pending, last_id: 0, _end: guard }
+        Self { to_server, pending, last_id: 0, is_initialized: false, _end: guard }
     }
 }

@@ -324,10 +324,11 @@ impl ServerHandler for Handler {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if request.method == stdio::TOO_LONG {
-            return Err(ErrorData::invalid_request("message is longer than 4 MiB", None));
-        }
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
+        Err(match &*request.method {
+            stdio::TOO_LONG => ErrorData::invalid_request("message is longer than 4 MiB", None),
+            stdio::TOO_MANY_SUBSCRIPTIONS => ErrorData::invalid_request("too many open subscriptions", None),
+            _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None),
+        })
     }
 
     async fn list_prompts(

@@ -11,6 +11,7 @@ use std::{
 };
 
 use acp_skills_intercept::{Actions, Effect, Input, Interceptor, Pass, Task};
+use acp_skills_wire::{INTERNAL_ERROR, Id, build};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::{
     runtime::Handle,
@@ -28,10 +29,14 @@ use super::{
 use crate::host::RunningHost;
 
 /// The limit for the agent's MCP requests that are in flight over the ACP connection, in permits of
-/// [`REQUEST_UNIT_BYTES`]. At the limit, we stop reading from the agent until it reads some of the answers.
+/// [`REQUEST_UNIT_BYTES`]. At the limit, we stop reading from the agent for [`MAX_REQUEST_WAIT`], or until it reads the answers. There
+/// are enough permits for the largest request (`MAX_MCP_MESSAGE`).
 const MAX_REQUEST_UNITS: usize = 2048;
 /// The size of one permit in bytes. This is about the memory that a small request needs while it is in flight.
 const REQUEST_UNIT_BYTES: usize = 4096;
+
+/// The maximum time that a request waits for permits. If requests that take long have all permits, the next ones get an error.
+const MAX_REQUEST_WAIT: Duration = Duration::from_secs(2);
 
 /// The maximum time to wait for the skills of a session after the client disconnects, so that its last messages can
 /// still be sent.
@@ -251,26 +256,51 @@ impl Hub {
             self.deliver(side, may_block);
         }
         for task in tasks {
-            let permits = self.acquire_permits(&task, may_block);
+            let permits = match &task {
+                Task::Mcp { line, request: Some(id), .. } if may_block == MayBlock::Yes => {
+                    let permits = self.acquire_permits(line.len());
+                    if permits.is_none() {
+                        self.refuse(id);
+                        continue;
+                    }
+                    permits
+                }
+                _ => None,
+            };
             // This fails if the relay is being shut down, so we can ignore the error.
             let _ = self.tasks.send((task, permits));
         }
     }
 
-    /// Waits until there is room for an MCP request of the agent. This blocks only the agent, because the caller is the thread
-    /// that reads it.
-    fn acquire_permits(&self, task: &Task, may_block: MayBlock) -> Option<OwnedSemaphorePermit> {
-        let Task::Mcp { line, .. } = task else { return None };
-        if may_block == MayBlock::No {
-            return None;
+    /// Waits until there is room for an MCP request of the agent. Returns `None` if there is none in time. This blocks only the
+    /// agent, because the caller is the thread that reads it.
+    fn acquire_permits(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let units = u32::try_from(bytes.div_ceil(REQUEST_UNIT_BYTES)).unwrap_or(u32::MAX);
+        loop {
+            if let Ok(permits) = Arc::clone(&self.requests).try_acquire_many_owned(units) {
+                return Some(permits);
+            }
+            // Requests are in flight until the agent reads their answers. If it reads nothing, it waits here.
+            if self.to_agent.queued_answers() > MAX_QUEUED_BYTES {
+                self.to_agent.drain().ok()?;
+            }
+            let permits = Arc::clone(&self.requests).acquire_many_owned(units);
+            let waiting = async { tokio::time::timeout(MAX_REQUEST_WAIT, permits).await };
+            match self.runtime.block_on(waiting) {
+                Ok(permits) => return permits.ok(),
+                Err(_) if self.to_agent.queued_answers() > MAX_QUEUED_BYTES => {}
+                Err(_) => return None,
+            }
         }
-        let units = line.len().div_ceil(REQUEST_UNIT_BYTES).clamp(1, MAX_REQUEST_UNITS);
-        let units = u32::try_from(units).unwrap_or(u32::MAX);
-        let requests = Arc::clone(&self.requests);
-        match Arc::clone(&requests).try_acquire_many_owned(units) {
-            Ok(permits) => Some(permits),
-            Err(_) => self.runtime.block_on(requests.acquire_many_owned(units)).ok(),
-        }
+    }
+
+    /// Answers an MCP request of the agent with an error, because too many are in flight.
+    fn refuse(self: &Arc<Self>, request: &Id) {
+        self.handle(Input::McpAnswered(request.clone()));
+        self.send(
+            Side::Agent,
+            build::error(request, INTERNAL_ERROR, "too many requests to the skills server"),
+        );
     }
 
     /// Carries out all effects in the outbox, in their order.
@@ -289,10 +319,10 @@ impl Hub {
     ///
     /// This usually happens on another thread, because the caller may be the pump of the other direction, which must not wait
     /// for this side. The exception is a side that sends requests and doesn't read the answers: if more than
-    /// [`MAX_QUEUED_BYTES`] are queued for it, its own pump waits here.
+    /// [`MAX_QUEUED_BYTES`] of answers are queued for it, its own pump waits here. Messages of the other side don't count.
     fn deliver(self: &Arc<Self>, side: Side, may_block: MayBlock) {
         let lane = self.lane_to(side);
-        if may_block == MayBlock::Yes && lane.queued() > MAX_QUEUED_BYTES {
+        if may_block == MayBlock::Yes && lane.queued_answers() > MAX_QUEUED_BYTES {
             // The lane reports an error to the supervisor, so we can ignore it here and below.
             let _ = lane.drain();
         } else if !lane.schedule() {

@@ -15,6 +15,7 @@ use std::{
     },
 };
 
+use acp_skills_wire::{Kind, Message};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -58,6 +59,8 @@ pub(super) struct Lane {
 struct Queue {
     chunks: VecDeque<Chunk>,
     bytes: usize,
+    /// The bytes of the inserted lines that are answers to requests of the side.
+    answers: usize,
     spare: Option<Vec<u8>>,
     /// True if the last byte was not a line break.
     is_mid_line: bool,
@@ -95,7 +98,11 @@ impl Lane {
 
     /// Appends a line of our own. If the bytes before it end in the middle of a line, a line break is added first.
     pub(super) fn insert(&self, line: Vec<u8>) {
+        let is_answer = Message::parse(&line).is_some_and(|message| message.kind() == Kind::Response);
         let mut queue = self.queue.lock();
+        if is_answer && !queue.closed {
+            queue.answers += line.len();
+        }
         if queue.is_mid_line {
             queue.push(b"\n".to_vec().into());
         }
@@ -105,6 +112,11 @@ impl Lane {
     /// Returns the number of queued bytes.
     pub(super) fn queued(&self) -> usize {
         self.queue.lock().bytes
+    }
+
+    /// Returns the number of queued bytes that are answers to requests of this side.
+    pub(super) fn queued_answers(&self) -> usize {
+        self.queue.lock().answers
     }
 
     /// Returns true if the lane was closed, or if writing has failed.
@@ -117,11 +129,11 @@ impl Lane {
         Arc::clone(&self.failed)
     }
 
-    /// Waits until at most [`MAX_QUEUED_BYTES`] are queued.
+    /// Waits until at most [`MAX_QUEUED_BYTES`] of answers are queued.
     pub(super) async fn has_room(&self) {
         loop {
             let progress = self.progress.notified();
-            if self.queued() <= MAX_QUEUED_BYTES {
+            if self.queued_answers() <= MAX_QUEUED_BYTES {
                 return;
             }
             progress.await;
@@ -180,6 +192,7 @@ impl Lane {
         queue.closed = true;
         queue.chunks.clear();
         queue.bytes = 0;
+        queue.answers = 0;
         drop(queue);
         self.progress.notify_waiters();
     }
@@ -193,6 +206,7 @@ impl Lane {
             let chunks = {
                 let mut queue = self.queue.lock();
                 queue.bytes = 0;
+                queue.answers = 0;
                 mem::take(&mut queue.chunks)
             };
             self.progress.notify_waiters();

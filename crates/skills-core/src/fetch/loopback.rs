@@ -3,7 +3,7 @@
 
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
 };
 
 use ureq::{
@@ -41,7 +41,18 @@ fn bare(uri: &Uri) -> &str {
 /// Returns true if a connection to the address stays on this machine. Systems connect the unspecified address to loopback.
 fn is_this_machine(ip: IpAddr) -> bool {
     let ip = ip.to_canonical();
-    ip.is_loopback() || ip.is_unspecified()
+    ip.is_loopback() || ip.is_unspecified() || is_of_interface(ip)
+}
+
+/// Returns true if an interface of this machine has the address: systems then connect from the address itself. Connecting a UDP socket
+/// sends nothing.
+fn is_of_interface(ip: IpAddr) -> bool {
+    let any: IpAddr = if ip.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let local = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((ip, 9))?;
+        socket.local_addr()
+    });
+    local.is_ok_and(|local| local.ip() == ip)
 }
 
 /// Parses the old forms of an IPv4 address that systems still accept: one to four numbers, which can be octal or hexadecimal. The
@@ -155,5 +166,17 @@ mod tests {
         ] {
             assert_eq!(resolve(requested, resolved).is_ok(), expected, "{requested}");
         }
+    }
+
+    /// A service that listens on all interfaces is reachable by their addresses.
+    #[test]
+    fn addresses_of_interfaces_are_this_machine() {
+        // This is an address for documentation. No packet is sent. Without a network, there is no such address to check.
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        let Ok(local) = socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr()) else { return };
+        assert!(is_this_machine(local.ip()), "{local}");
+        let uri: Uri = format!("https://{}:1/x", local.ip()).parse().unwrap();
+        assert!(is_disguised(&uri), "{local}");
+        assert!(!is_this_machine("192.0.2.1".parse().unwrap()));
     }
 }

@@ -133,3 +133,16 @@ proptest::proptest! {
 }
 
 use proptest::strategy::Strategy;
+
+/// The whole text is searched for the need of a tool, but not once for each entry.
+#[test]
+fn many_tools_end_soon() {
+    let start = std::time::Instant::now();
+    let body = "lorem ipsum dolor sit amet\n".repeat(36_000);
+    let different = (0..3_000).map(|number| format!("Bash({number}:*)")).collect::<Vec<_>>().join(" ");
+    for tools in ["Bash ".repeat(6_000), different] {
+        let text = format!("---\nname: a\ndescription: d\nallowed-tools: {tools}\n---\n{body}");
+        scan_text("SKILL.md", &text, Rules::built_in());
+    }
+    assert!(start.elapsed() < std::time::Duration::from_mins(1), "{:?}", start.elapsed());
+}

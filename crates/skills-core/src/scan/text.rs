@@ -63,13 +63,19 @@ pub(super) fn find_decoded<'r>(rules: &'r Rules, decoded: &str, mut found: impl 
 }
 
 /// Calls `found` for each rule that matches an entry of `allowed-tools`, unless the text of the skill justifies the entry.
-pub(super) fn find_tools<'r>(rules: &'r Rules, entry: &str, skill: &str, mut found: impl FnMut(&'r Rule)) {
+pub(super) fn find_tools<'r, 'e>(
+    rules: &'r Rules,
+    entries: &[&'e str],
+    skill: &str,
+    mut found: impl FnMut(&'r Rule, &'e str),
+) {
     for rule in &rules.rules {
-        if let Matcher::Expression { place: Place::Tools, pattern, except } = &rule.matcher
-            && first(pattern, except, entry).is_some()
-            && !rule.unless.iter().any(|pattern| pattern.is_match(skill.as_bytes()))
-        {
-            found(rule);
+        let Matcher::Expression { place: Place::Tools, pattern, except } = &rule.matcher else { continue };
+        let mut matches = entries.iter().filter(|entry| first(pattern, except, entry).is_some()).peekable();
+        // The text can be long, so search it only once for all entries.
+        let is_justified = || rule.unless.iter().any(|pattern| pattern.is_match(skill.as_bytes()));
+        if matches.peek().is_some() && !is_justified() {
+            matches.for_each(|entry| found(rule, entry));
         }
     }
 }

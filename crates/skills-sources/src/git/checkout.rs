@@ -13,7 +13,12 @@ use cap_std::{
     fs::{Dir, OpenOptions},
 };
 
-use super::{super::system, GitError, error::mebibytes, tree::Wanted};
+use super::{
+    super::system,
+    BLOCK_BYTES, GitError,
+    error::mebibytes,
+    tree::{Selection, Wanted},
+};
 
 /// The maximum size of a file, in bytes. Larger files aren't served to models either.
 pub(super) const MAX_FILE_BYTES: u64 = skills_core::files::HARD_CAP_BYTES;
@@ -21,12 +26,12 @@ pub(super) const MAX_FILE_BYTES: u64 = skills_core::files::HARD_CAP_BYTES;
 /// The maximum size of a Git LFS pointer, in bytes.
 const MAX_POINTER_BYTES: u64 = 1024;
 
-/// Reads the output of `git cat-file --batch` for the `wanted` files, in their order, and writes the files. Fails if
-/// they have more than `max_bytes` in total. Git LFS pointers are not written, because they are not the files that the
+/// Reads the output of `git cat-file --batch` for the selected files, in their order, and writes the files. Fails if
+/// they need more than `max_bytes` with their directories. Git LFS pointers are not written, because they are not the files that the
 /// author meant. Returns their paths.
 pub(super) fn write(
     output: &mut dyn Read,
-    wanted: &[Wanted],
+    selection: &Selection,
     directory: &Path,
     max_bytes: u64,
 ) -> Result<Vec<String>, GitError> {
@@ -34,14 +39,14 @@ pub(super) fn write(
     let system = |source| GitError::System { what: "cat-file".to_owned(), source };
     let dir = Dir::open_ambient_dir(directory, ambient_authority()).map_err(failed)?;
     let mut output = BufReader::with_capacity(256 * 1024, output);
-    let mut total = 0;
+    let mut total = selection.directories as u64 * BLOCK_BYTES;
     let mut pointers = Vec::new();
-    for file in wanted {
+    for file in &selection.wanted {
         let size = read_header(&mut output, file).map_err(system)?;
-        total += size;
         if size > MAX_FILE_BYTES {
             return Err(GitError::FileTooLarge(file.path.clone()));
         }
+        total += size.max(1).next_multiple_of(BLOCK_BYTES);
         if total > max_bytes {
             return Err(GitError::TooMuch(format!("skills are larger than {}", mebibytes(max_bytes))));
         }

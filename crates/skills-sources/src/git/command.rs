@@ -224,7 +224,7 @@ impl<'a> Git<'a> {
             if left.is_zero() {
                 return Err(GitError::TooLong(self.limits.total));
             }
-            if let Ok(status) = tokio::time::timeout(watch::INTERVAL.min(left), group.exited()).await {
+            if let Ok(status) = tokio::time::timeout(watch.interval().min(left), group.exited()).await {
                 // Check once more, because a fast host can exceed the limit between two checks.
                 return watch.look().map(|()| status);
             }
@@ -253,8 +253,8 @@ impl<'a> Git<'a> {
             .env("GIT_ATTR_NOSYSTEM", "1")
             // Without this, a command that reads objects would fetch each missing object in a separate request.
             .env("GIT_NO_LAZY_FETCH", "1")
-            // `Watch` reads this trace. It doesn't contain file contents or passwords, and is removed with the
-            // repository.
+            // `Watch` reads this trace and removes it after the command. It doesn't contain file contents. Git redacts
+            // passwords, but not the headers in the user's `http.extraHeader`, which may be secret.
             .env("GIT_TRACE_CURL", watch::trace(self.directory))
             .env("GIT_TRACE_PACKET", watch::trace(self.directory))
             .env("GIT_TRACE_CURL_NO_DATA", "1")

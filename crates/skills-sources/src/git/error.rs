@@ -198,6 +198,13 @@ impl GitError {
     }
 }
 
+impl GitError {
+    /// Returns the error for skills that are larger than `max_bytes` because they contain each other.
+    pub(in super::super) fn overlap(max_bytes: u64) -> Self {
+        Self::TooMuch(format!("skills that contain each other are larger than {}", mebibytes(max_bytes)))
+    }
+}
+
 /// Explains why a signature was not accepted.
 fn why_unsigned(commit: &str, said: &str) -> String {
     if said.trim().is_empty() {

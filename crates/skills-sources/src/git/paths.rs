@@ -9,6 +9,8 @@ use skills_core::text::sanitize;
 const MAX_PATH_BYTES: usize = 1024;
 /// The maximum length of a file or directory name, in bytes.
 const MAX_NAME_BYTES: usize = 255;
+/// The maximum number of directories in a path. The scan of a skill reads no deeper.
+const MAX_DIRECTORIES: usize = 32;
 
 /// Returns `path` as text if it means the same on every operating system and stays below its directory.
 ///
@@ -18,6 +20,9 @@ pub(crate) fn safe(path: &[u8]) -> Result<&str, &'static str> {
     let path = std::str::from_utf8(path).map_err(|_| "has a name that is not valid UTF-8")?;
     if path.len() > MAX_PATH_BYTES {
         return Err("has a path that is too long");
+    }
+    if path.matches('/').count() > MAX_DIRECTORIES {
+        return Err("has a path with too many directories");
     }
     for name in path.split('/') {
         if matches!(name, "" | "." | "..") {
@@ -86,6 +91,11 @@ impl<'a> Spellings<'a> {
             directory = number;
         }
         None
+    }
+
+    /// Returns the number of directories and files so far.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 }
 

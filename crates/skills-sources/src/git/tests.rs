@@ -153,7 +153,7 @@ fn a_server_with_filters() {
         (fetched.commit, files(directory.path())),
         (commit.clone(), vec!["a/SKILL.md".into(), "a/x.md".into()])
     );
-    let git = Git::new(scratch.path(), place.transport, None, &Limits::default(), false).map(|_| ());
+    let git = Git::new(scratch.path(), place.transport, None, &Limits::default()).map(|_| ());
     assert!(git.is_ok());
     let output = Command::new("git")
         .args(["rev-list", "--objects", "--missing=print", &commit])

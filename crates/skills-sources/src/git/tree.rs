@@ -11,7 +11,7 @@ use std::{
 use skills_core::{files::SKILL_FILE_NAMES, text::shown};
 
 use super::{
-    GitError, Limits,
+    BLOCK_BYTES, GitError, Limits,
     error::mebibytes,
     paths::{Spellings, safe},
 };
@@ -61,6 +61,8 @@ pub(super) struct Wanted {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Selection {
     pub(super) wanted: Vec<Wanted>,
+    /// The number of directories that the files need.
+    pub(super) directories: usize,
     pub(super) notes: Vec<String>,
 }
 
@@ -103,7 +105,11 @@ pub(super) fn read(output: &mut dyn Read, limits: &Limits) -> Result<Vec<Entry>,
 }
 
 /// Selects the files to fetch.
-pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
+///
+/// # Errors
+/// Returns [`GitError::TooMuch`] if there are too many files, or if the files and their directories need more disk space than allowed
+/// even if they are empty.
+pub(super) fn select(entries: &[Entry], limits: &Limits) -> Result<Selection, GitError> {
     let mut notes = Notes::default();
     let mut files = Vec::new();
     for entry in entries {
@@ -119,11 +125,14 @@ pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
         }
     }
     let mut wanted = Vec::new();
-    let mut counts: HashMap<&str, usize> = HashMap::new();
+    let too_many = skills_with_too_many_files(&files, &skills)?;
+    for skill in &too_many {
+        notes.add(skill, "has too many files for a skill");
+    }
     let mut spellings = Spellings::default();
     for (path, entry) in files {
         let skill = skill_of(path, &skills);
-        if skill.is_none() && !is_manifest(path) {
+        if skill.map_or_else(|| !is_manifest(path), |skill| too_many.contains(skill)) {
             continue;
         }
         let why_not = match entry.mode {
@@ -141,22 +150,38 @@ pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
             }
             continue;
         }
-        if let Some(skill) = skill {
-            *counts.entry(skill).or_default() += 1;
+        // A small repository can have very many directories, because equal directories are stored once.
+        if spellings.len() as u64 * BLOCK_BYTES > limits.bytes {
+            let most = mebibytes(limits.bytes);
+            return Err(GitError::TooMuch(format!("files and directories of skills need more than {most}")));
         }
         let is_program = entry.mode == Mode::Program;
         wanted.push(Wanted { object: entry.object.clone(), path: path.to_owned(), is_program });
     }
-    let too_many: HashSet<&str> =
-        counts.iter().filter(|(_, count)| **count > MAX_SKILL_FILES).map(|(skill, _)| *skill).collect();
-    for skill in &too_many {
-        notes.add(skill, "has too many files for a skill");
+    let directories = spellings.len() - wanted.len();
+    Ok(Selection { wanted, directories, notes: notes.finish() })
+}
+
+/// Returns the skills that have more files than a skill may have, which are left out.
+///
+/// # Errors
+/// Returns [`GitError::TooMuch`] if the other skills have too many files together.
+fn skills_with_too_many_files<'a>(
+    files: &[(&str, &Entry)],
+    skills: &HashSet<&'a str>,
+) -> Result<HashSet<&'a str>, GitError> {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for (path, _) in files.iter().filter(|(_, entry)| matches!(entry.mode, Mode::File | Mode::Program)) {
+        if let Some(skill) = skill_of(path, skills) {
+            *counts.entry(skill).or_default() += 1;
+        }
     }
-    wanted.retain(|file| skill_of(&file.path, &skills).is_none_or(|skill| !too_many.contains(skill)));
-    if wanted.len() > MAX_FILES {
+    let mut too_many = HashSet::new();
+    counts.retain(|skill, count| *count <= MAX_SKILL_FILES || !too_many.insert(*skill));
+    if counts.values().sum::<usize>() > MAX_FILES {
         return Err(GitError::TooMuch(format!("more than {MAX_FILES} files in skills")));
     }
-    Ok(Selection { wanted, notes: notes.finish() })
+    Ok(too_many)
 }
 
 /// Returns notes about files that were left out because they are Git LFS pointers.

@@ -199,8 +199,9 @@ fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<(Pinned, Opt
             for note in &fetched.notes {
                 tracing::warn!("{address}: {note}");
             }
-            let pinned = load::pin_wanted(&fetched.root, &fetched.commit, &wanted);
-            let mut pinned = pinned.map_err(|error| SourceError::system(address, error))?;
+            let max_bytes = store.limits().bytes;
+            let pinned = load::pin_wanted(&fetched.root, &fetched.commit, &wanted, max_bytes);
+            let mut pinned = pinned.map_err(|error| SourceError::pin(address, error))?;
             pinned.tag.clone_from(&fetched.tag);
             Ok((Pinned::Git(pinned), Some(fetched)))
         }

@@ -1,12 +1,28 @@
 //! Write protection and removal of fetched files on Unix.
 
-use std::{fs, io, os::unix::fs::PermissionsExt, path::Path};
+use std::{
+    fs, io,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::Path,
+};
 
 use cap_std::fs::{OpenOptions, OpenOptionsExt};
+use tempfile::Builder;
 
 /// Makes a new file read-only, so that approved content isn't changed by accident.
 pub(super) fn protect(options: &mut OpenOptions, is_program: bool) {
     options.mode(if is_program { 0o555 } else { 0o444 });
+}
+
+/// Makes a new temporary directory readable by its owner only.
+pub(super) fn for_owner<'a, 'p, 's>(builder: &'a mut Builder<'p, 's>) -> &'a mut Builder<'p, 's> {
+    builder.permissions(fs::Permissions::from_mode(0o700))
+}
+
+/// Returns the disk space that a file or a directory uses, in bytes.
+pub(super) fn disk_bytes(metadata: &fs::Metadata) -> u64 {
+    // Some file systems count the blocks of a new file later, and some compress files.
+    metadata.len().max(metadata.blocks() * 512)
 }
 
 /// Returns true if the file can be executed.

@@ -138,11 +138,10 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         return Err(nothing(&address, &found).into());
     }
     let shadowed = shadowed(&target, &updater, &offer);
-    let changes = {
-        let _progress = Progress::spinner("reading files");
-        offer.changes_since(None)
-    };
+    let progress = Progress::spinner("reading files");
+    let changes = offer.changes_since(None);
     let findings = findings::by_skill(&changes);
+    drop(progress);
     if !common.json {
         output::page(!approval.yes, |text| show::offer(text, &changes, &findings, &shadowed, &offer.notes))?;
     }

@@ -12,12 +12,11 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
+use acp_skills_intercept::MAX_MCP_MESSAGE;
 use acp_skills_wire::{Kind, Skim};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
 
-/// The maximum length of a message in bytes. It is the same as over HTTP.
-const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 /// The size of one read, in bytes.
 const CHUNK_BYTES: usize = 8 * 1024;
 /// The method of the request that replaces a longer one.
@@ -77,7 +76,7 @@ impl Lines {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             if let Some(skim) = &mut self.skipped {
                 skim.read(piece);
-            } else if self.kept.len() - self.complete + piece.trim_ascii_end().len() > MAX_LINE_BYTES {
+            } else if self.kept.len() - self.complete + piece.trim_ascii_end().len() > MAX_MCP_MESSAGE {
                 let mut skim = Skim::default();
                 skim.read(&self.kept[self.complete..]);
                 skim.read(piece);
@@ -196,12 +195,12 @@ mod tests {
             format!("{start}{}{end}\n", "x".repeat(length - start.len() - end.len()))
         };
         let replaced = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{TOO_LONG}"}}"#) + "\n";
-        let fits = message("1", MAX_LINE_BYTES);
-        let notification = message("1", 2 * MAX_LINE_BYTES).replace("\"id\":1,", "");
+        let fits = message("1", MAX_MCP_MESSAGE);
+        let notification = message("1", 2 * MAX_MCP_MESSAGE).replace("\"id\":1,", "");
         for (sent, expected) in [
             (fits.clone() + &fits, fits.clone() + &fits),
-            (message("1", MAX_LINE_BYTES + 1) + &fits, replaced("1") + &fits),
-            (fits.clone() + &message("\"a\"", 3 * MAX_LINE_BYTES), fits.clone() + &replaced("\"a\"")),
+            (message("1", MAX_MCP_MESSAGE + 1) + &fits, replaced("1") + &fits),
+            (fits.clone() + &message("\"a\"", 3 * MAX_MCP_MESSAGE), fits.clone() + &replaced("\"a\"")),
             (notification + &fits, fits.clone()),
             ("a\n\nb\nc".to_owned(), "a\n\nb\nc\n".to_owned()),
         ] {

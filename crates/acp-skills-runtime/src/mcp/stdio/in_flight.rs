@@ -2,25 +2,29 @@
 //!
 //! The MCP server starts each request as soon as it is received. Without a limit, an agent that sends requests faster
 //! than they are answered would make the server start an unlimited number of them. At the limit, this connection
-//! receives nothing more until a request has ended. Other connections are not affected.
+//! receives nothing more until a request has ended. Other connections are not affected. Subscriptions don't end by themselves, so
+//! they have a limit of their own, and further ones get an error.
 
 use std::{collections::HashMap, sync::Arc};
 
 use rmcp::{
     RoleServer,
     model::{
-        ClientJsonRpcMessage, ClientNotification, GetExtensions, JsonRpcMessage, JsonRpcNotification,
-        JsonRpcRequest, RequestId, ServerJsonRpcMessage,
+        ClientJsonRpcMessage, ClientNotification, ClientRequest, CustomRequest, GetExtensions,
+        JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, RequestId, ServerJsonRpcMessage,
     },
     transport::Transport,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::DropGuard;
 
-use crate::mcp::connection_end::ConnectionEnd;
+use crate::mcp::{MAX_SUBSCRIPTIONS, connection_end::ConnectionEnd};
 
 /// The maximum number of requests in flight on one connection. A model calls only a few tools at once.
 pub(super) const MAX_IN_FLIGHT: usize = 64;
+
+/// The method of the request that replaces a subscription at the limit.
+pub(in crate::mcp) const TOO_MANY_SUBSCRIPTIONS: &str = "acp-skills/too_many_subscriptions";
 
 /// The permit for a request in flight. It is released when the request was handled, and the answer was either written
 /// or cancelled.
@@ -30,6 +34,7 @@ type Permit = Arc<OwnedSemaphorePermit>;
 pub(super) struct Limited<T> {
     inner: T,
     free: Arc<Semaphore>,
+    free_subscriptions: Arc<Semaphore>,
     /// A message that was received at the limit. It is kept here because `receive` can be cancelled and called again.
     held: Option<Box<ClientJsonRpcMessage>>,
     /// The requests that have no answer yet.
@@ -42,8 +47,23 @@ pub(super) struct Limited<T> {
 impl<T> Limited<T> {
     pub(super) fn new(inner: T) -> Self {
         let free = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
+        let free_subscriptions = Arc::new(Semaphore::new(MAX_SUBSCRIPTIONS));
         let (end, connection) = ConnectionEnd::new();
-        Self { inner, free, held: None, unanswered: HashMap::new(), end, connection: Some(connection) }
+        let unanswered = HashMap::new();
+        Self { inner, free, free_subscriptions, held: None, unanswered, end, connection: Some(connection) }
+    }
+
+    /// Returns the permit of a subscription. A request for one that exceeds the limit is replaced by another request, which gets an
+    /// error.
+    fn subscribe(&self, request: &mut ClientRequest) -> Option<OwnedSemaphorePermit> {
+        if !matches!(request, ClientRequest::SubscriptionsListenRequest(_)) {
+            return None;
+        }
+        let permit = Arc::clone(&self.free_subscriptions).try_acquire_owned().ok();
+        if permit.is_none() {
+            *request = CustomRequest::new(TOO_MANY_SUBSCRIPTIONS, None).into();
+        }
+        permit
     }
 }
 
@@ -76,7 +96,14 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Limited<T> {
             };
             self.held = Some(Box::new(message));
         }
+        let mut held = self.held.take();
+        let subscription = match held.as_deref_mut() {
+            Some(JsonRpcMessage::Request(request)) => self.subscribe(&mut request.request),
+            _ => None,
+        };
+        self.held = held;
         let permit = match self.held.as_deref() {
+            Some(JsonRpcMessage::Request(_)) if subscription.is_some() => subscription,
             // This should never fail, because the semaphore is never closed.
             Some(JsonRpcMessage::Request(_)) => Arc::clone(&self.free).acquire_owned().await.ok(),
             _ => None,

@@ -12,6 +12,7 @@ use tokio::{
 
 use super::{in_flight::MAX_IN_FLIGHT, *};
 use crate::mcp::{
+    MAX_SUBSCRIPTIONS,
     fixture::{REVISION, handler, serve, servers, skill},
     handler::Handler,
     unauthenticated::{AUTHENTICATION_TIMEOUT, Unauthenticated},
@@ -154,6 +155,36 @@ async fn the_number_of_calls_in_flight_is_limited() {
     }
     assert_eq!(begun.load(Ordering::SeqCst), MAX_IN_FLIGHT + CALLS);
     asks.await.unwrap();
+}
+
+/// Subscriptions don't end by themselves, so they leave room for calls. There is a limit for them as well.
+#[tokio::test(start_paused = true)]
+async fn the_number_of_subscriptions_is_limited() {
+    let (_server, mut reader, mut writer) = bridge(handler(skill("review"))).await;
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "x", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta });
+    let mut open = 0;
+    for id in 1..=2 * MAX_SUBSCRIPTIONS {
+        let request =
+            json!({ "jsonrpc": "2.0", "id": id, "method": "subscriptions/listen", "params": params });
+        writer.write_all(format!("{request}\n").as_bytes()).await.unwrap();
+        let line = reader.next_line().await.unwrap().unwrap();
+        if line.contains("acknowledged") {
+            open += 1;
+        } else {
+            assert!(line.contains("too many open subscriptions"), "{line}");
+        }
+    }
+    assert_eq!(open, MAX_SUBSCRIPTIONS);
+    let request =
+        json!({ "jsonrpc": "2.0", "id": "list", "method": "tools/list", "params": { "_meta": meta } });
+    writer.write_all(format!("{request}\n").as_bytes()).await.unwrap();
+    let line = reader.next_line().await.unwrap().unwrap();
+    assert!(line.contains("activate_skill"), "{line}");
 }
 
 /// A bridge has to send the session and the token in time. Returns the answer to `line`, and the time until the connection was closed.

@@ -9,7 +9,7 @@ fn selected(entries: &[&str]) -> (Vec<String>, Vec<String>) {
             format!("{mode} blob 0123\t{path}\0").into_bytes()
         })
         .collect();
-    let selection = select(&read(&mut &listed[..], &Limits::default()).unwrap()).unwrap();
+    let selection = select(&read(&mut &listed[..], &Limits::default()).unwrap(), &Limits::default()).unwrap();
     (selection.wanted.into_iter().map(|file| file.path).collect(), selection.notes)
 }
 
@@ -150,7 +150,7 @@ fn limits_of_a_tree() {
     let entries = read(&long, 1024 * 1024 * 32).unwrap();
     assert!(entries.len() == 80 && entries.iter().all(|entry| entry.path.len() <= 2048));
     assert_eq!((entries[1].path.as_slice(), entries[3].path.as_slice()), (&b"b"[..], &b"b"[..]));
-    let selection = select(&entries).unwrap();
+    let selection = select(&entries, &Limits::default()).unwrap();
     assert!(selection.notes[0].contains("a path that is too long"), "{:?}", selection.notes);
 }
 
@@ -165,4 +165,28 @@ fn limits_of_files_and_notes() {
     entries.extend(links.iter().map(String::as_str));
     let (_, notes) = selected(&entries);
     assert_eq!((notes.len(), notes[MAX_NOTES].as_str()), (MAX_NOTES + 1, "and 10 more"));
+}
+
+/// A small repository can have very many directories, because equal directories are stored once.
+#[test]
+fn limits_of_directories() {
+    let deep = |count: usize| format!("a/{}f", "x/".repeat(count - 1));
+    check(
+        &["100644 a/SKILL.md", &format!("100644 {}", deep(32)), &format!("100644 {}", deep(33))],
+        &["a/SKILL.md", &deep(32)],
+        &["a path with too many directories"],
+    );
+    let listed: Vec<u8> = (0..100)
+        .flat_map(|number| format!("100644 blob 0\ta/{number}/{}f\0", "x/".repeat(30)).into_bytes())
+        .chain(*b"100644 blob 0\ta/SKILL.md\0")
+        .collect();
+    let entries = read(&mut &listed[..], &Limits::default()).unwrap();
+    let select = |blocks: u64| select(&entries, &Limits { bytes: blocks * BLOCK_BYTES, ..Limits::default() });
+    let error = select(3000).unwrap_err();
+    assert!(
+        error.to_string().contains("files and directories of skills need more than 12288000 bytes"),
+        "{error}"
+    );
+    let selection = select(3202).unwrap();
+    assert_eq!((selection.wanted.len(), selection.directories), (101, 1 + 100 * 31));
 }
