@@ -149,7 +149,7 @@ impl Fixture {
                 Task::MenuTimer { session, .. } => self.menus.push(session),
                 Task::ToolsTimer { session, timer, .. } => self.timers.push((session, timer)),
                 Task::CallTimer { session, timer, .. } => self.calls.push((session, timer)),
-                Task::Mcp { .. } => {}
+                Task::Mcp { .. } | Task::CancelMcp { .. } => {}
             }
         }
     }
@@ -179,11 +179,7 @@ impl Fixture {
             }
             Query::Fetch { session, ticket, .. } if is_there => {
                 let text = Some(format!("<skill_content>{BODY}</skill_content>"));
-                Input::Fetched {
-                    session,
-                    ticket,
-                    fetched: Fetched { text, activations: Vec::new(), skills: Vec::new() },
-                }
+                Input::Fetched { session, ticket, fetched: Fetched { text, ..Fetched::default() } }
             }
             Query::Fetch { session, ticket, .. } => {
                 let why = NotFetched { why: "it is gone".to_owned(), failed: None };
