@@ -148,11 +148,12 @@ mod tests {
         drop(store);
         let store = ActivationStore::open(&place).unwrap();
         assert_eq!((store.load("../../x"), store.load("none")), (both, ActiveSkills::new()));
-        // The files should only contain names, and should all be in the store's directory.
+        // The files should not contain the id of the session, and should all be in the store's directory.
         let files: Vec<_> = fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(files.len(), 2, "{files:?}");
         let text = fs::read_to_string(file(&place, "../../x")).unwrap();
-        let expected = r#"{"v":1,"skills":[{"name":"a","by":"model"},{"name":"Ü b","by":"user"}]}"#;
+        let expected =
+            r#"{"v":1,"skills":[{"name":"a","by":"model"},{"name":"Ü b","by":"user","identity":"b"}]}"#;
         assert_eq!(text, expected);
         store.save("other", ActiveSkills::new());
         drop(store);

@@ -25,15 +25,12 @@ Flags of the proxy (`acp-skills-proxy help flags` lists all of them):
   --skills DIR     Use all skills below a directory; repeatable
   --discover user  Use the skills in your own directories, such as ~/.agents/skills
   --source SOURCE  Use the skills of a git repository or a web site
-  --config FILE    Read flags and skills from a file
 
 Examples:
   acp-skills-proxy --skill ./code-review -- claude-agent-acp
       Use this in the editor instead of `claude-agent-acp`.
   acp-skills-proxy try --skill ./code-review --prompt 'Review src/main.rs'
       Watch a skill work in the terminal, with a built-in agent.
-  acp-skills-proxy setup zed
-      Add the proxy to the settings of Zed.
 ";
 
 /// Returns the command line with the overview as its help.

@@ -171,13 +171,13 @@ impl Hub {
     }
 
     /// Waits until the next message of the client may be read. A message that was held is queued for the agent by another thread,
-    /// which doesn't wait for the agent. So this is where the client waits: without a limit if too much is queued, like for any
-    /// other message, and for [`HELD_DELAY`] if too much is held.
+    /// which doesn't wait for the agent. So this is where the client waits: without a limit if too many of its messages are queued,
+    /// like for any other message, and for [`HELD_DELAY`] if too much is held.
     ///
     /// # Errors
     /// Returns an error if the agent no longer reads.
     pub(super) fn await_room(&self) -> io::Result<()> {
-        if self.to_agent.queued() > MAX_QUEUED_BYTES {
+        if self.to_agent.queued_messages() > MAX_QUEUED_BYTES {
             self.to_agent.drain()?;
         }
         let is_full = |interceptor: &mut Interceptor| interceptor.held_bytes() > MAX_QUEUED_BYTES;

@@ -114,6 +114,13 @@ impl Lane {
         self.queue.lock().bytes
     }
 
+    /// Returns the number of queued bytes that are not answers to requests of this side, so that the other side does not wait for
+    /// these answers.
+    pub(super) fn queued_messages(&self) -> usize {
+        let queue = self.queue.lock();
+        queue.bytes.saturating_sub(queue.answers)
+    }
+
     /// Returns the number of queued bytes that are answers to requests of this side.
     pub(super) fn queued_answers(&self) -> usize {
         self.queue.lock().answers
