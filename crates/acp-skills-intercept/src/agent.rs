@@ -139,6 +139,7 @@ impl Interceptor {
             Turn::Over { forgotten } => {
                 session.briefing.turn_over(id, forgotten);
                 session.claims.turn_over();
+                session.server_calls.turn_over();
                 let end = session.compaction.turn_over(id, forgotten);
                 session.turn_ended(end, self.agent.quirks, actions);
             }
@@ -160,6 +161,7 @@ impl Interceptor {
             let forgotten = version::forgets(update);
             session.briefing.turns_over(forgotten);
             session.claims.turn_over();
+            session.server_calls.turn_over();
             let end = session.compaction.turns_over(forgotten);
             session.turn_ended(end, self.agent.quirks, actions);
             let key = session.key();

@@ -95,8 +95,9 @@ impl ServerCalls {
         index.and_then(|index| self.allowed.remove(index)).is_some()
     }
 
-    /// Forgets single calls, because the turn has ended.
+    /// Forgets single calls and requests without an answer, because the turn has ended.
     pub(crate) fn turn_over(&mut self) {
+        self.asked.clear();
         self.allowed.clear();
     }
 }

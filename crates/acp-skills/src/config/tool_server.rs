@@ -159,7 +159,13 @@ impl SecretsEntry {
     pub(super) fn make_absolute(&mut self, base: &Path) {
         let files = self.0.named.values_mut().filter_map(|secret| match secret {
             Secret::File(path) => Some(path),
-            Secret::Command(_) => None,
+            Secret::Command(words) => {
+                // A program with a directory must not depend on the working directory, which can be a project.
+                if let Some(program) = words.first_mut() {
+                    relative_program_name(program, base);
+                }
+                None
+            }
         });
         for path in files.chain(&mut self.0.file) {
             *path = base.join(expand_home(path));
