@@ -1,10 +1,13 @@
 //! `check` with files that are long, strange, or outside of the skill.
 
+#[cfg(unix)]
 use std::process::Command;
 
 use expect_test::expect;
 
-use crate::check::{GOOD, check, run, skills};
+#[cfg(unix)]
+use crate::check::{GOOD, run};
+use crate::check::{check, skills};
 
 #[test]
 fn long_and_strange_files() {

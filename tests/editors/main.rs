@@ -29,13 +29,16 @@
 mod acpx;
 mod agent;
 mod avante;
+#[cfg(unix)]
 mod browser;
 mod emacs;
 mod fixture;
+#[cfg(unix)]
 mod jupyter;
 mod neovim;
 mod terminal;
 mod toad;
+#[cfg(unix)]
 mod vscode;
 
 use std::{env, process::ExitCode};
@@ -53,9 +56,11 @@ fn main() -> ExitCode {
         ("acpx", acpx::trials()),
         ("avante", avante::trials()),
         ("emacs", emacs::trials()),
+        #[cfg(unix)]
         ("jupyter", jupyter::trials()),
         ("neovim", neovim::trials()),
         ("toad", toad::trials()),
+        #[cfg(unix)]
         ("vscode", vscode::trials()),
     ];
     for (editor, tests) in editors {

@@ -28,6 +28,7 @@ mod flow;
 mod formats;
 mod grading;
 mod output;
+#[cfg(unix)]
 mod processes;
 mod scale;
 mod tasks;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
     trials.extend(output::trials());
     trials.extend(formats::trials());
     trials.extend(grading::trials());
+    #[cfg(unix)]
     trials.extend(processes::trials());
     trials.extend(scale::trials());
     trials.extend(writers::trials());

@@ -15,9 +15,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         #[cfg(target_os = "linux")]
         trial("processes::children_that_left_the_group_are_ended", children_that_left_the_group_are_ended),
-        #[cfg(unix)]
         trial("processes::installed_skills_are_noted", installed_skills_are_noted),
-        #[cfg(unix)]
         trial("processes::an_isolated_agent_has_only_its_login", an_isolated_agent_has_only_its_login),
     ]
 }
@@ -42,7 +40,6 @@ fn children_that_left_the_group_are_ended() {
 }
 
 /// Returns a home directory with an installed skill and a login, and a program with the name of a known agent.
-#[cfg(unix)]
 fn home(fixture: &Fixture) {
     fixture.write_skill("home/.claude/skills/demo", "Installed.");
     fixture.write_skill("home/.claude/skills/other", "Installed.");
@@ -51,7 +48,6 @@ fn home(fixture: &Fixture) {
     std::os::unix::fs::symlink(this(), fixture.path("bin/claude-agent-acp")).unwrap();
 }
 
-#[cfg(unix)]
 fn run(fixture: &Fixture, flags: &[&str]) -> Run {
     let mut command = program();
     command
@@ -63,7 +59,6 @@ fn run(fixture: &Fixture, flags: &[&str]) -> Run {
     Run::of(command.arg("--").arg(fixture.path("bin/claude-agent-acp")).args([agent::ARGUMENT, "pass"]))
 }
 
-#[cfg(unix)]
 fn installed_skills_are_noted() {
     let fixture = Fixture::new(&json!([{ "query": "say a", "should_trigger": false }]), &json!([]));
     home(&fixture);
@@ -85,7 +80,6 @@ fn installed_skills_are_noted() {
     );
 }
 
-#[cfg(unix)]
 fn an_isolated_agent_has_only_its_login() {
     let task = |prompt: &str, matches: Value| json!([{ "id": 1, "name": "it", "prompt": prompt, "assertions": matches }]);
     let prompt = "with load demo; home .claude/skills/demo/SKILL.md; home .claude/.credentials.json; renew .claude/.credentials.json renewed";

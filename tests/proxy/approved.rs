@@ -1,9 +1,13 @@
 //! Skills that the user has approved, or that belong to the user, in a project that changes: new names, missing files, and
 //! files that an interpreter would read before the script.
 
-use std::{fs, process::Command};
+#[cfg(unix)]
+use std::fs;
+use std::process::Command;
 
-use serde_json::{Value, json};
+#[cfg(unix)]
+use serde_json::Value;
+use serde_json::json;
 
 use crate::{
     fixture::{Connection, Fixture, MCP_2025, entry, texts},
