@@ -21,7 +21,7 @@ fn a_change_of_codex_and_its_undo() {
             @@ -3,3 +3,7 @@
 
              [mcp_servers.other]
-             command = "y"
+             command = "…"
             +
             +[mcp_servers.acp-skills]
             +command = "PROGRAM"
@@ -48,14 +48,14 @@ fn a_change_of_codex_and_its_undo() {
             +++ ~/.codex/config.toml
             @@ -4,9 +4,5 @@
              [mcp_servers.other]
-             command = "y"
+             command = "…"
 
             -[mcp_servers.acp-skills]
             -command = "PROGRAM"
             -args = ["mcp", "--discover", "user", "--hide-native"]
             -
              [tui]
-             theme = "z"
+             theme = "…"
             Reverted.
             exit 0
         "#]],

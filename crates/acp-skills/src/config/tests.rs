@@ -43,12 +43,6 @@ fn errors_have_a_place_and_a_suggestion() {
             unknown key `bodi`: skills.yaml:4:5
             did you mean `body`?"#]],
     );
-    check(
-        "skills:\n  - paths: [a]\n    skill: b\n",
-        expect![[r#"
-            `skill` must be the first key: skills.yaml:3:5
-            move `skill` above the other keys of this entry"#]],
-    );
     check("skills:\n  - name: a\n    body: c\n", expect!["missing key `description`: skills.yaml:3:5"]);
     check(
         "skills:\n  - name: a\n    description: b\n    tools: [{ name: t }]\n",
@@ -70,11 +64,6 @@ fn errors_have_a_place_and_a_suggestion() {
         expect!["`-1`: expected a number of seconds, for example 2 or 0.5: skills.yaml:1:11"],
     );
     check("mcp_wait: soon\n", expect!["`soon` should be a number: skills.yaml:1:11"]);
-    for name in ["''", &"n".repeat(201)] {
-        let text = format!("approved_by: {name}\n");
-        let error = Config::parse(&text, Path::new("/base")).unwrap_err();
-        assert!(error.to_string().contains("expected a name"), "{error}");
-    }
     check("dollar: perhaps\n", expect!["`perhaps` should be `true` or `false`: skills.yaml:1:9"]);
     check(
         "roots: a\n",
@@ -117,6 +106,19 @@ fn errors_have_a_place_and_a_suggestion() {
         remove all `---` lines"#]],
     );
     check("- a\n", expect!["`- a` should be keys with values: `key: value`: skills.yaml:1:1"]);
+}
+
+#[test]
+fn values_with_rules_of_their_own() {
+    for name in ["''", &"n".repeat(201)] {
+        let text = format!("approved_by: {name}\n");
+        let error = Config::parse(&text, Path::new("/base")).unwrap_err();
+        assert!(error.to_string().contains("expected a name"), "{error}");
+    }
+    let error = Config::parse("skills:\n  - paths: [a]\n    skill: b\n", Path::new("/base")).unwrap_err();
+    let error = SyntaxError::new("skills.yaml".into(), "", &error);
+    assert_eq!(error.to_string(), "`skill` must be the first key: skills.yaml:3:5");
+    assert_eq!(error.help.as_deref(), Some("move `skill` above the other keys of this entry"));
 }
 
 #[test]

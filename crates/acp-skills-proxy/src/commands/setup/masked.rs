@@ -4,8 +4,8 @@
 
 /// The maximum length of an unchanged part of a line, in characters.
 const MAX_UNCHANGED: usize = 80;
-/// Lines with more bytes contain several entries. Then every value that is on both sides is masked.
-const MAX_LINE: usize = 200;
+/// The maximum length of a number that is shown, because long ones can be secrets.
+const MAX_NUMBER: usize = 4;
 
 /// The kinds of servers and agents in settings, which are no secrets.
 const KINDS: [&str; 3] = ["stdio", "custom", "local"];
@@ -28,7 +28,6 @@ impl Mask<'_> {
 
     /// Masks the values of lines that a change replaces, and of the lines that replace them. The number of lines stays.
     pub(super) fn changed(&self, removed: &str, added: &str) -> [String; 2] {
-        let is_long = removed.lines().chain(added.lines()).any(|line| line.len() > MAX_LINE);
         let [removed, added] = [tokens(removed), tokens(added)];
         let is_same = |(removed, added): &(&&str, &&str)| removed == added;
         let start = removed.iter().zip(&added).take_while(is_same).count();
@@ -40,8 +39,8 @@ impl Mask<'_> {
             };
             let stop = tokens.len() - end;
             let between = (start..stop).map(|at| {
-                let is_common = other.contains(tokens[at]) && (is_long || is_value(tokens, at));
-                if is_common { self.unchanged_token(tokens, at) } else { tokens[at] }
+                // A line can contain several entries, and a new entry can have the values of another one.
+                if other.contains(tokens[at]) { self.unchanged_token(tokens, at) } else { tokens[at] }
             });
             let between: String = between.collect();
             shortened(&text(0, start), true) + &between + &shortened(&text(stop, tokens.len()), false)
@@ -53,7 +52,9 @@ impl Mask<'_> {
     fn unchanged_token<'t>(&self, tokens: &[&'t str], at: usize) -> &'t str {
         let token = tokens[at];
         let is_string = token.starts_with(['"', '\'']);
-        let has_value = is_string || token.contains(char::is_alphanumeric);
+        let is_short = token.len() <= MAX_NUMBER && token.bytes().all(|byte| byte.is_ascii_digit());
+        let is_constant = is_short || matches!(token, "true" | "false" | "null");
+        let has_value = is_string || token.contains(char::is_alphanumeric) && !is_constant;
         if !has_value
             || is_key(tokens, at, is_string)
             || is_heading(tokens, at)
@@ -149,12 +150,6 @@ fn is_heading(tokens: &[&str], at: usize) -> bool {
     is_first && tokens[at - 1] == "[" && tokens.get(at + 1) == Some(&"]")
 }
 
-/// Returns true for the value in `key: value` and `key = value`.
-fn is_value(tokens: &[&str], at: usize) -> bool {
-    let before = tokens[..at].iter().rev().find(|token| !is_blank(token));
-    matches!(before, Some(&(":" | "=")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,7 +164,10 @@ mod tests {
         let mask = mask(&words);
         for (text, expected) in [
             (r#"  "TOKEN": "s3cret","#, r#"  "TOKEN": "…","#),
-            (r#"{"a":{"TOKEN":"s3\"cret","n":17},"b":["s3cret"]}"#, r#"{"a":{"TOKEN":"…","n":…},"b":["…"]}"#),
+            (
+                r#"{"a":{"TOKEN":"s3\"cret","n":17,"m":12345},"b":["s3cret"]}"#,
+                r#"{"a":{"TOKEN":"…","n":17,"m":…},"b":["…"]}"#,
+            ),
             (r#"["npx", "C:\\p", "-y"]"#, r#"["npx", "C:\\p", "…"]"#),
             ("TOKEN = 's3cret' # s3cret", "TOKEN = '…' # …"),
             ("[servers.other]", "[servers.other]"),
