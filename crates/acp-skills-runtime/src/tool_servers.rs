@@ -34,7 +34,7 @@ use serde::Deserialize;
 
 pub(crate) use self::{
     client_servers::ClientServers,
-    messages::Progress,
+    messages::{Progress, progress_channel},
     session::{CallLink, SessionLink},
 };
 pub use self::{

@@ -10,7 +10,6 @@ use std::{
 use skills_core::exec::ProcessGroup;
 use tokio::{
     process::{ChildStdin, ChildStdout, Command},
-    task::spawn_blocking,
     time::timeout,
 };
 
@@ -28,6 +27,8 @@ pub(super) struct Program<'a> {
     pub(super) secrets: &'a Secrets,
     /// The working directory.
     pub(super) cwd: Option<&'a Path>,
+    /// The time limit for commands that print secrets.
+    pub(super) limit: Duration,
 }
 
 /// A running program. It is ended when this value is dropped.
@@ -41,9 +42,7 @@ impl Program<'_> {
         processes: &Processes,
     ) -> Result<(Process, ChildStdin, ChildStdout), ServerError> {
         let program = self.find()?;
-        let (secrets, env) = (self.secrets.clone(), self.env.to_vec());
-        let resolving = spawn_blocking(move || secrets.resolve(&env));
-        let env = resolving.await.map_err(|_| ServerError::Ended)??;
+        let env = self.secrets.resolve(self.env, processes, self.limit).await?;
         let mut command = Command::new(program);
         command.args(self.args).envs(env.0);
         if let Some(cwd) = self.cwd {
