@@ -94,7 +94,7 @@ fn three(skills: &Skills) -> Proxy {
 }
 
 /// Waits until no process has the other end of the pipe.
-fn gone(mut held: impl Read + Send + 'static, what: &str) {
+pub(crate) fn gone(mut held: impl Read + Send + 'static, what: &str) {
     let (sender, ended) = channel();
     thread::spawn(move || sender.send(held.read_to_end(&mut Vec::new())));
     assert!(ended.recv_timeout(DEADLINE).is_ok(), "{what}: a process is left");
