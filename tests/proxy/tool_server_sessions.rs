@@ -19,7 +19,7 @@ crate::trials!(
 
 fn a_session_has_its_own_server() {
     let skills = Skills::new();
-    for (shared, starts) in [(false, 2), (true, 1)] {
+    for (shared, expected) in [(false, 2), (true, 1)] {
         let _ = fs::remove_file(starts(&skills));
         let more = json!({ "ask": "never", "shared": shared });
         let (mut fixture, connection) = connected(&skills, "", &more);
@@ -27,7 +27,7 @@ fn a_session_has_its_own_server() {
         let params = fixture.new_session("t");
         let second = fixture.connect(&entry(&params), MCP_2025);
         assert_eq!(fixture.run(&second, "look").0, "seen");
-        assert_eq!(count(&skills), starts, "shared: {shared}");
+        assert_eq!(count(&skills), expected, "shared: {shared}");
         fixture.finish();
     }
 }

@@ -24,6 +24,7 @@ use super::{
     Address, Limits, ServerError, ToolServer, http,
     messages::{Answer, Ask, Listener, Progress, Rpc},
     process::{Process, Program},
+    stderr::Stderr,
     stdio,
 };
 use crate::processes::Processes;
@@ -53,6 +54,8 @@ pub(super) struct Connection {
     listed: Mutex<Option<Arc<Listed>>>,
     /// The number of times that the server has announced that its tools have changed.
     changes: Arc<AtomicU64>,
+    /// The server's standard error, if it is a program.
+    stderr: Option<Stderr>,
     /// The server's process, if it is a program. It is dropped after the transport.
     _process: Option<Process>,
 }
@@ -108,9 +111,9 @@ impl Connection {
                 let cwd = own.as_deref().or(cwd);
                 let limit = server.limits.start;
                 let program = Program { name: program, args, env, secrets: &server.secrets, cwd, limit };
-                let (process, stdin, stdout) = program.start(processes).await?;
-                stdio::connect(&rpc, outgoing, stdin, stdout);
-                Some(process)
+                let started = program.start(processes).await?;
+                stdio::connect(&rpc, outgoing, started.stdin, started.stdout);
+                Some((started.process, started.stderr))
             }
             Address::Http { url, headers } => {
                 let headers = server.secrets.resolve(headers, processes, server.limits.start).await?;
@@ -118,11 +121,13 @@ impl Connection {
                 None
             }
         };
+        let (process, stderr) = process.unzip();
         let mut connection = Self {
             info: Value::Null,
             limits: server.limits,
             listed: Mutex::default(),
             changes,
+            stderr,
             _process: process,
             rpc,
         };
@@ -144,7 +149,7 @@ impl Connection {
         });
         let ask =
             Ask { method: "initialize", params, limit: self.limits.start, what: "start", progress: None };
-        let info = self.rpc.ask(ask).await?;
+        let info = self.ask(ask).await?;
         if info.is_object() { Ok(info) } else { Err(ServerError::Invalid("result is not an object")) }
     }
 
@@ -203,7 +208,7 @@ impl Connection {
             for _ in 0..MAX_PAGES {
                 let limit = self.limits.list;
                 let ask = Ask { method: "tools/list", params, limit, what: "list its tools", progress: None };
-                let page = self.rpc.ask(ask).await?;
+                let page = self.ask(ask).await?;
                 let listed = page["tools"].as_array().ok_or(ServerError::Invalid("no list of tools"))?;
                 for tool in listed {
                     tools.add(tool);
@@ -231,7 +236,25 @@ impl Connection {
         params["arguments"] = Value::Object(arguments.unwrap_or_default());
         let limit = self.limits.call;
         let ask = Ask { method: "tools/call", params, limit, what: "answer the call", progress };
-        output(self.rpc.ask(ask).await?)
+        output(self.ask(ask).await?)
+    }
+
+    /// Sends a request and waits for the answer. If the server does not start or has ended, the error contains its last output.
+    async fn ask(&self, ask: Ask<'_>) -> Result<Value, ServerError> {
+        let is_start = ask.method == "initialize";
+        let error = match self.rpc.ask(ask).await {
+            Err(error @ ServerError::Ended) => error,
+            Err(error @ ServerError::Timeout { .. }) if is_start => error,
+            other => return other,
+        };
+        let lines = match &self.stderr {
+            Some(stderr) => stderr.last_lines().await,
+            None => None,
+        };
+        Err(match lines {
+            Some(lines) => ServerError::Explained { error: Box::new(error), lines },
+            None => error,
+        })
     }
 }
 

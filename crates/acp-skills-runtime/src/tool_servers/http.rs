@@ -114,7 +114,7 @@ impl Endpoint {
         last_id: Option<&str>,
         timeout: Duration,
     ) -> Result<Exchange, FetchError> {
-        let mut headers = self.headers.0.clone();
+        let mut headers = self.headers.values.clone();
         let mut add = |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned()));
         add("Accept", "application/json, text/event-stream");
         add("Content-Type", "application/json");

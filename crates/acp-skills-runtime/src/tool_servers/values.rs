@@ -70,11 +70,15 @@ pub enum ValueError {
 
 /// Names and resolved values, which are not shown in debug output.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Resolved(pub(super) Vec<(String, String)>);
+pub(super) struct Resolved {
+    pub(super) values: Vec<(String, String)>,
+    /// The secrets and variables in these values.
+    pub(super) secrets: Vec<String>,
+}
 
 impl fmt::Debug for Resolved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+        f.debug_list().entries(self.values.iter().map(|(name, _)| name)).finish()
     }
 }
 
@@ -110,10 +114,16 @@ impl Secrets {
     /// Resolves values. `printed` are the secrets that programs have printed.
     fn expand_all(&self, values: Vec<(String, String)>, printed: &Known) -> Result<Resolved, ValueError> {
         let mut file = None;
-        let resolved = values.into_iter().map(|(name, value)| {
-            Ok((name, expand(&value, &mut |variable| self.value(variable, printed, &mut file))?))
-        });
-        resolved.collect::<Result<_, _>>().map(Resolved)
+        let mut resolved = Resolved::default();
+        for (name, value) in values {
+            let value = expand(&value, &mut |variable| {
+                let value = self.value(variable, printed, &mut file)?;
+                resolved.secrets.push(value.clone());
+                Ok(value)
+            })?;
+            resolved.values.push((name, value));
+        }
+        Ok(resolved)
     }
 
     /// Returns the value of one secret or variable. `lines` keeps the content of the file.
@@ -305,7 +315,7 @@ mod tests {
         assert!(error.contains("chmod 600"), "{error}");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         let resolved = resolve(&secrets, "${TOKEN} ${PRINTED}", limit).await.unwrap();
-        assert_eq!(resolved.0, [("X".to_owned(), "s3cret first".to_owned())]);
+        assert_eq!(resolved.values, [("X".to_owned(), "s3cret first".to_owned())]);
         assert!(!format!("{resolved:?}").contains("s3cret"));
         for (value, words) in [
             ("${FAILS}", "command for secret `FAILS` failed: exit status: 1"),

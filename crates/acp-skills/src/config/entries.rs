@@ -1,8 +1,10 @@
 //! [`SkillEntry`] and [`SourceEntry`]: the entries of `skills` and `sources`. Both can be written as a string or as a map.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use schemars::JsonSchema;
@@ -11,7 +13,11 @@ use serde::{
     de::{DeserializeSeed, IntoDeserializer, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use acp_skills_runtime::{processes::Processes, tool_servers::ServerProvider};
+use acp_skills_runtime::{
+    processes::Processes,
+    tool_servers::{ServerProvider, SkillVariables},
+};
+use skills_core::discovery::NamedSkill;
 
 use super::{
     choices::Verify,
@@ -29,7 +35,7 @@ pub enum SkillEntry {
     Directory(PathBuf),
     /// A virtual skill, which is defined in the file.
     Virtual(Box<VirtualSkill>),
-    /// A directory with a `SKILL.md`, and an MCP server for the skill.
+    /// A directory with a `SKILL.md`, and an MCP server or environment variables for the skill.
     Stored(Box<StoredSkill>),
 }
 
@@ -62,15 +68,19 @@ impl<'de> Deserialize<'de> for SkillEntry {
     }
 }
 
-/// A skill in a directory, with an MCP server.
+/// A skill in a directory, with an MCP server or with environment variables.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoredSkill {
     /// The directory with the `SKILL.md`. This must be the first key.
     pub(super) skill: PathBuf,
     /// The MCP server whose tools belong to the skill.
-    mcp: ServerEntry,
-    /// The secrets for `${NAME}` in the values of `mcp`; see virtual skills.
+    mcp: Option<ServerEntry>,
+    /// Additional environment variables for the scripts and the MCP server of the skill. `${NAME}` stands for a secret or an environment
+    /// variable of the proxy.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// The secrets for `${NAME}` in the values of `env` and `mcp`; see virtual skills.
     #[serde(default)]
     #[schemars(with = "Option<super::schema::SecretsShape>")]
     secrets: SecretsEntry,
@@ -80,19 +90,35 @@ impl StoredSkill {
     /// Resolves paths against the file's directory.
     pub(super) fn make_absolute(&mut self, base: &Path) {
         self.skill = base.join(expand_home(&self.skill));
-        self.mcp.make_absolute(base);
+        if let Some(server) = &mut self.mcp {
+            server.make_absolute(base);
+        }
         self.secrets.make_absolute(base);
     }
 
-    /// Returns the provider of the server's tools for a skill with this name.
+    /// Adds the server and the environment variables to the skill, which has this name.
     ///
     /// # Errors
     /// Returns [`ConfigError::VirtualSkill`] if the entry is not valid.
-    pub(super) fn provider(self, name: &str, processes: &Processes) -> Result<ServerProvider, ConfigError> {
-        let server = self.mcp.resolve(name, &self.secrets.0);
-        let server =
-            server.map_err(|error| ConfigError::VirtualSkill(format!("skill `{name}`, `mcp`: {error}")))?;
-        Ok(ServerProvider::new(server, processes.clone()))
+    pub(super) fn equip(
+        self,
+        mut skill: NamedSkill,
+        name: &str,
+        processes: &Processes,
+    ) -> Result<NamedSkill, ConfigError> {
+        if let Some(mut server) = self.mcp {
+            server.add_env(&self.env);
+            let server = server.resolve(name, &self.secrets.0);
+            let server = server
+                .map_err(|error| ConfigError::VirtualSkill(format!("skill `{name}`, `mcp`: {error}")))?;
+            skill = skill.with_provider(Arc::new(ServerProvider::new(server, processes.clone())));
+        }
+        if !self.env.is_empty() {
+            let env = self.env.into_iter().collect();
+            let variables = SkillVariables::new(env, self.secrets.0, processes.clone());
+            skill = skill.with_variables(Arc::new(variables));
+        }
+        Ok(skill)
     }
 }
 

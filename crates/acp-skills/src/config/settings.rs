@@ -215,9 +215,9 @@ impl SkillSources {
                     let path = entry.skill.clone();
                     let (skill, diagnostics) = load_named(&path, self.strict)
                         .map_err(|source| ConfigError::Skill { path: path.clone(), source })?;
-                    let provider = entry.provider(skill.name.as_str(), &self.processes)?;
+                    let name = skill.name.clone();
                     let skill = NamedSkill::new(path, skill, diagnostics);
-                    named.push(Named::Stored(skill.with_provider(Arc::new(provider))));
+                    named.push(Named::Stored(entry.equip(skill, name.as_str(), &self.processes)?));
                 }
                 SkillEntry::Virtual(skill) => {
                     let (skill, warnings) = fixed(*skill, self.validation, &self.processes)?;

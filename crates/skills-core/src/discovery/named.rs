@@ -10,7 +10,7 @@ use crate::{
     diagnostic::Diagnostic,
     set::{SkillSetBuilder, Skipped},
     skill::Skill,
-    tool::ToolProvider,
+    tool::{ToolProvider, Variables},
 };
 
 /// A skill that the user named.
@@ -24,12 +24,15 @@ pub struct NamedSkill {
     broken: Option<LoadError>,
     /// The service that provides further tools of the skill.
     provider: Option<Arc<dyn ToolProvider>>,
+    /// Additional environment variables for the scripts of the skill.
+    variables: Option<Arc<dyn Variables>>,
 }
 
 impl NamedSkill {
     /// Creates the record of a skill that was loaded from the directory `path`.
     pub fn new(path: impl Into<PathBuf>, skill: Skill, diagnostics: Vec<Diagnostic>) -> Self {
-        Self { path: path.into(), loaded: Some((Arc::new(skill), diagnostics)), broken: None, provider: None }
+        let loaded = Some((Arc::new(skill), diagnostics));
+        Self { path: path.into(), loaded, broken: None, provider: None, variables: None }
     }
 
     /// Sets the service that provides further tools of the skill. It stays if the skill is loaded again.
@@ -39,6 +42,16 @@ impl NamedSkill {
             Arc::make_mut(skill).provider = Some(Arc::clone(&provider));
         }
         self.provider = Some(provider);
+        self
+    }
+
+    /// Sets additional environment variables for the scripts of the skill. They stay if the skill is loaded again.
+    #[must_use]
+    pub fn with_variables(mut self, variables: Arc<dyn Variables>) -> Self {
+        if let Some((skill, _)) = &mut self.loaded {
+            Arc::make_mut(skill).variables = Some(Arc::clone(&variables));
+        }
+        self.variables = Some(variables);
         self
     }
 
@@ -70,6 +83,7 @@ impl NamedSkill {
     ) -> Result<(Arc<Skill>, Vec<Diagnostic>), LoadError> {
         let (mut skill, diagnostics) = result?;
         skill.provider.clone_from(&self.provider);
+        skill.variables.clone_from(&self.variables);
         let Some((before, findings)) = &self.loaded else { return Ok((Arc::new(skill), diagnostics)) };
         if let Some(finding) = half_saved(&diagnostics, findings) {
             return Err(LoadError::new(&self.path, vec![finding]));
