@@ -33,7 +33,7 @@ const STREAM_TIMEOUT: Duration = Duration::from_hours(1);
 /// The time before a stream is opened again, unless the server asks for another one. It doubles with each failure.
 const RETRY: Duration = Duration::from_secs(1);
 /// The minimum of the time that a server can ask for.
-const MIN_RETRY: Duration = Duration::from_millis(10);
+const MIN_RETRY: Duration = Duration::from_millis(100);
 /// The maximum number of times that the time doubles.
 const MAX_DOUBLINGS: u32 = 8;
 
@@ -132,7 +132,8 @@ impl Endpoint {
 
     /// Sends a message and passes the answer on. If the stream with the answer ends early, continues it.
     async fn deliver(self: Arc<Self>, rpc: Rpc, message: Outgoing) {
-        let (request, limit) = (message.request, message.limit.saturating_mul(MAX_CALLS));
+        let request = message.request;
+        let limit = message.limit.saturating_mul(if request.is_some() { MAX_CALLS } else { 1 });
         let (endpoint, through) = (Arc::clone(&self), rpc.clone());
         let posted = on_thread(move || endpoint.post(&through, &message, limit)).await.ok().flatten();
         let Some(request) = request else { return };
