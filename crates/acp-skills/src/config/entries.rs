@@ -14,17 +14,21 @@ use serde::{
 };
 
 use acp_skills_runtime::{
+    library::load_named,
     processes::Processes,
     tool_servers::{ServerProvider, SkillVariables},
 };
-use skills_core::discovery::NamedSkill;
+use skills_core::{
+    discovery::NamedSkill,
+    tool::{ToolProvider, Variables},
+};
 
 use super::{
     choices::Verify,
     error::ConfigError,
     expand_home,
     tool_server::{SecretsEntry, ServerEntry},
-    virtual_skill::VirtualSkill,
+    virtual_skill::{VirtualSkill, check_globs},
 };
 
 /// An entry of `skills`.
@@ -35,7 +39,7 @@ pub enum SkillEntry {
     Directory(PathBuf),
     /// A virtual skill, which is defined in the file.
     Virtual(Box<VirtualSkill>),
-    /// A directory with a `SKILL.md`, and an MCP server or environment variables for the skill.
+    /// A directory with a `SKILL.md`, and properties that are added to the skill.
     Stored(Box<StoredSkill>),
 }
 
@@ -68,7 +72,7 @@ impl<'de> Deserialize<'de> for SkillEntry {
     }
 }
 
-/// A skill in a directory, with an MCP server or with environment variables.
+/// A skill in a directory, with properties that are not in its `SKILL.md`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoredSkill {
@@ -84,6 +88,9 @@ pub struct StoredSkill {
     #[serde(default)]
     #[schemars(with = "Option<super::schema::SecretsShape>")]
     secrets: SecretsEntry,
+    /// Globs of files for which the skill is meant, such as `infra/**`, instead of those in its `SKILL.md`; see virtual skills.
+    #[serde(default)]
+    paths: Vec<String>,
 }
 
 impl StoredSkill {
@@ -96,29 +103,33 @@ impl StoredSkill {
         self.secrets.make_absolute(base);
     }
 
-    /// Adds the server and the environment variables to the skill, which has this name.
+    /// Loads the skill, and adds the properties of this entry. With `strict`, the `SKILL.md` must follow the specification.
     ///
     /// # Errors
-    /// Returns [`ConfigError::VirtualSkill`] if the entry is not valid.
-    pub(super) fn equip(
-        self,
-        mut skill: NamedSkill,
-        name: &str,
-        processes: &Processes,
-    ) -> Result<NamedSkill, ConfigError> {
-        if let Some(mut server) = self.mcp {
-            server.add_env(&self.env);
-            let server = server.resolve(name, &self.secrets.0);
-            let server = server
+    /// - [`ConfigError::Skill`] if the skill can't be loaded.
+    /// - [`ConfigError::VirtualSkill`] if the entry is not valid.
+    pub(super) fn load(self, strict: bool, processes: &Processes) -> Result<NamedSkill, ConfigError> {
+        let path = self.skill;
+        let (skill, diagnostics) =
+            load_named(&path, strict).map_err(|source| ConfigError::Skill { path: path.clone(), source })?;
+        let name = skill.name.to_string();
+        check_globs(&name, &self.paths)?;
+        let provider = |mut entry: ServerEntry| {
+            entry.add_env(&self.env);
+            let server = entry
+                .resolve(&name, &self.secrets.0)
                 .map_err(|error| ConfigError::VirtualSkill(format!("skill `{name}`, `mcp`: {error}")))?;
-            skill = skill.with_provider(Arc::new(ServerProvider::new(server, processes.clone())));
-        }
-        if !self.env.is_empty() {
+            let provider = ServerProvider::new(server, processes.clone());
+            Ok::<_, ConfigError>(Arc::new(provider) as Arc<dyn ToolProvider>)
+        };
+        let provider = self.mcp.map(provider).transpose()?;
+        let variables = (!self.env.is_empty()).then(|| {
             let env = self.env.into_iter().collect();
             let variables = SkillVariables::new(env, self.secrets.0, processes.clone());
-            skill = skill.with_variables(Arc::new(variables));
-        }
-        Ok(skill)
+            Arc::new(variables) as Arc<dyn Variables>
+        });
+        let skill = NamedSkill::new(path, skill, diagnostics).with_provider(provider);
+        Ok(skill.with_variables(variables).with_paths(self.paths))
     }
 }
 
