@@ -69,7 +69,7 @@ pub struct StoredSkill {
     /// The directory with the `SKILL.md`. This must be the first key.
     pub(super) skill: PathBuf,
     /// The MCP server whose tools belong to the skill.
-    mcp: ServerEntry,
+    pub(super) mcp: ServerEntry,
     /// The secrets for `${NAME}` in the values of `mcp`; see virtual skills.
     #[serde(default)]
     #[schemars(with = "Option<super::schema::SecretsShape>")]

@@ -30,7 +30,7 @@ use acp_skills_runtime::{processes::Processes, tool_servers::ServerProvider};
 #[serde(deny_unknown_fields)]
 pub struct VirtualSkill {
     /// The skill's name.
-    name: String,
+    pub(super) name: String,
     /// The description in the catalog.
     description: String,
     /// The instructions as text.
@@ -40,13 +40,13 @@ pub struct VirtualSkill {
     pub(super) body_file: Option<PathBuf>,
     /// The URL of the instructions: `https`, or `http` on loopback.
     #[serde(alias = "body-url")]
-    body_url: Option<String>,
+    pub(super) body_url: Option<String>,
     /// Tools that the model can call after it has loaded the skill.
     #[serde(default)]
     pub(super) tools: Vec<ToolEntry>,
     /// The MCP server whose tools belong to the skill. It is started when the skill is first used in a session. With a server, the
     /// skill needs no instructions of its own.
-    mcp: Option<ServerEntry>,
+    pub(super) mcp: Option<ServerEntry>,
     /// The secrets for `${NAME}` in the values of `mcp`: the path of a file that only its owner may read, with lines such as
     /// `NAME=VALUE`, or a map from names to `{ command: [PROGRAM, …] }` or `{ file: PATH }`.
     #[serde(default)]
