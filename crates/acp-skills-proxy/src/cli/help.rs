@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Use skills", &["setup", "mcp", "try", "list", "search", "why", "trust", "untrust"]),
     ("Write skills", &["init", "check", "eval"]),
     ("Share skills", &["add", "update", "outdated", "remove", "sources"]),
-    ("Operate", &["doctor", "report", "completions"]),
+    ("Operate", &["doctor", "report", "policy", "completions"]),
 ];
 
 const USAGE: &str = "\
