@@ -21,8 +21,7 @@ Usage: acp-skills-proxy [FLAGS] -- AGENT...
 
 const FLAGS: &str = "\
 Flags of the proxy (`acp-skills-proxy help flags` lists all of them):
-  --skill DIR      Use the skill in a directory; repeatable
-  --skills DIR     Use all skills below a directory; repeatable
+  --skill DIR      Use the skill in a directory; `--skills DIR` uses all skills below a directory
   --discover user  Use the skills in your own directories, such as ~/.agents/skills
   --source SOURCE  Use the skills of a git repository or a web site
 

@@ -110,7 +110,9 @@ fn narrow_entries(
             SkillEntry::Directory(_) => return true,
             SkillEntry::Stored(stored) => {
                 let name = stored.skill.file_name().unwrap_or_default().to_string_lossy();
-                (stored.skill.clone(), policy.server(&name, &stored.mcp.server()).err())
+                let server = stored.mcp.as_ref();
+                let decided = server.map(|server| policy.server(&name, &server.server()));
+                (stored.skill.clone(), decided.and_then(Result::err))
             }
             SkillEntry::Virtual(skill) => (skill.name.as_str().into(), of_virtual(skill, policy).err()),
         };
