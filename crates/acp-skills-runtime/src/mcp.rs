@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `handler` | the tools, as an rmcp server |
+//! | `responder` | the type of handler and transport that all connections share |
 //! | `conversion` | the server, and definitions and results of tools, as rmcp's types |
 //! | `serving` | the tools and the caller's context at one moment |
 //! | `progress` | progress notifications while a call runs |
@@ -37,6 +38,7 @@ mod local_socket;
 mod progress;
 mod prompts;
 mod resources;
+pub(crate) mod responder;
 mod serving;
 pub(crate) mod stdio;
 mod tool_list;
@@ -71,6 +73,7 @@ use tracing::Instrument;
 
 use self::{
     handler::{Handler, Reports},
+    responder::Responder,
     serving::Serving,
 };
 use crate::{activity::Observer, library::MakeToolbox, spans::Spans};
@@ -127,7 +130,7 @@ struct Server {
     /// The random part of the server's address.
     path: String,
     token: String,
-    http: http::Service<Handler>,
+    http: http::Service,
     acp: acp::Connection,
     /// True if the agent connected with the token.
     has_connected: AtomicBool,
@@ -222,7 +225,11 @@ impl Servers {
         let listeners = Arc::clone(&handler.listeners);
         let put_aside = move || listeners.remove_disconnected();
         let server = Arc::new(Server {
-            http: http::Service::new(move || factory.clone(), put_aside, end.child_token()),
+            http: http::Service::new(
+                move || Responder::Session(factory.clone()),
+                put_aside,
+                end.child_token(),
+            ),
             acp: acp::Connection::default(),
             has_connected: AtomicBool::new(false),
             path: random_hex()?,

@@ -16,18 +16,18 @@ use crate::mcp::{
     unauthenticated::{AUTHENTICATION_TIMEOUT, Unauthenticated},
 };
 
-fn service(end: &CancellationToken) -> Service<Handler> {
+fn service(end: &CancellationToken) -> Service {
     service_of(handler(skill("review")), end.clone())
 }
 
-fn service_of(handler: Handler, end: CancellationToken) -> Service<Handler> {
+fn service_of(handler: Handler, end: CancellationToken) -> Service {
     let listeners = Arc::clone(&handler.listeners);
-    Service::new(move || handler.clone(), move || listeners.remove_disconnected(), end)
+    Service::new(move || Responder::Session(handler.clone()), move || listeners.remove_disconnected(), end)
 }
 
 /// Sends a request. Returns its status, its MCP session and its body.
 async fn send(
-    service: &Service<Handler>,
+    service: &Service,
     method: &str,
     session: Option<&str>,
     body: &str,
@@ -52,7 +52,7 @@ async fn send(
 }
 
 /// Starts a session of a client of an older revision. Returns its id and the body of the answer.
-async fn initialized(service: &Service<Handler>) -> (String, String) {
+async fn initialized(service: &Service) -> (String, String) {
     let request = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": REVISION, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
     } });
@@ -66,7 +66,7 @@ async fn initialized(service: &Service<Handler>) -> (String, String) {
     (session, text)
 }
 
-async fn call(service: &Service<Handler>, session: &str, method: &str) -> (StatusCode, String) {
+async fn call(service: &Service, session: &str, method: &str) -> (StatusCode, String) {
     let request = json!({ "jsonrpc": "2.0", "id": 7, "method": method });
     let (status, _, text) = send(service, "POST", Some(session), &request.to_string()).await;
     (status, text.await)
@@ -211,7 +211,7 @@ async fn connection(unauthenticated: &Unauthenticated) -> (tokio::io::DuplexStre
     let servers = servers();
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let admission = unauthenticated.admit().await;
-    tokio::spawn(super::serve(theirs, admission, servers.clone()));
+    tokio::spawn(super::serve(theirs, admission, Arc::new(servers.clone())));
     (ours, servers)
 }
 
