@@ -73,13 +73,16 @@ use tracing::Instrument;
 
 use self::{
     handler::{Handler, Reports},
-    responder::Responder,
     serving::Serving,
 };
 use crate::{activity::Observer, library::MakeToolbox, spans::Spans};
 
 /// The maximum number of open subscriptions of a connection.
 const MAX_SUBSCRIPTIONS: usize = 64;
+/// The method of the request that replaces one that is too long.
+const TOO_LONG: &str = "acp-skills/message_too_long";
+/// The method of the request that replaces a subscription at the limit.
+const TOO_MANY_SUBSCRIPTIONS: &str = "acp-skills/too_many_subscriptions";
 
 /// The channel for inputs to the interceptor.
 type Inputs = UnboundedSender<Input>;
@@ -221,15 +224,8 @@ impl Servers {
         let serving = Serving { toolbox, context };
         let handler = Handler::new(session, serving, self.0.reports.clone());
         let end = CancellationToken::new();
-        let factory = handler.clone();
-        let listeners = Arc::clone(&handler.listeners);
-        let put_aside = move || listeners.remove_disconnected();
         let server = Arc::new(Server {
-            http: http::Service::new(
-                move || Responder::Session(factory.clone()),
-                put_aside,
-                end.child_token(),
-            ),
+            http: http::Service::of(&handler, end.child_token()),
             acp: acp::Connection::default(),
             has_connected: AtomicBool::new(false),
             path: random_hex()?,

@@ -10,6 +10,7 @@ use skills_core::{
     Diagnostic, RemoteIndex, Skill, SkillName, SkillSet, SkillSetBuilder, Source,
     discovery::Filter,
     files::is_unchanged,
+    order,
     scan::{Finding, Risk, Rules, scan},
     set::{Entry, Skipped},
     skill::Guard,
@@ -201,7 +202,7 @@ fn of_repository(
     }
     if parts.len() > 1 {
         // The order must not depend on the commits, because it is the order of the catalog.
-        served.sort_by(|a, b| a.path.cmp(&b.path));
+        order::sort_by(&mut served, |a, b| a.path.cmp(&b.path));
     }
     for Served { skill, diagnostics, .. } in served {
         skills.add(skill, diagnostics);

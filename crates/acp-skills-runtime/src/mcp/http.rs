@@ -39,6 +39,7 @@ use super::{
     Servers,
     accept::{self, Accept},
     connection_end::ConnectionEnd,
+    handler::Handler,
     responder::{Boxed, Responder},
     unauthenticated::Admission,
 };
@@ -62,6 +63,14 @@ pub(crate) struct Service {
 }
 
 impl Service {
+    /// Creates the service of one session.
+    pub(super) fn of(handler: &Handler, end: CancellationToken) -> Self {
+        let listeners = Arc::clone(&handler.listeners);
+        let handler = handler.clone();
+        let responder = move || Responder::Session(handler.clone());
+        Self::new(responder, move || listeners.remove_disconnected(), end)
+    }
+
     /// Creates the service. `handler` returns the handler of a new MCP session, or of a request without one. `put_aside` is called
     /// after idle sessions were put aside.
     pub(crate) fn new(

@@ -23,7 +23,6 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::in_flight::Limited;
-pub(super) use self::{backpressure::TOO_LONG, in_flight::TOO_MANY_SUBSCRIPTIONS};
 use super::{
     ID_LENGTH, Server, ServerError, Servers,
     accept::{self, Accept},

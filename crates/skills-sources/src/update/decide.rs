@@ -10,7 +10,7 @@ use super::{
     },
     Offer, Pinned, Updater,
 };
-use skills_core::RemoteIndex;
+use skills_core::{RemoteIndex, order};
 
 /// The user's answer about the change of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -109,7 +109,7 @@ impl Updater {
         let index = self.store.index(url, index);
         let index = index.and_then(|index| RemoteIndex::parse(&index.text, &index.url).ok());
         let skills = index.iter().flat_map(|index| index.skills().iter());
-        skills.map(|skill| (skill.name.to_string(), digest::of_entry(skill))).collect()
+        order::map(skills.map(|skill| (skill.name.to_string(), digest::of_entry(skill))))
     }
 }
 

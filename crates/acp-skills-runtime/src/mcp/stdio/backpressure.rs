@@ -17,10 +17,10 @@ use acp_skills_wire::{Kind, Skim};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
 
+use crate::mcp::TOO_LONG;
+
 /// The size of one read, in bytes.
 const CHUNK_BYTES: usize = 8 * 1024;
-/// The method of the request that replaces a longer one.
-pub(in crate::mcp) const TOO_LONG: &str = "acp-skills/message_too_long";
 
 /// The state that both halves share. No other lock is taken while it is held.
 type Shared = Arc<Mutex<State>>;
