@@ -75,7 +75,7 @@ mod tests {
             let mut sorted = items.clone();
             sort_by_key(&mut sorted, |&(key, _)| std::cmp::Reverse(key));
             assert_eq!(sorted, expected, "{items:?}");
-            expected.sort();
+            expected.sort_unstable();
             sort(&mut sorted);
             assert_eq!(sorted, expected, "{items:?}");
         }

@@ -147,7 +147,7 @@ pub(super) fn listed(index: &RemoteIndex, wanted: &Wanted<'_>) -> Option<BTreeMa
         return None;
     }
     let entries = entries.iter().filter(|entry| wanted.takes(entry));
-    Some(entries.map(|entry| (entry.skill.name.to_string(), digest::of_entry(&entry.skill))).collect())
+    Some(order::map(entries.map(|entry| (entry.skill.name.to_string(), digest::of_entry(&entry.skill)))))
 }
 
 /// A skill that is not approved together with its source.

@@ -73,7 +73,7 @@ impl Updater {
         decision: &Decision,
     ) -> Pinned {
         let offered = offer.skills.iter().map(|skill| (skill.path.clone(), skill.sha256.clone()));
-        let offered = offer.pinned.skills().cloned().unwrap_or_else(|| offered.collect());
+        let offered = offer.pinned.skills().cloned().unwrap_or_else(|| order::map(offered));
         let offered = Version { version: offer.pinned.version(), skills: offered };
         // A pin of the other kind of source can't be for this address.
         let current = current.filter(|pinned| {
