@@ -10,7 +10,7 @@ use std::{
 };
 
 use cap_std::{ambient_authority, fs::Dir};
-use skills_core::remote::Sha256;
+use skills_core::{order, remote::Sha256};
 
 use super::scratch::Scratch;
 
@@ -100,7 +100,7 @@ impl RunDirectory {
             made.push(Made { path, bytes: size, text: text(&bytes) });
             Ok(true)
         })?;
-        made.sort_by(|a, b| a.path.cmp(&b.path));
+        order::sort_by(&mut made, |a, b| a.path.cmp(&b.path));
         Ok(made)
     }
 }
@@ -188,7 +188,7 @@ fn walk(
     let here = if at.as_os_str().is_empty() { Path::new(".") } else { at };
     let mut names: Vec<_> =
         dir.read_dir(here)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
-    names.sort();
+    order::sort(&mut names);
     for name in names {
         let path = at.join(name);
         let metadata = dir.symlink_metadata(&path)?;

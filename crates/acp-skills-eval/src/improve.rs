@@ -13,7 +13,7 @@ use acp_skills::structured_output;
 use acp_skills_runtime::demo::wording::{EXTRA, IMPROVE, MISSED, NOW};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use skills_core::frontmatter::MAX_DESCRIPTION_CHARS;
+use skills_core::{frontmatter::MAX_DESCRIPTION_CHARS, order};
 use tokio::sync::watch;
 
 use super::{
@@ -307,7 +307,7 @@ impl Failures {
             let mut texts: Vec<_> = failed
                 .map(|query| format!("- {}", query.query.split_whitespace().collect::<Vec<_>>().join(" ")))
                 .collect();
-            texts.sort();
+            order::sort(&mut texts);
             texts.dedup();
             texts.truncate(MAX_QUERIES);
             texts

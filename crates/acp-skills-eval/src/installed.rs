@@ -10,6 +10,7 @@ use std::{
 };
 
 use acp_skills::agents;
+use skills_core::order;
 
 use super::AgentCommand;
 
@@ -113,7 +114,7 @@ fn find(home: &Path, agent: &str, command: &[OsString], skill: &str) -> Installe
             }
         }
     }
-    same.sort();
+    order::sort(&mut same);
     let has_known_login = known.is_some();
     Installed { agent: agent.to_owned(), same, others, is_known: known.is_some(), has_known_login }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use skills_core::{Skill, SkillFiles, Source, remote::Sha256};
+use skills_core::{Skill, SkillFiles, Source, order, remote::Sha256};
 
 use super::{Case, Configuration, Evaluation, EvaluationError, Grader, Options, OutputCase, RunId};
 
@@ -49,7 +49,7 @@ impl Evaluation {
         }
         // Finish all runs of a case before we start the next one, so that we have complete results for some of the
         // cases if the evaluation is stopped.
-        runs.sort_by_key(|run| (run.case.clone(), run.number));
+        order::sort_by_key(&mut runs, |run| (run.case.clone(), run.number));
         if let Some(shard) = self.options.shard {
             let mut place = 0..;
             runs.retain(|_| place.next().is_some_and(|place| shard.contains(place)));

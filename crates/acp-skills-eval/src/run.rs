@@ -9,7 +9,7 @@ use std::{
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use skills_core::{Skill, SkillSet, Source};
+use skills_core::{Skill, SkillSet, Source, order};
 use tokio::sync::watch;
 use tracing::Instrument;
 
@@ -298,7 +298,7 @@ impl Run<'_> {
                 outside.extend(files.map(|file| file.to_string_lossy().into_owned()));
             }
         }
-        outside.sort();
+        order::sort(&mut outside);
         outside.dedup();
         outside
     }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures::StreamExt;
+use skills_core::order;
 use tokio::{
     sync::{mpsc::UnboundedSender, watch},
     time::timeout,
@@ -136,7 +137,7 @@ impl Evaluation {
                 },
             }
         }
-        outcomes.sort_by(|a, b| a.run.cmp(&b.run));
+        order::sort_by(&mut outcomes, |a, b| a.run.cmp(&b.run));
         let mut report = Report::new(self, outcomes);
         for agent in &mut report.agents {
             agent.stopped = attempts.given_up().remove(&agent.name);

@@ -1,6 +1,7 @@
 //! Statistics for reports: means, rates with confidence intervals, pass@k, and the split of cases.
 
 use serde::{Deserialize, Serialize};
+use skills_core::order;
 
 /// The factor of an interval with a confidence of 95 %, from the normal distribution.
 pub(super) const Z: f64 = 1.959_964;
@@ -146,7 +147,7 @@ pub fn split(cases: &[(&str, bool)], share: f64, seed: u64) -> Vec<Part> {
     let mut parts = vec![Part::Validation; cases.len()];
     for class in [true, false] {
         let mut order: Vec<_> = (0..cases.len()).filter(|&place| cases[place].1 == class).collect();
-        order.sort_by_key(|&place| (mixed(seed, cases[place].0), place));
+        order::sort_by_key(&mut order, |&place| (mixed(seed, cases[place].0), place));
         #[expect(clippy::cast_precision_loss, reason = "case counts are small")]
         let wanted = (order.len() as f64 * share).round();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small count")]

@@ -12,6 +12,7 @@ use skills_core::{
     Skill,
     discovery::load_dir,
     evaluation::{ITERATION_PREFIX, MANIFEST},
+    order,
 };
 
 use super::{
@@ -100,7 +101,7 @@ pub fn merge(
         }
     }
     let mut outcomes = merged.outcomes(&plan.runs)?;
-    outcomes.sort_by(|a, b| a.run.cmp(&b.run));
+    order::sort_by(&mut outcomes, |a, b| a.run.cmp(&b.run));
     let report = Report::new(&evaluation, outcomes);
     merged.write_report(&evaluation, &report)?;
     Ok((evaluation, merged, report))
@@ -201,7 +202,7 @@ fn children(dir: &Path) -> Result<Vec<PathBuf>, EvaluationError> {
             children.push(path);
         }
     }
-    children.sort();
+    order::sort(&mut children);
     Ok(children)
 }
 

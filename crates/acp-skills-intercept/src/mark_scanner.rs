@@ -131,6 +131,7 @@ static BEFORE: [u128; 128] = {
 
 /// Returns true if `text` ends with what may be the start of a mark. `text` is a JSON string without its closing quote, and can
 /// include the bytes before the string.
+#[inline]
 fn ends_in_mark(text: &[u8]) -> bool {
     // For nearly all texts, it's enough to look at the last two bytes to rule out a mark.
     let Some(&[before, last]) = text.last_chunk() else { return false };
@@ -142,7 +143,9 @@ fn ends_in_mark(text: &[u8]) -> bool {
     may_be && is_cut(text)
 }
 
-/// Performs the complete check of [`ends_in_mark`].
+/// Performs the complete check of [`ends_in_mark`]. It is never inlined, so that each text doesn't have to save its registers.
+#[cold]
+#[inline(never)]
 fn is_cut(text: &[u8]) -> bool {
     let end = &text[text.len().saturating_sub(MAX_CUT_BYTES)..];
     let Some(at) = memchr::memrchr2(b'<', b'\\', end) else { return false };

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use skills_core::{
     SkillSet,
     catalog::{self, Catalog, CatalogOptions, Guide, Location},
+    order,
     text::sanitize,
 };
 
@@ -84,7 +85,7 @@ fn patterns(skills: &SkillSet, options: &CatalogOptions) -> Option<String> {
         return None;
     }
     let mut roots: Vec<&Path> = skills.listed().filter_map(|skill| skill.dir()?.parent()).collect();
-    roots.sort_unstable();
+    order::sort(&mut roots);
     roots.dedup();
     // A pattern for a directory will also match everything below it.
     let tops: Vec<&Path> = roots

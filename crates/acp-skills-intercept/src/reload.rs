@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use skills_core::{Difference, Skill, SkillSet};
+use skills_core::{Difference, Skill, SkillSet, order};
 
 use crate::{
     Interceptor,
@@ -36,7 +36,7 @@ impl Interceptor {
     /// Returns the workspaces of all sessions, including those that are being set up.
     pub(crate) fn workspaces(&self) -> BTreeSet<Workspace> {
         let known = self.sessions.iter().map(|session| session.workspace.clone());
-        known.chain(self.pending.workspaces().cloned()).collect()
+        order::set(known.chain(self.pending.workspaces().cloned()))
     }
 
     /// Applies the current skills to all sessions. Sessions without a difference are left alone.
@@ -88,8 +88,8 @@ impl Interceptor {
         let setting_up: Vec<_> = open.collect();
         with_menu.retain(|key| !setting_up.contains(key));
         changed.retain(|key| !setting_up.contains(key));
-        changed.sort_unstable();
-        with_menu.sort_unstable();
+        order::sort(&mut changed);
+        order::sort(&mut with_menu);
         for key in with_menu {
             self.menu_changed(key, actions);
             self.skill_list_changed(key, actions);

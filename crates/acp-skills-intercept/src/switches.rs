@@ -6,7 +6,7 @@
 use std::{path::Path, time::Duration};
 
 use acp_skills_wire::{Id, Message};
-use skills_core::{SkillName, text::markdown_code};
+use skills_core::{SkillName, order, text::markdown_code};
 use thiserror::Error;
 
 use crate::{
@@ -190,7 +190,7 @@ impl Interceptor {
                 session.key()
             })
             .collect();
-        others.sort_unstable();
+        order::sort(&mut others);
         for other in others {
             self.turn(other, names, on, actions);
             self.options_changed(other, actions);

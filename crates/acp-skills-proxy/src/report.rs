@@ -16,7 +16,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use skills_core::name::sanitize;
+use skills_core::{name::sanitize, order};
 
 pub(crate) use self::{durations::Durations, page::page};
 use crate::words::{count, plural};
@@ -232,7 +232,9 @@ impl Summary {
     pub(crate) fn used(&self) -> Vec<(&str, &Usage)> {
         let used = self.skills.iter().filter(|(_, skill)| skill.used() + skill.errors > 0);
         let mut used: Vec<_> = used.map(|(name, skill)| (name.as_str(), skill)).collect();
-        used.sort_by_key(|(_, skill)| std::cmp::Reverse((skill.activated(), skill.used(), skill.errors)));
+        order::sort_by_key(&mut used, |(_, skill)| {
+            std::cmp::Reverse((skill.activated(), skill.used(), skill.errors))
+        });
         used
     }
 
@@ -252,7 +254,7 @@ impl Summary {
         let all = self.errors.iter();
         let mut all: Vec<_> =
             all.map(|((kind, code, skill), count)| (CALLS[*kind].1, &**code, &**skill, *count)).collect();
-        all.sort_by_key(|(_, _, _, count)| std::cmp::Reverse(*count));
+        order::sort_by_key(&mut all, |(_, _, _, count)| std::cmp::Reverse(*count));
         all
     }
 

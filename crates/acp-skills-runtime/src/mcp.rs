@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `handler` | the tools, as an rmcp server |
+//! | `responder` | the type of handler and transport that all connections share |
 //! | `conversion` | the server, and definitions and results of tools, as rmcp's types |
 //! | `serving` | the tools and the caller's context at one moment |
 //! | `progress` | progress notifications while a call runs |
@@ -37,6 +38,7 @@ mod local_socket;
 mod progress;
 mod prompts;
 mod resources;
+pub(crate) mod responder;
 mod serving;
 pub(crate) mod stdio;
 mod tool_list;
@@ -77,6 +79,10 @@ use crate::{activity::Observer, library::MakeToolbox, spans::Spans};
 
 /// The maximum number of open subscriptions of a connection.
 const MAX_SUBSCRIPTIONS: usize = 64;
+/// The method of the request that replaces one that is too long.
+const TOO_LONG: &str = "acp-skills/message_too_long";
+/// The method of the request that replaces a subscription at the limit.
+const TOO_MANY_SUBSCRIPTIONS: &str = "acp-skills/too_many_subscriptions";
 
 /// The channel for inputs to the interceptor.
 type Inputs = UnboundedSender<Input>;
@@ -127,7 +133,7 @@ struct Server {
     /// The random part of the server's address.
     path: String,
     token: String,
-    http: http::Service<Handler>,
+    http: http::Service,
     acp: acp::Connection,
     /// True if the agent connected with the token.
     has_connected: AtomicBool,
@@ -218,11 +224,8 @@ impl Servers {
         let serving = Serving { toolbox, context };
         let handler = Handler::new(session, serving, self.0.reports.clone());
         let end = CancellationToken::new();
-        let factory = handler.clone();
-        let listeners = Arc::clone(&handler.listeners);
-        let put_aside = move || listeners.remove_disconnected();
         let server = Arc::new(Server {
-            http: http::Service::new(move || factory.clone(), put_aside, end.child_token()),
+            http: http::Service::of(&handler, end.child_token()),
             acp: acp::Connection::default(),
             has_connected: AtomicBool::new(false),
             path: random_hex()?,

@@ -55,6 +55,7 @@ pub use roots::{Root, project_roots, user_roots, user_roots_in};
 pub use tree::{MAX_TREE_DEPTH, ProjectTree, is_in_tree};
 
 use crate::{
+    order,
     set::{SkillSet, SkillSetBuilder},
     skill::{Scope, Source},
 };
@@ -161,7 +162,7 @@ impl Discovery {
 
     fn walk(&self, skills: &mut SkillSetBuilder, mut memory: Option<&mut walk::Memory<'_>>) {
         let mut roots: Vec<&Root> = self.roots.iter().collect();
-        roots.sort_by_key(|root| root.scope);
+        order::sort_by_key(&mut roots, |root| root.scope);
         let mut seen = HashSet::new();
         for root in roots {
             let space = self.limits.max_skills.saturating_sub(skills.len());
@@ -199,7 +200,7 @@ pub fn skills_within(dir: &Path) -> Vec<PathBuf> {
     let skipped = found.skipped().iter().map(|skipped| skipped.path.clone()).filter(|path| path.is_file());
     let mut files: Vec<PathBuf> =
         stored.chain(shadowed).chain(skipped).filter(|file| file.parent() != Some(&*real)).collect();
-    files.sort();
+    order::sort(&mut files);
     files
 }
 

@@ -40,6 +40,7 @@ use std::{borrow::Cow, path::Path, sync::Arc};
 use crate::{
     diagnostic::Diagnostic,
     name::SkillName,
+    order,
     skill::{Instructions, Properties, Skill, Source, Stored, Virtual},
 };
 
@@ -234,6 +235,6 @@ pub(crate) fn is_half_saved(finding: &Diagnostic) -> bool {
 }
 
 fn sorted(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
+    order::sort_by_key(&mut diagnostics, |diagnostic| (diagnostic.line, diagnostic.column));
     diagnostics
 }

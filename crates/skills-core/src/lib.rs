@@ -79,6 +79,7 @@
 //! | [`exec`] | scripts and programs, with limits and a sandbox | `exec` |
 //! | [`fetch`] | small files from the web | `fetch` |
 //! | [`scan`] | a scan for suspicious content in skills | `scan` |
+//! | [`order`] | sorting with little code | |
 //! | [`text`] | untrusted text made safe to display | |
 
 pub mod activation;
@@ -97,6 +98,7 @@ pub mod frontmatter;
 pub mod instructions;
 mod last_good;
 pub mod name;
+pub mod order;
 pub mod paths;
 #[cfg(feature = "fetch")]
 pub mod remote;

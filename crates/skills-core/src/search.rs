@@ -23,7 +23,7 @@ mod words;
 
 use std::{cmp::Reverse, sync::Arc};
 
-use crate::skill::Skill;
+use crate::{order, skill::Skill};
 use field::{Field, idf};
 use language::Language;
 use names::{Names, Similarity};
@@ -226,7 +226,7 @@ impl SearchIndex {
             let skill = &self.skills[number];
             (Reverse(Ordered(score)), Reverse(skill.properties.priority), is_incomplete(skill), number)
         };
-        found.sort_unstable_by_key(rank);
+        order::sort_by_key(&mut found, rank);
         let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
         let hits = found.iter().take(limit);
         let hits = hits.map(|&(score, number)| Hit {

@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::{
     diagnostic::Diagnostic,
     name::SkillName,
+    order,
     search::{Hits, Query, SearchIndex},
     skill::Skill,
     tool::SkillTool,
@@ -157,7 +158,7 @@ impl SkillSet {
             merged.add_tools(set);
             merged.add_left_out(set);
         }
-        entries.sort_by_key(|entry| entry.skill.scope);
+        order::sort_by_key(&mut entries, |entry| entry.skill.scope);
         for entry in entries {
             merged.add_shared(Arc::clone(&entry.skill), entry.diagnostics.clone());
         }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write, fs, io, ops::Bound, path::Path};
 
 use skills_core::{
-    Skill, Source,
+    Skill, Source, order,
     remote::{Remote, Sha256},
     skill::FileGuard,
 };
@@ -126,7 +126,7 @@ pub(super) fn files(dir: &Path) -> io::Result<Vec<String>> {
             }
         }
     }
-    files.sort_unstable();
+    order::sort(&mut files);
     Ok(files)
 }
 

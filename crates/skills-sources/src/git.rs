@@ -33,7 +33,7 @@ use std::{
     time::Duration,
 };
 
-use skills_core::exec::ProcessObserver;
+use skills_core::{exec::ProcessObserver, order};
 
 use self::command::Git;
 pub use self::error::GitError;
@@ -136,7 +136,7 @@ pub(super) fn fetch(
     let selection = tree::select(&entries, limits)?;
     let mut objects: Vec<&str> = selection.wanted.iter().map(|file| file.object.as_str()).collect();
     let input = lines(&objects);
-    objects.sort_unstable();
+    order::sort(&mut objects);
     objects.dedup();
     let missing = missing(&git, &commit, &objects.iter().copied().collect())?;
     objects.retain(|object| missing.contains(*object));

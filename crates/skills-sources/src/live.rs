@@ -19,6 +19,7 @@ use skills_core::{
     Diagnostic, SkillSet,
     discovery::Filter,
     exec::ProcessObserver,
+    order,
     set::{SOURCE_FETCHING, Skipped},
 };
 
@@ -150,7 +151,7 @@ impl Sources {
 
     /// Returns the paths of the lock files.
     pub fn lock_files(&self) -> BTreeSet<&Path> {
-        self.0.specs.iter().map(|spec| spec.lock.as_path()).collect()
+        order::set(self.0.specs.iter().map(|spec| spec.lock.as_path()))
     }
 
     /// Reads lock files and store again. Fetches missing sources in the background if [`watch`](Self::watch) was called before.

@@ -10,6 +10,7 @@ use skills_core::{
     Diagnostic, RemoteIndex, Skill, SkillName, SkillSet, SkillSetBuilder, Source,
     discovery::Filter,
     files::is_unchanged,
+    order,
     scan::{Finding, Risk, Rules, scan},
     set::{Entry, Skipped},
     skill::Guard,
@@ -149,7 +150,7 @@ pub(super) fn listed(index: &RemoteIndex, wanted: &Wanted<'_>) -> Option<BTreeMa
         return None;
     }
     let entries = entries.iter().filter(|entry| wanted.takes(entry));
-    Some(entries.map(|entry| (entry.skill.name.to_string(), digest::of_entry(&entry.skill))).collect())
+    Some(order::map(entries.map(|entry| (entry.skill.name.to_string(), digest::of_entry(&entry.skill)))))
 }
 
 /// A skill that is not approved together with its source.
@@ -204,7 +205,7 @@ fn of_repository(
     }
     if parts.len() > 1 {
         // The order must not depend on the commits, because it is the order of the catalog.
-        served.sort_by(|a, b| a.path.cmp(&b.path));
+        order::sort_by(&mut served, |a, b| a.path.cmp(&b.path));
     }
     for Served { skill, diagnostics, .. } in served {
         skills.add(skill, diagnostics);

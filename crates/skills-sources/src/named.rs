@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use skills_core::order;
+
 use super::lockfile::LockError;
 use crate::disk::{StateDir, state};
 
@@ -63,7 +65,7 @@ impl NamedSources {
         let files = fs::read_dir(self.0.path()).into_iter().flatten().flatten();
         let mut sources: Vec<String> =
             files.filter_map(|file| state::read(&file.path()).ok().flatten()).collect();
-        sources.sort_unstable();
+        order::sort(&mut sources);
         sources
     }
 }

@@ -10,6 +10,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use skills_core::order;
+
 use super::{lockfile, store};
 use crate::disk::FileLock;
 
@@ -58,7 +60,7 @@ pub(super) fn prune(cache: &Path, unused: Duration) -> Vec<PathBuf> {
             }
         }
     }
-    removed.sort_unstable();
+    order::sort(&mut removed);
     removed
 }
 

@@ -20,7 +20,8 @@ use std::{
 
 use serde::Serialize;
 use skills_core::{
-    RemoteIndex, Skill, SkillName, SkillSet, Source, discovery::Limits, exec::ProcessObserver, remote::Remote,
+    RemoteIndex, Skill, SkillName, SkillSet, Source, discovery::Limits, exec::ProcessObserver, order,
+    remote::Remote,
 };
 
 use self::text::is_offered_as_script;
@@ -279,7 +280,7 @@ impl Updater {
             let description = skill.description.clone();
             skills.push(OfferedSkill { path, name, description, sha256, files, dir, remote: None });
         }
-        skills.sort_by(|a, b| a.path.cmp(&b.path));
+        order::sort_by(&mut skills, |a, b| a.path.cmp(&b.path));
         let notes = notes(&found, &real);
         Ok(Offer {
             pinned: Pinned::Git(pinned),
@@ -295,7 +296,7 @@ impl Updater {
         let text = self.store.index(url, digest)?;
         let index = RemoteIndex::parse(&text.text, &text.url).ok()?;
         let mut skills: Vec<_> = index.skills().iter().filter_map(|skill| listed(skill)).collect();
-        skills.sort_by(|a, b| a.path.cmp(&b.path));
+        order::sort_by(&mut skills, |a, b| a.path.cmp(&b.path));
         let pinned = Pinned::Web(PinnedWeb::new(digest.to_owned(), None));
         let notes = notes(index.skills(), Path::new(""));
         Some(Offer {

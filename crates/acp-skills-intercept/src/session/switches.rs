@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use skills_core::{Skill, SkillName, SkillSet};
+use skills_core::{Skill, SkillName, SkillSet, order};
 
 /// All skills of a session, and the names of those that are disabled.
 #[derive(Debug, Clone, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Switches {
 impl Switches {
     /// Creates the switches of a session. `off` contains the names of the skills that are disabled in the session's directory.
     pub(crate) fn remembering(off: Vec<SkillName>) -> Self {
-        let off: BTreeMap<_, _> = off.into_iter().map(|name| (name.key(), name)).collect();
+        let off = order::map(off.into_iter().map(|name| (name.key(), name)));
         Self { remembered: off.clone(), off, ..Self::default() }
     }
 
@@ -33,7 +33,7 @@ impl Switches {
     /// skills that are disabled in the new directory.
     pub(crate) fn moved(&mut self, off: Vec<SkillName>) {
         self.off.retain(|key, _| !self.remembered.contains_key(key));
-        self.remembered = off.into_iter().map(|name| (name.key(), name)).collect();
+        self.remembered = order::map(off.into_iter().map(|name| (name.key(), name)));
         self.off.extend(self.remembered.clone());
     }
 

@@ -9,6 +9,7 @@ use skills_core::{
     Diagnostic, Source,
     discovery::{Discovery, Root, skills_within},
     files::SKILL_FILE_NAMES,
+    order,
     text::shown_path,
 };
 use skills_sources::Address;
@@ -72,7 +73,7 @@ pub(crate) fn find(path: &Path) -> Result<Vec<Candidate>, UsageError> {
         let hint = "a skill is a directory with a SKILL.md file";
         return Err(UsageError::new(format!("no skills found in `{shown}`")).hint(hint));
     }
-    found.sort_by(|a, b| a.path().cmp(b.path()));
+    order::sort_by(&mut found, |a, b| a.path().cmp(b.path()));
     Ok(found)
 }
 

@@ -13,6 +13,7 @@ use jsonc_parser::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
+use skills_core::order;
 
 use super::{
     document::{Document, SettingsError, syntax},
@@ -183,7 +184,7 @@ fn splice(
             // The two ranges never overlap, but we don't know which is first.
             let program_range = command.value.range();
             let mut pieces = [(range, new), (program_range.start..program_range.end, quoted(program))];
-            pieces.sort_by_key(|piece| std::cmp::Reverse(piece.0.start));
+            order::sort_by_key(&mut pieces, |piece| std::cmp::Reverse(piece.0.start));
             return Some(
                 pieces.into_iter().fold(text.to_owned(), |text, (range, new)| replaced(&text, range, &new)),
             );

@@ -10,6 +10,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use skills_core::order;
 use skills_sources::disk::private;
 
 use super::edit::Change;
@@ -86,7 +87,7 @@ impl Record {
     /// Returns an error if `dir` cannot be listed.
     pub(crate) fn last(dir: &Path, file: &Path) -> io::Result<Option<Self>> {
         let mut found = numbers(dir)?;
-        found.sort_unstable_by(|a, b| b.cmp(a));
+        order::sort_by(&mut found, |a, b| b.cmp(a));
         for number in found {
             let dir = dir.join(format!("{number:04}"));
             // If the record is not complete, the change was never made.

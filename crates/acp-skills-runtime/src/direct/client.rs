@@ -6,13 +6,9 @@ use std::{sync::Arc, time::Duration};
 use rmcp::{
     ErrorData, Peer, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, DiscoverResult,
-        GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
-        InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourcesResult, ListSkillsResult,
-        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-        ServerConfig, SubscriptionFilter,
+        DiscoverResult, InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
     },
-    service::{NotificationContext, RequestContext, SubscriptionContext},
+    service::{NotificationContext, RequestContext},
 };
 use tokio::{sync::Mutex as AsyncMutex, time::timeout};
 
@@ -21,7 +17,11 @@ use super::{
     sessions::{Session, Sessions},
     trust,
 };
-use crate::mcp::{changes::Listeners, conversion};
+use crate::mcp::{
+    conversion,
+    handler::Handler,
+    responder::{self, Boxed},
+};
 
 /// The timeout for the client's answer about its roots.
 const ROOTS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -111,141 +111,80 @@ async fn use_roots(sessions: &Sessions, session: &Session, client: &Peer<RoleSer
     }
 }
 
-impl ServerHandler for Client {
-    fn get_info(&self) -> ServerConfig {
-        conversion::info()
+impl AsRef<Handler> for Session {
+    fn as_ref(&self) -> &Handler {
+        &self.handler
+    }
+}
+
+impl responder::Client for Client {
+    fn session<'a>(
+        &'a self,
+        context: &'a RequestContext<RoleServer>,
+    ) -> Boxed<'a, Result<responder::Session, ErrorData>> {
+        Box::pin(async { Ok(self.session(context).await? as responder::Session) })
     }
 
-    async fn initialize(
+    fn initialize(
         &self,
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<InitializeResult, ErrorData> {
-        context.peer.set_peer_info(request.clone());
-        let session = self.own(Some(&request.client_info.name)).await?;
-        let capabilities = &request.capabilities;
-        if trust::shows_forms(capabilities) {
-            *session.forms.lock() = Some(context.peer.clone());
-        }
-        if !has_roots(capabilities) {
-            session.settled.cancel();
-        }
-        let mut result = self.negotiate_initialize(&request)?;
-        result.instructions = session.instructions(&self.sessions);
-        Ok(result)
+    ) -> Boxed<'_, Result<InitializeResult, ErrorData>> {
+        Box::pin(async move {
+            context.peer.set_peer_info(request.clone());
+            let session = self.own(Some(&request.client_info.name)).await?;
+            let capabilities = &request.capabilities;
+            if trust::shows_forms(capabilities) {
+                *session.forms.lock() = Some(context.peer.clone());
+            }
+            if !has_roots(capabilities) {
+                session.settled.cancel();
+            }
+            let mut result = session.handler.negotiate_initialize(&request)?;
+            result.instructions = session.instructions(&self.sessions);
+            Ok(result)
+        })
     }
 
-    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        let session = self.session(&context).await?;
-        let mut info = self.get_info();
-        info.instructions = session.instructions(&self.sessions);
-        Ok(DiscoverResult::from_server_info(self.supported_protocol_versions().into_owned(), info))
+    fn discover(&self, context: RequestContext<RoleServer>) -> Boxed<'_, Result<DiscoverResult, ErrorData>> {
+        Box::pin(async move {
+            let session = self.session(&context).await?;
+            let mut info = conversion::info();
+            info.instructions = session.instructions(&self.sessions);
+            let versions = session.handler.supported_protocol_versions().into_owned();
+            Ok(DiscoverResult::from_server_info(versions, info))
+        })
     }
 
-    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let Some(session) = self.current().await else { return };
-        let client = context.peer.clone();
-        let info = client.peer_info();
-        self.settle(&session, client, info.is_some_and(|info| has_roots(&info.capabilities)));
-        session.handler.on_initialized(context).await;
+    fn on_initialized(&self, context: NotificationContext<RoleServer>) -> Boxed<'_, ()> {
+        Box::pin(async move {
+            let Some(session) = self.current().await else { return };
+            let client = context.peer.clone();
+            let info = client.peer_info();
+            self.settle(&session, client, info.is_some_and(|info| has_roots(&info.capabilities)));
+            session.handler.on_initialized(context).await;
+        })
     }
 
-    async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
-        if let Some(session) = self.current().await {
-            self.settle(&session, context.peer, true);
-        }
+    fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) -> Boxed<'_, ()> {
+        Box::pin(async move {
+            if let Some(session) = self.current().await {
+                self.settle(&session, context.peer, true);
+            }
+        })
     }
 
-    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(Listeners::accept(requested))
-    }
-
-    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let session = self.session(context.request_context()).await?;
-        session.handler.listen(context).await
-    }
-
-    async fn list_tools(
+    fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        let session = self.session(&context).await?;
-        let mut result = session.handler.list_tools(request, context).await?;
-        session.describe(&self.sessions, &mut result.tools);
-        Ok(result)
-    }
-
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let session = self.session(&context).await?;
-        session.handler.call_tool(request, context).await
-    }
-
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
-        let session = self.session(&context).await?;
-        session.handler.on_custom_request(request, context).await
-    }
-
-    async fn list_prompts(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        let session = self.session(&context).await?;
-        session.handler.list_prompts(request, context).await
-    }
-
-    async fn get_prompt(
-        &self,
-        request: GetPromptRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
-        let session = self.session(&context).await?;
-        session.handler.get_prompt(request, context).await
-    }
-
-    async fn list_resources(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        let session = self.session(&context).await?;
-        session.handler.list_resources(request, context).await
-    }
-
-    async fn read_resource(
-        &self,
-        request: ReadResourceRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
-        let session = self.session(&context).await?;
-        session.handler.read_resource(request, context).await
-    }
-
-    async fn list_skills(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListSkillsResult, ErrorData> {
-        let session = self.session(&context).await?;
-        session.handler.list_skills(request, context).await
-    }
-
-    async fn get_skill(
-        &self,
-        request: GetSkillRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<GetSkillResult, ErrorData> {
-        let session = self.session(&context).await?;
-        session.handler.get_skill(request, context).await
+    ) -> Boxed<'_, Result<ListToolsResult, ErrorData>> {
+        Box::pin(async move {
+            let session = self.session(&context).await?;
+            let mut result = session.handler.list_tools(request, context).await?;
+            session.describe(&self.sessions, &mut result.tools);
+            Ok(result)
+        })
     }
 }
 

@@ -12,8 +12,9 @@ use tokio_util::sync::CancellationToken;
 use super::{client::Client, sessions::Sessions};
 use crate::mcp::{
     accept,
-    http::{Body, MCP, Route, Service, access, not_local, refuse, serve, unauthorized},
+    http::{Body, MCP, Route, Router, Service, access, not_local, refuse, serve, unauthorized},
     random_hex,
+    responder::{Boxed, Responder},
     unauthenticated::Admission,
 };
 
@@ -86,23 +87,32 @@ impl Listener {
             Err(error) => return tracing::error!("cannot listen for MCP clients: {error}"),
         };
         let end = CancellationToken::new();
-        let new_client = move || Client::over_http(sessions.clone());
+        let new_client = move || Responder::Client(Box::new(Client::over_http(sessions.clone())));
         // The sessions that are put aside are closed, because their handlers are dropped.
         let service = Service::new(new_client, || {}, end.child_token());
-        let endpoint = Endpoint { service: Arc::new(service), token: self.token };
-        accept::run(listener, end, move || Some(endpoint.clone()), serve).await;
+        let endpoint: Router = Arc::new(Endpoint { service, token: self.token });
+        accept::run(listener, end, Box::new(move || Some(Arc::clone(&endpoint))), serve).await;
     }
 }
 
 /// The MCP endpoint of all clients.
-#[derive(Clone)]
 struct Endpoint {
-    service: Arc<Service<Client>>,
+    service: Service,
     token: Token,
 }
 
 impl Route for Endpoint {
-    async fn route(&self, mut request: Request<Incoming>, admission: &Admission) -> Response<Body> {
+    fn route<'a>(
+        &'a self,
+        request: Request<Incoming>,
+        admission: &'a Admission,
+    ) -> Boxed<'a, Response<Body>> {
+        Box::pin(self.answer(request, admission))
+    }
+}
+
+impl Endpoint {
+    async fn answer(&self, mut request: Request<Incoming>, admission: &Admission) -> Response<Body> {
         access::ignore_own_origin(request.headers_mut());
         if !access::is_local(request.headers()) {
             return not_local();

@@ -2,7 +2,7 @@
 //! connection.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     iter,
     path::PathBuf,
     sync::{
@@ -20,7 +20,7 @@ use acp_skills_intercept::{
 };
 use parking_lot::Mutex;
 use rmcp::{ErrorData, Peer, RoleServer, model::Tool};
-use skills_core::{Difference, set::Unapproved, toolbox::ACTIVATE_SKILL};
+use skills_core::{Difference, order, set::Unapproved, toolbox::ACTIVATE_SKILL};
 use tokio::{sync::Mutex as AsyncMutex, task::spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
@@ -341,8 +341,7 @@ impl Sessions {
     }
 
     fn workspaces(&self) -> Vec<Workspace> {
-        let all: BTreeSet<_> =
-            self.0.states.lock().values().map(|state| state.skills.workspace.clone()).collect();
+        let all = order::set(self.0.states.lock().values().map(|state| state.skills.workspace.clone()));
         all.into_iter().collect()
     }
 

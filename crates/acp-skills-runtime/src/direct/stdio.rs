@@ -14,9 +14,16 @@ use tokio::{
     runtime::Handle,
     sync::oneshot,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{client::Client, sessions::Sessions};
-use crate::{mcp, relay::Ends};
+use crate::{
+    mcp::{
+        self,
+        responder::{self, Responder},
+    },
+    relay::Ends,
+};
 
 /// The size of the pipe in memory, in bytes. A client that doesn't read its input fills it, and is then not read any more.
 const PIPE_BYTES: usize = 64 * 1024;
@@ -68,10 +75,11 @@ impl Connection {
     pub(super) async fn serve(self, sessions: Sessions) {
         let Self { stream, mut written, .. } = self;
         let served = async {
-            match rmcp::service::serve_server(Client::new(sessions), mcp::stdio::transport(stream)).await {
-                // The reason for the end doesn't matter.
-                Ok(running) => drop(running.waiting().await),
-                Err(ServerInitializeError::ConnectionClosed(_)) => {
+            let responder = Responder::Client(Box::new(Client::new(sessions)));
+            let transport = mcp::stdio::transport(stream);
+            match responder::serve(responder, transport, CancellationToken::new()).await {
+                Ok(()) => {}
+                Err(error) if matches!(*error, ServerInitializeError::ConnectionClosed(_)) => {
                     tracing::debug!("MCP client disconnected before its first request");
                 }
                 // Don't log the error, because it contains the message.

@@ -5,7 +5,7 @@
 //! project are approved for that project.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     fs,
     path::{Path, PathBuf},
     sync::Arc,
@@ -16,6 +16,7 @@ use skills_core::{
     Scope, Skill, SkillSet,
     discovery::{Changes, Discovery, ProjectTree, Root, project_roots},
     files::Bounds,
+    order,
     set::{Skipped, Unapproved},
 };
 use skills_sources::trust::{Decided, TrustedDir};
@@ -204,7 +205,7 @@ impl DirectoryLibrary {
     /// Returns the files with the user's decisions about the projects of a workspace.
     pub(super) fn trust_files(&self, searches: &ProjectSearches) -> Vec<PathBuf> {
         let Some(trust) = &self.trust else { return Vec::new() };
-        let projects: BTreeSet<&Path> = searches.iter().map(|(search, _)| search.project.as_path()).collect();
+        let projects = order::set(searches.iter().map(|(search, _)| search.project.as_path()));
         projects.into_iter().filter_map(|project| trust.file(project)).collect()
     }
 

@@ -23,7 +23,7 @@ pub(crate) trait Accept: Send + 'static {
 pub(crate) fn run<L, S, F>(
     mut listener: L,
     end: CancellationToken,
-    server: impl Fn() -> Option<S> + Send + 'static,
+    server: Box<dyn Fn() -> Option<S> + Send>,
     serve: fn(L::Stream, Admission, S) -> F,
 ) -> impl Future<Output = ()> + Send
 where

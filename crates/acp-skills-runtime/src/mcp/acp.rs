@@ -27,7 +27,11 @@ use tokio::sync::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::channel::Channel;
-use super::{MAX_SUBSCRIPTIONS, handler::Handler};
+use super::{
+    MAX_SUBSCRIPTIONS,
+    handler::Handler,
+    responder::{self, AnyTransport, Responder},
+};
 
 /// The notification that cancels a request.
 const CANCELLED: &str = "notifications/cancelled";
@@ -260,9 +264,7 @@ impl Inner {
         let channel = Channel::new(messages, Arc::clone(&pending));
         tokio::spawn(async move {
             // If we can't start the server, the channel is dropped, and all requests are answered with an error.
-            if let Ok(running) = rmcp::service::serve_server_with_ct(handler, channel, end).await {
-                let _ = running.waiting().await;
-            }
+            let _ = responder::serve(Responder::Session(handler), AnyTransport::new(channel), end).await;
         });
         Self { to_server, pending, last_id: 0, is_initialized: false, _end: guard }
     }

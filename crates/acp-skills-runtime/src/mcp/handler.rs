@@ -31,13 +31,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span, debug_span};
 
 use super::{
-    Inputs,
+    Inputs, TOO_LONG, TOO_MANY_SUBSCRIPTIONS,
     calls::Call,
     changes::{Listeners, Lists},
     connection_end::ConnectionEnd,
     conversion, progress, prompts, resources,
     serving::Serving,
-    stdio,
     tool_list::{ToolList, prepare_search},
 };
 use crate::{
@@ -323,8 +322,8 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         Err(match &*request.method {
-            stdio::TOO_LONG => ErrorData::invalid_request("message is longer than 4 MiB", None),
-            stdio::TOO_MANY_SUBSCRIPTIONS => ErrorData::invalid_request("too many open subscriptions", None),
+            TOO_LONG => ErrorData::invalid_request("message is longer than 4 MiB", None),
+            TOO_MANY_SUBSCRIPTIONS => ErrorData::invalid_request("too many open subscriptions", None),
             _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None),
         })
     }

@@ -25,11 +25,8 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rmcp::{
-    ServerHandler,
-    transport::streamable_http_server::{
-        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
-    },
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -42,6 +39,8 @@ use super::{
     Servers,
     accept::{self, Accept},
     connection_end::ConnectionEnd,
+    handler::Handler,
+    responder::{Boxed, Responder},
     unauthenticated::Admission,
 };
 
@@ -58,16 +57,24 @@ pub(crate) type Body = BoxBody<Bytes, Infallible>;
 const SESSION_ID: &str = "Mcp-Session-Id";
 
 /// MCP over HTTP for one endpoint.
-pub(crate) struct Service<H: ServerHandler> {
-    http: StreamableHttpService<H, LocalSessionManager>,
+pub(crate) struct Service {
+    http: StreamableHttpService<Responder, LocalSessionManager>,
     sessions: Sessions,
 }
 
-impl<H: ServerHandler> Service<H> {
+impl Service {
+    /// Creates the service of one session.
+    pub(super) fn of(handler: &Handler, end: CancellationToken) -> Self {
+        let listeners = Arc::clone(&handler.listeners);
+        let handler = handler.clone();
+        let responder = move || Responder::Session(handler.clone());
+        Self::new(responder, move || listeners.remove_disconnected(), end)
+    }
+
     /// Creates the service. `handler` returns the handler of a new MCP session, or of a request without one. `put_aside` is called
     /// after idle sessions were put aside.
     pub(crate) fn new(
-        handler: impl Fn() -> H + Send + Sync + 'static,
+        handler: impl Fn() -> Responder + Send + Sync + 'static,
         put_aside: impl Fn() + Send + Sync + 'static,
         end: CancellationToken,
     ) -> Self {
@@ -125,8 +132,8 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
     let _inside = runtime.enter();
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let weak = servers.downgrade();
-    let upgrade = move || Some(Servers(weak.upgrade()?));
-    runtime.spawn(accept::run(listener, servers.end(), upgrade, serve));
+    let upgrade = move || Some(Arc::new(Servers(weak.upgrade()?)) as Router);
+    runtime.spawn(accept::run(listener, servers.end(), Box::new(upgrade), serve));
     Ok(address)
 }
 
@@ -141,25 +148,25 @@ impl Accept for tokio::net::TcpListener {
     }
 }
 
-/// Answers the requests of HTTP connections.
-pub(crate) trait Route: Clone + Send + Sync + 'static {
+/// Answers the requests of HTTP connections. Its type is erased, so that hyper's code exists once.
+pub(crate) type Router = Arc<dyn Route>;
+
+/// Answers requests.
+pub(crate) trait Route: Send + Sync {
     /// Answers a request. A connection whose request is authenticated may stay open.
-    fn route(
-        &self,
-        request: Request<Incoming>,
-        admission: &Admission,
-    ) -> impl Future<Output = Response<Body>> + Send;
+    fn route<'a>(&'a self, request: Request<Incoming>, admission: &'a Admission)
+    -> Boxed<'a, Response<Body>>;
 }
 
 /// Serves one connection until it closes, or until its admission expires.
-pub(crate) async fn serve<S, R: Route>(stream: S, admission: Admission, router: R)
+pub(crate) async fn serve<S>(stream: S, admission: Admission, router: Router)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let admission = Arc::new(admission);
     let shared = Arc::clone(&admission);
     let service = service_fn(move |request| {
-        let router = router.clone();
+        let router = Arc::clone(&router);
         let admission = Arc::clone(&shared);
         async move { Ok::<_, Infallible>(router.route(request, &admission).await) }
     });
@@ -176,7 +183,17 @@ where
 }
 
 impl Route for Servers {
-    async fn route(&self, request: Request<Incoming>, admission: &Admission) -> Response<Body> {
+    fn route<'a>(
+        &'a self,
+        request: Request<Incoming>,
+        admission: &'a Admission,
+    ) -> Boxed<'a, Response<Body>> {
+        Box::pin(self.answer(request, admission))
+    }
+}
+
+impl Servers {
+    async fn answer(&self, request: Request<Incoming>, admission: &Admission) -> Response<Body> {
         if !access::is_local(request.headers()) {
             return not_local();
         }

@@ -14,10 +14,7 @@ mod in_flight;
 use std::{io, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use rmcp::{
-    RoleServer,
-    transport::{Transport, async_rw::AsyncRwTransport},
-};
+use rmcp::transport::async_rw::AsyncRwTransport;
 use subtle::ConstantTimeEq;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -26,11 +23,11 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::in_flight::Limited;
-pub(super) use self::{backpressure::TOO_LONG, in_flight::TOO_MANY_SUBSCRIPTIONS};
 use super::{
     ID_LENGTH, Server, ServerError, Servers,
     accept::{self, Accept},
     local_socket::{self, Address, Listener},
+    responder::{self, AnyTransport, Responder},
     unauthenticated::Admission,
 };
 
@@ -95,7 +92,7 @@ fn listen(servers: &Servers, runtime: &Handle) -> io::Result<Open> {
     let ended = end.clone().cancelled_owned();
     let weak = servers.downgrade();
     let upgrade = move || Some(Servers(weak.upgrade()?));
-    let accepts = accept::run(listener, servers.end(), upgrade, serve);
+    let accepts = accept::run(listener, servers.end(), Box::new(upgrade), serve);
     runtime.spawn(async move {
         tokio::select! {
             () = accepts => {}
@@ -140,13 +137,9 @@ where
     if let Err(error) = answer(&mut stream, WELCOME).await {
         return tracing::debug!(%error, "bridge handshake failed");
     }
-    let end = server.end.child_token();
-    match rmcp::service::serve_server_with_ct(server.handler.clone(), transport(stream), end).await {
-        // Wait for the connection to be closed, and ignore the result.
-        Ok(running) => {
-            let _ = running.waiting().await;
-        }
-        Err(error) => tracing::debug!(%error, "bridge handshake failed"),
+    let responder = Responder::Session(server.handler.clone());
+    if let Err(error) = responder::serve(responder, transport(stream), server.end.child_token()).await {
+        tracing::debug!(%error, "bridge handshake failed");
     }
 }
 
@@ -174,12 +167,12 @@ async fn answer(stream: &mut (impl AsyncWrite + Unpin), text: &str) -> io::Resul
 }
 
 /// Returns the MCP transport over a stream of lines, with back-pressure and a limit for requests in flight.
-pub(crate) fn transport<S>(stream: S) -> impl Transport<RoleServer> + 'static
+pub(crate) fn transport<S>(stream: S) -> AnyTransport
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let (reader, writer) = backpressure::split(stream);
-    Limited::new(AsyncRwTransport::new_server(reader, writer))
+    let (reader, writer) = backpressure::split(Box::pin(stream));
+    AnyTransport::new(Limited::new(AsyncRwTransport::new_server(reader, writer)))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::{
     files::{FileError, SKILL_FILE_NAMES, SkillFiles},
     frontmatter::{self, ParseContext},
     last_good::LastGood,
+    order,
     skill::{Scope, Skill, Source},
 };
 
@@ -153,7 +154,7 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr, root: &Root, nested: bool) ->
     if is_workspace(real, dir_name, &children) {
         children.clear();
     }
-    children.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    order::sort_by(&mut children, |a, b| a.name.cmp(&b.name));
     if loaded.is_none() {
         loaded = other_spelling.and_then(|name| load(&files, real, dir_name, name));
     }
@@ -204,7 +205,7 @@ fn load(files: &SkillFiles, real: &Path, dir_name: &OsStr, file_name: &'static s
         let message = format!("file is named {}, but most agents only find SKILL.md", spelled.display());
         diagnostics.push(Diagnostic::warning("file-name", message).help("rename the file to SKILL.md"));
     }
-    diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
+    order::sort_by_key(&mut diagnostics, |diagnostic| (diagnostic.line, diagnostic.column));
     match skill {
         Some(mut skill) => {
             if let Source::Stored(stored) = &mut skill.source {

@@ -9,7 +9,7 @@ use super::{
     names::{PROJECT_ENTRIES, is_hidden, may_have_skills},
     roots::{IN_PROJECT, Root},
 };
-use crate::{diagnostic::Diagnostic, set::Skipped, skill::Scope};
+use crate::{diagnostic::Diagnostic, order, set::Skipped, skill::Scope};
 
 /// The maximum depth of a directory with skills below the root of a session.
 pub const MAX_TREE_DEPTH: usize = 5;
@@ -71,7 +71,7 @@ fn subdirectories(dir: &Path) -> Vec<PathBuf> {
         entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_in_tree(&name)
     };
     let mut found: Vec<_> = entries.flatten().filter(is_searched).map(|entry| entry.path()).collect();
-    found.sort_unstable();
+    order::sort(&mut found);
     found
 }
 

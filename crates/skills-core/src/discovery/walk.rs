@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     diagnostic::Diagnostic,
+    order,
     set::Skipped,
     skill::{Scope, Skill},
 };
@@ -185,7 +186,7 @@ impl Walk<'_, '_> {
                 }
             }
             // Visit hidden directories last, so that they don't use up the limits.
-            next.sort_by_key(|candidate| candidate.is_hidden);
+            order::sort_by_key(&mut next, |candidate| candidate.is_hidden);
             level = next;
         }
         // Most directories in a skill have only its files, so there is no need to mention those that are too deep.
@@ -324,8 +325,8 @@ impl Walk<'_, '_> {
             let help = "to load skills from a target that you trust, add this directory to scan";
             self.report(&self.root.path, diagnostic.help(help));
         }
-        self.skills.sort_by(|a, b| a.0.cmp(&b.0));
-        self.skipped.sort_by(|a, b| a.path.cmp(&b.path));
+        order::sort_by(&mut self.skills, |a, b| a.0.cmp(&b.0));
+        order::sort_by(&mut self.skipped, |a, b| a.path.cmp(&b.path));
         let skills = self.skills.into_iter().map(|(_, skill, diagnostics)| (skill, diagnostics)).collect();
         Found { skills, skipped: self.skipped }
     }
@@ -376,6 +377,6 @@ fn visit_all<C: Borrow<Candidate> + Sync>(batch: &[C], root: &Root, nested: bool
         }
         done
     });
-    done.sort_unstable_by_key(|(index, _)| *index);
+    order::sort_by_key(&mut done, |(index, _)| *index);
     done.into_iter().flat_map(|(_, visits)| visits).collect()
 }

@@ -14,7 +14,7 @@ use super::{
     SkillFiles,
     open::{Opened, open_any},
 };
-use crate::text::shown;
+use crate::{order, text::shown};
 
 /// The maximum depth of the walk, in directories under the root.
 const MAX_DEPTH: usize = 32;
@@ -204,7 +204,7 @@ fn every(root: &Dir, max: usize, repositories: Repositories) -> (Vec<Entry>, boo
             found.push(Entry { path, kind });
         }
     }
-    found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    order::sort_by(&mut found, |a, b| a.path.cmp(&b.path));
     (found, complete)
 }
 

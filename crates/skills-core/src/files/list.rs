@@ -7,7 +7,7 @@ use cap_std::fs::{Dir, DirEntry};
 use serde::Serialize;
 
 use super::{FileError, SKILL_FILE_NAMES};
-use crate::skill::Guard;
+use crate::{order, skill::Guard};
 
 /// The maximum number of entries that one listing reads.
 const MAX_ENTRIES: usize = 10_000;
@@ -106,7 +106,7 @@ pub(super) fn list(root: &Dir, guard: Option<&Guard>, max: usize) -> Listing {
             }
         }
     }
-    listing.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    order::sort_by(&mut listing.files, |a, b| a.path.cmp(&b.path));
     listing.more += listing.files.len().saturating_sub(max);
     listing.files.truncate(max);
     listing
@@ -139,7 +139,7 @@ pub(super) fn directory_error(path: &str, relative: &str, dir: &Dir, guard: Opti
             Some(if is_dir { name + "/" } else { name })
         })
         .collect();
-    entries.sort_unstable();
+    order::sort(&mut entries);
     let more = entries.len().saturating_sub(MAX_LISTED_ENTRIES);
     entries.truncate(MAX_LISTED_ENTRIES);
     FileError::IsDirectory { path: path.to_owned(), entries, more }

@@ -5,6 +5,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::{FileError, Listing};
+use crate::order;
 
 /// The maximum number of files to compare with a requested path.
 pub(super) const MAX_CANDIDATES: usize = 1_000;
@@ -89,7 +90,7 @@ pub(crate) fn similar(path: &str, listing: &Listing) -> Vec<String> {
         .map(|file| (similarity(&wanted, &file.path.to_lowercase()), file.path.as_str()))
         .filter(|(score, _)| *score >= MIN_SIMILARITY)
         .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    order::sort_by(&mut scored, |a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     scored.into_iter().take(MAX_SIMILAR).map(|(_, path)| path.to_owned()).collect()
 }
 

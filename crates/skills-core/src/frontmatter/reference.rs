@@ -14,6 +14,7 @@ use super::{
 use crate::{
     diagnostic::Diagnostic,
     name::{MAX_NAME_CHARS, NameRule, normalized},
+    order,
 };
 
 const FENCE: &str = "---";
@@ -128,7 +129,7 @@ fn stray_tab(yaml: &str, root: Option<&Node<'_>>) -> Option<Position> {
     if let Some(root) = root {
         protect(root, &mut protected);
     }
-    protected.sort_unstable_by_key(|range| range.start);
+    order::sort_by_key(&mut protected, |range| range.start);
     let mut protected = protected.into_iter().peekable();
     let bytes = yaml.as_bytes();
     let mut at = 0;
@@ -197,7 +198,7 @@ impl<'r, 'a> Fields<'r, 'a> {
         let Some(&(_, first)) = unexpected.first() else {
             return;
         };
-        unexpected.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        order::sort_by(&mut unexpected, |(a, _), (b, _)| a.cmp(b));
         let names: Vec<&str> = unexpected.iter().map(|(name, _)| name.as_ref()).collect();
         let allowed = ALLOWED.map(|name| format!("'{name}'")).join(", ");
         let message =

@@ -11,6 +11,7 @@ use crate::{
         remote::{canonical, percent_encoded},
     },
     name::{MAX_LOADED_NAME_CHARS, SkillName},
+    order,
     skill::{Remote, RemoteFile, Scope, Sha256, Skill, Source},
 };
 
@@ -96,7 +97,7 @@ impl Entry {
         };
         let (skill_md, mut other_files): (Vec<_>, Vec<_>) =
             files.into_iter().flatten().partition(|file| file.path == location.file_name);
-        other_files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        order::sort_by(&mut other_files, |a, b| a.path.cmp(&b.path));
         other_files.dedup_by(|a, b| a.path == b.path);
         let sha256 = digest(self.digest.as_deref())?.or_else(|| skill_md.first()?.sha256);
         let lists_files = !skill_md.is_empty() || !other_files.is_empty();

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     diagnostic::Severity,
+    order,
     text::{hidden, shown},
 };
 
@@ -239,8 +240,9 @@ impl<'r> Findings<'r> {
             let detail = format!("more than {MAX_FINDINGS} findings");
             self.push(rule, "", (0, 0), String::new(), 0..0, Some(&detail));
         }
-        self.found
-            .sort_by(|a, b| (&a.file, a.line, a.column, &a.code).cmp(&(&b.file, b.line, b.column, &b.code)));
+        order::sort_by(&mut self.found, |a, b| {
+            (&a.file, a.line, a.column, &a.code).cmp(&(&b.file, b.line, b.column, &b.code))
+        });
         Report { findings: self.found, files: self.files, bytes: self.bytes }
     }
 }

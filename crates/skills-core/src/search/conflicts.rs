@@ -5,7 +5,7 @@
 use std::{collections::HashMap, fmt::Write};
 
 use super::{field::count, language::Language, split::split, words::Words};
-use crate::diagnostic::Diagnostic;
+use crate::{diagnostic::Diagnostic, order};
 
 /// The similarity from which two descriptions are considered too similar.
 const MIN_SIMILARITY: f32 = 0.6;
@@ -268,7 +268,7 @@ fn similar(profiles: &[Profile<'_>]) -> Vec<Vec<Diagnostic>> {
             .map(|(other, product)| (product / (lengths[at] * lengths[other]).max(f32::MIN_POSITIVE), other))
             .filter(|&(similarity, other)| similarity >= MIN_SIMILARITY && fight(profile, &profiles[other]))
             .collect();
-        pairs.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        order::sort_by(&mut pairs, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         pairs.truncate(MAX_PAIRS);
         let warning =
             |(similarity, other): (f32, usize)| pair(profile, &profiles[other], similarity, &weight);
@@ -300,9 +300,9 @@ fn pair(
         .filter(|(_, (number, _))| other.has(*number))
         .map(|(at, (number, word))| (weight(*number), at, word.as_str()))
         .collect();
-    shared.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    order::sort_by(&mut shared, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     shared.truncate(SHOWN_WORDS);
-    shared.sort_by_key(|&(_, at, _)| at);
+    order::sort_by_key(&mut shared, |&(_, at, _)| at);
     let words: Vec<&str> = shared.iter().map(|&(_, _, word)| word).collect();
     let message = format!(
         "description is {:.0} % similar to that of `{}`: both have {}, so both take a query such as `{}`",

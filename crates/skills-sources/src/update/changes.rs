@@ -9,7 +9,7 @@ mod site;
 use std::{collections::BTreeMap, fs, io, path::Path};
 
 use serde::Serialize;
-use skills_core::{files::media_type, text::shown};
+use skills_core::{files::media_type, order, text::shown};
 
 use super::{super::digest, Offer, OfferedFile, OfferedSkill, text::text_of};
 use crate::disk::error_text;
@@ -76,12 +76,12 @@ impl Offer {
     /// and the size of a fetch are [`unseen`](FileChange::unseen).
     pub fn changes_since(&self, before: Option<&Self>) -> Vec<SkillChange> {
         fn by_path(offer: &Offer) -> BTreeMap<&str, &OfferedSkill> {
-            offer.skills.iter().map(|skill| (skill.path.as_str(), skill)).collect()
+            order::map(offer.skills.iter().map(|skill| (skill.path.as_str(), skill)))
         }
         let old = before.map(by_path).unwrap_or_default();
         let new = by_path(self);
         let mut paths: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
-        paths.sort_unstable();
+        order::sort(&mut paths);
         paths.dedup();
         let sha256 = |skills: &BTreeMap<&str, &OfferedSkill>, path: &str| {
             skills.get(path).map(|skill| skill.sha256.clone())
@@ -101,7 +101,7 @@ impl Offer {
 
 /// Sorts files by path, `SKILL.md` first.
 fn sort(files: &mut [FileChange]) {
-    files.sort_by_key(|file| (!is_skill_md(&file.path), file.path.clone()));
+    order::sort_by_key(files, |file| (!is_skill_md(&file.path), file.path.clone()));
 }
 
 fn is_skill_md(path: &str) -> bool {

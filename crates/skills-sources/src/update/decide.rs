@@ -10,7 +10,7 @@ use super::{
     },
     Offer, Pinned, Updater,
 };
-use skills_core::RemoteIndex;
+use skills_core::{RemoteIndex, order};
 
 /// The user's answer about the change of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -73,7 +73,7 @@ impl Updater {
         decision: &Decision,
     ) -> Pinned {
         let offered = offer.skills.iter().map(|skill| (skill.path.clone(), skill.sha256.clone()));
-        let offered = offer.pinned.skills().cloned().unwrap_or_else(|| offered.collect());
+        let offered = offer.pinned.skills().cloned().unwrap_or_else(|| order::map(offered));
         let offered = Version { version: offer.pinned.version(), skills: offered };
         // A pin of the other kind of source can't be for this address.
         let current = current.filter(|pinned| {
@@ -116,7 +116,7 @@ impl Updater {
         let index = self.store.index(url, index)?;
         let index = RemoteIndex::parse(&index.text, &index.url).ok()?;
         let skills = index.skills().iter();
-        Some(skills.map(|skill| (skill.name.to_string(), digest::of_entry(skill))).collect())
+        Some(order::map(skills.map(|skill| (skill.name.to_string(), digest::of_entry(skill)))))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads the approved version of a source from the store.
 
-use std::collections::BTreeSet;
+use skills_core::order;
 
 use super::{
     super::{
@@ -21,7 +21,7 @@ impl Updater {
                 parts.iter().map(|part| self.approved_part(place, part)).collect::<Vec<_>>()
             }
             (Place::Web(url), Pinned::Web(web)) => {
-                let kept: BTreeSet<_> = web.decisions.kept.values().collect();
+                let kept = order::set(web.decisions.kept.values());
                 let versions =
                     std::iter::once(&web.index).chain(kept.into_iter().filter(|kept| **kept != web.index));
                 versions.map(|index| self.of_index(url, index)).collect()
@@ -39,7 +39,7 @@ impl Updater {
         if let Some(approved) = pinned.skills() {
             offer.skills.retain(|skill| approved.get(&skill.path) == Some(&skill.sha256));
         }
-        offer.skills.sort_by(|a, b| a.path.cmp(&b.path));
+        order::sort_by(&mut offer.skills, |a, b| a.path.cmp(&b.path));
         offer.pinned = pinned.clone();
         Some(offer)
     }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use acp_skills_eval::{Entry, History};
 use askama::Template;
+use skills_core::order;
 
 use super::{
     super::table::{Align, Table, terminal_width},
@@ -125,7 +126,7 @@ impl Page {
             script: None,
         };
         let mut agents: Vec<_> = history.entries.iter().map(|entry| entry.agent.as_str()).collect();
-        agents.sort_unstable();
+        order::sort(&mut agents);
         agents.dedup();
         let chart = |agent: &&str| {
             let entries: Vec<_> = history.entries.iter().filter(|entry| entry.agent == **agent).collect();

@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Args;
-use skills_core::{SkillName, text::shown};
+use skills_core::{SkillName, order, text::shown};
 use skills_sources::{Answer, REMOVED, SkillChange};
 
 use super::{
@@ -140,7 +140,7 @@ impl ChoiceArgs {
         if approval.approve_or_explain(&others) {
             approved.extend(others);
         }
-        approved.into_iter().map(|change| (change.path, Answer::Yes)).collect()
+        order::map(approved.into_iter().map(|change| (change.path, Answer::Yes)))
     }
 }
 

@@ -4,6 +4,7 @@ use std::{process::ExitCode, sync::Arc};
 
 use clap::Args;
 use serde::Serialize;
+use skills_core::order;
 use skills_sources::{LockFile, Pinned, SkillChange};
 
 use super::{
@@ -104,7 +105,7 @@ pub(crate) fn run(args: OutdatedArgs) -> anyhow::Result<ExitCode> {
         let _progress = Progress::spinner("fetching");
         fetching::start(&updater, &fetches).into_iter().collect()
     };
-    found.sort_by_key(|(number, _)| *number);
+    order::sort_by_key(&mut found, |(number, _)| *number);
     let mut report = Report { skills: Vec::new(), failures: Vec::new() };
     for (number, latest) in found {
         let fetch = &fetches[number];
@@ -166,7 +167,7 @@ fn rows(fetch: &Fetch, latest: &Latest) -> Vec<Row> {
     let rejected = comparison.rejected.iter().map(|(change, why)| (change, why.word()));
     let mut rows: Vec<_> =
         waiting.chain(rejected).map(|(change, state)| row(fetch, &offer.pinned, change, state)).collect();
-    rows.sort_by(|a, b| a.path.cmp(&b.path));
+    order::sort_by(&mut rows, |a, b| a.path.cmp(&b.path));
     rows
 }
 

@@ -8,6 +8,7 @@ use std::{
 };
 
 use skills_core::{
+    order,
     scan::{Finding, Risk},
     text::{shown, shown_lines, shown_path},
 };
@@ -175,7 +176,7 @@ fn diff_lines(text: &mut dyn Write, diff: &str) -> fmt::Result {
 /// Adds the findings of a scan, the highest risk first.
 fn found(text: &mut dyn Write, findings: Option<&Vec<Finding>>) -> fmt::Result {
     let mut findings: Vec<_> = findings.into_iter().flatten().collect();
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.risk));
+    order::sort_by_key(&mut findings, |finding| std::cmp::Reverse(finding.risk));
     for finding in findings.iter().take(MAX_FINDINGS) {
         let sign = if finding.risk == Risk::High { "!!" } else { "! " };
         let place = match (finding.file.as_str(), finding.line) {

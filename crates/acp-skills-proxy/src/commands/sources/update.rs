@@ -6,7 +6,10 @@ use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
 use clap::Args;
 use serde::Serialize;
-use skills_core::text::{shown, shown_path};
+use skills_core::{
+    order,
+    text::{shown, shown_path},
+};
 use skills_sources::{Answer, Decision, LockFile, Pinned, Rejected, SkillChange, SourceError, Updater};
 
 use super::{
@@ -204,7 +207,7 @@ impl Update<'_> {
             }
         };
         let rejected_changes = comparison.rejected.into_iter();
-        row.rejected = rejected_changes.map(|(change, why)| (change.path, why)).collect();
+        row.rejected = order::map(rejected_changes.map(|(change, why)| (change.path, why)));
         row.approved = comparison.changes.is_empty();
         let Some(offer) = comparison.offer else {
             self.print(&format!("{}: no changes{}\n", shown(&row.source), rejected(&row)))?;

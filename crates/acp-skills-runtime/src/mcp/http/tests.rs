@@ -12,22 +12,16 @@ use skills_core::Skill;
 use super::*;
 use crate::mcp::{
     fixture::{REVISION, handler, serve, servers, skill},
-    handler::Handler,
     unauthenticated::{AUTHENTICATION_TIMEOUT, Unauthenticated},
 };
 
-fn service(end: &CancellationToken) -> Service<Handler> {
-    service_of(handler(skill("review")), end.clone())
-}
-
-fn service_of(handler: Handler, end: CancellationToken) -> Service<Handler> {
-    let listeners = Arc::clone(&handler.listeners);
-    Service::new(move || handler.clone(), move || listeners.remove_disconnected(), end)
+fn service(end: &CancellationToken) -> Service {
+    Service::of(&handler(skill("review")), end.clone())
 }
 
 /// Sends a request. Returns its status, its MCP session and its body.
 async fn send(
-    service: &Service<Handler>,
+    service: &Service,
     method: &str,
     session: Option<&str>,
     body: &str,
@@ -52,7 +46,7 @@ async fn send(
 }
 
 /// Starts a session of a client of an older revision. Returns its id and the body of the answer.
-async fn initialized(service: &Service<Handler>) -> (String, String) {
+async fn initialized(service: &Service) -> (String, String) {
     let request = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": REVISION, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
     } });
@@ -66,7 +60,7 @@ async fn initialized(service: &Service<Handler>) -> (String, String) {
     (session, text)
 }
 
-async fn call(service: &Service<Handler>, session: &str, method: &str) -> (StatusCode, String) {
+async fn call(service: &Service, session: &str, method: &str) -> (StatusCode, String) {
     let request = json!({ "jsonrpc": "2.0", "id": 7, "method": method });
     let (status, _, text) = send(service, "POST", Some(session), &request.to_string()).await;
     (status, text.await)
@@ -119,7 +113,7 @@ async fn unsupported_methods_fail_without_side_effects() {
 #[tokio::test]
 async fn clients_are_notified_of_changed_lists() {
     let handler = handler(skill("review"));
-    let service = service_of(handler.clone(), CancellationToken::new());
+    let service = Service::of(&handler, CancellationToken::new());
     let (session, first) = initialized(&service).await;
     for list in ["tools", "prompts", "resources"] {
         assert_eq!(messages(&first)[0]["result"]["capabilities"][list]["listChanged"], true, "{list}");
@@ -142,7 +136,7 @@ async fn clients_are_notified_of_changed_lists() {
 #[tokio::test(start_paused = true)]
 async fn disconnected_clients_are_removed() {
     let handler = handler(skill("review"));
-    let service = service_of(handler.clone(), CancellationToken::new());
+    let service = Service::of(&handler, CancellationToken::new());
     // Don't read from the stream of this client.
     let (session, _) = initialized(&service).await;
     for round in 0..100 {
@@ -176,7 +170,7 @@ async fn a_running_call_keeps_its_skills() {
         }
     });
     let handler = handler(skill.build().unwrap());
-    let service = Arc::new(service_of(handler.clone(), CancellationToken::new()));
+    let service = Arc::new(Service::of(&handler, CancellationToken::new()));
     let (session, _) = initialized(&service).await;
     let arguments = json!({ "skill": "slow", "tool": "wait" });
     let params = json!({ "name": "call_skill_tool", "arguments": arguments });
@@ -211,7 +205,7 @@ async fn connection(unauthenticated: &Unauthenticated) -> (tokio::io::DuplexStre
     let servers = servers();
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let admission = unauthenticated.admit().await;
-    tokio::spawn(super::serve(theirs, admission, servers.clone()));
+    tokio::spawn(super::serve(theirs, admission, Arc::new(servers.clone())));
     (ours, servers)
 }
 
@@ -253,7 +247,7 @@ async fn connections_without_a_token_are_closed() {
 #[tokio::test(start_paused = true)]
 async fn idle_sessions_are_put_aside_and_start_again() {
     let handler = handler(skill("review"));
-    let service = service_of(handler.clone(), CancellationToken::new());
+    let service = Service::of(&handler, CancellationToken::new());
     let (first, _) = initialized(&service).await;
     let (second, _) = initialized(&service).await;
     assert!(call(&service, &first, "tools/list").await.1.contains("activate_skill"));
@@ -281,7 +275,7 @@ async fn idle_sessions_are_put_aside_and_start_again() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_listens_is_not_idle() {
     let handler = handler(skill("review"));
-    let service = service_of(handler.clone(), CancellationToken::new());
+    let service = Service::of(&handler, CancellationToken::new());
     let (session, _) = initialized(&service).await;
     let (status, _, events) = send(&service, "GET", Some(&session), "").await;
     assert_eq!(status, StatusCode::OK);

@@ -15,7 +15,6 @@ use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags},
     process::geteuid,
 };
-
 /// The beginning of the names of all directories.
 const PREFIX: &str = "acp-skills-";
 /// The number of random bytes in a name, as two hexadecimal digits each.

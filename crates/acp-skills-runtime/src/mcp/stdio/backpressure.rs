@@ -17,10 +17,10 @@ use acp_skills_wire::{Kind, Skim};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
 
+use crate::mcp::TOO_LONG;
+
 /// The size of one read, in bytes.
 const CHUNK_BYTES: usize = 8 * 1024;
-/// The method of the request that replaces a longer one.
-pub(in crate::mcp) const TOO_LONG: &str = "acp-skills/message_too_long";
 
 /// The state that both halves share. No other lock is taken while it is held.
 type Shared = Arc<Mutex<State>>;
@@ -33,9 +33,17 @@ struct State {
     reader: Option<Waker>,
 }
 
+/// A stream whose type is erased, so that the code of the transport exists once.
+type AnyStream = Pin<Box<dyn Stream>>;
+
+/// A stream in both directions.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Send> Stream for S {}
+
 /// The half for reading.
-pub(super) struct Reader<S> {
-    inner: ReadHalf<S>,
+pub(super) struct Reader {
+    inner: ReadHalf<AnyStream>,
     state: Shared,
     lines: Lines,
     has_ended: bool,
@@ -55,13 +63,13 @@ struct Lines {
 }
 
 /// The half for writing.
-pub(super) struct Writer<S> {
-    inner: WriteHalf<S>,
+pub(super) struct Writer {
+    inner: WriteHalf<AnyStream>,
     state: Shared,
 }
 
 /// Splits a stream of lines.
-pub(super) fn split<S: AsyncRead + AsyncWrite>(stream: S) -> (Reader<S>, Writer<S>) {
+pub(super) fn split(stream: AnyStream) -> (Reader, Writer) {
     let (reader, writer) = tokio::io::split(stream);
     let state = Shared::default();
     (
@@ -126,7 +134,7 @@ fn replacement(skim: &Skim) -> Vec<u8> {
     Vec::new()
 }
 
-impl<S: AsyncRead> AsyncRead for Reader<S> {
+impl AsyncRead for Reader {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -156,7 +164,7 @@ impl<S: AsyncRead> AsyncRead for Reader<S> {
     }
 }
 
-impl<S: AsyncWrite> AsyncWrite for Writer<S> {
+impl AsyncWrite for Writer {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -205,7 +213,7 @@ mod tests {
             ("a\n\nb\nc".to_owned(), "a\n\nb\nc\n".to_owned()),
         ] {
             let (mut theirs, ours) = tokio::io::duplex(64 * 1024);
-            let (mut reader, _writer) = split(ours);
+            let (mut reader, _writer) = split(Box::pin(ours));
             let sends = tokio::spawn(async move { theirs.write_all(sent.as_bytes()).await });
             let mut read = Vec::new();
             reader.read_to_end(&mut read).await.unwrap();

@@ -18,13 +18,10 @@ use rmcp::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::DropGuard;
 
-use crate::mcp::{MAX_SUBSCRIPTIONS, connection_end::ConnectionEnd};
+use crate::mcp::{MAX_SUBSCRIPTIONS, TOO_MANY_SUBSCRIPTIONS, connection_end::ConnectionEnd};
 
 /// The maximum number of requests in flight on one connection. A model calls only a few tools at once.
 pub(super) const MAX_IN_FLIGHT: usize = 64;
-
-/// The method of the request that replaces a subscription at the limit.
-pub(in crate::mcp) const TOO_MANY_SUBSCRIPTIONS: &str = "acp-skills/too_many_subscriptions";
 
 /// The permit for a request in flight. It is released when the request was handled, and the answer was either written
 /// or cancelled.

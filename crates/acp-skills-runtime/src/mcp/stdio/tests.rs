@@ -23,7 +23,7 @@ use crate::mcp::{
 async fn bridge(
     handler: Handler,
 ) -> (
-    rmcp::service::RunningService<RoleServer, Handler>,
+    rmcp::service::RunningService<rmcp::RoleServer, Handler>,
     Lines<BufReader<ReadHalf<DuplexStream>>>,
     WriteHalf<DuplexStream>,
 ) {

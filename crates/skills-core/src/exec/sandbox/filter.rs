@@ -15,7 +15,7 @@
 //! Bubblewrap installs the filters last. The rules follow flatpak's filter and, for set-user-ID programs, systemd's
 //! `RestrictSUIDSGID`.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use libc::{
     AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, CLONE_NEWUSER, ENOSYS, EPERM, O_CREAT, O_DIRECTORY, O_TMPFILE,
@@ -31,6 +31,7 @@ use seccompiler::{
 };
 
 use super::SandboxError;
+use crate::order;
 
 /// Masks the flags in the type of a socket.
 const SOCK_TYPE_MASK: u64 = 0xf;
@@ -119,7 +120,7 @@ fn set_user_id() -> Result<Rules, BackendError> {
 }
 
 fn compile(rules: Rules, errno: c_int, arch: TargetArch) -> Result<Arc<[u8]>, BackendError> {
-    let mut by_number: BTreeMap<_, _> = rules.into_iter().collect();
+    let mut by_number = order::map(rules);
     if arch == TargetArch::x86_64 {
         let x32: Vec<_> =
             by_number.iter().map(|(call, rules)| (call | X32_SYSCALL_BIT, rules.clone())).collect();

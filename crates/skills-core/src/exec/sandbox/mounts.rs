@@ -11,6 +11,7 @@ use std::{
 };
 
 use super::{DirectoryProblem, SandboxWarning};
+use crate::order;
 
 /// System directories. A working directory must not be one of them, or under one.
 const SYSTEM: [&str; 13] = [
@@ -156,7 +157,7 @@ fn emptied(host: &Host) -> Vec<(&Path, Mount)> {
 
 /// Converts mounts to options, in order of depth, after those of a read-only file system.
 fn layered(mut mounts: Vec<(&Path, Mount)>) -> Vec<OsString> {
-    mounts.sort_by_key(|(path, _)| path.components().count());
+    order::sort_by_key(&mut mounts, |(path, _)| path.components().count());
     let mut arguments = root();
     for (path, mount) in mounts {
         match mount {

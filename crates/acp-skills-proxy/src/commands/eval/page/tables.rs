@@ -3,6 +3,7 @@
 use askama::Template;
 
 use acp_skills_eval::{AgentReport, Benchmark, Configuration, ConfigurationSummary, Rates, Report, Spread};
+use skills_core::order;
 
 use super::{super::summary, dash, percent, shown};
 use crate::{
@@ -117,7 +118,7 @@ impl<'a> Triggers<'a> {
         let query = |(number, query): (usize, &'a acp_skills_eval::QueryResult)| {
             let loaded = results(number).flat_map(|result| result.loaded_instead.keys());
             let mut instead: Vec<_> = loaded.map(String::as_str).collect();
-            instead.sort_unstable();
+            order::sort(&mut instead);
             instead.dedup();
             Query {
                 text: &query.query,

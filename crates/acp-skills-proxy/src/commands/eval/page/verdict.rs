@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use askama::Template;
 
 use acp_skills_eval::{AgentReport, Configuration, Effect, Evaluation, QueryResult, Report, Status};
+use skills_core::order;
 
 use super::percent;
 use crate::words::count;
@@ -100,7 +101,7 @@ fn steps(report: &Report) -> Vec<String> {
     let wrong = |should: bool| -> BTreeSet<&str> {
         let all = report.agents.iter().flat_map(queries);
         let wrong = all.filter(|query| query.should_trigger == should && !query.pass);
-        wrong.map(|query| query.query.as_str()).collect()
+        order::set(wrong.map(|query| query.query.as_str()))
     };
     let missed = wrong(true).len();
     if missed > 0 {

@@ -4,7 +4,7 @@ use super::*;
 use crate::mcp::http::sessions::MAX_PARAMS_BYTES;
 
 /// Sends an `initialize` request, with the header of newer clients if `has_version`. Returns the status and the session.
-async fn begin(service: &Service<Handler>, has_version: bool, name: &str) -> (StatusCode, Option<String>) {
+async fn begin(service: &Service, has_version: bool, name: &str) -> (StatusCode, Option<String>) {
     let body = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": REVISION, "capabilities": {}, "clientInfo": { "name": name, "version": "1" },
     } });
