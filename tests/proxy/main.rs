@@ -25,6 +25,7 @@ mod compaction;
 mod conformance;
 mod drafts;
 mod editor;
+mod elsewhere;
 mod events;
 #[cfg(target_os = "linux")]
 mod faults;
@@ -129,6 +130,7 @@ fn main() -> ExitCode {
     trials.extend(compaction::trials());
     trials.extend(conformance::trials());
     trials.extend(drafts::trials());
+    trials.extend(elsewhere::trials());
     trials.extend(events::trials());
     #[cfg(target_os = "linux")]
     trials.extend(faults::trials());

@@ -21,7 +21,7 @@ use skills_sources::{Address, LOCK_NAME, Options, Sources, Spec, disk::locations
 
 use super::{
     CatalogLocation, CheckUpdates, Config, ConfigError, Discover, Project, SearchTool, SkillEntry,
-    SourceEntry, Trusted, Validation, scripts,
+    SourceEntry, Trusted, Validation, elsewhere, scripts,
 };
 
 /// A resolved configuration, from which a proxy can be built.
@@ -84,7 +84,7 @@ impl Settings {
     /// Resolves a configuration. Skills are not read yet.
     ///
     /// # Errors
-    /// - [`ConfigError::Value`] if a glob is invalid, or if no skills may be found at all.
+    /// - [`ConfigError::Value`] if a glob is invalid, if no skills may be found at all, or if an agent can't connect to `listen`.
     /// - [`ConfigError::Source`] if the address of a source has an unknown format.
     /// - [`ConfigError::Sandbox`] if the requested sandbox can't be used on this system.
     pub fn resolve(mut config: Config) -> Result<Self, ConfigError> {
@@ -93,9 +93,10 @@ impl Settings {
                 "the maximum number of skills (`max_skills`) is 0; use at least 1".to_owned(),
             ));
         }
-        let agent = mem::take(&mut config.agent).0;
         let mut policy = Policy::default();
         policy.mcp = config.mcp.unwrap_or(policy.mcp);
+        elsewhere::apply(&config, &mut policy)?;
+        let agent = mem::take(&mut config.agent).0;
         if let Some(wait) = config.mcp_wait {
             // If the user sets a timeout, use it for agents that are slow to connect as well.
             policy.mcp_wait = wait;
@@ -112,7 +113,7 @@ impl Settings {
         let scripts = scripts::options(&config, &processes)?;
         let in_session = scripts.as_ref().filter(|scripts| scripts.cwd == ScriptCwd::Session);
         let sandbox = in_session.and_then(|scripts| scripts.sandbox.clone());
-        let toolbox = make_toolbox(policy.catalog.clone(), search, scripts);
+        let toolbox = make_toolbox(policy.catalog.clone(), search, scripts, policy.elsewhere);
         policy.commands = config.commands.unwrap_or(policy.commands);
         policy.hint = config.hint;
         policy.dollar = config.dollar;
@@ -128,7 +129,12 @@ impl Settings {
     }
 }
 
-fn make_toolbox(catalog: CatalogOptions, search: SearchTool, scripts: Option<ScriptOptions>) -> MakeToolbox {
+fn make_toolbox(
+    catalog: CatalogOptions,
+    search: SearchTool,
+    scripts: Option<ScriptOptions>,
+    elsewhere: bool,
+) -> MakeToolbox {
     Arc::new(move |skills| {
         let search = match search {
             SearchTool::On => true,
@@ -139,7 +145,9 @@ fn make_toolbox(catalog: CatalogOptions, search: SearchTool, scripts: Option<Scr
             Location::Mount(prefix) => Some(prefix.clone()),
             _ => None,
         };
-        Toolbox::with_options(skills, ToolboxOptions { mount, search, scripts: scripts.clone() })
+        // With absolute paths in the catalog, the agent has the files at the same paths.
+        let elsewhere = elsewhere && catalog.location != Location::Absolute;
+        Toolbox::with_options(skills, ToolboxOptions { mount, elsewhere, search, scripts: scripts.clone() })
     })
 }
 
