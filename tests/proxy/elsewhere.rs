@@ -111,7 +111,7 @@ fn files_are_read_over_acp() {
         (skills.path().join("secret.txt"), json!({}), json!(INVALID_PARAMS)),
         ("/etc/passwd".into(), json!({}), json!(INVALID_PARAMS)),
     ] {
-        assert_eq!(read(&mut fixture, &path, rest.clone()), expected, "{path:?} {rest}");
+        assert_eq!(read(&mut fixture, &path, rest.clone()), expected, "{} {rest}", path.display());
     }
     fixture.finish();
 }
@@ -156,10 +156,11 @@ fn other_files_are_the_editors() {
     let answer = fixture.agent_receives();
     assert_eq!((&answer["id"], &answer["result"]["content"]), (&open, &json!("")));
     let other = r#"{"params":{ "path":"\/x\u002fy", "sessionId":"s","limit":1e1 } ,"id":7.0,"method":"fs/read_text_file","jsonrpc":"2.0"}"#;
-    fixture.agent_writes(&[other]);
+    // The answer to the order comes after the line that it makes the agent write.
+    let order = fixture.editor.request("_agent/say", json!({ "lines": [other] }));
     let line = fixture.editor.line().expect("a line");
-    // The answer to the order that made the agent write comes after it.
     assert_eq!(String::from_utf8_lossy(&line).trim_end(), other);
+    fixture.editor.answer(&order);
     fixture.editor.write(b"{ \"id\":7.0,\"result\":{\"content\":\"text\"}}\n");
     assert_eq!(fixture.line().trim_end(), "{ \"id\":7.0,\"result\":{\"content\":\"text\"}}");
     fixture.agent_replies(&received, json!({ "result": { "stopReason": "end_turn" } }));

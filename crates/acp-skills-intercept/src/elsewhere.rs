@@ -25,6 +25,9 @@ use crate::{
 /// not exist: agents would create it.
 const NO_SKILL: &str = "cannot read this file: only files of skills can be read here";
 
+/// The maximum length of a path in a skill, in bytes. Errors repeat the path.
+const MAX_PATH: usize = 4096;
+
 impl Interceptor {
     /// Returns the way in which models use skills without the skill tools.
     pub(crate) fn without_tools(&self) -> Guide {
@@ -81,13 +84,12 @@ impl Interceptor {
             return Pass::Consumed;
         };
         self.learn_reading(actions);
-        let (Ok(line), Ok(limit)) = (number(message, "line"), number(message, "limit")) else {
-            let why = "`line` and `limit` must be whole numbers";
+        let Some(file) = asked_for(message, skill, path) else {
+            let why = "the path is too long, or `line` and `limit` are not whole numbers";
             actions.to_agent.push(build::error(&id, INVALID_PARAMS, why));
             return Pass::Consumed;
         };
         self.mcp_requests.insert(id.clone(), key);
-        let file = SkillFile { skill, path, line, limit };
         actions.tasks.push(Task::ReadFile { session: key, request: id, file });
         Pass::Consumed
     }
@@ -141,16 +143,13 @@ fn directory(skill: &Skill, location: &Location) -> Option<PathBuf> {
     })
 }
 
-/// Reads an optional number in the params of a request.
-///
-/// # Errors
-/// Returns an error if the value is not a whole number.
-fn number(message: &Message<'_>, name: &str) -> Result<Option<u64>, NotANumber> {
-    match message.param(&[name]).filter(|value| !value.is_null()) {
-        Some(value) => value.as_number().map(Some).ok_or(NotANumber),
-        None => Ok(None),
-    }
+/// Returns the file that a request asks for. Returns `None` if the path is too long or a number is not valid.
+fn asked_for(message: &Message<'_>, skill: SkillName, path: String) -> Option<SkillFile> {
+    let number = |name: &str| match message.param(&[name]).filter(|value| !value.is_null()) {
+        Some(value) => value.as_number().map(Some),
+        None => Some(None),
+    };
+    let line = number("line")?;
+    let limit = number("limit")?;
+    (path.len() <= MAX_PATH).then_some(SkillFile { skill, path, line, limit })
 }
-
-/// A value is not a whole number.
-struct NotANumber;

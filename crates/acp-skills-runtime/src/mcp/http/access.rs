@@ -20,8 +20,14 @@ pub(crate) fn is_local(headers: &HeaderMap) -> bool {
 /// Replaces `Host` by a loopback name if it is the host of `base`, which the user has chosen for the agent.
 pub(crate) fn accept_host_of(base: &str, headers: &mut HeaderMap) {
     let chosen = base.split_once("://").map_or(base, |(_, host)| host);
-    let is_chosen =
-        headers.get(HOST).is_some_and(|host| host.as_bytes().eq_ignore_ascii_case(chosen.as_bytes()));
+    // Clients leave out the usual port.
+    let usual = [":80", ":443"].into_iter().find_map(|port| chosen.strip_suffix(port));
+    let is_chosen = headers.get(HOST).is_some_and(|host| {
+        [Some(chosen), usual]
+            .into_iter()
+            .flatten()
+            .any(|name| host.as_bytes().eq_ignore_ascii_case(name.as_bytes()))
+    });
     if is_chosen {
         headers.insert(HOST, HeaderValue::from_static("localhost"));
     }
