@@ -103,7 +103,7 @@ mod tests {
             let found = listen(Some(address.parse().unwrap()), url);
             match (found, expected) {
                 (Ok(found), Ok(expected)) => {
-                    assert_eq!(found.unwrap().url.as_deref(), expected, "{address} {url:?}")
+                    assert_eq!(found.unwrap().url.as_deref(), expected, "{address} {url:?}");
                 }
                 (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
                 (found, _) => panic!("{address} {url:?}: {found:?}"),
