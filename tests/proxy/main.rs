@@ -7,6 +7,7 @@
 //! | `fixture` | both ends behind one interface, so that a test reads as a conversation |
 //! | `skills` | the skills that the tests use |
 //! | `repositories` | git repositories, and users with their own home directory |
+//! | `machine` | a machine with a policy of an administrator |
 //!
 //! The other files are the tests, by topic. Tests don't sleep: they wait for an event, with a generous deadline.
 
@@ -42,10 +43,16 @@ mod local_socket;
 mod lock_file;
 #[cfg(unix)]
 mod login;
+#[cfg(target_os = "linux")]
+mod machine;
 mod mcp_over_acp;
 mod nested;
 mod on_demand;
 mod oversize;
+#[cfg(target_os = "linux")]
+mod policy;
+#[cfg(target_os = "linux")]
+mod policy_files;
 mod progress;
 mod project_tree;
 mod reload;
@@ -72,6 +79,9 @@ mod switches;
 mod team;
 mod tool_server_faults;
 mod tool_server_http;
+#[cfg(unix)]
+mod tool_server_secrets;
+mod tool_server_sessions;
 mod tool_servers;
 mod tools;
 mod trust;
@@ -148,6 +158,10 @@ fn main() -> ExitCode {
     trials.extend(mcp_over_acp::trials());
     trials.extend(on_demand::trials());
     trials.extend(oversize::trials());
+    #[cfg(target_os = "linux")]
+    trials.extend(policy::trials());
+    #[cfg(target_os = "linux")]
+    trials.extend(policy_files::trials());
     trials.extend(progress::trials());
     trials.extend(reload::trials());
     trials.extend(remotes::trials());
@@ -168,6 +182,9 @@ fn main() -> ExitCode {
     trials.extend(team::trials());
     trials.extend(tool_server_faults::trials());
     trials.extend(tool_server_http::trials());
+    #[cfg(unix)]
+    trials.extend(tool_server_secrets::trials());
+    trials.extend(tool_server_sessions::trials());
     trials.extend(tool_servers::trials());
     trials.extend(tools::trials());
     trials.extend(nested::trials());

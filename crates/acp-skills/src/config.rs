@@ -8,6 +8,7 @@ pub mod edit;
 mod elsewhere;
 mod entries;
 mod error;
+mod governed;
 mod on_demand;
 mod project;
 mod schema;

@@ -329,10 +329,10 @@ fn params_of_requests_for_files() {
         "sessionId":"s","line":3,"limit":10: review "SKILL.md" Some(3) Some(10)
         "sessionId":"s","line":null,"limit":0: review "SKILL.md" None Some(0)
         "sessionId":"s","line":18446744073709551615,"limit":18446744073709551615: review "SKILL.md" Some(18446744073709551615) Some(18446744073709551615)
-        "sessionId":"s","line":18446744073709551616: `line` and `limit` must be whole numbers
-        "sessionId":"s","line":-1: `line` and `limit` must be whole numbers
-        "sessionId":"s","limit":"5": `line` and `limit` must be whole numbers
-        "sessionId":"s","limit":1.5: `line` and `limit` must be whole numbers
+        "sessionId":"s","line":18446744073709551616: the path is too long, or `line` and `limit` are not whole numbers
+        "sessionId":"s","line":-1: the path is too long, or `line` and `limit` are not whole numbers
+        "sessionId":"s","limit":"5": the path is too long, or `line` and `limit` are not whole numbers
+        "sessionId":"s","limit":1.5: the path is too long, or `line` and `limit` are not whole numbers
         "sessionId":"other": forwarded
         "x":1: forwarded
     "#]].assert_eq(&text);

@@ -1,4 +1,4 @@
-use expect_test::expect;
+use expect_test::expect_file;
 
 use super::*;
 
@@ -135,117 +135,7 @@ fn commands_by_place() {
         let place = place(&words(line)).map_or_else(|| "-".to_owned(), |place| format!("{place:?}"));
         format!("{place:<12} {line}\n")
     });
-    expect![[r#"
-        Container    docker run -i image agent
-        Container    docker run --rm -i --network host image agent
-        Container    docker --context x run -i image agent
-        Container    docker --context=x run -i image
-        Container    docker -H tcp://h:1 --tls run image agent
-        Container    docker -D run image
-        Container    docker container run -i image
-        Container    docker compose -f a.yaml exec app agent
-        Container    docker compose run --rm app agent
-        Container    docker exec -i box agent
-        Container    docker start -ai box
-        Container    docker sandbox run claude
-        -            docker run
-        -            docker
-        -            docker build .
-        -            docker model run x
-        -            docker mcp gateway run
-        -            docker --context run
-        -            docker --context run build
-        -            docker image run x
-        Container    /usr/local/bin/docker run -i image agent
-        Container    C:\Program\Docker\docker.exe run -i image agent
-        Container    DOCKER.EXE run -i image
-        -            Docker run -i image
-        -            ./docker/agent run x
-        -            /opt/docker/bin/agent exec x
-        -            docker/ run x
-        -            my-docker run -i image
-        -            agent docker run -i image
-        -            agent -- ssh host agent
-        Container    podman --connection vm run -i image agent
-        Container    podman --log-level debug exec -it box agent
-        Container    nerdctl -n ns run -i image agent
-        Container    docker-compose exec app agent
-        Remote       ssh host agent
-        Remote       ssh host
-        Remote       ssh -p 22 -o X host -- agent
-        Remote       ssh -p22 -tto X=y user@host agent
-        Remote       ssh -T host agent
-        Remote       ssh -R 7000:127.0.0.1:7000 host agent
-        Remote       ssh -- host agent
-        Remote       ssh -4AC -F «my config» host agent
-        -            ssh
-        -            ssh -V
-        -            ssh -Q cipher
-        -            ssh -G host
-        -            ssh -p 22
-        -            ssh -o
-        -            ssh --
-        Remote       ssh -
-        Remote       autossh -M 0 host agent
-        -            ssh-keygen -t ed25519
-        -            ssh-agent agent
-        Remote       sshpass -p secret ssh host agent
-        Wsl          wsl agent
-        Wsl          wsl -d Ubuntu -u me --cd ~ agent
-        Wsl          wsl.exe --distribution Ubuntu -e agent --flag
-        Wsl          wsl ~ -- agent
-        Wsl          wsl --exec agent
-        -            wsl
-        -            wsl --list
-        -            wsl -l -v
-        -            wsl --install Ubuntu
-        -            wsl -d Ubuntu
-        -            wsl -d
-        Pod          kubectl exec -i pod -- agent
-        Pod          kubectl -n ns --context c exec pod -c app -- agent
-        Pod          kubectl --kubeconfig=a exec pod -- agent
-        Pod          kubectl run -i --image image x -- agent
-        -            kubectl get exec
-        -            kubectl -n exec get pods
-        Pod          oc exec pod -- agent
-        DevContainer devcontainer exec --workspace-folder . agent
-        -            devcontainer up --workspace-folder .
-        DevContainer npx @devcontainers/cli exec --workspace-folder . agent
-        DevContainer npx -y @devcontainers/cli@0.80 exec --workspace-folder . agent
-        -            npx -y @zed-industries/claude-code-acp
-        DevContainer npx -y devcontainer exec agent
-        Machine      incus exec box -- agent
-        Machine      multipass exec box -- agent
-        Machine      limactl shell default agent
-        Container    sudo docker run -i image agent
-        Container    sudo -u me -E docker run -i image
-        Container    sudo FOO=1 docker run -i image
-        Container    doas podman run image
-        Remote       env FOO=1 BAR=docker ssh host agent
-        Container    env -u FOO -i docker run image
-        Container    env -- docker run image
-        Remote       nice -n 5 ssh host agent
-        Container    timeout 30 docker run image
-        Container    nohup env sudo docker run image
-        -            sudo -u
-        -            env
-        -            env A=1
-        Container    sh -c «docker run -i image agent»
-        Remote       bash -lc «exec ssh host agent»
-        -            bash -c
-        -            bash script.sh -c
-        -            sh -c «cd x && docker run image»
-        -            sh --rcfile -c
-        -            cmd /c docker.cmd
-        Container    cmd.exe /C «docker run image»
-        -            sh -c «sh -c «sh -c sh»»
-        -            env env env env env env env env env env docker run image
-        -            claude-agent-acp
-        -            node /docker/run/index.js run
-        -            chroot /x agent
-        -            bwrap --unshare-net docker run x
-    "#]]
-    .assert_eq(&rows.collect::<String>());
+    expect_file!["places.txt"].assert_eq(&rows.collect::<String>());
 }
 
 #[test]
