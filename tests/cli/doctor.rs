@@ -19,8 +19,13 @@ done
 
 const INFO: &str = r#""agentInfo":{"name":"a","version":"1"}"#;
 
-/// Runs `doctor` with programs of these texts in front of `PATH`.
+/// Runs `doctor` with programs of these texts in front of `PATH`. Skills don't work with the agent.
 fn doctor(programs: &[(&str, &str)], command: &[&str]) -> String {
+    doctor_with(programs, &[], command, 1)
+}
+
+/// Runs `doctor` like [`doctor`], with flags, and with this exit code.
+fn doctor_with(programs: &[(&str, &str)], flags: &[&str], command: &[&str], code: i32) -> String {
     let fixture = Fixture::new();
     for (name, text) in programs {
         fixture.write(&format!("bin/{name}"), text);
@@ -28,7 +33,9 @@ fn doctor(programs: &[(&str, &str)], command: &[&str]) -> String {
     }
     let path = format!("{}:{}", fixture.dir.join("bin").display(), std::env::var("PATH").unwrap());
     let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
-        .args(["doctor", "--skill", "skills/pdf", "--"])
+        .args(["doctor", "--skill", "skills/pdf"])
+        .args(flags)
+        .arg("--")
         .args(command)
         .current_dir(&fixture.dir)
         .env("HOME", fixture.dir.join("home"))
@@ -37,7 +44,7 @@ fn doctor(programs: &[(&str, &str)], command: &[&str]) -> String {
         .env_remove("ACP_SKILLS_LOG")
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -103,4 +110,28 @@ fn an_agent_and_a_node_that_are_too_old() {
     // An agent that isn't known needs no certain version.
     let said = doctor(&[("some-agent", &failing), ("node", &node("4.0.0"))], &["some-agent"]);
     assert!(!said.contains("Node.js"), "{said}");
+}
+
+/// The agent runs in a container, so it gets no server, and `doctor` doesn't wait for it to connect.
+#[test]
+fn an_agent_in_a_container() {
+    let works = AGENT.replace("\"error\":ERROR", "\"result\":{\"sessionId\":\"s\"}").replace("INFO", INFO);
+    let run = |flags: &[&str], command: &[&str]| {
+        doctor_with(&[("docker", &works), ("ssh", &works), ("my-script", &works)], flags, command, 0)
+    };
+    let docker = ["docker", "run", "-i", "image", "agent"];
+    let said = run(&[], &docker);
+    for words in [
+        "the agent runs in a container, so it reaches neither our files nor our loopback address (if it does: `--elsewhere no`)",
+        "no server: the agent cannot reach one here",
+        "instructions are added to prompts that match a skill or begin with `/skill:NAME`",
+        "hint: to give the model tools for skills: with `--network host`, add `--listen 127.0.0.1:0`",
+    ] {
+        assert!(said.contains(words), "{words:?} is not in {said}");
+    }
+    assert!(!said.contains("FAIL"), "{said}");
+    let said = run(&[], &["ssh", "host", "agent"]);
+    assert!(said.contains("on another machine") && said.contains("-R 7000:127.0.0.1:7000"), "{said}");
+    let said = run(&["--elsewhere", "files"], &["my-script"]);
+    assert!(said.contains("elsewhere, as `--elsewhere` says") && said.contains("receives paths"), "{said}");
 }

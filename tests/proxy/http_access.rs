@@ -30,7 +30,7 @@ crate::trials!(
 
 /// An endpoint: `127.0.0.1:PORT`, `/PATH` and the token.
 pub(crate) struct Endpoint {
-    address: String,
+    pub(crate) address: String,
     path: String,
     token: String,
 }
@@ -88,7 +88,7 @@ impl Endpoint {
     }
 
     /// Sends `initialize` with these headers and returns the status code.
-    fn initialize_status(&self, headers: &[(&str, String)]) -> u16 {
+    pub(crate) fn initialize_status(&self, headers: &[(&str, String)]) -> u16 {
         self.post(headers, &initialize("2025-06-18")).0
     }
 }

@@ -27,6 +27,7 @@ mod conformance;
 mod decisions;
 mod drafts;
 mod editor;
+mod elsewhere;
 mod events;
 #[cfg(target_os = "linux")]
 mod faults;
@@ -141,6 +142,7 @@ fn main() -> ExitCode {
     trials.extend(conformance::trials());
     trials.extend(decisions::trials());
     trials.extend(drafts::trials());
+    trials.extend(elsewhere::trials());
     trials.extend(events::trials());
     #[cfg(target_os = "linux")]
     trials.extend(faults::trials());

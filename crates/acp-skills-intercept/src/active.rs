@@ -85,10 +85,10 @@ impl Interceptor {
             self.reply(key, prompt, id, &text, actions);
             return false;
         }
-        let tools = session.server.has_tools();
+        let guide = session.guide();
         let ticket = self.pending.new_ticket();
         self.hold_command(key, ticket, id, prompt);
-        let wanted = Wanted::Active { names, tools, best_for: None };
+        let wanted = Wanted::Active { names, guide, best_for: None };
         actions.ask(Query::Fetch { session: key, ticket, wanted });
         true
     }

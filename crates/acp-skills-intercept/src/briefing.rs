@@ -31,6 +31,10 @@ pub(crate) enum Occasion {
 const LATE: &str = "The skill tools are available now: prefer `activate_skill` and `read_skill_file` to reading the \
                     files of skills yourself.";
 
+/// The same text if the model could not read the files either.
+const LATE_ELSEWHERE: &str = "The skill tools are available now: when a task matches a skill, call `activate_skill` with its name before \
+                              you begin.";
+
 impl Session {
     /// Adds the catalog to the system prompt in a request that sets up the session, if the agent supports a system prompt.
     pub(crate) fn brief_at_setup(
@@ -44,7 +48,7 @@ impl Session {
         if !matches!(placement, Placement::SystemPrompt | Placement::ClaudeMeta) {
             return;
         }
-        let guide = if self.server.is_offered() { Guide::Tools } else { Guide::Files };
+        let guide = if self.server.is_offered() { Guide::Tools } else { self.without_tools };
         // This text should never change during a session, because some agents start over when the system prompt changes.
         let known = self.briefing.system_prompt().cloned();
         let text = known.or_else(|| Some(self.catalog(agent, policy, guide)?.into()));
@@ -83,13 +87,18 @@ impl Session {
         // If the model didn't have the skill tools before, it was only told about skills with files. If there are more skills, we
         // have to send it the whole list.
         let known_guide = self.briefing.guide();
-        let late = (known_guide, now) == (Some(Guide::Files), Guide::Tools)
-            && self.skills.listed().all(|skill| skill.dir().is_some());
+        let late = match (known_guide, now) {
+            (Some(Guide::Files), Guide::Tools) if self.skills.listed().all(|skill| skill.dir().is_some()) => {
+                Some(LATE)
+            }
+            (Some(Guide::Prompts), Guide::Tools) => Some(LATE_ELSEWHERE),
+            _ => None,
+        };
         // The catalog we sent along with the tools may also list the paths. In that case, the model can use it without the
         // tools.
         let knows_files =
             (known_guide, now) == (Some(Guide::Tools), Guide::Files) && self.briefing.has_paths();
-        if known_guide != Some(now) && !late && !knows_files {
+        if known_guide != Some(now) && late.is_none() && !knows_files {
             let text = self.catalog(agent, policy, now)?;
             self.briefing.set_known(now, &self.skills);
             self.briefing.note_paths(&text);
@@ -102,19 +111,14 @@ impl Session {
             Occasion::Ordinary => self.changes(&policy.catalog),
             Occasion::Command => None,
         };
-        let lines: Vec<_> = late.then(|| LATE.to_owned()).into_iter().chain(change).collect();
+        let lines: Vec<_> = late.map(str::to_owned).into_iter().chain(change).collect();
         (!lines.is_empty()).then(|| self.marks.wrap(&lines.join("\n")))
     }
 
     /// Returns the catalog with instructions, inside our marks. Returns `None` if there is no skill to list.
     fn catalog(&self, agent: &AgentFacts, policy: &Policy, guide: Guide) -> Option<String> {
-        let text = placement::text(&self.skills, &self.server, agent, &policy.catalog, guide);
+        let text = placement::text(self, agent, &policy.catalog, guide);
         text.map(|text| self.marks.wrap(&text))
-    }
-
-    /// Returns the way in which the model can use the skills now.
-    fn guide(&self) -> Guide {
-        if self.server.has_tools() { Guide::Tools } else { Guide::Files }
     }
 
     /// Returns the changes since the last text for the model, on one line. They count as sent from now on.
@@ -134,7 +138,7 @@ impl Session {
             return;
         }
         // The earlier run could have used a different guide from the one we would send now, so we try all of them.
-        for guide in [self.guide(), Guide::Tools, Guide::Files] {
+        for guide in [self.guide(), Guide::Tools, Guide::Files, Guide::Prompts] {
             let list = placement::list(&self.skills, &policy.catalog, guide);
             if list.is_some_and(|list| has_words(ours, &list)) {
                 self.briefing.note_paths(ours);

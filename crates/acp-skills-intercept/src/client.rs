@@ -38,7 +38,7 @@ impl Interceptor {
         let (purpose, pass) = match method.as_ref() {
             "initialize" => {
                 self.client = ClientFacts::read(message);
-                (Purpose::Initialize, Pass::Untouched)
+                (Purpose::Initialize, self.offer_files(message))
             }
             "session/new" | "session/fork" | "session/load" | "session/resume" => {
                 match self.setup_request(message, &id, actions) {

@@ -16,6 +16,8 @@ pub(crate) struct ClientFacts {
     shows_forms: bool,
     /// True if the client shows notices to its user.
     shows_notices: bool,
+    /// True if the client reads text files for the agent.
+    reads_files: bool,
 }
 
 impl ClientFacts {
@@ -28,7 +30,9 @@ impl ClientFacts {
         let form = forms.find_map(|place| request.param(&[place, "elicitation", "form"]));
         let mut notices = ["clientCapabilities", "capabilities"].into_iter();
         let notices = notices.find_map(|place| request.param(&[place, "session", "notices"]));
+        let reads_files = request.param(&["clientCapabilities", "fs", "readTextFile"]);
         Self {
+            reads_files: reads_files.and_then(|reads| reads.as_bool()) == Some(true),
             shows_forms: form.is_some_and(|form| form.is_object()),
             shows_notices: notices.is_some_and(|notices| notices.is_object()),
             cuts_titles: name.is_some_and(|name| name == "CodeCompanion.nvim"),
@@ -49,6 +53,11 @@ impl ClientFacts {
     /// Returns true if the client shows notices to its user.
     pub(crate) fn shows_notices(self) -> bool {
         self.shows_notices
+    }
+
+    /// Returns true if the client reads text files for the agent.
+    pub(crate) fn reads_files(self) -> bool {
+        self.reads_files
     }
 
     /// Returns the separator between the parts of a title.

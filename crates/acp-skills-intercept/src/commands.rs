@@ -76,11 +76,7 @@ impl Command {
 
 /// Returns the text to fetch for a prompt that invokes a skill.
 pub(crate) fn wanted(session: &Session, skill: &SkillName, message: &Message<'_>) -> Wanted {
-    Wanted::Skill {
-        name: skill.as_str().to_owned(),
-        arguments: arguments(message),
-        tools: session.server.has_tools(),
-    }
+    Wanted::Skill { name: skill.as_str().to_owned(), arguments: arguments(message), guide: session.guide() }
 }
 
 /// Returns the text after the command.

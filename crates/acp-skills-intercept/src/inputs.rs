@@ -118,7 +118,8 @@ pub enum Input {
     Activated(SessionKey, SkillName),
     /// An event for the record, from the MCP server of this session.
     Recorded(SessionKey, EventKind),
-    /// A request of [`Task::Mcp`](crate::Task::Mcp) was answered, so it can no longer be cancelled.
+    /// A request of [`Task::Mcp`](crate::Task::Mcp) or [`Task::ReadFile`](crate::Task::ReadFile) was answered, so it can no longer be
+    /// cancelled.
     McpAnswered(Id),
     /// The client's stream has ended.
     ClientGone,

@@ -144,6 +144,8 @@ pub(crate) struct Quirks {
     pub(crate) keeps_prompts: bool,
     /// The grace period that this agent should get to exit after the client disconnects. `None` if it was not measured.
     pub(crate) shutdown_grace: Option<Duration>,
+    /// True if the agent's model reads files with `fs/read_text_file` when the client supports it.
+    pub(crate) reads_through_client: bool,
     /// The reports that are used to recognize calls to skill tools. `None` if the reports are not sufficient for this.
     pub(crate) calls: Option<&'static CallReports>,
 }
@@ -161,6 +163,7 @@ impl Quirks {
         shares_servers: false,
         copies_servers: false,
         fails_on_http: false,
+        reads_through_client: false,
         compact_commands: &[],
         keeps_prompts: false,
         shutdown_grace: None,

@@ -32,6 +32,7 @@
 //! | `prompt` | prompts: the text that is added, holding and sending them |
 //! | `tools` | waiting for the agent to list the skill tools |
 //! | `mcp_messages` | messages of the agent to the skills server over the ACP connection |
+//! | `elsewhere` | the ways in which an agent that runs elsewhere gets skills, and its requests for files of skills |
 //! | `cancellation` | cancelled turns and requests, closed sessions, clients and agents that disconnect |
 //! | `commands/` | prompts with commands for the proxy, and commands of the agent with our prefix (`agents`) |
 //! | `expansion` | the form of a command for the agent |
@@ -90,6 +91,7 @@ mod commands;
 mod compaction;
 mod drafts;
 mod echo;
+mod elsewhere;
 pub mod events;
 mod expansion;
 mod hints;
@@ -155,11 +157,11 @@ pub use self::{
     mcp_clients::{McpCatalog, McpClient, mcp_client},
     mcp_messages::MAX_MCP_MESSAGE,
     menu::spelling::spelled,
-    outputs::{Actions, Effect, Level, Pass, Task, UserAnswer},
+    outputs::{Actions, Effect, Level, Pass, SkillFile, Task, UserAnswer},
     policy::{Activation, Approve, CatalogIn, CommandNames, McpMode, OnDemand, Policy, Titles, ToolPolicy},
     queries::{
-        ClientServer, Endpoint, Fetched, HostError, Instructions, Needs, NotFetched, Provisions, Query,
-        Reason, Refreshed, Resolved, SavedSwitches, Transport, TrustOutcome, Wanted,
+        ClientServer, Endpoint, Fetched, HostError, Instructions, Listen, Needs, NotFetched, Provisions,
+        Query, Reason, Refreshed, Resolved, SavedSwitches, Transport, TrustOutcome, Wanted,
     },
     reload::reload_event,
     restoration::reminder,
@@ -189,7 +191,8 @@ pub struct Interceptor {
     sessions: Sessions,
     /// The client's requests that have no answer yet.
     requests: HashMap<Id, OpenRequest>,
-    /// The agent's requests to the skills servers over the ACP connection that have no answer yet, with their sessions.
+    /// The agent's requests that are for us and have no answer yet, with their sessions: those to the skills servers over the ACP
+    /// connection, and those for files of skills.
     mcp_requests: HashMap<Id, SessionKey>,
     /// All work that is held back until an answer or a call has arrived.
     pending: Pending,

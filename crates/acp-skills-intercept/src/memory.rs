@@ -11,6 +11,8 @@ pub(crate) struct Memory {
     pub(crate) needs_own_server_names: bool,
     /// True if the agent connects to the skills server by itself before the connect timeout. `None` until this was observed.
     pub(crate) agent_connects: Option<bool>,
+    /// True if the agent has asked for a file of a skill with `fs/read_text_file`.
+    pub(crate) reads_through_client: bool,
     /// The number of times that the skills of all sessions were refreshed.
     pub(crate) refreshes: u64,
     /// Commands for sessions that are not set up yet, by the agent's id of the session.

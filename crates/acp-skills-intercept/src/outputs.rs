@@ -200,6 +200,16 @@ pub enum Task {
         /// The whole `mcp/message`.
         line: Vec<u8>,
     },
+    /// Read a file of a skill for an `fs/read_text_file` request of the agent. Send [`Input::McpAnswered`](crate::Input::McpAnswered)
+    /// and then the answer to the agent.
+    ReadFile {
+        /// The session.
+        session: SessionKey,
+        /// The id of the request.
+        request: Id,
+        /// The file.
+        file: SkillFile,
+    },
     /// Cancel a request to the session's MCP server. The answer to the request is an error.
     CancelMcp {
         /// The session.
@@ -207,6 +217,19 @@ pub enum Task {
         /// The id of the `mcp/message` request.
         request: Id,
     },
+}
+
+/// A file of a skill that the agent asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillFile {
+    /// The name of the skill.
+    pub skill: SkillName,
+    /// The rest of the path after the skill's directory, separated by `/`. It is not trusted: it can contain `..`.
+    pub path: String,
+    /// The number of the first line, starting at 1.
+    pub line: Option<u64>,
+    /// The maximum number of lines.
+    pub limit: Option<u64>,
 }
 
 /// The level of a line in the log.

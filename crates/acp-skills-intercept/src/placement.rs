@@ -11,7 +11,7 @@ use skills_core::{
     text::sanitize,
 };
 
-use crate::{agent_facts::AgentFacts, policy::CatalogIn, servers, session::server::SessionServer};
+use crate::{agent_facts::AgentFacts, policy::CatalogIn, servers, session::Session};
 
 /// The place of the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,33 +42,37 @@ pub(crate) fn choose(wish: CatalogIn, agent: &AgentFacts) -> Placement {
 
 /// Returns the catalog of a session with instructions. Returns `None` if there is no skill to list.
 pub(crate) fn text(
-    skills: &SkillSet,
-    server: &SessionServer,
+    session: &Session,
     agent: &AgentFacts,
     options: &CatalogOptions,
     guide: Guide,
 ) -> Option<String> {
+    let Session { skills, server, .. } = session;
     let list = list(skills, options, guide)?;
     let more = match server.name() {
         // Some agents don't connect until the model uses a tool, so it's possible that the tools will show up later.
-        _ if guide == Guide::Files && server.is_missing() => {
+        _ if guide != Guide::Tools && server.is_missing() => {
             " Should you have the tools `activate_skill` and `read_skill_file` after all, use them instead."
                 .to_owned()
         }
-        Some(name) if guide == Guide::Tools => whose_tools(name, agent, skills, options),
+        Some(name) if guide == Guide::Tools => {
+            // If the agent runs elsewhere, its model may not be able to read the files.
+            let can_read = session.without_tools == Guide::Files;
+            whose_tools(name, agent, patterns(skills, options).filter(|_| can_read && !agent.gives_tools()))
+        }
         _ => String::new(),
     };
     Some(list + &more)
 }
 
 /// Returns the sentence that identifies the skill tools, or an empty text if their names are enough.
-fn whose_tools(server: &str, agent: &AgentFacts, skills: &SkillSet, options: &CatalogOptions) -> String {
+/// `files` are patterns for the files to read without the tools.
+fn whose_tools(server: &str, agent: &AgentFacts, files: Option<String>) -> String {
     // If there may be a different tool with the same name, we include the name of the server. For example, this happens with
     // Gemini, or if there is another proxy in the chain. We also include it if the model has to search for tools, so that it
     // knows which words to use.
     let is_first = server == servers::SERVER_NAME || agent.quirks.shares_servers;
     let is_alone = agent.quirks.own_tools.is_empty() && is_first;
-    let files = if agent.gives_tools() { None } else { patterns(skills, options) };
     match files {
         Some(files) => format!(
             " The tools are those of the MCP server `{server}`; if you do not have them, read the `SKILL.md` instead: {files}."
@@ -113,6 +117,8 @@ const MAX_PATTERNS: usize = 4;
 pub(crate) fn list(skills: &SkillSet, options: &CatalogOptions, guide: Guide) -> Option<String> {
     let catalog = match guide {
         Guide::Files => Catalog::render(&stored(skills), &for_files(options)),
+        // Without the tools, there is no search.
+        Guide::Prompts => Catalog::render(skills, &CatalogOptions { search: false, ..options.clone() }),
         _ => Catalog::render(skills, options),
     }?;
     Some(format!("{}\n\n{}", catalog.text, catalog::styled_guide(guide, options.style)))

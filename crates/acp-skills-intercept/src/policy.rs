@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use skills_core::catalog::CatalogOptions;
 
+use crate::queries::Listen;
+
 /// The transport between the agent and the skills server, which is the MCP server with the skill tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -16,7 +18,7 @@ pub enum McpMode {
     Auto,
     /// The ACP connection.
     Acp,
-    /// HTTP on loopback.
+    /// HTTP on loopback, or at the address of `--listen`.
     Http,
     /// A bridge process and a private socket, without a port.
     Stdio,
@@ -94,6 +96,14 @@ pub struct Policy {
     pub toggles: bool,
     /// The MCP servers of the client that become skills. The default is none.
     pub mcp_on_demand: OnDemand,
+    /// True if the agent runs in a container or on another machine. It reaches neither the loopback address of the skills server,
+    /// unless `mcp` names a transport, nor the files of skills, unless the catalog has their paths. The default is false.
+    pub elsewhere: bool,
+    /// True if an agent that runs elsewhere lets its model read files with `fs/read_text_file`. The interceptor then advertises the
+    /// capability if the client doesn't. The default is false: this is only known of agents that are known by name.
+    pub reads_through_client: bool,
+    /// The address of the skills server over HTTP. The default is a free port of the loopback address.
+    pub listen: Option<Listen>,
     /// True if the drafts of the protocol about skills are supported: `skills/list`, and `agentSkills` of a session. The default
     /// is false.
     pub drafts: bool,
@@ -117,6 +127,9 @@ impl Default for Policy {
             titles: Titles::People,
             toggles: false,
             mcp_on_demand: OnDemand::None,
+            elsewhere: false,
+            reads_through_client: false,
+            listen: None,
             drafts: false,
         }
     }

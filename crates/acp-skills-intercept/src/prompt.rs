@@ -1,7 +1,7 @@
 //! Prompts: the text that is added to them, the reasons to hold them, and the moment when they are sent.
 
 use acp_skills_wire::{Edit, Id, Message, Node};
-use skills_core::{SkillName, text::markdown_message};
+use skills_core::{SkillName, catalog::Guide, text::markdown_message};
 
 use crate::{
     Interceptor,
@@ -264,7 +264,8 @@ pub(crate) fn text_of_matching_skills(
     policy: &Policy,
 ) -> Option<Wanted> {
     let by_proxy = match policy.activation {
-        Activation::Model => false,
+        // If the model can't activate skills, the proxy does it.
+        Activation::Model => session.guide() == Guide::Prompts,
         Activation::Prompt => true,
         Activation::Hybrid => !session.server.has_tools(),
     };
@@ -272,7 +273,7 @@ pub(crate) fn text_of_matching_skills(
     if !by_proxy || session.skills.is_empty() || is_command(blocks) {
         return None;
     }
-    words(message).map(Wanted::BestFor)
+    words(message).map(|words| Wanted::BestFor { words, guide: session.guide() })
 }
 
 /// Adds the catalog, what the prompt restores, and `text` to a prompt, before or after the user's text, depending on the agent.

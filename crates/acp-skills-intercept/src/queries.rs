@@ -3,9 +3,9 @@
 //! A query is one of the [tasks](crate::Task) in [`Actions`](crate::Actions). Its answer is an [`Input`](crate::Input). Until
 //! the answer arrives, the interceptor holds back only the messages that depend on it.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use skills_core::{Skill, SkillName, SkillSet, set::Unapproved};
+use skills_core::{Skill, SkillName, SkillSet, catalog::Guide, set::Unapproved};
 use thiserror::Error;
 
 use crate::{
@@ -25,7 +25,7 @@ pub struct HostError(pub String);
 pub enum Transport {
     /// Over the ACP connection itself: `mcp/message` (unstable).
     Acp,
-    /// Streamable HTTP on loopback.
+    /// Streamable HTTP on loopback, or at the address of [`Listen`].
     Http,
     /// A bridge process that is started by the agent.
     Stdio,
@@ -42,6 +42,16 @@ impl Transport {
     }
 }
 
+/// An address that the user has chosen for the skills server, so that an agent elsewhere can connect to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listen {
+    /// The address to listen on. The port 0 selects a free one.
+    pub address: SocketAddr,
+    /// The start of the URL for the agent, such as `http://host.docker.internal:7000`, without a `/` at the end. Without a port, it has
+    /// the port of the listener. `None` if the agent connects to `address` itself.
+    pub url: Option<String>,
+}
+
 /// The address of one session's MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
@@ -52,7 +62,7 @@ pub enum Endpoint {
     },
     /// A URL and the token for the `Authorization: Bearer` header.
     Http {
-        /// `http://127.0.0.1:PORT/PATH`.
+        /// `http://127.0.0.1:PORT/PATH`, or the same with the address of [`Listen`].
         url: String,
         /// The token.
         token: String,
@@ -213,6 +223,8 @@ pub struct Needs {
     pub recall: Option<String>,
     /// The transport for the skills server. `None` if the agent gets no server. A session without skills needs no server either.
     pub transport: Option<Transport>,
+    /// The address of the skills server over HTTP, if the user has chosen one.
+    pub listen: Option<Listen>,
     /// True if the schemas of the tools should not list the names of skills, because the agent refuses calls with other names.
     pub open_names: bool,
     /// The agent's name and version, to load whether this agent connects to the skills server.
@@ -271,17 +283,22 @@ pub enum Wanted {
         name: String,
         /// The words after the command. Empty if there are none.
         arguments: String,
-        /// True if the model has the skill tools.
-        tools: bool,
+        /// The way in which the model uses the skill.
+        guide: Guide,
     },
-    /// The activation texts of the skills that match these words best.
-    BestFor(String),
+    /// The activation texts of the skills that match some words best.
+    BestFor {
+        /// The words.
+        words: String,
+        /// The way in which the model uses the skills.
+        guide: Guide,
+    },
     /// The activation texts of these skills, one by one in [`Fetched::skills`].
     Active {
         /// The names of the skills.
         names: Vec<SkillName>,
-        /// True if the model has the skill tools.
-        tools: bool,
+        /// The way in which the model uses the skills.
+        guide: Guide,
         /// The words for [`Fetched::text`], which is then that of [`Wanted::BestFor`].
         best_for: Option<String>,
     },

@@ -6,7 +6,7 @@
 //! nothing is left, are only named. The instructions are the current ones, and a skill that is off or gone is left out.
 
 use acp_skills_wire::Message;
-use skills_core::{SkillName, estimate_tokens};
+use skills_core::{SkillName, catalog::Guide, estimate_tokens};
 
 use crate::{
     agent_facts::AgentFacts,
@@ -77,12 +77,12 @@ pub(crate) fn wanted(session: &Session, message: &Message<'_>, other: Option<&Wa
     if names.is_empty() {
         return None;
     }
-    let tools = session.server.has_tools();
+    let guide = session.guide();
     let best_for = match other {
-        Some(Wanted::BestFor(words)) => Some(words.clone()),
+        Some(Wanted::BestFor { words, .. }) => Some(words.clone()),
         _ => None,
     };
-    Some(Wanted::Active { names, tools, best_for })
+    Some(Wanted::Active { names, guide, best_for })
 }
 
 /// Returns true if this prompt restores a loss.
@@ -149,7 +149,11 @@ impl Session {
             parts.extend(fitting.iter().map(|(_, text)| text.clone()));
         }
         if let Some(names) = names(&others.iter().collect::<Vec<_>>()) {
-            let how = if self.server.has_tools() { "activate it" } else { "read its `SKILL.md`" };
+            let how = match self.guide() {
+                Guide::Tools => "activate it",
+                Guide::Prompts => "ask the user to send `/skill:NAME` with its name",
+                _ => "read its `SKILL.md`",
+            };
             let which = if fitting.is_empty() {
                 "The conversation was compacted, so the instructions of these skills may be gone"
             } else {

@@ -7,7 +7,7 @@ use acp_skills_wire::{Edit, Node};
 
 use crate::{
     agent_facts::AgentFacts,
-    policy::{McpMode, OnDemand},
+    policy::{McpMode, OnDemand, Policy},
     queries::{ClientServer, Endpoint, Transport},
     version::Version,
 };
@@ -16,12 +16,16 @@ use crate::{
 pub const SERVER_NAME: &str = "acp-skills";
 
 /// Returns the transport to use for this agent, or `None` if the agent should not use a server.
-pub(crate) fn choose(mode: McpMode, agent: &AgentFacts) -> Option<Transport> {
-    match mode {
+pub(crate) fn choose(policy: &Policy, agent: &AgentFacts) -> Option<Transport> {
+    match policy.mcp {
         McpMode::Off => None,
         McpMode::Acp => Some(Transport::Acp),
         McpMode::Http => Some(Transport::Http),
         McpMode::Auto if agent.mcp_acp => Some(Transport::Acp),
+        McpMode::Auto if policy.elsewhere => {
+            // An agent elsewhere reaches neither our loopback address nor our program.
+            (agent.mcp_http && policy.listen.is_some()).then_some(Transport::Http)
+        }
         McpMode::Auto if agent.mcp_http => Some(Transport::Http),
         McpMode::Auto if agent.no_mcp_stdio => None,
         McpMode::Auto | McpMode::Stdio => Some(Transport::Stdio),

@@ -41,7 +41,7 @@ mod usage;
 
 use std::collections::HashMap;
 
-use skills_core::{SkillName, SkillSet};
+use skills_core::{SkillName, SkillSet, catalog::Guide};
 
 pub(crate) use self::{
     activations::Activations,
@@ -80,6 +80,8 @@ pub(crate) struct Session {
     pub(crate) awaited: Awaited,
     /// The skills server.
     pub(crate) server: SessionServer,
+    /// The way in which the model uses skills if it does not have the skill tools.
+    pub(crate) without_tools: Guide,
     /// The texts about skills that the model has received.
     pub(crate) briefing: Briefing,
     /// The active skills.
@@ -126,6 +128,7 @@ impl Session {
             switches: Switches::default(),
             awaited: Awaited::default(),
             server: SessionServer::default(),
+            without_tools: Guide::Files,
             briefing: Briefing::default(),
             activations: Activations::default(),
             hinted: Vec::new(),
@@ -164,6 +167,11 @@ impl Session {
         self.activations = parent.activations.clone();
         self.hinted.clone_from(&parent.hinted);
         self.compaction = parent.compaction.forked();
+    }
+
+    /// Returns the way in which the model can use the skills now.
+    pub(crate) fn guide(&self) -> Guide {
+        if self.server.has_tools() { Guide::Tools } else { self.without_tools }
     }
 
     /// Returns true if this session has any skill commands.

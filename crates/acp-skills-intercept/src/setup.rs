@@ -91,7 +91,7 @@ impl Interceptor {
                 actions,
             );
         };
-        let transport = servers::choose(self.policy.mcp, &self.agent);
+        let transport = servers::choose(&self.policy, &self.agent);
         let Some(session) = self.sessions.get(key) else { return (Purpose::Other, Pass::Untouched) };
         if let Some(client_skills) = client_skills {
             session.set_client_skills(client_skills, actions);
@@ -146,14 +146,15 @@ impl Interceptor {
             return (Purpose::Other, Pass::Untouched);
         }
         let ticket = self.pending.new_ticket();
-        let transport = servers::choose(self.policy.mcp, &self.agent);
+        let transport = servers::choose(&self.policy, &self.agent);
         let open_names = self.agent.quirks.checks_names;
         // Without our server, the model could not call the tools.
         let servers = match transport {
             Some(_) => servers::on_demand(message.params, &self.policy.mcp_on_demand),
             None => Vec::new(),
         };
-        let needs = Needs { transport, servers, open_names, agent: self.agent.identity(), ..needs };
+        let listen = self.policy.listen.clone();
+        let needs = Needs { transport, listen, servers, open_names, agent: self.agent.identity(), ..needs };
         let setup = HeldSetup {
             method: message.method().into_owned(),
             line: message.line.to_vec(),
@@ -199,6 +200,7 @@ impl Interceptor {
         let mut session = known
             .unwrap_or_else(|| Session::new(key, setup.about.clone().filter(|_| !names_itself), self.marks));
         if is_new {
+            session.without_tools = self.without_tools();
             session.switches = Switches::remembering(provisions.off.clone());
             session.activations = Activations::recalled(provisions.active);
             session.workspace = setup.workspace;

@@ -4,6 +4,7 @@ mod call_titles;
 mod commands;
 mod compaction;
 mod drafts;
+mod elsewhere;
 mod files;
 mod hints;
 mod host;
@@ -36,7 +37,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use skills_core::{Skill, SkillName, SkillSet};
+use skills_core::{Skill, SkillName, SkillSet, catalog::Guide};
 
 use self::host::Host;
 use super::{events::EventKind, *};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use acp_skills_wire::Message;
+use skills_core::catalog::Guide;
 
 use crate::{
     Interceptor, commands,
@@ -143,12 +144,14 @@ impl Interceptor {
             let ticket = self.pending.renew(ticket);
             actions.ask(Query::Fetch { session: key, ticket, wanted });
         }
+        let instead = match session.without_tools {
+            Guide::Prompts => "adding the skills that match to prompts",
+            _ => "using paths to skill files",
+        };
         let kind = EventKind::Fallback { reason: FallbackReason::NotConnected, ms: Some(waited.into()) };
         let session = self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()));
         actions.effects.push(Effect::Record { session, kind });
-        actions.log(
-            Level::Info,
-            "agent did not connect to the skills server in time; using paths to skill files instead",
-        );
+        let text = format!("agent did not connect to the skills server in time; {instead} instead");
+        actions.log(Level::Info, text);
     }
 }

@@ -67,6 +67,11 @@ impl Version {
         if number >= Some(2_u32) { Self::Two } else { Self::One }
     }
 
+    /// Reads the version that the client offers in the params of `initialize`.
+    pub(crate) fn offered(params: Node<'_>) -> Self {
+        Self::settled(params)
+    }
+
     /// Returns the name of the member with the id of a configuration option.
     pub(crate) fn option_id(self) -> &'static str {
         match self {

@@ -324,7 +324,8 @@ impl RunningHost {
     /// Provides the skills, the MCP server and the saved state of a session. This may block, because it reads from
     /// disk.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
-        let Needs { workspace, skills, client_skills, servers, recall, transport, open_names, agent } = needs;
+        let Needs { workspace, skills, client_skills, servers, recall, transport, listen, open_names, agent } =
+            needs;
         let cwd = workspace.cwd.as_deref();
         self.check_directory(cwd);
         let saved = self.0.activations.as_ref().zip(recall);
@@ -334,7 +335,8 @@ impl RunningHost {
         let all = skills.with(&client_skills).with(&servers);
         let transport = transport.filter(|_| !all.will_offer_nothing());
         let endpoint = transport.map(|transport| {
-            let opened = self.0.servers.open(session, transport, &all, context(&workspace), open_names);
+            let address = (transport, listen.as_ref());
+            let opened = self.0.servers.open(session, address, &all, context(&workspace), open_names);
             opened.map_err(|error| HostError(error.to_string()))
         });
         let saved = self.0.switches.as_ref().zip(cwd);

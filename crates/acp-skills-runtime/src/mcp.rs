@@ -19,6 +19,7 @@
 //! | `connection_end` | the end of the connection that a call came from |
 //! | `calls` | the events of calls, for the record |
 //! | `fetch` | texts of skills that the proxy itself adds to a prompt |
+//! | `files` | files of skills for `fs/read_text_file` requests of the agent |
 //!
 //! A listener opens when the first session needs it, so there is no port if no agent needs HTTP. The path and the token of a session are random and don't change
 //! while the session is open. They identify the session of a call, and prove that the call comes from the agent of this
@@ -32,6 +33,7 @@ pub(crate) mod changes;
 mod connection_end;
 pub(crate) mod conversion;
 mod fetch;
+mod files;
 pub(crate) mod handler;
 pub(crate) mod http;
 mod local_socket;
@@ -59,7 +61,8 @@ use std::{
 };
 
 use acp_skills_intercept::{
-    Endpoint, Fetched, Input, NotFetched, SessionKey, Transport, UserAnswer, Wanted, Workspace,
+    Endpoint, Fetched, Input, Listen, NotFetched, SessionKey, SkillFile, Transport, UserAnswer, Wanted,
+    Workspace,
 };
 use acp_skills_wire::Id;
 use parking_lot::{Mutex, MutexGuard};
@@ -90,8 +93,8 @@ type Inputs = UnboundedSender<Input>;
 /// The reasons why a session has no MCP server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServerError {
-    #[error("cannot listen on loopback: {0}")]
-    Listen(io::Error),
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, io::Error),
     #[error("cannot create a socket for the skills server: {0}")]
     Socket(io::Error),
     #[error("cannot create a random token: {0}")]
@@ -122,7 +125,8 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    address: Option<SocketAddr>,
+    /// The start of the URLs of the HTTP listener, such as `http://127.0.0.1:PORT`, once it is open.
+    http_base: Option<Arc<str>>,
     by_key: HashMap<SessionKey, Arc<Server>>,
     by_path: HashMap<String, Arc<Server>>,
 }
@@ -184,15 +188,12 @@ impl Servers {
         self.0.state.lock()
     }
 
-    /// Returns the address of the HTTP listener. Opens the listener if necessary.
-    fn http_address(&self, state: &mut State) -> Result<SocketAddr, ServerError> {
-        if let Some(address) = state.address {
-            return Ok(address);
+    /// Reads a file of a skill. Returns the answer to the agent's request.
+    pub(crate) async fn read_file(&self, session: SessionKey, request: &Id, file: SkillFile) -> Vec<u8> {
+        match self.by_key(session) {
+            Some(server) => files::answer(&server.handler, request, file).await,
+            None => files::no_such_skill(request),
         }
-        let address = http::listen(self, &self.0.runtime).map_err(ServerError::Listen)?;
-        tracing::debug!(%address, "listening for MCP connections");
-        state.address = Some(address);
-        Ok(address)
     }
 
     fn by_key(&self, session: SessionKey) -> Option<Arc<Server>> {
@@ -308,7 +309,8 @@ impl Servers {
         }
     }
 
-    /// Opens the MCP server of a session for a transport, or returns its endpoint if it is open already. `open_names` is true if the
+    /// Opens the MCP server of a session for a transport, or returns its endpoint if it is open already. `listen` is the address for
+    /// HTTP, if the user has chosen one, and `open_names` is true if the
     /// schemas of the server don't list the names of skills.
     ///
     /// # Errors
@@ -317,7 +319,7 @@ impl Servers {
     pub(crate) fn open(
         &self,
         session: SessionKey,
-        transport: Transport,
+        (transport, listen): (Transport, Option<&Listen>),
         skills: &SkillSet,
         context: CallContext,
         open_names: bool,
@@ -332,8 +334,8 @@ impl Servers {
             return Ok(Endpoint::Acp { server_id: format!("acp-skills-{}", server.path) });
         }
         if transport == Transport::Http {
-            let address = self.http_address(&mut self.state())?;
-            let url = format!("http://{address}/{}/{}", server.path, http::MCP);
+            let base = http::base(self, &mut self.state().http_base, listen)?;
+            let url = format!("{base}/{}/{}", server.path, http::MCP);
             return Ok(Endpoint::Http { url, token: server.token.clone() });
         }
         let address = self.0.socket.address(self, &self.0.runtime)?;

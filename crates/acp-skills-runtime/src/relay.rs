@@ -33,6 +33,7 @@ use std::{
 };
 
 use acp_skills_intercept::{Input, Interceptor, Policy, Task};
+use acp_skills_wire::Id;
 use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc::UnboundedReceiver, oneshot};
 
 pub use self::oversize::DEFAULT_MAX_MESSAGE;
@@ -246,23 +247,33 @@ async fn run_task(task: Task, mut permits: Option<OwnedSemaphorePermit>, hub: We
         Task::Mcp { session, request: None, line } => host.servers().notify_over_acp(session, &line),
         Task::CancelMcp { session, request } => host.servers().cancel_over_acp(session, &request),
         Task::Mcp { session, request: Some(id), line } => {
-            let mut send = |line| {
-                if let Some(hub) = hub.upgrade() {
-                    hub.send(Side::Agent, line);
-                }
-            };
+            let mut send = |line| send_to_agent(&hub, line);
             let request = (&id, &line[..]);
             let answer = host.servers().answer_over_acp(session, request, &mut permits, &mut send).await;
             drop(line);
-            // Do this first, because the agent may use the id again after the answer.
-            handle(&hub, &host, Input::McpAnswered(id));
-            send(answer);
-            // Wait here to make sure that the request is in flight until the agent has read enough of the answers
-            // that we queued for it.
-            if let Some(hub) = hub.upgrade() {
-                hub.lane_to(Side::Agent).has_room().await;
-            }
+            answer_agent(&hub, &host, id, answer).await;
         }
+        Task::ReadFile { session, request, file } => {
+            let answer = host.servers().read_file(session, &request, file).await;
+            answer_agent(&hub, &host, request, answer).await;
+        }
+    }
+}
+
+fn send_to_agent(hub: &Weak<Hub>, line: Vec<u8>) {
+    if let Some(hub) = hub.upgrade() {
+        hub.send(Side::Agent, line);
+    }
+}
+
+/// Sends the answer to a request of the agent.
+async fn answer_agent(hub: &Weak<Hub>, host: &RunningHost, request: Id, answer: Vec<u8>) {
+    // Do this first, because the agent may use the id again after the answer.
+    handle(hub, host, Input::McpAnswered(request));
+    send_to_agent(hub, answer);
+    // Wait here to make sure that the request is in flight until the agent has read enough of the answers that we queued for it.
+    if let Some(hub) = hub.upgrade() {
+        hub.lane_to(Side::Agent).has_room().await;
     }
 }
 

@@ -8,6 +8,8 @@ pub const INVALID_REQUEST: i64 = -32600;
 pub const INVALID_PARAMS: i64 = -32602;
 /// ACP: the request was cancelled by `$/cancel_request`.
 pub const REQUEST_CANCELLED: i64 = -32800;
+/// ACP: a resource such as a file was not found.
+pub const RESOURCE_NOT_FOUND: i64 = -32002;
 /// ACP: the client must authenticate first.
 pub const AUTH_REQUIRED: i64 = -32000;
 /// The proxy's own code: the agent or the proxy did not start. It is in the range that JSON-RPC reserves for implementations. Use

@@ -18,7 +18,10 @@ mod text;
 
 pub use self::{
     classifier::{Class, Classifier},
-    codes::{AUTH_REQUIRED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, NOT_STARTED, REQUEST_CANCELLED},
+    codes::{
+        AUTH_REQUIRED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, NOT_STARTED, REQUEST_CANCELLED,
+        RESOURCE_NOT_FOUND,
+    },
     edit::Edit,
     json::Node,
     message::{Id, Kind, Message},

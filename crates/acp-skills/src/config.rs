@@ -5,6 +5,7 @@
 
 mod choices;
 pub mod edit;
+mod elsewhere;
 mod entries;
 mod error;
 mod governed;
@@ -19,6 +20,7 @@ mod virtual_skill;
 mod words;
 
 use std::{
+    net::SocketAddr,
     num::NonZeroU32,
     path::{Path, PathBuf},
     time::Duration,
@@ -37,8 +39,8 @@ pub use skills_sources::disk::{cache_dir, config_file, error_text, expand_home, 
 
 pub use self::{
     choices::{
-        CatalogLocation, CheckUpdates, Discover, LogLevel, SandboxKind, SearchTool, Trusted, Validation,
-        Verify,
+        CatalogLocation, CheckUpdates, Discover, Elsewhere, LogLevel, SandboxKind, SearchTool, Trusted,
+        Validation, Verify,
     },
     entries::{SkillEntry, SourceEntry, StoredSkill},
     error::{ConfigError, describe_load_error},
@@ -139,6 +141,15 @@ pub struct Config {
     /// them, or a list of names. The default is none.
     #[schemars(with = "schema::FlagOrNames")]
     pub mcp_on_demand: Option<ServersOnDemand>,
+    /// The place where the agent runs (`--elsewhere`). The default is `auto`: with commands such as `docker run` and `ssh`, it runs
+    /// elsewhere and reaches neither our files nor our loopback address.
+    pub elsewhere: Option<Elsewhere>,
+    /// The address and port of the tools over HTTP, for agents that run elsewhere (`--listen`). By default, it is a free port of the
+    /// loopback address.
+    #[schemars(with = "Option<String>")]
+    pub listen: Option<SocketAddr>,
+    /// The start of the URL with which the agent reaches the address of `listen` (`--listen-url`). The default is the address itself.
+    pub listen_url: Option<String>,
     /// The time that the first prompt of a session waits until the agent has our tools, counted from the session's
     /// opening (`--mcp-wait`). In the file, it is in seconds. The default is 2 seconds, or 0.3 seconds if the agent has
     /// failed to connect before.

@@ -34,6 +34,7 @@
 //! | [`config`] | [`Config`](config::Config), all settings from a file, from flags or from code |
 //! | [`library`] | [`SkillLibrary`](library::SkillLibrary): where the skills of a session come from, and how changes are noticed |
 //! | [`agents`] | the agents that can be started by name, and test results for them |
+//! | [`elsewhere`] | commands that start the agent in a container or on another machine |
 //! | [`client`] | a small ACP client, and the same protocol without I/O |
 //! | [`structured_output`] | answers of an agent as Rust types |
 //! | [`activity`] | callbacks while the model uses skills |
@@ -58,12 +59,13 @@
 //!    was not allowed. Permission requests of the agent are refused unless the program or the user allows them.
 //! 4. If the proxy ends, the agent and its children end too. If the agent ends, all open requests are answered.
 //! 5. A bad skill causes a diagnostic, not an outage. A slow or full disk doesn't delay messages.
-//! 6. The MCP server listens on loopback, and each connection needs the token of its session.
+//! 6. The MCP server listens on loopback unless the user chooses an address, and each connection needs the token of its session.
 
 pub mod agents;
 pub mod client;
 pub mod component;
 pub mod config;
+pub mod elsewhere;
 pub mod one_shot;
 mod permission;
 pub mod structured_output;

@@ -66,6 +66,9 @@ pub struct ActivationOptions {
     pub mount: Option<String>,
     /// Selects whether the text refers to our tools or to the model's own tools. The default is our tools.
     pub guide: Guide,
+    /// True if the agent runs elsewhere, so that only our tools can read the files. The text then doesn't contain the directory,
+    /// unless there is a `mount` or the model is to read the files itself.
+    pub elsewhere: bool,
     /// True if the model has the tool `run_skill_script`.
     pub scripts: bool,
     /// The tools of the skill's [provider](crate::tool::ToolProvider), if it was asked.
@@ -110,15 +113,17 @@ pub fn activate(
     cache: &BodyCache,
 ) -> Result<Activation, ActivationError> {
     let Body { text: body, outdated } = cache.load(skill)?;
-    let dir = shown_dir(skill, options.mount.as_deref());
+    let is_hidden = options.mount.is_none()
+        && (options.guide == Guide::Prompts || options.guide == Guide::Tools && options.elsewhere);
+    let dir = shown_dir(skill, options.mount.as_deref()).filter(|_| !is_hidden);
     let arguments = options.arguments.as_deref().unwrap_or_default();
     let (substituted, uses_arguments) = substitute::substitute(&body, dir.as_deref(), arguments);
     let mut text = format!("{START}{}\">\n", escape_attribute(skill.name.as_str()));
     text.push_str(substitute::contain(substituted.trim_end()).trim_start_matches('\n'));
     text.push('\n');
     let mut sections = Vec::new();
-    if let Some(dir) = &dir {
-        sections.push(directory(dir, options));
+    if skill.dir().is_some() {
+        sections.push(directory(dir.as_deref().unwrap_or("on another machine"), options));
     }
     sections.extend(address(skill, options.guide));
     if let Some(compatibility) = &skill.properties.compatibility {
@@ -176,6 +181,9 @@ fn directory(dir: &str, options: &ActivationOptions) -> String {
         (Guide::Files, _) => {
             "Relative paths in this skill start there; read its files with your own file tools.\n"
         }
+        (Guide::Prompts, _) => {
+            "You cannot open the files of this skill; if you need one, ask the user for its contents.\n"
+        }
     });
     text
 }
@@ -191,7 +199,7 @@ fn address(skill: &Skill, guide: Guide) -> Option<String> {
     }
     let how = match guide {
         Guide::Tools => "read its files with `read_skill_file`. Its scripts can be read but not run.",
-        Guide::Files => "fetch its files with your own tools.",
+        Guide::Files | Guide::Prompts => "fetch its files with your own tools.",
     };
     Some(format!("{}{base}\nRelative paths in this skill start there; {how}\n", parsed::ADDRESS))
 }

@@ -303,6 +303,8 @@ pub enum Guide {
     Tools,
     /// The model has no such tools. It reads the `SKILL.md` at the path in the catalog with its own file tools.
     Files,
+    /// The model has no such tools and can't open the files, because the agent runs elsewhere. Instructions are only added to prompts.
+    Prompts,
 }
 
 /// Returns instructions for the model on how to use a catalog of the default style. Put them before or after the catalog.

@@ -122,7 +122,12 @@ pub(super) static AGENTS: &[Agent] = &[
         .info("fast-agent-acp")
         .recognized_by(&[NamePart("fast-agent")])
         .seen(Seen::of("fast-agent").version("0.10").server("HTTP").catalog("first prompt").tools())
-        .quirks(Quirks { gives_tools: true, calls: Some(&reports::FAST_AGENT), ..Quirks::NONE }),
+        .quirks(Quirks {
+            gives_tools: true,
+            reads_through_client: true,
+            calls: Some(&reports::FAST_AGENT),
+            ..Quirks::NONE
+        }),
     Agent::new("elizacp", "elizacp", &["elizacp", "acp"])
         .home("https://crates.io/crates/elizacp")
         .unregistered()

@@ -1,6 +1,7 @@
 //! Setup requests that the agent refuses, and agents that fail on the skills server later.
 
 use acp_skills_wire::{AUTH_REQUIRED, Id, Message, Node, REQUEST_CANCELLED};
+use skills_core::catalog::Guide;
 
 use crate::{
     Interceptor,
@@ -35,7 +36,7 @@ impl Interceptor {
             && let Some(again) = Message::parse(&line)
         {
             let name_is_taken = self.name_is_taken(&session, message);
-            let transport = servers::choose(self.policy.mcp, &self.agent).filter(|_| name_is_taken);
+            let transport = servers::choose(&self.policy, &self.agent).filter(|_| name_is_taken);
             if name_is_taken {
                 let text =
                     format!("{method} failed because of the MCP server name; retrying with another name");
@@ -80,14 +81,17 @@ impl Interceptor {
         // If the agent has already connected to the skills server, we know that the transport works.
         let is_about_us =
             mode == McpMode::Auto && !session.server.is_connected() && names_server(error, name);
-        if !is_about_us || servers::choose(mode, &self.agent) != Some(transport) {
+        if !is_about_us || servers::choose(&self.policy, &self.agent) != Some(transport) {
             return;
         }
         self.agent.fails_on(transport);
         let kind = EventKind::Fallback { reason: FallbackReason::Refused, ms: None };
         actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
-        let (next, flag) = match servers::choose(mode, &self.agent) {
+        let (next, flag) = match servers::choose(&self.policy, &self.agent) {
             Some(next) => (format!("uses {}", next.name()), next.name()),
+            None if self.without_tools() == Guide::Prompts => {
+                ("uses no skills server, but adds the skills that match to prompts".to_owned(), "off")
+            }
             None => ("uses no skills server, but gives paths to skill files to the model".to_owned(), "off"),
         };
         actions.warn_user(key, format!(

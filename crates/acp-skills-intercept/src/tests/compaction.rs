@@ -221,8 +221,8 @@ fn skills_that_do_not_fit_are_named() {
         fixture.handle(Input::Activated(KEY, name("pdf")));
         completed(&mut fixture, "c");
         let out = fixture.prompt(3, "s", &["go on"]);
-        let Wanted::Active { tools: asked, best_for: None, .. } = out.wanted() else { panic!("{out:?}") };
-        assert_eq!(*asked, tools);
+        let Wanted::Active { guide, best_for: None, .. } = out.wanted() else { panic!("{out:?}") };
+        assert_eq!(*guide == Guide::Tools, tools);
         let skills = vec![(name("review"), "x".repeat(404)), (name("pdf"), "PDF".to_owned())];
         let fetched = Fetched { skills, ..Fetched::default() };
         let out = fixture.handle(Input::Fetched { session: KEY, ticket: out.ticket(), fetched });

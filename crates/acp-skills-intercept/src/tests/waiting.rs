@@ -337,7 +337,7 @@ fn hybrid_activation_falls_back_to_the_proxy() {
     fixture.new_session(1, "s");
     fixture.prompt(2, "s", &["please review"]);
     let out = fixture.timer_ends(KEY);
-    assert!(matches!(out.wanted(), Wanted::BestFor(_)), "{out:?}");
+    assert!(matches!(out.wanted(), Wanted::BestFor { guide: Guide::Files, .. }), "{out:?}");
     let ticket = out.ticket();
     let out = fixture.handle(Input::Fetched {
         session: KEY,
@@ -371,7 +371,8 @@ fn the_proxy_activates_for_agents_without_tools() {
             assert_eq!(out.to_agent.len(), 1, "{activation:?}");
             continue;
         }
-        let wanted = Wanted::BestFor("please review".to_owned());
+        let guide = if mode == McpMode::Off { Guide::Files } else { Guide::Tools };
+        let wanted = Wanted::BestFor { words: "please review".to_owned(), guide };
         assert_eq!(out.wanted(), &wanted);
         let ticket = out.ticket();
         assert!(fixture.prompt(3, "s", &["/command"]).is_nothing());

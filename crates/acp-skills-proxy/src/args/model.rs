@@ -1,9 +1,9 @@
 //! The flags that decide what the model gets: the catalog and the tools.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use acp_skills::{
-    config::{CatalogLocation, Config, SearchTool, ServersOnDemand},
+    config::{CatalogLocation, Config, Elsewhere, SearchTool, ServersOnDemand},
     intercept::{Activation, CatalogIn, McpMode},
     skills_core::catalog::{Detail, Format, Style},
 };
@@ -100,6 +100,18 @@ flags! {
         /// `off`, the agent reads the files with its own tools [default: auto].
         #[arg(long, value_name = "HOW")]
         mcp: Option<McpMode>,
+        /// The agent runs in a container or on another machine (`yes`), where it reaches neither our files nor our loopback address.
+        /// With `files`, it also reads files with requests to the editor, which are answered for files of skills. `auto` decides by the
+        /// command, such as `docker run` or `ssh` [default: auto].
+        #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "yes")]
+        elsewhere: Option<Elsewhere>,
+        /// Serve the tools over HTTP at this address instead of a free port of the loopback address, so that an agent elsewhere can
+        /// connect. The port 0 selects a free one. Each session has its own token.
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        listen: Option<SocketAddr>,
+        /// The URL with which the agent reaches the address of --listen, such as http://host.docker.internal [default: the address].
+        #[arg(long, value_name = "URL")]
+        listen_url: Option<String>,
         /// The maximum time that the first prompt of a session waits for the agent to connect to the tools, in seconds
         /// [default: 2, or 0.3 if the agent has failed to connect before].
         #[arg(long, value_name = "SECONDS", value_parser = seconds(), allow_negative_numbers = true)]

@@ -1,6 +1,7 @@
 //! `doctor`: starts the agent through the proxy and tests step by step if skills work with it.
 
 mod conversation;
+mod elsewhere;
 mod login;
 mod machine;
 mod steps;
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 use self::{
     conversation::Conversation,
+    elsewhere::Elsewhere,
     login::LoginNeeded,
     steps::{Step, Steps},
 };
@@ -94,7 +96,8 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let cwd = std::env::current_dir().context("cannot determine working directory")?;
     let stored = loaded.here.iter().filter(|skill| skill.dir().is_some()).count();
     let wants_tools = settings.policy.mcp != McpMode::Off;
-    let (steps, tools) = Steps::start(!json);
+    let elsewhere = Elsewhere::of(&settings.agent, &settings.policy);
+    let (steps, tools) = Steps::start(!json, elsewhere.as_ref());
     let steps = Arc::new(steps);
     let seen = Arc::clone(&steps);
     let has_prompt = prompt.is_some();
@@ -127,10 +130,15 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         Ok(outcome) => outcome.map(|talked| talked.map_err(anyhow::Error::from)),
         Err(signal) => return Ok(ExitCode::from(signal.exit_code())),
     };
-    let mut hint = None;
+    let mut hint;
     let verdict = match outcome {
         Ok(Ok((Ok(connected), _))) => {
-            let (verdict, detail) = judge(connected, wants_tools, stored, has_prompt);
+            let elsewhere = elsewhere.filter(|_| !connected);
+            hint = elsewhere.as_ref().map(Elsewhere::advice);
+            let (verdict, detail) = elsewhere.map_or_else(
+                || judge(connected, wants_tools, stored, has_prompt),
+                |elsewhere| (Verdict::Works, elsewhere.without_tools().to_owned()),
+            );
             steps.step("skills", verdict == Verdict::Works, detail);
             if verdict == Verdict::NotKnown {
                 hint = Some(if has_prompt {

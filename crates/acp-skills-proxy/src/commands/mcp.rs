@@ -9,7 +9,7 @@ use std::{
 
 use acp_skills::{
     activity,
-    config::{Config, Settings},
+    config::{Config, Elsewhere, Settings},
     intercept::McpCatalog,
 };
 use acp_skills_runtime::{
@@ -105,7 +105,11 @@ pub(crate) fn run(args: McpArgs) -> ExitCode {
     code
 }
 
-fn serve(config: Config, serving: Serving) -> anyhow::Result<ExitCode> {
+fn serve(mut config: Config, serving: Serving) -> anyhow::Result<ExitCode> {
+    // These settings are for the agent of the proxy.
+    config.elsewhere = Some(Elsewhere::No);
+    config.listen = None;
+    config.listen_url = None;
     log::start(&config)?;
     let events = config.events.as_deref().map(record::open).transpose()?;
     let switches = record::open_switches(config.state.as_deref())?;

@@ -89,6 +89,12 @@ pub(super) fn activated(skill: &Skill, by: ActivatedBy, text: &str, time: Durati
     EventKind::SkillActivated { skill: skill_name, path, root, by, tokens: tokens(text), end }
 }
 
+/// Returns the event of a file that the model has read.
+pub(super) fn read(skill: &Skill, file: String, bytes: usize, time: Duration) -> EventKind {
+    let end = End { outcome: Outcome::Ok, error: None, bytes: bytes as u64, ms: time.into() };
+    EventKind::FileRead { skill: Some(skill.name.to_string()), file: Some(file), end }
+}
+
 /// Returns the event of an activation that failed.
 pub(super) fn not_activated(skill: &Skill, by: ActivatedBy, time: Duration) -> EventKind {
     let error = Some("ActivationFailed".to_owned());

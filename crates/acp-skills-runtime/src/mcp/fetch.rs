@@ -34,21 +34,21 @@ pub(super) async fn text(
     wanted: Wanted,
 ) -> Result<Fetched, NotFetched> {
     match wanted {
-        Wanted::Skill { name, arguments, tools } => {
+        Wanted::Skill { name, arguments, guide } => {
             let Some(skill) = toolbox.skills().get(&name) else { return Ok(Fetched::default()) };
-            let guide = if tools { Guide::Tools } else { Guide::Files };
             let (text, event) =
                 activate(toolbox, context, skill, arguments, guide, ActivatedBy::User).await?;
             Ok(Fetched { text: Some(text), activations: vec![event], ..Fetched::default() })
         }
-        Wanted::BestFor(words) => Ok(best(toolbox, context, words).await.unwrap_or_default()),
+        Wanted::BestFor { words, guide } => {
+            Ok(best(toolbox, context, words, guide).await.unwrap_or_default())
+        }
         Wanted::Hint { words, except } => Ok(hint(toolbox, words, except).await),
-        Wanted::Active { names, tools, best_for } => {
+        Wanted::Active { names, guide, best_for } => {
             let fetched = match best_for {
-                Some(words) => best(toolbox, context, words).await,
+                Some(words) => best(toolbox, context, words, guide).await,
                 None => None,
             };
-            let guide = if tools { Guide::Tools } else { Guide::Files };
             let skills = instructions(toolbox, context, &names, guide).await;
             Ok(Fetched { skills, ..fetched.unwrap_or_default() })
         }
@@ -118,7 +118,9 @@ async fn hint(toolbox: &Toolbox, words: String, except: Vec<SkillName>) -> Fetch
     Fetched { hint: name.filter(|name| !except.contains(name)), ..Fetched::default() }
 }
 
-async fn best(toolbox: &Toolbox, context: &CallContext, words: String) -> Option<Fetched> {
+async fn best(toolbox: &Toolbox, context: &CallContext, words: String, guide: Guide) -> Option<Fetched> {
+    // An agent on this machine can always read the files.
+    let guide = if toolbox.options().elsewhere { guide } else { Guide::Files };
     let found =
         toolbox.skills().search(&Query { text: words, limit: Some(MAX_SKILLS), ..Query::default() }).hits;
     let enough = found.first()?.score * MIN_SHARE;
@@ -126,7 +128,7 @@ async fn best(toolbox: &Toolbox, context: &CallContext, words: String) -> Option
     let mut texts: Vec<String> = Vec::new();
     let mut activations = Vec::new();
     for hit in found.iter().filter(fits) {
-        match activate(toolbox, context, &hit.skill, String::new(), Guide::Files, ActivatedBy::Prompt).await {
+        match activate(toolbox, context, &hit.skill, String::new(), guide, ActivatedBy::Prompt).await {
             Ok((text, event)) if texts.iter().map(String::len).sum::<usize>() + text.len() <= MAX_BYTES => {
                 texts.push(text);
                 activations.push(event);

@@ -201,7 +201,7 @@ impl Handler {
         }
     }
 
-    fn recorded(&self, kind: EventKind) {
+    pub(super) fn recorded(&self, kind: EventKind) {
         self.report(Input::Recorded(self.session, kind));
     }
 

@@ -1,4 +1,4 @@
-//! MCP over HTTP: the listener on loopback, which routes requests to the MCP server of a session.
+//! MCP over HTTP: the listener on loopback or at an address that the user has chosen, which routes requests to the MCP server of a session.
 //!
 //! | file | owns |
 //! |---|---|
@@ -16,6 +16,7 @@ use std::{
     time::Duration,
 };
 
+use acp_skills_intercept::Listen;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use hyper::{
@@ -36,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::sessions::{MAX_MCP_SESSIONS, Sessions};
 use super::{
-    Servers,
+    ServerError, Servers,
     accept::{self, Accept},
     connection_end::ConnectionEnd,
     handler::Handler,
@@ -124,9 +125,34 @@ impl Service {
     }
 }
 
-/// Opens the listener on a port that the operating system chooses.
-pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+/// Returns the start of the URLs of the listener, which is in `open` once it is open. Opens the listener if necessary.
+///
+/// # Errors
+/// Returns an error if the address cannot be used.
+pub(super) fn base(
+    servers: &Servers,
+    open: &mut Option<Arc<str>>,
+    chosen: Option<&Listen>,
+) -> Result<Arc<str>, ServerError> {
+    if let Some(base) = open {
+        return Ok(Arc::clone(base));
+    }
+    let wanted = chosen.map_or((Ipv4Addr::LOCALHOST, 0).into(), |chosen| chosen.address);
+    let address =
+        listen(servers, &servers.0.runtime, wanted).map_err(|error| ServerError::Listen(wanted, error))?;
+    tracing::debug!(%address, "listening for MCP connections");
+    let base: Arc<str> = match chosen.and_then(|chosen| chosen.url.as_deref()) {
+        Some(url) if access::has_port(url) => url.into(),
+        Some(url) => format!("{url}:{}", address.port()).into(),
+        None => format!("http://{address}").into(),
+    };
+    *open = Some(Arc::clone(&base));
+    Ok(base)
+}
+
+/// Opens the listener on `address`. If its port is 0, the operating system chooses one.
+fn listen(servers: &Servers, runtime: &Handle, address: SocketAddr) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     let _inside = runtime.enter();
@@ -193,7 +219,11 @@ impl Route for Servers {
 }
 
 impl Servers {
-    async fn answer(&self, request: Request<Incoming>, admission: &Admission) -> Response<Body> {
+    async fn answer(&self, mut request: Request<Incoming>, admission: &Admission) -> Response<Body> {
+        let base = self.state().http_base.clone();
+        if let Some(base) = base {
+            access::accept_host_of(&base, request.headers_mut());
+        }
         if !access::is_local(request.headers()) {
             return not_local();
         }

@@ -28,12 +28,15 @@ use super::{
 };
 use crate::host::RunningHost;
 
-/// The limit for the agent's MCP requests that are in flight over the ACP connection, in permits of
+/// The limit for the agent's requests to us that are in flight over the ACP connection, in permits of
 /// [`REQUEST_UNIT_BYTES`]. At the limit, we stop reading from the agent for [`MAX_REQUEST_WAIT`], or until it reads the answers. There
 /// are enough permits for the largest request (`MAX_MCP_MESSAGE`).
 const MAX_REQUEST_UNITS: usize = 2048;
 /// The size of one permit in bytes. This is about the memory that a small request needs while it is in flight.
 const REQUEST_UNIT_BYTES: usize = 4096;
+
+/// The maximum size of a file of a skill that is read for the agent, in bytes. A request for one needs permits for this size.
+const MAX_FILE_BYTES: usize = 2 * 1024 * 1024;
 
 /// The maximum time that a request waits for permits. If requests that take long have all permits, the next ones get an error.
 const MAX_REQUEST_WAIT: Duration = Duration::from_secs(2);
@@ -62,12 +65,12 @@ pub(super) struct Hub {
     to_client: Lane,
     to_agent: Lane,
     tasks: UnboundedSender<Job>,
-    /// Limits the agent's MCP requests in flight.
+    /// Limits the agent's requests to us in flight.
     requests: Arc<Semaphore>,
     runtime: Handle,
 }
 
-/// A task, and its permits if it is an MCP request.
+/// A task, and its permits if it is a request of the agent.
 pub(super) type Job = (Task, Option<OwnedSemaphorePermit>);
 
 impl Hub {
@@ -256,9 +259,14 @@ impl Hub {
             self.deliver(side, may_block);
         }
         for task in tasks {
-            let permits = match &task {
-                Task::Mcp { line, request: Some(id), .. } if may_block == MayBlock::Yes => {
-                    let permits = self.acquire_permits(line.len());
+            let request = match &task {
+                Task::Mcp { line, request: Some(id), .. } => Some((id, line.len())),
+                Task::ReadFile { request, .. } => Some((request, MAX_FILE_BYTES)),
+                _ => None,
+            };
+            let permits = match request {
+                Some((id, bytes)) if may_block == MayBlock::Yes => {
+                    let permits = self.acquire_permits(bytes);
                     if permits.is_none() {
                         self.refuse(id);
                         continue;
@@ -294,7 +302,7 @@ impl Hub {
         }
     }
 
-    /// Answers an MCP request of the agent with an error, because too many are in flight.
+    /// Answers a request of the agent with an error, because too many are in flight.
     fn refuse(self: &Arc<Self>, request: &Id) {
         self.handle(Input::McpAnswered(request.clone()));
         self.send(

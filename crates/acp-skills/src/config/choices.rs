@@ -67,6 +67,23 @@ pub enum CatalogLocation {
     Absolute,
 }
 
+/// The place where the agent runs (`--elsewhere`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Elsewhere {
+    /// The place that the command of the agent tells.
+    #[default]
+    Auto,
+    /// In a container or on another machine.
+    Yes,
+    /// The same, and its model reads files with requests to the editor.
+    Files,
+    /// On this machine.
+    No,
+}
+
 /// The search tool for the model (`--search`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]

@@ -24,7 +24,7 @@ use skills_sources::{
 
 use super::{
     CatalogLocation, CheckUpdates, Config, ConfigError, Discover, Project, SearchTool, SkillEntry,
-    SourceEntry, Trusted, Validation, governed, scripts,
+    SourceEntry, Trusted, Validation, elsewhere, governed, scripts,
 };
 
 /// A resolved configuration, from which a proxy can be built.
@@ -94,7 +94,7 @@ impl Settings {
     ///
     /// # Errors
     /// - [`ConfigError::Policy`] if the policy of this machine can't be used.
-    /// - [`ConfigError::Value`] if a glob is invalid, or if no skills may be found at all.
+    /// - [`ConfigError::Value`] if a glob is invalid, if no skills may be found at all, or if an agent can't connect to `listen`.
     /// - [`ConfigError::Source`] if the address of a source has an unknown format.
     /// - [`ConfigError::Sandbox`] if the requested sandbox can't be used on this system.
     pub fn resolve(mut config: Config) -> Result<Self, ConfigError> {
@@ -105,9 +105,10 @@ impl Settings {
         }
         let governing = Governing::load()?.map(Arc::new);
         let refused = governing.as_deref().map(|governing| governed::narrow(&mut config, governing));
-        let agent = mem::take(&mut config.agent).0;
         let mut policy = Policy::default();
         policy.mcp = config.mcp.unwrap_or(policy.mcp);
+        elsewhere::apply(&config, &mut policy)?;
+        let agent = mem::take(&mut config.agent).0;
         if let Some(wait) = config.mcp_wait {
             // If the user sets a timeout, use it for agents that are slow to connect as well.
             policy.mcp_wait = wait;
@@ -124,7 +125,7 @@ impl Settings {
         let scripts = scripts::options(&config, &processes)?;
         let in_session = scripts.as_ref().filter(|scripts| scripts.cwd == ScriptCwd::Session);
         let sandbox = in_session.and_then(|scripts| scripts.sandbox.clone());
-        let toolbox = make_toolbox(policy.catalog.clone(), search, scripts);
+        let toolbox = make_toolbox(policy.catalog.clone(), search, scripts, policy.elsewhere);
         policy.commands = config.commands.unwrap_or(policy.commands);
         policy.hint = config.hint;
         policy.dollar = config.dollar;
@@ -146,7 +147,12 @@ impl Settings {
     }
 }
 
-fn make_toolbox(catalog: CatalogOptions, search: SearchTool, scripts: Option<ScriptOptions>) -> MakeToolbox {
+fn make_toolbox(
+    catalog: CatalogOptions,
+    search: SearchTool,
+    scripts: Option<ScriptOptions>,
+    elsewhere: bool,
+) -> MakeToolbox {
     Arc::new(move |skills| {
         let search = match search {
             SearchTool::On => true,
@@ -157,7 +163,9 @@ fn make_toolbox(catalog: CatalogOptions, search: SearchTool, scripts: Option<Scr
             Location::Mount(prefix) => Some(prefix.clone()),
             _ => None,
         };
-        Toolbox::with_options(skills, ToolboxOptions { mount, search, scripts: scripts.clone() })
+        // With absolute paths in the catalog, the agent has the files at the same paths.
+        let elsewhere = elsewhere && catalog.location != Location::Absolute;
+        Toolbox::with_options(skills, ToolboxOptions { mount, elsewhere, search, scripts: scripts.clone() })
     })
 }
 

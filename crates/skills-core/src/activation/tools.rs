@@ -20,7 +20,7 @@ struct Described<'a> {
 
 /// Describes the tools of a skill. `offer` contains those of its provider.
 pub(super) fn describe(skill: &Skill, guide: Guide, offer: Option<&Offer>) -> String {
-    if guide == Guide::Files {
+    if guide != Guide::Tools {
         return "The tools of this skill are not available here.\n".to_owned();
     }
     let own = skill.tools().iter().map(|tool| Described {

@@ -48,6 +48,12 @@ impl Style {
                  Relative paths in a skill start at the directory of its `SKILL.md`; read further files only when the \
                  instructions ask for them."
             }
+            (_, Guide::Prompts) => {
+                "Skills are proven instructions for particular kinds of tasks. \
+                 You cannot load them yourself. The instructions of a skill are added to a message of the user that matches its \
+                 description, or that begins with `/skill:NAME`. When a task needs a skill whose instructions you do not have, \
+                 ask the user to send `/skill:NAME` with its name."
+            }
             (Self::Imperative, Guide::Tools) => {
                 "Before each task, compare it with these skills. \
                  If one fits, you must call `activate_skill` with its name first, and follow the instructions that it \

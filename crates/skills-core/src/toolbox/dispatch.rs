@@ -35,6 +35,9 @@ pub struct ToolboxOptions {
     /// The directory that contains the skills' directories from the agent's point of view, for example in a container. The
     /// default, `None`, is for agents that see them at the same paths.
     pub mount: Option<String>,
+    /// True if the agent runs elsewhere and can't open the files of skills. Activations then don't contain the directory of a
+    /// skill. The default is `false`.
+    pub elsewhere: bool,
     /// True if the tool [`SEARCH_SKILLS`] is offered, which is useful if the catalog doesn't show all skills. The default is
     /// `false`.
     pub search: bool,
@@ -204,8 +207,15 @@ impl Toolbox {
             }
             _ => None,
         };
-        let mount = self.options().mount.clone();
-        let options = ActivationOptions { arguments, mount, guide, scripts: self.runs_scripts(), offer };
+        let ToolboxOptions { mount, elsewhere, .. } = self.options();
+        let options = ActivationOptions {
+            arguments,
+            mount: mount.clone(),
+            guide,
+            elsewhere: *elsewhere,
+            scripts: self.runs_scripts(),
+            offer,
+        };
         let skill = Arc::clone(skill);
         let bodies = self.shared.bodies.clone();
         let reading = tokio::task::spawn_blocking(move || activate(&skill, &options, &bodies));

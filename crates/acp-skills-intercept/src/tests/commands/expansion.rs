@@ -191,7 +191,7 @@ fn repeated_messages_are_not_the_prompt() {
     fixture.new_session(1, "s");
     let params = json!({ "sessionId": "s", "prompt": prompt("Check the diff", "/review src") });
     let out = fixture.request(2, "session/prompt", &params);
-    assert_eq!(out.wanted(), &Wanted::BestFor("Check the diff".to_owned()));
+    assert_eq!(out.wanted(), &Wanted::BestFor { words: "Check the diff".to_owned(), guide: Guide::Tools });
     let ticket = out.ticket();
     let fetched = Fetched { text: None, ..Fetched::default() };
     let out = fixture.handle(Input::Fetched { session: KEY, ticket, fetched });
@@ -313,8 +313,8 @@ fn without_our_tools_the_text_is_fetched_again() {
     fixture.new_session(1, "s");
     let wanted = |out: &Out| {
         out.tasks.iter().find_map(|effect| match effect {
-            Task::Ask(Query::Fetch { ticket, wanted: Wanted::Skill { tools, arguments, .. }, .. }) => {
-                Some((*ticket, *tools, arguments.clone()))
+            Task::Ask(Query::Fetch { ticket, wanted: Wanted::Skill { guide, arguments, .. }, .. }) => {
+                Some((*ticket, *guide == Guide::Tools, arguments.clone()))
             }
             _ => None,
         })

@@ -68,14 +68,15 @@ impl Conversation {
             .map_err(or_log_in)
             .context("session/new (you may need to log in to the agent first)")?;
         self.steps.step("session/new", true, "agent opened a session");
-        let mut connected = self.wants_tools && self.waits_for_tools();
+        let waits = self.wants_tools && !self.steps.needs_no_server();
+        let mut connected = waits && self.waits_for_tools();
         if let Some(prompt) = &self.prompt {
             self.steps.wait_for("waiting for turn to end");
             let end = client.prompt(&session, prompt).map_err(or_log_in).context("session/prompt")?;
             self.steps.step("prompt", true, format!("turn ended: {}", end["stopReason"]));
             connected |= self.tools.try_recv().is_ok();
         }
-        if self.wants_tools && !connected {
+        if waits && !connected {
             let seconds = self.connect_timeout.as_secs_f64();
             let text = format!("agent did not fetch tools within {seconds} s");
             self.steps.step("tools", false, text);

@@ -17,9 +17,11 @@ use serde::Serialize;
 use serde_json::Value;
 use skills_core::text::shown;
 
+use super::elsewhere::Elsewhere;
 use crate::{commands::permission, output, progress::Progress};
 
 const OVER_ACP: &str = "the ACP connection";
+const NO_SERVER: &str = "no server: ";
 
 /// A step and its result.
 #[derive(Debug, Clone, Serialize)]
@@ -36,6 +38,8 @@ pub(super) struct Step {
 pub(super) struct Steps {
     start: Instant,
     is_shown: bool,
+    /// True if the agent runs elsewhere.
+    is_elsewhere: bool,
     seen: Mutex<State>,
     listed: Mutex<Sender<()>>,
 }
@@ -49,9 +53,10 @@ struct State {
 }
 
 impl Steps {
-    /// Starts the clock. Steps are printed if `is_shown` is true. The receiver gets a message each time the agent fetches the list of
+    /// Starts the clock. Steps are printed if `is_shown` is true. The first step describes the place if the
+    /// agent runs `elsewhere`. The receiver gets a message each time the agent fetches the list of
     /// our tools.
-    pub(super) fn start(is_shown: bool) -> (Self, Receiver<()>) {
+    pub(super) fn start(is_shown: bool, elsewhere: Option<&Elsewhere>) -> (Self, Receiver<()>) {
         let (listed, tools) = mpsc::channel();
         let current = "starting the agent";
         let state = State {
@@ -60,7 +65,17 @@ impl Steps {
             progress: Some(Progress::spinner(current)),
             advice: Vec::new(),
         };
-        (Self { start: Instant::now(), is_shown, seen: Mutex::new(state), listed: Mutex::new(listed) }, tools)
+        let steps = Self {
+            start: Instant::now(),
+            is_shown,
+            is_elsewhere: elsewhere.is_some(),
+            seen: Mutex::new(state),
+            listed: Mutex::new(listed),
+        };
+        if let Some(elsewhere) = elsewhere {
+            steps.step("elsewhere", true, elsewhere.to_string());
+        }
+        (steps, tools)
     }
 
     /// Adds advice for the case that skills don't work.
@@ -117,7 +132,16 @@ impl Steps {
 
     /// Returns true if the agent reaches the tools over the ACP connection, so that it need not connect first.
     pub(super) fn over_acp(&self) -> bool {
-        self.state().steps.iter().any(|step| step.name == "transport" && step.detail.starts_with(OVER_ACP))
+        self.transport_is(OVER_ACP)
+    }
+
+    /// Returns true if an agent elsewhere gets no server, so that there is no connection to wait for.
+    pub(super) fn needs_no_server(&self) -> bool {
+        self.is_elsewhere && self.transport_is(NO_SERVER)
+    }
+
+    fn transport_is(&self, start: &str) -> bool {
+        self.state().steps.iter().any(|step| step.name == "transport" && step.detail.starts_with(start))
     }
 
     /// Adds a step for an event, if the event is relevant.
@@ -152,21 +176,32 @@ impl Steps {
         let ours = servers
             .into_iter()
             .find(|server| server["name"].as_str().is_some_and(|name| name.starts_with(SERVER_NAME)));
-        match ours {
-            Some(server) => {
-                let (transport, why) = match server["type"].as_str() {
-                    Some("acp") => (OVER_ACP, "advertised by the agent"),
-                    Some("http") => ("HTTP on loopback", "advertised by the agent"),
-                    _ => ("stdio via bridge process", "neither ACP nor HTTP advertised by the agent"),
-                };
-                self.step("transport", true, format!("{transport}: {why}, or selected with `--mcp`"));
+        let detail = match ours {
+            Some(server) => self.transport(server),
+            None if self.is_elsewhere => format!("{NO_SERVER}the agent cannot reach one here"),
+            None => format!("{NO_SERVER}`--mcp off` is set, or the agent rejected the server"),
+        };
+        self.step("transport", true, detail);
+        self.placement(params);
+    }
+
+    /// Describes the transport in our entry of `mcpServers`.
+    fn transport(&self, server: &Value) -> String {
+        let (transport, why) = match server["type"].as_str() {
+            Some("acp") => (OVER_ACP, "advertised by the agent"),
+            Some("http") if self.is_elsewhere => {
+                // The path is a secret.
+                let base: Vec<_> = server["url"].as_str().unwrap_or_default().split('/').take(3).collect();
+                return format!("HTTP at {}: chosen with `--listen` or `--mcp`", base.join("/"));
             }
-            None => self.step(
-                "transport",
-                true,
-                "no server: `--mcp off` is set, or the agent rejected the server",
-            ),
-        }
+            Some("http") => ("HTTP on loopback", "advertised by the agent"),
+            _ => ("stdio via bridge process", "neither ACP nor HTTP advertised by the agent"),
+        };
+        format!("{transport}: {why}, or selected with `--mcp`")
+    }
+
+    /// Adds a step for the place of the catalog.
+    fn placement(&self, params: &Value) {
         let place = if params.get("systemPrompt").is_some() {
             "in the system prompt"
         } else if params["_meta"].get("systemPrompt").is_some() {

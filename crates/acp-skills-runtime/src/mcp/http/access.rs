@@ -17,6 +17,29 @@ pub(crate) fn is_local(headers: &HeaderMap) -> bool {
     matches!(name, "127.0.0.1" | "localhost") && !headers.contains_key(ORIGIN)
 }
 
+/// Replaces `Host` by a loopback name if it is the host of `base`, which the user has chosen for the agent.
+pub(crate) fn accept_host_of(base: &str, headers: &mut HeaderMap) {
+    let chosen = base.split_once("://").map_or(base, |(_, host)| host);
+    // Clients leave out the usual port.
+    let usual = [":80", ":443"].into_iter().find_map(|port| chosen.strip_suffix(port));
+    let is_chosen = headers.get(HOST).is_some_and(|host| {
+        [Some(chosen), usual]
+            .into_iter()
+            .flatten()
+            .any(|name| host.as_bytes().eq_ignore_ascii_case(name.as_bytes()))
+    });
+    if is_chosen {
+        headers.insert(HOST, HeaderValue::from_static("localhost"));
+    }
+}
+
+/// Returns true if a URL such as `http://host:7000` has a port.
+pub(crate) fn has_port(url: &str) -> bool {
+    let host = url.split_once("://").map_or(url, |(_, host)| host);
+    host.rsplit_once(':')
+        .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Removes `Origin` if it is that of the server itself, which serves no web pages. Some clients send it although they are no browsers.
 pub(crate) fn ignore_own_origin(headers: &mut HeaderMap) {
     let host = headers.get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
