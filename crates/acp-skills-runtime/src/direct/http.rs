@@ -2,7 +2,7 @@
 
 use std::{
     fmt, io,
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, SocketAddr, TcpListener},
     sync::Arc,
 };
 
@@ -89,7 +89,8 @@ impl Listener {
         let new_client = move || Client::over_http(sessions.clone());
         // The sessions that are put aside are closed, because their handlers are dropped.
         let service = Service::new(new_client, || {}, end.child_token());
-        let endpoint = Endpoint { service: Arc::new(service), token: self.token };
+        let address = self.address.ip();
+        let endpoint = Endpoint { service: Arc::new(service), address, token: self.token };
         accept::run(listener, end, move || Some(endpoint.clone()), serve).await;
     }
 }
@@ -98,13 +99,15 @@ impl Listener {
 #[derive(Clone)]
 struct Endpoint {
     service: Arc<Service<Client>>,
+    /// The address of the listener.
+    address: IpAddr,
     token: Token,
 }
 
 impl Route for Endpoint {
     async fn route(&self, mut request: Request<Incoming>, admission: &Admission) -> Response<Body> {
         access::ignore_own_origin(request.headers_mut());
-        if !access::is_local(request.headers()) {
+        if !access::is_local(request.headers(), self.address) {
             return not_local();
         }
         if request.uri().path().trim_matches('/') != MCP {

@@ -34,7 +34,7 @@ use super::{
     Inputs,
     calls::Call,
     changes::{Listeners, Lists},
-    connection_end::ConnectionEnd,
+    connection_end::{self, ConnectionEnd},
     conversion, progress, prompts, resources,
     serving::Serving,
     stdio,
@@ -309,7 +309,7 @@ impl ServerHandler for Handler {
                 }
                 never = progress::report(&request.name, &context, server_progress) => never,
                 // The call is dropped here, which ends its programs. The agent no longer reads the answer.
-                () = context.ct.cancelled() => {
+                () = connection_end::cancelled(&context) => {
                     tracing::debug!("tool call cancelled");
                     self.recorded(call.event(None, started.elapsed()));
                     Err(ErrorData::internal_error("cancelled", None))

@@ -78,6 +78,8 @@ impl<H: ServerHandler> Service<H> {
             .with_legacy_session_mode(true)
             .with_sse_retry(None)
             .enforce_origin_validation()
+            // `access` has checked `Host`.
+            .disable_allowed_hosts()
             .with_cancellation_token(end);
         config.session_store = Some(sessions.store());
         let http = StreamableHttpService::new(move || Ok(handler()), sessions.manager(), config);
@@ -90,11 +92,12 @@ impl<H: ServerHandler> Service<H> {
         B: hyper::body::Body + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        let may_begin = !request.headers().contains_key(SESSION_ID);
+        let session = request.headers().get(SESSION_ID);
+        let may_begin = session.is_none();
+        let open = self.sessions.begin(session.and_then(|id| id.to_str().ok())).await;
         // Dropped with this future or with the body, because both end with the connection.
         let (end, connection) = ConnectionEnd::new();
-        request.extensions_mut().insert(end);
-        let open = self.sessions.begin().await;
+        request.extensions_mut().insert(end.or_of(open.end.clone()));
         let response = self.http.handle(request).await;
         if may_begin
             && let Some(id) = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok())
@@ -106,7 +109,7 @@ impl<H: ServerHandler> Service<H> {
                 refuse(StatusCode::SERVICE_UNAVAILABLE, "too many MCP sessions: close unused sessions")
             };
         }
-        // The body owns `open` and `connection`, so that the sessions are not put aside while the client reads it.
+        // The body owns `open` and `connection`, so that the session is not put aside while the client reads it.
         response.map(|body| {
             let body = body.map_frame(move |frame| {
                 let _open = (&open, &connection);
@@ -177,7 +180,7 @@ where
 
 impl Route for Servers {
     async fn route(&self, request: Request<Incoming>, admission: &Admission) -> Response<Body> {
-        if !access::is_local(request.headers()) {
+        if !access::is_local(request.headers(), Ipv4Addr::LOCALHOST.into()) {
             return not_local();
         }
         let path = request.uri().path().trim_start_matches('/').to_owned();
