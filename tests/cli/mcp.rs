@@ -1,8 +1,10 @@
-//! `mcp`: the server for clients without ACP, over stdin and stdout. `client` is a client that starts the server, and `http` has the
-//! tests over HTTP.
+//! `mcp`: the server for clients without ACP, over stdin and stdout. `client` is a client that starts the server, `http` has the tests
+//! over HTTP, and `servers` those with MCP servers behind skills.
 
 mod client;
 mod http;
+#[cfg(unix)]
+mod servers;
 
 use std::{
     fs,

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use skills_core::exec::ProcessGroup;
+use skills_core::exec::{ProcessGroup, TOKEN_VARIABLE};
 use tokio::{
     process::{ChildStdin, ChildStdout, Command},
     task::spawn_blocking,
@@ -45,7 +45,7 @@ impl Program<'_> {
         let resolving = spawn_blocking(move || secrets.resolve(&env));
         let env = resolving.await.map_err(|_| ServerError::Ended)??;
         let mut command = Command::new(program);
-        command.args(self.args).envs(env.0);
+        command.args(self.args).env_remove(TOKEN_VARIABLE).envs(env.0);
         if let Some(cwd) = self.cwd {
             command.current_dir(cwd);
         }
