@@ -1,6 +1,6 @@
 //! The processes of agents and their home directories.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ fn children_that_left_the_group_are_ended() {
         let ids = fs::read_to_string(files.path().join(number.to_string())).unwrap();
         assert_eq!(ids.split_whitespace().count(), 2, "{ids}");
         for id in ids.split_whitespace() {
-            let command = fs::read_to_string(Path::new("/proc").join(id).join("cmdline")).unwrap_or_default();
+            let command = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
             assert!(!command.contains("sleep"), "{id} is running: {command}");
         }
     }

@@ -52,7 +52,7 @@ impl Proxy {
     }
 
     /// Uses this pipe for stderr of the proxy and of its agent. [`Editor::wait_for_log`] can't be used then.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     pub(crate) fn with_stderr(mut self, pipe: PipeWriter) -> Self {
         self.stderr = Some(pipe);
         self

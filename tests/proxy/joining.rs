@@ -18,6 +18,7 @@ crate::trials!(
     files_of_all_roots_count,
     other_files_do_not_count,
     skills_of_the_configuration_can_wait,
+    the_configuration_adds_paths_to_a_directory,
     #[cfg(unix)]
     links_to_a_root_count,
     a_skill_stays_joined,
@@ -180,6 +181,25 @@ fn skills_of_the_configuration_can_wait() {
     let proxy = roots.home.proxy().flag("--config", roots.path("skills.yaml"));
     let ended = proxy.agent("scripted").finish();
     assert!(ended.log.join("\n").contains("skill `sql`: invalid glob `a[` in `paths`"), "{:?}", ended.log);
+}
+
+fn the_configuration_adds_paths_to_a_directory() {
+    let roots = project();
+    write_skill(&roots.path("sql"), "Queries.", "metadata:\n  paths: \"other/**\"\n");
+    roots.write("skills.yaml", "skills:\n  - skill: ./sql\n    paths: [\"db/**\"]\n");
+    let proxy = roots.home.proxy().flag("--config", roots.path("skills.yaml"));
+    let (mut fixture, params) = start(proxy, &roots);
+    fixture.connect(&entry(&params), MCP_2025);
+    assert_eq!(catalog(&mut fixture), "hello");
+    // The globs stay if the skill is loaded again.
+    write_skill(&roots.path("sql"), "Writes queries.", "metadata:\n  paths: \"other/**\"\n");
+    while !fixture.ask("/skills").contains("Writes queries.") {}
+    touch(&mut fixture, "tool_call", "c1", &roots.text("a/other/x.sql"));
+    assert_eq!(catalog(&mut fixture), "hello");
+    touch(&mut fixture, "tool_call", "c2", &roots.text("a/db/schema.sql"));
+    let text = catalog(&mut fixture);
+    assert!(text.contains("Writes queries."), "{text}");
+    fixture.finish();
 }
 
 #[cfg(unix)]

@@ -92,11 +92,11 @@ impl Workspace {
     }
 }
 
-#[cfg(test)]
+// The paths of the tests are absolute on Unix only.
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     fn directories_of_a_request() {
         let before = Workspace::of("/old").with(["/other".into()]);
@@ -125,7 +125,6 @@ mod tests {
         }
     }
 
-    #[cfg(unix)]
     #[test]
     fn the_number_of_roots_is_limited() {
         let roots: Vec<_> = (0..MAX_ROOTS + 5).map(|number| format!("/root/{number}")).collect();

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use schemars::JsonSchema;
@@ -11,14 +12,15 @@ use serde::{
     de::{DeserializeSeed, IntoDeserializer, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use acp_skills_runtime::{processes::Processes, tool_servers::ServerProvider};
+use acp_skills_runtime::{library::load_named, processes::Processes, tool_servers::ServerProvider};
+use skills_core::{discovery::NamedSkill, tool::ToolProvider};
 
 use super::{
     choices::Verify,
     error::ConfigError,
     expand_home,
     tool_server::{SecretsEntry, ServerEntry},
-    virtual_skill::VirtualSkill,
+    virtual_skill::{VirtualSkill, check_globs},
 };
 
 /// An entry of `skills`.
@@ -29,7 +31,7 @@ pub enum SkillEntry {
     Directory(PathBuf),
     /// A virtual skill, which is defined in the file.
     Virtual(Box<VirtualSkill>),
-    /// A directory with a `SKILL.md`, and an MCP server for the skill.
+    /// A directory with a `SKILL.md`, and properties that are added to the skill.
     Stored(Box<StoredSkill>),
 }
 
@@ -62,37 +64,53 @@ impl<'de> Deserialize<'de> for SkillEntry {
     }
 }
 
-/// A skill in a directory, with an MCP server.
+/// A skill in a directory, with properties that are not in its `SKILL.md`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoredSkill {
     /// The directory with the `SKILL.md`. This must be the first key.
     pub(super) skill: PathBuf,
     /// The MCP server whose tools belong to the skill.
-    mcp: ServerEntry,
+    mcp: Option<ServerEntry>,
     /// The secrets for `${NAME}` in the values of `mcp`; see virtual skills.
     #[serde(default)]
     #[schemars(with = "Option<super::schema::SecretsShape>")]
     secrets: SecretsEntry,
+    /// Globs of files for which the skill is meant, such as `infra/**`, instead of those in its `SKILL.md`; see virtual skills.
+    #[serde(default)]
+    paths: Vec<String>,
 }
 
 impl StoredSkill {
     /// Resolves paths against the file's directory.
     pub(super) fn make_absolute(&mut self, base: &Path) {
         self.skill = base.join(expand_home(&self.skill));
-        self.mcp.make_absolute(base);
+        if let Some(server) = &mut self.mcp {
+            server.make_absolute(base);
+        }
         self.secrets.make_absolute(base);
     }
 
-    /// Returns the provider of the server's tools for a skill with this name.
+    /// Loads the skill, and adds the properties of this entry. With `strict`, the `SKILL.md` must follow the specification.
     ///
     /// # Errors
-    /// Returns [`ConfigError::VirtualSkill`] if the entry is not valid.
-    pub(super) fn provider(self, name: &str, processes: &Processes) -> Result<ServerProvider, ConfigError> {
-        let server = self.mcp.resolve(name, &self.secrets.0);
-        let server =
-            server.map_err(|error| ConfigError::VirtualSkill(format!("skill `{name}`, `mcp`: {error}")))?;
-        Ok(ServerProvider::new(server, processes.clone()))
+    /// - [`ConfigError::Skill`] if the skill can't be loaded.
+    /// - [`ConfigError::VirtualSkill`] if the entry is not valid.
+    pub(super) fn load(self, strict: bool, processes: &Processes) -> Result<NamedSkill, ConfigError> {
+        let path = self.skill;
+        let (skill, diagnostics) =
+            load_named(&path, strict).map_err(|source| ConfigError::Skill { path: path.clone(), source })?;
+        let name = skill.name.to_string();
+        check_globs(&name, &self.paths)?;
+        let provider = |entry: ServerEntry| {
+            let server = entry
+                .resolve(&name, &self.secrets.0)
+                .map_err(|error| ConfigError::VirtualSkill(format!("skill `{name}`, `mcp`: {error}")))?;
+            let provider = ServerProvider::new(server, processes.clone());
+            Ok::<_, ConfigError>(Arc::new(provider) as Arc<dyn ToolProvider>)
+        };
+        let provider = self.mcp.map(provider).transpose()?;
+        Ok(NamedSkill::new(path, skill, diagnostics).with_provider(provider).with_paths(self.paths))
     }
 }
 

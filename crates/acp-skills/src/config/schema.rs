@@ -56,7 +56,7 @@ pub(super) enum SkillShape {
     Directory(String),
     /// A virtual skill.
     Virtual(VirtualSkill),
-    /// The directory of a skill with an MCP server.
+    /// The directory of a skill, with properties that are added to it.
     Stored(super::entries::StoredSkill),
 }
 

@@ -212,12 +212,7 @@ impl SkillSources {
                     named.push(Named::Stored(NamedSkill::new(path, skill, diagnostics)));
                 }
                 SkillEntry::Stored(entry) => {
-                    let path = entry.skill.clone();
-                    let (skill, diagnostics) = load_named(&path, self.strict)
-                        .map_err(|source| ConfigError::Skill { path: path.clone(), source })?;
-                    let provider = entry.provider(skill.name.as_str(), &self.processes)?;
-                    let skill = NamedSkill::new(path, skill, diagnostics);
-                    named.push(Named::Stored(skill.with_provider(Arc::new(provider))));
+                    named.push(Named::Stored(entry.load(self.strict, &self.processes)?));
                 }
                 SkillEntry::Virtual(skill) => {
                     let (skill, warnings) = fixed(*skill, self.validation, &self.processes)?;
@@ -263,8 +258,7 @@ impl SkillSources {
                     // others.
                     SkillEntry::Directory(path) => places.push(Root::scanned(path)),
                     SkillEntry::Stored(_) => {
-                        let text =
-                            "`projects`: a skill in a directory can't have `mcp` here; move it to `skills`";
+                        let text = "`projects`: a skill in a directory can't have properties here; move it to `skills`";
                         return Err(ConfigError::Value(text.to_owned()));
                     }
                     SkillEntry::Virtual(skill) => {

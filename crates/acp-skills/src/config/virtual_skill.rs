@@ -123,6 +123,18 @@ const fn yes() -> bool {
     true
 }
 
+/// Checks the `paths` of the skill `name`.
+///
+/// # Errors
+/// Returns [`ConfigError::VirtualSkill`] with the first invalid glob.
+pub(super) fn check_globs(name: &str, globs: &[String]) -> Result<(), ConfigError> {
+    globs.iter().find(|glob| !paths::is_valid(glob)).map_or(Ok(()), |glob| {
+        let message =
+            format!("skill `{name}`: invalid glob `{glob}` in `paths`; use globs such as `src/**/*.ts`");
+        Err(ConfigError::VirtualSkill(message))
+    })
+}
+
 impl VirtualSkill {
     /// Resolves the paths of the server and of the secrets against the file's directory.
     pub(super) fn make_server_absolute(&mut self, base: &Path) {
@@ -194,11 +206,7 @@ impl VirtualSkill {
         properties.user_invocable = self.user_invocable;
         properties.disable_model_invocation = self.disable_model_invocation;
         properties.hide_from_discovery = self.hide_from_discovery;
-        if let Some(glob) = self.paths.iter().find(|glob| !paths::is_valid(glob)) {
-            let message =
-                format!("skill `{name}`: invalid glob `{glob}` in `paths`; use globs such as `src/**/*.ts`");
-            return Err(ConfigError::VirtualSkill(message));
-        }
+        check_globs(&name, &self.paths)?;
         properties.paths = self.paths;
         let skill = builder.properties(properties).build();
         let mut skill = skill.map_err(|error| ConfigError::VirtualSkill(error.to_string()))?;

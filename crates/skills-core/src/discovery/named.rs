@@ -22,23 +22,53 @@ pub struct NamedSkill {
     path: PathBuf,
     loaded: Option<(Arc<Skill>, Vec<Diagnostic>)>,
     broken: Option<LoadError>,
+    additions: Additions,
+}
+
+/// Properties from the configuration, which stay if the skill is loaded again.
+#[derive(Debug, Clone, Default)]
+struct Additions {
     /// The service that provides further tools of the skill.
     provider: Option<Arc<dyn ToolProvider>>,
+    /// The globs that replace those of the skill. Empty keeps them.
+    paths: Vec<String>,
+}
+
+impl Additions {
+    fn apply(&self, skill: &mut Skill) {
+        skill.provider.clone_from(&self.provider);
+        if !self.paths.is_empty() {
+            skill.properties.paths.clone_from(&self.paths);
+        }
+    }
 }
 
 impl NamedSkill {
     /// Creates the record of a skill that was loaded from the directory `path`.
     pub fn new(path: impl Into<PathBuf>, skill: Skill, diagnostics: Vec<Diagnostic>) -> Self {
-        Self { path: path.into(), loaded: Some((Arc::new(skill), diagnostics)), broken: None, provider: None }
+        let loaded = Some((Arc::new(skill), diagnostics));
+        Self { path: path.into(), loaded, broken: None, additions: Additions::default() }
     }
 
     /// Sets the service that provides further tools of the skill. It stays if the skill is loaded again.
     #[must_use]
-    pub fn with_provider(mut self, provider: Arc<dyn ToolProvider>) -> Self {
+    pub fn with_provider(mut self, provider: Option<Arc<dyn ToolProvider>>) -> Self {
+        self.additions.provider = provider;
+        self.with_additions()
+    }
+
+    /// Sets the globs of files for which the skill is meant, instead of those in its `SKILL.md`; see [`paths`](crate::paths). They
+    /// stay if the skill is loaded again. An empty list changes nothing.
+    #[must_use]
+    pub fn with_paths(mut self, globs: Vec<String>) -> Self {
+        self.additions.paths = globs;
+        self.with_additions()
+    }
+
+    fn with_additions(mut self) -> Self {
         if let Some((skill, _)) = &mut self.loaded {
-            Arc::make_mut(skill).provider = Some(Arc::clone(&provider));
+            self.additions.apply(Arc::make_mut(skill));
         }
-        self.provider = Some(provider);
         self
     }
 
@@ -69,7 +99,7 @@ impl NamedSkill {
         result: Result<(Skill, Vec<Diagnostic>), LoadError>,
     ) -> Result<(Arc<Skill>, Vec<Diagnostic>), LoadError> {
         let (mut skill, diagnostics) = result?;
-        skill.provider.clone_from(&self.provider);
+        self.additions.apply(&mut skill);
         let Some((before, findings)) = &self.loaded else { return Ok((Arc::new(skill), diagnostics)) };
         if let Some(finding) = half_saved(&diagnostics, findings) {
             return Err(LoadError::new(&self.path, vec![finding]));

@@ -26,7 +26,15 @@ const FETCH_TIMEOUT: Duration = Duration::from_mins(6);
 /// An exclusive lock between processes. Dropping it releases the lock.
 #[derive(Debug)]
 #[must_use = "the lock ends when this is dropped"]
-pub struct FileLock(#[expect(dead_code, reason = "the open file holds the lock")] File);
+pub struct FileLock(File);
+
+impl Drop for FileLock {
+    /// Releases the lock explicitly. Closing the file would not be enough, because a child process has a copy of our files until it
+    /// executes its program.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
 
 impl FileLock {
     /// Takes the lock at `path` for work that may take minutes, and waits for up to 6 minutes while another process holds it. Creates
@@ -130,12 +138,12 @@ mod tests {
             drop(held);
             waits.join().unwrap().unwrap();
         });
-        drop(FileLock::acquire(&path).unwrap());
-        // Child processes of other tests inherit the lock until they execute a program.
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while FileLock::try_acquire(&path).is_none() {
-            assert!(Instant::now() < deadline, "the lock is still taken");
-        }
+        let lock = FileLock::acquire(&path).unwrap();
+        // A child process has such a copy until it executes its program.
+        let copy = lock.0.try_clone().unwrap();
+        drop(lock);
+        assert!(FileLock::try_acquire(&path).is_some());
+        drop(copy);
     }
 
     /// Opening a FIFO for writing would block until a reader opens it.
