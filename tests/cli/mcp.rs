@@ -146,7 +146,7 @@ fn skills_of_a_project_wait_for_the_user() {
     let (code, stderr) = server.end();
     assert_eq!(code, Some(0));
     assert!(
-        stderr.contains("project skill `of-project`") && stderr.contains("is not trusted yet"),
+        stderr.contains("`of-project`") && stderr.contains("`acp-skills-proxy trust of-project`"),
         "{stderr}"
     );
     // A closed form is no decision, and a trusted skill stays trusted.

@@ -373,7 +373,9 @@ fn commands_list_untrusted_skills() {
     };
     let (code, text, _) = run(&["list", "--discover", "project"]);
     assert!(
-        code == Some(0) && text.contains("waiting: deploy in ") && text.contains("--trust project"),
+        code == Some(0)
+            && text.contains("waiting: deploy in ")
+            && text.contains("acp-skills-proxy trust deploy"),
         "{text}"
     );
     let (_, text, _) = run(&["list", "--discover", "project", "--json"]);
