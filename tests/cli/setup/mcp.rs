@@ -247,21 +247,20 @@ fn mistakes() {
 #[test]
 fn a_file_that_the_user_has_removed_is_not_created_again() {
     for before in [None, Some("{\"a\": 1}\n")] {
-        for (target, file) in
-            [("gemini", "home/.gemini/settings.json"), ("zed", "home/.config/zed/settings.json")]
-        {
+        let gemini: &[&str] = &["setup", "mcp", "gemini"];
+        let zed: &[&str] = &["setup", "zed"];
+        for (target, agent, file) in [
+            (gemini, &[][..], "home/.gemini/settings.json"),
+            (zed, &["--agent", "claude"], "home/.config/zed/settings.json"),
+        ] {
             let machine = Machine::new();
             if let Some(before) = before {
                 machine.write(file, before);
             }
-            let words: &[&str] =
-                if target == "zed" { &["setup", "zed", "--name", "x"] } else { &["setup", "mcp", target] };
-            let change = [words, &["--yes"], if target == "zed" { &["--", "agent"] } else { &[] }].concat();
-            let output = machine.output(&change);
-            assert!(output.ends_with("exit 0\n"), "{output}");
+            let output = machine.output(&[target, agent, &["--yes"]].concat());
+            assert!(output.ends_with("exit 0\n") && machine.path(file).exists(), "{output}");
             fs::remove_file(machine.path(file)).unwrap();
-            let undo =
-                [if target == "zed" { &["setup", "zed"] } else { words }, &["--undo", "--yes"]].concat();
+            let undo = [target, &["--undo", "--yes"]].concat();
             for _ in 0..2 {
                 let output = machine.output(&undo);
                 assert!(
@@ -269,7 +268,7 @@ fn a_file_that_the_user_has_removed_is_not_created_again() {
                     "{output}"
                 );
             }
-            assert!(!machine.path(file).exists(), "{target}");
+            assert!(!machine.path(file).exists(), "{target:?}");
         }
     }
 }

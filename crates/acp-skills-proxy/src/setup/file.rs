@@ -295,7 +295,6 @@ mod tests {
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         if chown(&path, Some(1000), Some(1000)).is_err() {
-            println!("skipped: needs root");
             return;
         }
         SettingsFile::read(&path).unwrap().replace(Some(b"new"), state.path()).unwrap();

@@ -50,7 +50,10 @@ fn refuse_duplicates(text: &str, key: &str, name: &str) -> Result<(), SettingsEr
         value = found;
     }
     let Some(ast::Value::Object(server)) = &value else { return Ok(()) };
-    OURS.iter().try_for_each(|key| only(text, server, key).map(drop))
+    for key in OURS {
+        only(text, server, key)?;
+    }
+    Ok(())
 }
 
 pub(super) fn server(text: &str, key: &str, name: &str) -> Result<Option<Vec<String>>, SettingsError> {
