@@ -114,12 +114,13 @@ fn only_local_programs_with_the_token_are_served_over_http() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 fn any_loopback_address_can_be_used() {
     let fixture = Fixture::new();
     for address in ["[::1]", "127.0.0.2"] {
         // Not all systems have these addresses.
         if TcpListener::bind(format!("{address}:0")).is_err() {
-            println!("skipped: no address {address}");
+            eprintln!("skipped: no address {address}");
             continue;
         }
         let server = Listening::start_at(&fixture, address, Some(TOKEN));
