@@ -71,6 +71,9 @@ mod switches;
 mod team;
 mod tool_server_faults;
 mod tool_server_http;
+#[cfg(unix)]
+mod tool_server_secrets;
+mod tool_server_sessions;
 mod tool_servers;
 mod tools;
 mod trust;
@@ -166,6 +169,9 @@ fn main() -> ExitCode {
     trials.extend(team::trials());
     trials.extend(tool_server_faults::trials());
     trials.extend(tool_server_http::trials());
+    #[cfg(unix)]
+    trials.extend(tool_server_secrets::trials());
+    trials.extend(tool_server_sessions::trials());
     trials.extend(tool_servers::trials());
     trials.extend(tools::trials());
     trials.extend(nested::trials());

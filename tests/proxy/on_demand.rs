@@ -19,6 +19,8 @@ crate::trials!(
     an_agent_without_our_server_keeps_all_servers,
     descriptions_are_kept,
     loaded_and_forked_sessions,
+    withdrawn_servers_are_gone,
+    names_that_differ_in_case,
 );
 
 /// Returns an entry of `mcpServers` that starts this program.
@@ -156,6 +158,35 @@ fn descriptions_are_kept() {
         "{text}"
     );
     assert_eq!(count(&skills), 1);
+    fixture.editor.unread();
+    fixture.editor.finish();
+}
+
+fn withdrawn_servers_are_gone() {
+    let skills = Skills::new();
+    let own = skills.add("own", "Is a skill.", "# Own");
+    let mut fixture = Fixture::over_http(proxy(&skills, "").skill(&own));
+    let params = open(&mut fixture, "s", &json!([server(&skills, "a")]));
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    assert_eq!(fixture.listed_names(&connection), json!(["own", "a"]));
+    let params = json!({ "sessionId": "s", "cwd": fixture::cwd(), "mcpServers": [] });
+    let (received, _) = fixture.exchange("session/load", params, json!({ "result": {} }));
+    let connection = fixture.connect(&entry(&received["params"]), MCP_2025);
+    assert_eq!(fixture.listed_names(&connection), json!(["own"]));
+    fixture.editor.unread();
+    fixture.editor.finish();
+}
+
+/// Names of skills ignore case, but the client may have such servers.
+fn names_that_differ_in_case() {
+    let skills = Skills::new();
+    let mut fixture = Fixture::over_http(proxy(&skills, ""));
+    let servers = json!([server(&skills, "Files"), server(&skills, "files")]);
+    let params = open(&mut fixture, "s", &servers);
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    let listed = fixture.listed_names(&connection);
+    let left: Vec<_> = names(&params).into_iter().filter(|name| *name != "acp-skills").collect();
+    assert_eq!((listed, left), (json!(["Files"]), vec!["files"]));
     fixture.editor.unread();
     fixture.editor.finish();
 }

@@ -21,6 +21,9 @@ crate::trials!(
     redirects_are_refused,
     failing_servers_cost_an_error_only,
     a_forgotten_session_is_started_again,
+    a_server_that_hangs_ends_with_its_session,
+    an_answer_is_continued,
+    the_stream_of_a_server_is_opened_again,
 );
 
 /// A request that the server received: its method, its headers in lower case, and its body.
@@ -113,7 +116,22 @@ fn answer(seen: &Seen, mode: &str, number: usize) -> String {
     let reply =
         |result: Value| json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": result }).to_string();
     let as_json = |result: Value, more: &str| response("200 OK", "application/json", more, &reply(result));
+    let events = |events: &str| response("200 OK", "text/event-stream", "", events);
     if seen.method == "GET" {
+        let notification = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+        if mode == "resumes" && seen.headers.contains("last-event-id: c-") {
+            let id = seen.headers.split_once("last-event-id: c-").and_then(|(_, rest)| rest.lines().next());
+            let id: u64 = id.expect("an id").parse().expect("a number");
+            let result = json!({ "content": [{ "type": "text", "text": "said later" }] });
+            let line = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+            return events(&format!("data: {line}\n\n"));
+        }
+        if mode == "listens" {
+            return events(&format!("data: {notification}\n\n"));
+        }
+        if mode == "listens again" {
+            return events(&format!("id: {number}\nretry: 20\ndata: {notification}\n\n"));
+        }
         return response("405 Method Not Allowed", "text/plain", "", "");
     }
     if mode == "moved" {
@@ -134,6 +152,12 @@ fn answer(seen: &Seen, mode: &str, number: usize) -> String {
         }
         "tools/call" if mode == "forgets" && seen.headers.contains("session-1\r") => {
             response("404 Not Found", "text/plain", "", "")
+        }
+        "tools/call" if mode == "hangs" => loop {
+            thread::park();
+        },
+        "tools/call" if mode == "resumes" => {
+            events(&format!("id: c-{}\nretry: 20\ndata:\n\n", seen.body["id"]))
         }
         "tools/call" if mode == "fails" => response("500 Oh No", "text/plain", "", "secret details"),
         "tools/call" if mode == "empty" => response("200 OK", "application/json", "", ""),
@@ -208,5 +232,61 @@ fn a_forgotten_session_is_started_again() {
     assert!(fixture.call(&connection, "call_skill_tool", arguments.clone()).1);
     assert_eq!(fixture.call(&connection, "call_skill_tool", arguments), ("said".to_owned(), false));
     assert_eq!(server.seen("initialize").len(), 2);
+    fixture.finish();
+}
+
+fn a_server_that_hangs_ends_with_its_session() {
+    let skills = Skills::new();
+    let server = Server::start("hangs");
+    let (mut fixture, connection) = server.open(&skills);
+    let arguments = json!({ "skill": "web", "tool": "say" });
+    // There are more calls than requests at the same time.
+    for _ in 0..20 {
+        fixture.begin(&connection, &arguments);
+    }
+    let deadline = Instant::now() + DEADLINE;
+    while server.seen("tools/call").len() < 16 {
+        assert!(Instant::now() < deadline, "only {} calls have arrived", server.seen("tools/call").len());
+        thread::yield_now();
+    }
+    fixture.exchange("session/close", json!({ "sessionId": "s" }), json!({ "result": {} }));
+    server.wait_for("DELETE");
+    fixture.editor.unread();
+    fixture.editor.finish();
+}
+
+fn an_answer_is_continued() {
+    let skills = Skills::new();
+    let server = Server::start("resumes");
+    let (mut fixture, connection) = server.open(&skills);
+    let arguments = json!({ "skill": "web", "tool": "say" });
+    assert_eq!(fixture.call(&connection, "call_skill_tool", arguments), ("said later".to_owned(), false));
+    fixture.finish();
+}
+
+fn the_stream_of_a_server_is_opened_again() {
+    let skills = Skills::new();
+    let arguments = json!({ "skill": "web", "tool": "say" });
+    // Without `retry`, it is opened again at most every second.
+    let server = Server::start("listens");
+    let start = Instant::now();
+    let (mut fixture, connection) = server.open(&skills);
+    for _ in 0..30 {
+        assert!(!fixture.call(&connection, "call_skill_tool", arguments.clone()).1);
+    }
+    let opened = server.seen("GET").len() as u64;
+    assert!((1..=start.elapsed().as_secs() + 2).contains(&opened), "opened {opened} times");
+    fixture.finish();
+    let server = Server::start("listens again");
+    let (mut fixture, connection) = server.open(&skills);
+    assert!(!fixture.call(&connection, "call_skill_tool", arguments).1);
+    let deadline = Instant::now() + DEADLINE;
+    while server.seen("GET").len() < 3 {
+        assert!(Instant::now() < deadline, "the stream is not opened again");
+        thread::yield_now();
+    }
+    let opened = server.seen("GET");
+    assert!(!opened[0].headers.contains("last-event-id"), "{}", opened[0].headers);
+    assert!(opened[2].headers.contains("last-event-id: "), "{}", opened[2].headers);
     fixture.finish();
 }

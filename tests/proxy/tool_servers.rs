@@ -20,10 +20,8 @@ crate::trials!(
     a_call_that_the_agent_asked_about_is_not_asked_about_again,
     secrets_reach_the_server_only,
     a_server_is_started_again_once,
-    changed_tools_are_told_in_one_line,
     a_cancelled_call_is_cancelled_at_the_server,
     servers_ask_the_client,
-    a_session_has_its_own_server,
 );
 
 /// Writes a configuration with the skill `kit`, whose server is this program. `more` are further keys of `mcp`.
@@ -79,7 +77,7 @@ impl Fixture {
     }
 
     /// Starts a call, and returns the id of the order.
-    fn begin(&mut self, connection: &Connection, arguments: &Value) -> Value {
+    pub(crate) fn begin(&mut self, connection: &Connection, arguments: &Value) -> Value {
         let params =
             json!({ "connection": connection.number, "tool": "call_skill_tool", "arguments": arguments });
         self.editor.request("_agent/call", params)
@@ -310,17 +308,6 @@ fn a_server_is_started_again_once() {
     fixture.finish();
 }
 
-fn changed_tools_are_told_in_one_line() {
-    let skills = Skills::new();
-    let (mut fixture, connection) = trusted(&skills, "");
-    assert_eq!(fixture.run(&connection, "grow").0, "grown");
-    let (text, failed) = fixture.run(&connection, "look");
-    let line = "[The tools of kit have changed: 1 new, 0 gone. Activate it again to see them.]";
-    assert_eq!((text, failed), (format!("seen\n{line}"), false));
-    assert_eq!(fixture.run(&connection, "new").0, "seen");
-    fixture.finish();
-}
-
 fn a_cancelled_call_is_cancelled_at_the_server() {
     let skills = Skills::new();
     let (mut fixture, connection) = connected(&skills, "", &json!({ "ask": "never", "timeout": 0.2 }));
@@ -361,25 +348,15 @@ fn servers_ask_the_client() {
     fixture.answers(&request, &json!({ "action": "accept", "content": { "which": "this" } }));
     let text = outcome(&fixture.editor.answer(&order)["result"]).0;
     assert!(text.contains("\"action\":\"accept\",\"content\":{\"which\":\"this\"}"), "{text}");
+    let order = fixture.begin(&connection, &input("form", &json!({})));
+    let request = fixture.asked("elicitation/create");
+    fixture.answers(&request, &json!({ "action": "decline" }));
+    let text = outcome(&fixture.editor.answer(&order)["result"]).0;
+    assert!(text.contains("\"result\":{\"action\":\"decline\"}"), "{text}");
     fixture.finish();
     // This client shows no forms.
     let (mut fixture, connection) = trusted(&skills, "");
     let text = fixture.run(&connection, "form").0;
     assert!(text.contains("\"action\":\"decline\""), "{text}");
     fixture.finish();
-}
-
-fn a_session_has_its_own_server() {
-    let skills = Skills::new();
-    for (shared, starts) in [(false, 2), (true, 1)] {
-        let _ = fs::remove_file(self::starts(&skills));
-        let more = json!({ "ask": "never", "shared": shared });
-        let (mut fixture, connection) = connected(&skills, "", &more);
-        assert_eq!(fixture.run(&connection, "look").0, "seen");
-        let params = fixture.new_session("t");
-        let second = fixture.connect(&entry(&params), MCP_2025);
-        assert_eq!(fixture.run(&second, "look").0, "seen");
-        assert_eq!(count(&skills), starts, "shared: {shared}");
-        fixture.finish();
-    }
 }

@@ -96,13 +96,17 @@ impl Interceptor {
         if let Some(client_skills) = client_skills {
             session.set_client_skills(client_skills, actions);
         }
+        let has_servers = !servers::on_demand(message.params, &self.policy.mcp_on_demand).is_empty();
+        if !has_servers {
+            // The client has withdrawn the servers of an earlier request.
+            session.set_client_servers(&SkillSet::default(), actions);
+        }
         let (workspace, warnings) = Workspace::read(message, Some(&session.workspace));
         for warning in warnings {
             actions.warn(warning);
         }
         let target = if workspace == session.workspace { Target::Known } else { Target::Moved };
         let is_open = transport.is_none_or(|transport| session.server.endpoint(transport).is_some());
-        let has_servers = !servers::on_demand(message.params, &self.policy.mcp_on_demand).is_empty();
         if target == Target::Moved
             || has_servers
             || (!is_open && !session.switches.all().will_offer_nothing())
@@ -337,7 +341,8 @@ impl Session {
 
     /// Returns true if a skill stands for the client's MCP server with this name.
     fn has_client_server(&self, name: &str) -> bool {
-        let skill = self.switches.all().get(name);
+        // The lookup ignores case, but the agent may have two servers whose names differ only in case.
+        let skill = self.switches.all().get(name).filter(|skill| skill.name.as_str() == name);
         skill.is_some_and(|skill| skill.provider.is_some() && skill.scope == Scope::Session)
     }
 }

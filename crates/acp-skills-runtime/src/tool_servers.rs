@@ -7,11 +7,12 @@
 //! | `slot` | starting a server once, and starting it again after it has ended |
 //! | `connection` | the connection to a running server: listing and calling its tools |
 //! | `messages` | JSON-RPC over that connection, in both directions |
-//! | `process`, `stdio` | servers that are programs |
+//! | `process`, `stdio`, `stderr` | servers that are programs |
 //! | `http` | servers with streamable HTTP |
 //! | `client_servers` | the client's servers as skills |
 //! | `session` | the session of a call: its servers, its directories, and questions to the user |
 //! | `values` | values with `${NAME}`, and where secrets come from |
+//! | `variables` | environment variables with such values, for scripts and command tools |
 //!
 //! A server is started when its skill is first used in a session, in the directory of the session. It ends with the session, or
 //! with the proxy if it is shared.
@@ -24,8 +25,10 @@ mod process;
 mod provider;
 mod session;
 mod slot;
+mod stderr;
 mod stdio;
 mod values;
+mod variables;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -34,12 +37,13 @@ use serde::Deserialize;
 
 pub(crate) use self::{
     client_servers::ClientServers,
-    messages::Progress,
+    messages::{Progress, progress_channel},
     session::{CallLink, SessionLink},
 };
 pub use self::{
     provider::ServerProvider,
     values::{Secret, Secrets, ValueError},
+    variables::{CommandWithVariables, SkillVariables},
 };
 
 /// The description of an MCP server.
@@ -137,7 +141,7 @@ impl Default for Limits {
     }
 }
 
-/// The error of a server. The model reads its text, so it contains neither values of the configuration nor output of the program.
+/// The error of a server. The model reads its text, so it contains no values of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ServerError {
     #[error("program `{0}` not found")]
@@ -150,6 +154,8 @@ pub(crate) enum ServerError {
     Timeout { what: &'static str, limit: Duration },
     #[error("server has ended")]
     Ended,
+    #[error("{error}; the last lines of its stderr: {lines}")]
+    Explained { error: Box<Self>, lines: String },
     #[error("server has ended twice; activate the skill to start it again")]
     EndedTwice,
     #[error("server answered with error {code}: {message}")]

@@ -34,7 +34,7 @@ use serde_json::Value;
 
 use crate::{
     name::SkillName,
-    tool::{SkillTool, ToolProvider},
+    tool::{SkillTool, ToolProvider, Variables},
 };
 
 /// A skill: the metadata that a catalog shows, and the source of its instructions.
@@ -59,6 +59,8 @@ pub struct Skill {
     pub has_joined: bool,
     /// A service that provides further tools while the skill is in use.
     pub provider: Option<Arc<dyn ToolProvider>>,
+    /// Additional environment variables for the scripts of the skill.
+    pub variables: Option<Arc<dyn Variables>>,
 }
 
 /// The optional fields of the [frontmatter](https://agentskills.io/specification). Most skills set none of them.
@@ -232,6 +234,7 @@ impl Skill {
             session_root: None,
             has_joined: false,
             provider: None,
+            variables: None,
         }
     }
 

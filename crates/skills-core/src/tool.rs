@@ -16,7 +16,7 @@ use crate::name::SkillName;
 
 pub use caller::Caller;
 pub use output::{Content, ToolOutput};
-pub use provider::{Offer, OfferedTool, ProviderError, ToolProvider};
+pub use provider::{Offer, OfferedTool, ProviderError, ToolProvider, Variables};
 pub use typed::{InvalidInput, schema_of};
 
 /// The name of the built-in tool that loads the instructions of a skill.

@@ -3,8 +3,8 @@
 use rmcp::{
     ClientHandler, ClientLifecycleMode, RoleClient,
     model::{
-        CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation, ProtocolVersion,
-        ServerNotification, SubscriptionFilter,
+        CallToolRequestParams, ClientCapabilities, ClientConfig, GetPromptRequestParams, Implementation,
+        ProtocolVersion, ServerNotification, SubscriptionFilter,
     },
     service::{ClientServiceExt, NotificationContext, RunningService},
     transport::{
@@ -129,6 +129,12 @@ pub(super) async fn look(client: &Client) -> Result<Value, String> {
 pub(super) async fn resources(client: &Client) -> Result<Value, String> {
     let resources = client.running.list_all_resources().await.map_err(|error| error.to_string())?;
     Ok(json!(resources))
+}
+
+/// Gets a prompt.
+pub(super) async fn prompt(client: &Client, name: &str) -> Result<Value, String> {
+    let request = GetPromptRequestParams::new(name.to_owned());
+    client.running.get_prompt(request).await.map(|result| json!(result)).map_err(|error| error.to_string())
 }
 
 /// Calls a tool. If `arguments` is not an object, the call has none.

@@ -9,6 +9,7 @@
 //! | `call {connection, tool, arguments}` | calls a tool |
 //! | `look {connection}` | reads the server's `initialize` result and its tools again |
 //! | `resources {connection}` | lists the resources |
+//! | `prompt {connection, name}` | gets a prompt of the server |
 //! | `heard {connection}` | answers with `tools`, `prompts` or `resources` as soon as the server reports that this list has changed |
 //! | `disconnect {connection}` | closes a connection |
 //! | `spawn {script}` | starts a child with another role, which inherits the agent's stdout and stderr |
@@ -128,6 +129,13 @@ impl ScriptedAgent {
             "resources" => {
                 let client = self.client(&params);
                 tasks.spawn(async move { answer(&id, client::resources(&client).await) });
+            }
+            "prompt" => {
+                let client = self.client(&params);
+                tasks.spawn(async move {
+                    let name = params["name"].as_str().expect("a name");
+                    answer(&id, client::prompt(&client, name).await);
+                });
             }
             "heard" => {
                 let client = self.client(&params);

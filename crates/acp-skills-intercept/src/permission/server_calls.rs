@@ -188,8 +188,13 @@ impl Interceptor {
             (Some(_), Some(ALLOW), _) => UserAnswer::Allowed,
             (Some(_), _, Some(_)) => UserAnswer::Refused,
             (None, _, Some(result)) if result.get("action").is_some() => {
-                let answer = serde_json::from_slice::<Value>(result.raw()).unwrap_or_default();
-                UserAnswer::Form(json!({ "action": answer["action"], "content": answer["content"] }))
+                let mut answer = serde_json::from_slice::<Value>(result.raw()).unwrap_or_default();
+                let mut form = json!({ "action": answer["action"].take() });
+                // Servers refuse `null`.
+                if answer["content"].is_object() {
+                    form["content"] = answer["content"].take();
+                }
+                UserAnswer::Form(form)
             }
             _ => UserAnswer::Unavailable,
         };

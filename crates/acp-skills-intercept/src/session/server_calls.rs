@@ -108,3 +108,172 @@ fn push<T>(queue: &mut VecDeque<T>, value: T) {
     }
     queue.push_back(value);
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A step, and the expected result. Calls have a tool and an input.
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        /// The agent asks about a call in the request with this id.
+        Asks(u64, &'static str, u64),
+        /// The user selects an option of the request, or cancels it.
+        Answers(u64, Option<&'static str>),
+        /// A call arrives. True if it is allowed.
+        Arrives(&'static str, u64, bool),
+        /// The user allows all calls of a tool in a request of the proxy.
+        AllowsAlways(&'static str),
+        TurnEnds,
+    }
+    use Step::{AllowsAlways, Answers, Arrives, Asks, TurnEnds};
+
+    const ONCE: Option<&str> = Some("once");
+    const ALWAYS: Option<&str> = Some("always");
+
+    fn call(tool: &str, input: u64) -> ServerCall {
+        let Value::Object(input) = json!({ "n": input }) else { unreachable!() };
+        ServerCall { skill: "kit".to_owned(), tool: tool.to_owned(), input }
+    }
+
+    fn check(steps: &[Step]) {
+        let options = json!([
+            { "optionId": "once", "kind": "allow_once" },
+            { "optionId": "always", "kind": "allow_always" },
+            { "optionId": "no", "kind": "reject_once" },
+            { "optionId": "never", "kind": "reject_always" },
+            { "optionId": "odd", "kind": "something" },
+        ]);
+        let options = options.to_string();
+        let mut calls = ServerCalls::default();
+        for (number, step) in steps.iter().enumerate() {
+            match *step {
+                Asks(id, tool, input) => {
+                    let options = Options::read(Node::parse(options.as_bytes()));
+                    calls.asked(Id::Raw(id.to_string()), call(tool, input), options);
+                }
+                Answers(id, option) => calls.answered(&Id::Raw(id.to_string()), option),
+                Arrives(tool, input, expected) => {
+                    let is_allowed = calls.take(&call(tool, input));
+                    assert_eq!(is_allowed, expected, "step {number} of {steps:?}");
+                }
+                AllowsAlways(tool) => calls.allow_always("kit".to_owned(), tool.to_owned()),
+                TurnEnds => calls.turn_over(),
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_allows_one_call() {
+        // Nothing is allowed without an answer.
+        check(&[Arrives("a", 1, false)]);
+        check(&[Asks(1, "a", 1), Arrives("a", 1, false), Answers(1, ONCE), Arrives("a", 1, true)]);
+        // An answer allows exactly one call, with the same tool and input.
+        check(&[Asks(1, "a", 1), Answers(1, ONCE), Arrives("a", 1, true), Arrives("a", 1, false)]);
+        check(&[
+            Asks(1, "a", 1),
+            Answers(1, ONCE),
+            Arrives("a", 2, false),
+            Arrives("b", 1, false),
+            Arrives("a", 1, true),
+        ]);
+        check(&[
+            Asks(1, "a", 1),
+            Answers(1, ONCE),
+            Answers(1, ONCE),
+            Arrives("a", 1, true),
+            Arrives("a", 1, false),
+        ]);
+        // Two requests about the same call allow two calls, and the order of answers does not matter.
+        check(&[
+            Asks(1, "a", 1),
+            Asks(2, "a", 1),
+            Answers(2, ONCE),
+            Answers(1, ONCE),
+            Arrives("a", 1, true),
+            Arrives("a", 1, true),
+            Arrives("a", 1, false),
+        ]);
+        check(&[
+            Asks(1, "a", 1),
+            Asks(2, "b", 1),
+            Answers(2, ONCE),
+            Arrives("a", 1, false),
+            Arrives("b", 1, true),
+        ]);
+        // Other options, and answers to other requests, allow no call, and use up the request.
+        check(&[
+            Asks(1, "a", 1),
+            Answers(1, Some("no")),
+            Arrives("a", 1, false),
+            Answers(1, ONCE),
+            Arrives("a", 1, false),
+        ]);
+        check(&[Asks(1, "a", 1), Answers(1, Some("never")), Arrives("a", 1, false)]);
+        check(&[Asks(1, "a", 1), Answers(1, Some("odd")), Arrives("a", 1, false)]);
+        check(&[Asks(1, "a", 1), Answers(1, Some("?")), Arrives("a", 1, false)]);
+        check(&[
+            Asks(1, "a", 1),
+            Answers(1, None),
+            Arrives("a", 1, false),
+            Answers(1, ONCE),
+            Arrives("a", 1, false),
+        ]);
+        check(&[Asks(1, "a", 1), Answers(2, ONCE), Arrives("a", 1, false)]);
+    }
+
+    #[test]
+    fn permissions_for_all_calls_last_and_others_end_with_the_turn() {
+        // A permission for all calls is about a tool with any input, and lasts.
+        check(&[
+            Asks(1, "a", 1),
+            Answers(1, ALWAYS),
+            Arrives("a", 1, true),
+            Arrives("a", 2, true),
+            Arrives("b", 1, false),
+            TurnEnds,
+            Arrives("a", 3, true),
+        ]);
+        check(&[
+            AllowsAlways("a"),
+            Arrives("a", 1, true),
+            TurnEnds,
+            Arrives("a", 1, true),
+            Arrives("b", 1, false),
+        ]);
+        // A single permission that was not needed stays until the end of the turn.
+        check(&[
+            Asks(1, "a", 1),
+            Answers(1, ONCE),
+            AllowsAlways("a"),
+            Arrives("a", 1, true),
+            Arrives("a", 1, true),
+        ]);
+        // The end of a turn ends single permissions, and requests without an answer.
+        check(&[Asks(1, "a", 1), Answers(1, ONCE), TurnEnds, Arrives("a", 1, false)]);
+        check(&[Asks(1, "a", 1), TurnEnds, Answers(1, ONCE), Arrives("a", 1, false)]);
+        check(&[Asks(1, "a", 1), TurnEnds, Answers(1, ALWAYS), Arrives("a", 1, false)]);
+        check(&[TurnEnds, Asks(1, "a", 1), Answers(1, ONCE), Arrives("a", 1, true)]);
+    }
+
+    #[test]
+    fn old_requests_and_calls_are_dropped() {
+        let options = Options { once: vec!["once".to_owned()], always: Vec::new() };
+        let mut calls = ServerCalls::default();
+        let last = MAX_KEPT as u64;
+        for number in 0..=last {
+            calls.asked(Id::Raw(number.to_string()), call("a", number), options.clone());
+        }
+        for number in 0..=last {
+            calls.answered(&Id::Raw(number.to_string()), ONCE);
+        }
+        assert!(!calls.take(&call("a", 0)) && calls.take(&call("a", 1)) && calls.take(&call("a", last)));
+        for number in 0..=last {
+            calls.asked(Id::Raw("0".to_owned()), call("b", number), options.clone());
+            calls.answered(&Id::Raw("0".to_owned()), ONCE);
+        }
+        assert!(!calls.take(&call("b", 0)) && calls.take(&call("b", last)));
+    }
+}

@@ -30,6 +30,9 @@ pub(crate) struct Host {
     pub(super) reminders: Vec<(SessionKey, Vec<String>)>,
     /// The sessions in which a turn runs.
     pub(super) turns: Vec<SessionKey>,
+    /// The number of answers to questions of MCP servers behind skills, and the last answer.
+    pub(super) answered: usize,
+    pub(super) user_answer: Option<UserAnswer>,
     /// The directories that were released.
     pub(super) left: Vec<Workspace>,
 }
@@ -146,10 +149,11 @@ impl Host {
     /// Carries out an effect, or adds it to `out`.
     pub(super) fn apply(&mut self, effect: Effect, out: &mut Out) {
         match effect {
-            Effect::Log(..)
-            | Effect::Opened { .. }
-            | Effect::TurnCancelled(_)
-            | Effect::AnswerServer { .. } => {}
+            Effect::Log(..) | Effect::Opened { .. } | Effect::TurnCancelled(_) => {}
+            Effect::AnswerServer { answer, .. } => {
+                self.answered += 1;
+                self.user_answer = Some(answer);
+            }
             Effect::TurnStarted { session, .. } => self.turns.push(session),
             Effect::TurnEnded(session) => self.turns.retain(|other| *other != session),
             Effect::Record { session, kind } => out.records.push((session, kind)),

@@ -4,6 +4,7 @@ mod course;
 mod one_by_one;
 mod ours;
 mod policies;
+mod server_calls;
 
 use serde_json::{Value, json};
 use skills_core::Properties;

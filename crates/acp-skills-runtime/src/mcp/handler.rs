@@ -26,7 +26,7 @@ use skills_core::{
     activation::BodyCache,
     toolbox::{ACTIVATE_SKILL, Content, RUN_SKILL_SCRIPT},
 };
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span, debug_span};
 
@@ -44,7 +44,7 @@ use crate::{
     activity::{Activity, Observer, ToolCall},
     events::EventKind,
     spans::Spans,
-    tool_servers::{CallLink, Progress, SessionLink},
+    tool_servers::{CallLink, Progress, SessionLink, progress_channel},
 };
 
 /// The receivers of everything that happens on a server: the interceptor, the observer and the log.
@@ -154,11 +154,7 @@ impl Handler {
     }
 
     /// Adds the session to a context, so that MCP servers behind skills can use it. `progress` receives what they report.
-    pub(super) fn linked(
-        &self,
-        context: CallContext,
-        progress: Option<UnboundedSender<Progress>>,
-    ) -> CallContext {
+    pub(super) fn linked(&self, context: CallContext, progress: Option<Sender<Progress>>) -> CallContext {
         context.with_host_data(Arc::new(CallLink { session: Arc::clone(&self.link), progress }))
     }
 
@@ -293,8 +289,10 @@ impl ServerHandler for Handler {
         let arguments = request.arguments.unwrap_or_default();
         let started = Instant::now();
         let Serving { toolbox, context: caller } = self.now();
-        let (progress, server_progress) = unbounded_channel();
-        let caller = self.linked(caller.called_by(self.caller(&context)), Some(progress));
+        // Without a token, the client does not want to know.
+        let is_followed = context.meta.get_progress_token().is_some();
+        let (progress, server_progress) = is_followed.then(progress_channel).unzip();
+        let caller = self.linked(caller.called_by(self.caller(&context)), progress);
         let call = Call { toolbox: &toolbox, context: &caller, tool: &request.name, arguments: &arguments };
         let span = self.span_of(&call);
         self.arrived(&call);
@@ -342,9 +340,15 @@ impl ServerHandler for Handler {
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let (result, skill, event) = prompts::get(&self.now().toolbox, request).await?;
+        let Serving { toolbox, context: caller } = self.now();
+        let caller = self.linked(caller.called_by(self.caller(&context)), None);
+        let (result, skill, event) = tokio::select! {
+            answer = prompts::get(&toolbox, request, &caller) => answer?,
+            // The server of a skill may be hanging.
+            () = connection_end::cancelled(&context) => return Err(ErrorData::internal_error("cancelled", None)),
+        };
         self.activated(&skill);
         self.recorded(event);
         Ok(result.into())

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rmcp::{RoleServer, model::ProgressNotificationParam, service::RequestContext};
 use tokio::{
-    sync::mpsc::UnboundedReceiver,
+    sync::mpsc::Receiver,
     time::{MissedTickBehavior, interval},
 };
 
@@ -18,13 +18,13 @@ use crate::tool_servers::Progress;
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Sends notifications as long as it is polled, and never returns. The progress is the number of seconds since the
-/// call started, or what `server` receives.
+/// call started, or what `server` receives. `server` is `None` if the client has sent no progress token.
 pub(super) async fn report(
     tool: &str,
     context: &RequestContext<RoleServer>,
-    mut server: UnboundedReceiver<Progress>,
+    server: Option<Receiver<Progress>>,
 ) -> ! {
-    if let Some(token) = context.meta.get_progress_token() {
+    if let (Some(token), Some(mut server)) = (context.meta.get_progress_token(), server) {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Note that the first tick is immediate.

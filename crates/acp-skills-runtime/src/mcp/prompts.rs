@@ -11,7 +11,7 @@ use rmcp::{
     },
 };
 use skills_core::{
-    SkillName, Toolbox,
+    CallContext, SkillName, Toolbox,
     catalog::Guide,
     text::{shown, shown_lines},
 };
@@ -42,6 +42,7 @@ pub(super) fn list(toolbox: &Toolbox) -> ListPromptsResult {
 pub(super) async fn get(
     toolbox: &Toolbox,
     request: GetPromptRequestParams,
+    context: &CallContext,
 ) -> Result<(GetPromptResult, SkillName, EventKind), ErrorData> {
     let key = SkillName::key_of(&request.name);
     let known = spelled(toolbox.skills());
@@ -52,10 +53,10 @@ pub(super) async fn get(
     let words = request.arguments.as_ref().and_then(|arguments| arguments.get(ARGUMENTS));
     let words = words.and_then(|words| words.as_str()).unwrap_or_default().trim();
     let started = Instant::now();
-    let activation =
-        toolbox.activate(skill, Some(words.to_owned()), Guide::Tools).await.map_err(|error| {
-            ErrorData::internal_error(format!("cannot activate skill `{}`: {error}", skill.name), None)
-        })?;
+    let activation = toolbox.activate_in(skill, Some(words.to_owned()), Guide::Tools, context).await;
+    let activation = activation.map_err(|error| {
+        ErrorData::internal_error(format!("cannot activate skill `{}`: {error}", skill.name), None)
+    })?;
     let event = calls::activated(skill, ActivatedBy::Model, &activation.text, started.elapsed());
     let mut messages = vec![PromptMessage::new_text(Role::User, activation.text)];
     if !words.is_empty() {

@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -17,12 +17,14 @@ use skills_core::{
     ToolOutput,
     tool::{Content, OfferedTool},
 };
-use tokio::sync::{Mutex, mpsc::UnboundedSender, oneshot};
+use tokio::sync::{Mutex, mpsc::Sender, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Address, Limits, ServerError, ToolServer, http,
     messages::{Answer, Ask, Listener, Progress, Rpc},
     process::{Process, Program},
+    stderr::Stderr,
     stdio,
 };
 use crate::processes::Processes;
@@ -50,8 +52,10 @@ pub(super) struct Connection {
     limits: Limits,
     /// Guards the tools, as they were listed last. It is held while they are listed.
     listed: Mutex<Option<Arc<Listed>>>,
-    /// True if the server has announced that its tools have changed.
-    has_changed: Arc<AtomicBool>,
+    /// The number of times that the server has announced that its tools have changed.
+    changes: Arc<AtomicU64>,
+    /// The server's standard error, if it is a program.
+    stderr: Option<Stderr>,
     /// The server's process, if it is a program. It is dropped after the transport.
     _process: Option<Process>,
 }
@@ -78,6 +82,8 @@ pub(super) trait Session: Send + Sync {
 #[derive(Debug, Default)]
 pub(super) struct Listed {
     pub(super) tools: Vec<OfferedTool>,
+    /// The number of changes that the server had announced before.
+    changes: u64,
 }
 
 /// The tools of a server, and those before if they were listed again.
@@ -87,36 +93,41 @@ pub(super) struct Tools {
 }
 
 impl Connection {
-    /// Starts a server and initializes the connection.
+    /// Starts a server and initializes the connection. The server is ended if `end` is cancelled.
     pub(super) async fn start(
         server: &ToolServer,
         processes: &Processes,
         cwd: Option<&Path>,
         session: Option<Arc<dyn Session>>,
+        end: CancellationToken,
     ) -> Result<Self, ServerError> {
-        let has_changed = Arc::<AtomicBool>::default();
+        let changes = Arc::<AtomicU64>::default();
         let skill = server.skill.clone();
         let asks = Arc::default();
-        let host = HostSide { skill, session, has_changed: Arc::clone(&has_changed), asks };
-        let (rpc, outgoing) = Rpc::new(Box::new(host));
+        let host = HostSide { skill, session, changes: Arc::clone(&changes), asks };
+        let (rpc, outgoing) = Rpc::new(Box::new(host), end);
         let process = match &server.address {
             Address::Command { program, args, env, cwd: own } => {
                 let cwd = own.as_deref().or(cwd);
-                let program = Program { name: program, args, env, secrets: &server.secrets, cwd };
-                let (process, stdin, stdout) = program.start(processes).await?;
-                stdio::connect(&rpc, outgoing, stdin, stdout);
-                Some(process)
+                let limit = server.limits.start;
+                let program = Program { name: program, args, env, secrets: &server.secrets, cwd, limit };
+                let started = program.start(processes).await?;
+                stdio::connect(&rpc, outgoing, started.stdin, started.stdout);
+                Some((started.process, started.stderr))
             }
             Address::Http { url, headers } => {
-                http::connect(&rpc, outgoing, url, headers, &server.secrets, server.limits).await?;
+                let headers = server.secrets.resolve(headers, processes, server.limits.start).await?;
+                http::connect(&rpc, outgoing, url, headers);
                 None
             }
         };
+        let (process, stderr) = process.unzip();
         let mut connection = Self {
             info: Value::Null,
             limits: server.limits,
             listed: Mutex::default(),
-            has_changed,
+            changes,
+            stderr,
             _process: process,
             rpc,
         };
@@ -138,7 +149,7 @@ impl Connection {
         });
         let ask =
             Ask { method: "initialize", params, limit: self.limits.start, what: "start", progress: None };
-        let info = self.rpc.ask(ask).await?;
+        let info = self.ask(ask).await?;
         if info.is_object() { Ok(info) } else { Err(ServerError::Invalid("result is not an object")) }
     }
 
@@ -174,12 +185,15 @@ impl Connection {
     /// Returns the tools. Lists them if this was not done before, or if they have changed.
     pub(super) async fn tools(&self) -> Result<Tools, ServerError> {
         let mut listed = self.listed.lock().await;
-        let has_changed = self.has_changed.swap(false, Ordering::Relaxed);
+        // If the listing fails or is cancelled, the next call lists them again.
+        let changes = self.changes.load(Ordering::Relaxed);
         let before = match &*listed {
-            Some(now) if !has_changed => return Ok(Tools { now: Arc::clone(now), before: None }),
+            Some(now) if now.changes == changes => {
+                return Ok(Tools { now: Arc::clone(now), before: None });
+            }
             before => before.clone(),
         };
-        let now = Arc::new(self.list().await?);
+        let now = Arc::new(Listed { changes, ..self.list().await? });
         *listed = Some(Arc::clone(&now));
         Ok(Tools { now, before })
     }
@@ -194,7 +208,7 @@ impl Connection {
             for _ in 0..MAX_PAGES {
                 let limit = self.limits.list;
                 let ask = Ask { method: "tools/list", params, limit, what: "list its tools", progress: None };
-                let page = self.rpc.ask(ask).await?;
+                let page = self.ask(ask).await?;
                 let listed = page["tools"].as_array().ok_or(ServerError::Invalid("no list of tools"))?;
                 for tool in listed {
                     tools.add(tool);
@@ -215,14 +229,32 @@ impl Connection {
         &self,
         tool: &str,
         arguments: Option<Map<String, Value>>,
-        progress: Option<UnboundedSender<Progress>>,
+        progress: Option<Sender<Progress>>,
     ) -> Result<ToolOutput, ServerError> {
         let mut params = json!({ "name": tool });
         // Some servers refuse calls without arguments, although the schema of the protocol allows them.
         params["arguments"] = Value::Object(arguments.unwrap_or_default());
         let limit = self.limits.call;
         let ask = Ask { method: "tools/call", params, limit, what: "answer the call", progress };
-        output(self.rpc.ask(ask).await?)
+        output(self.ask(ask).await?)
+    }
+
+    /// Sends a request and waits for the answer. If the server does not start or has ended, the error contains its last output.
+    async fn ask(&self, ask: Ask<'_>) -> Result<Value, ServerError> {
+        let is_start = ask.method == "initialize";
+        let error = match self.rpc.ask(ask).await {
+            Err(error @ ServerError::Ended) => error,
+            Err(error @ ServerError::Timeout { .. }) if is_start => error,
+            other => return other,
+        };
+        let lines = match &self.stderr {
+            Some(stderr) => stderr.last_lines().await,
+            None => None,
+        };
+        Err(match lines {
+            Some(lines) => ServerError::Explained { error: Box::new(error), lines },
+            None => error,
+        })
     }
 }
 
@@ -282,7 +314,7 @@ impl Tally {
 struct HostSide {
     skill: String,
     session: Option<Arc<dyn Session>>,
-    has_changed: Arc<AtomicBool>,
+    changes: Arc<AtomicU64>,
     /// True while the user is asked. Other questions are declined.
     asks: Arc<AtomicBool>,
 }
@@ -304,7 +336,7 @@ impl Listener for HostSide {
 
     fn notified(&self, method: &str) {
         if method == "notifications/tools/list_changed" {
-            self.has_changed.store(true, Ordering::Relaxed);
+            self.changes.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

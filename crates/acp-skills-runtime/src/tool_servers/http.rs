@@ -2,24 +2,22 @@
 //!
 //! [MCP: streamable HTTP](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http)
 
-use std::{
-    io::{BufRead, BufReader, Read},
-    sync::Arc,
-    thread,
-    time::Duration,
-};
+mod events;
+
+use std::{io::Read, sync::Arc, thread, time::Duration};
 
 use parking_lot::Mutex;
 use skills_core::fetch::{self, Exchange, FetchError, Request};
 use tokio::{
     sync::{Semaphore, mpsc::Receiver, oneshot},
-    task::spawn_blocking,
+    time::sleep,
 };
 
+use self::events::Position;
 use super::{
-    Limits, ServerError,
+    ServerError,
     messages::{Outgoing, Rpc},
-    values::{Resolved, Secrets},
+    values::Resolved,
 };
 
 /// The maximum length of a message in bytes.
@@ -32,73 +30,79 @@ const MAX_CALLS: u32 = 10;
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time after which the stream for messages of the server is opened again.
 const STREAM_TIMEOUT: Duration = Duration::from_hours(1);
+/// The time before a stream is opened again, unless the server asks for another one. It doubles with each failure.
+const RETRY: Duration = Duration::from_secs(1);
+/// The minimum of the time that a server can ask for.
+const MIN_RETRY: Duration = Duration::from_millis(100);
+/// The maximum number of times that the time doubles.
+const MAX_DOUBLINGS: u32 = 8;
 
 /// The address of a server, and what is known of the session.
 struct Endpoint {
     url: String,
     headers: Resolved,
-    timeout: Duration,
     /// Guards the id of the MCP session. No other lock is taken while it is held.
     session: Mutex<Option<String>>,
 }
 
+/// The end of a stream of events.
+enum StreamEnd {
+    /// The stream was open. True if there was at least one message.
+    Read(bool),
+    /// The stream could not be opened, but it may be possible later.
+    Failed,
+    /// The server does not offer this stream.
+    NotOffered,
+}
+
 /// Connects `rpc` with a server.
-pub(super) async fn connect(
-    rpc: &Rpc,
-    mut outgoing: Receiver<Outgoing>,
-    url: &str,
-    headers: &[(String, String)],
-    secrets: &Secrets,
-    limits: Limits,
-) -> Result<(), ServerError> {
-    let (secrets, headers) = (secrets.clone(), headers.to_vec());
-    let resolving = spawn_blocking(move || secrets.resolve(&headers));
-    let endpoint = Arc::new(Endpoint {
-        url: url.to_owned(),
-        headers: resolving.await.map_err(|_| ServerError::Ended)??,
-        timeout: limits.call.saturating_mul(MAX_CALLS),
-        session: Mutex::default(),
-    });
+pub(super) fn connect(rpc: &Rpc, mut outgoing: Receiver<Outgoing>, url: &str, headers: Resolved) {
+    let endpoint = Arc::new(Endpoint { url: url.to_owned(), headers, session: Mutex::default() });
     let rpc = rpc.clone();
     tokio::spawn(async move {
         let room = Arc::new(Semaphore::new(MAX_REQUESTS));
-        let mut has_stream = false;
-        loop {
-            let message = tokio::select! {
-                () = rpc.ended() => break,
-                message = outgoing.recv() => message,
-            };
-            let (Some(message), Ok(permit)) = (message, Arc::clone(&room).acquire_owned().await) else {
-                break;
-            };
-            let is_request = message.request.is_some();
-            let (done, sent) = oneshot::channel::<()>();
-            let (post_to, through) = (Arc::clone(&endpoint), rpc.clone());
-            on_thread(move || {
-                post_to.post(&through, &message);
-                drop(permit);
-                drop(done);
-            });
-            // Requests run at the same time, but all come after the notifications before them.
-            if !is_request {
-                let _ = sent.await;
-                if !has_stream && endpoint.session.lock().is_some() {
-                    has_stream = true;
-                    let (endpoint, rpc) = (Arc::clone(&endpoint), rpc.clone());
-                    on_thread(move || endpoint.listen(&rpc));
+        let sending = async {
+            let mut has_stream = false;
+            while let Some(message) = outgoing.recv().await {
+                let Ok(permit) = Arc::clone(&room).acquire_owned().await else { break };
+                let is_request = message.request.is_some();
+                let posting = Arc::clone(&endpoint).deliver(rpc.clone(), message);
+                let posting = tokio::spawn(async move {
+                    posting.await;
+                    drop(permit);
+                });
+                // Requests run at the same time, but all come after the notifications before them.
+                if !is_request {
+                    // This fails if the runtime is shut down.
+                    let _ = posting.await;
+                    if !has_stream && endpoint.session.lock().is_some() {
+                        has_stream = true;
+                        tokio::spawn(Arc::clone(&endpoint).listen(rpc.clone(), None, None, STREAM_TIMEOUT));
+                    }
                 }
             }
+        };
+        tokio::select! {
+            () = rpc.ended() => {}
+            () = sending => {}
         }
-        on_thread(move || endpoint.delete(&rpc));
+        rpc.end();
+        drop(on_thread(move || endpoint.delete(&rpc)));
     });
-    Ok(())
 }
 
-/// Runs `work` on a thread of its own. The threads of the runtime would delay the end of the proxy.
-fn on_thread(work: impl FnOnce() + Send + 'static) {
+/// Runs `work` on a thread of its own. The threads of the runtime would delay the end of the proxy. The receiver fails if there is
+/// no thread.
+fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> oneshot::Receiver<T> {
+    let (done, result) = oneshot::channel();
+    let work = move || {
+        // This fails if the caller no longer needs the result.
+        let _ = done.send(work());
+    };
     if let Err(error) = thread::Builder::new().name("tool-server".to_owned()).spawn(work) {
         tracing::warn!("cannot start a thread for an MCP server: {error}");
     }
+    result
 }
 
 impl Endpoint {
@@ -106,37 +110,54 @@ impl Endpoint {
         &self,
         rpc: &Rpc,
         method: &'static str,
-        body: &[u8],
+        message: &[u8],
+        last_id: Option<&str>,
         timeout: Duration,
     ) -> Result<Exchange, FetchError> {
-        let mut headers = self.headers.0.clone();
-        headers.push(("Accept".to_owned(), "application/json, text/event-stream".to_owned()));
-        headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
+        let mut headers = self.headers.values.clone();
+        let mut add = |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned()));
+        add("Accept", "application/json, text/event-stream");
+        add("Content-Type", "application/json");
         if let Some(session) = &*self.session.lock() {
-            headers.push(("Mcp-Session-Id".to_owned(), session.clone()));
+            add("Mcp-Session-Id", session);
         }
         if let Some(revision) = rpc.revision() {
-            headers.push(("MCP-Protocol-Version".to_owned(), revision.to_owned()));
+            add("MCP-Protocol-Version", revision);
         }
-        fetch::exchange(&Request { method, url: &self.url, headers: &headers, body, timeout })
+        if let Some(id) = last_id {
+            add("Last-Event-ID", id);
+        }
+        fetch::exchange(&Request { method, url: &self.url, headers: &headers, body: message, timeout })
     }
 
-    /// Sends a message, and passes the answer on.
-    fn post(&self, rpc: &Rpc, message: &Outgoing) {
+    /// Sends a message and passes the answer on. If the stream with the answer ends early, continues it.
+    async fn deliver(self: Arc<Self>, rpc: Rpc, message: Outgoing) {
+        let request = message.request;
+        let limit = message.limit.saturating_mul(if request.is_some() { MAX_CALLS } else { 1 });
+        let (endpoint, through) = (Arc::clone(&self), rpc.clone());
+        let posted = on_thread(move || endpoint.post(&through, &message, limit)).await.ok().flatten();
+        let Some(request) = request else { return };
+        if let Some(position) = posted.filter(|position| position.last_id.is_some()) {
+            self.listen(rpc.clone(), Some(request), Some(position), limit).await;
+        }
+        // This has no effect if there was an answer.
+        rpc.answered(request, Err(ServerError::Http("server sent no answer".to_owned())));
+    }
+
+    /// Sends a message, and passes the answer on. If the answer is a stream that can be continued, returns its position.
+    fn post(&self, rpc: &Rpc, message: &Outgoing, limit: Duration) -> Option<Position> {
         let failed = |why: String| {
             if let Some(id) = message.request {
                 rpc.answered(id, Err(ServerError::Http(why)));
             }
+            None
         };
-        let answer = match self.send(rpc, "POST", &message.line, self.timeout) {
+        let answer = match self.send(rpc, "POST", &message.line, None, limit) {
             Ok(answer) => answer,
             Err(error) => return failed(reason(&error)),
         };
         if !(200..300).contains(&answer.status) {
-            // The server has forgotten the session, so it has to be initialized again.
-            if answer.status == 404 && self.session.lock().is_some() {
-                rpc.end();
-            }
+            self.check_session(rpc, &answer);
             return failed(format!("server returned status {}", answer.status));
         }
         if let Some(session) = answer.header("Mcp-Session-Id") {
@@ -144,30 +165,78 @@ impl Endpoint {
         }
         let kind = answer.header("Content-Type").unwrap_or_default().to_ascii_lowercase();
         if kind.starts_with("text/event-stream") {
-            events(rpc, answer.into_reader());
-        } else {
-            let mut body = Vec::new();
-            match answer.into_reader().take(MAX_BYTES + 1).read_to_end(&mut body) {
-                Ok(_) if body.len() as u64 <= MAX_BYTES => rpc.receive(&body),
-                Ok(_) => return failed("answer is too long".to_owned()),
-                Err(error) => return failed(error.to_string()),
-            }
+            let mut position = Position::default();
+            position.read(answer.into_reader(), |data| rpc.receive(data));
+            return Some(position);
         }
-        // The request has an answer now, unless the server sent none.
-        failed("server sent no answer".to_owned());
+        let mut body = Vec::new();
+        match answer.into_reader().take(MAX_BYTES + 1).read_to_end(&mut body) {
+            Ok(_) if body.len() as u64 <= MAX_BYTES => rpc.receive(&body),
+            Ok(_) => return failed("answer is too long".to_owned()),
+            Err(error) => return failed(error.to_string()),
+        }
+        None
     }
 
-    /// Receives what the server sends by itself, if it offers a stream for this.
-    fn listen(&self, rpc: &Rpc) {
-        while !rpc.has_ended() {
-            match self.send(rpc, "GET", &[], STREAM_TIMEOUT) {
-                Ok(answer) if answer.status == 200 => {
-                    if !events(rpc, answer.into_reader()) {
-                        return;
-                    }
-                }
-                _ => return,
+    /// Receives events until `request` has an answer. Without a request, these are the messages that the server sends by itself, until
+    /// the connection ends. `ended` is the position of a stream that has ended. Otherwise, a new stream is opened.
+    async fn listen(
+        self: Arc<Self>,
+        rpc: Rpc,
+        request: Option<u64>,
+        ended: Option<Position>,
+        limit: Duration,
+    ) {
+        let mut is_new = ended.is_none();
+        let mut position = ended.unwrap_or_default();
+        let mut failures = 0;
+        loop {
+            let delay = position.retry.unwrap_or(RETRY).max(MIN_RETRY);
+            let delay = delay.saturating_mul(1 << failures.min(MAX_DOUBLINGS));
+            tokio::select! {
+                () = rpc.ended() => return,
+                () = sleep(delay), if !is_new => {}
+                () = std::future::ready(()), if is_new => {}
             }
+            if request.is_some_and(|request| !rpc.is_open(request)) {
+                return;
+            }
+            is_new = false;
+            let (endpoint, through) = (Arc::clone(&self), rpc.clone());
+            let opened = on_thread(move || {
+                let end = endpoint.open(&through, &mut position, limit);
+                (end, position)
+            });
+            let Ok((end, now)) = opened.await else { return };
+            position = now;
+            match end {
+                StreamEnd::Read(has_messages) if has_messages || position.retry.is_some() => failures = 0,
+                StreamEnd::Read(_) | StreamEnd::Failed => failures += 1,
+                StreamEnd::NotOffered => return,
+            }
+        }
+    }
+
+    /// Opens a stream of events, and reads it to its end.
+    fn open(&self, rpc: &Rpc, position: &mut Position, limit: Duration) -> StreamEnd {
+        match self.send(rpc, "GET", &[], position.last_id.as_deref(), limit) {
+            Ok(answer) if answer.status == 200 => {
+                StreamEnd::Read(position.read(answer.into_reader(), |data| rpc.receive(data)))
+            }
+            Ok(answer) if answer.status == 429 || answer.status >= 500 => StreamEnd::Failed,
+            Err(FetchError::Transport { .. }) => StreamEnd::Failed,
+            Ok(answer) => {
+                self.check_session(rpc, &answer);
+                StreamEnd::NotOffered
+            }
+            Err(_) => StreamEnd::NotOffered,
+        }
+    }
+
+    /// Ends the connection if the server has forgotten the session, so that it is initialized again.
+    fn check_session(&self, rpc: &Rpc, answer: &Exchange) {
+        if answer.status == 404 && self.session.lock().is_some() {
+            rpc.end();
         }
     }
 
@@ -175,36 +244,7 @@ impl Endpoint {
     fn delete(&self, rpc: &Rpc) {
         if self.session.lock().is_some() {
             // The session ends by itself if this fails.
-            let _ = self.send(rpc, "DELETE", &[], END_TIMEOUT);
-        }
-    }
-}
-
-/// Reads events until the end of the stream. Returns true if there was at least one.
-fn events(rpc: &Rpc, stream: impl Read) -> bool {
-    let mut reader = BufReader::new(stream);
-    let mut data = Vec::new();
-    let mut line = Vec::new();
-    let mut has_events = false;
-    loop {
-        line.clear();
-        match (&mut reader).take(MAX_BYTES).read_until(b'\n', &mut line) {
-            Ok(read) if read > 0 && (read as u64) < MAX_BYTES => {}
-            _ => return has_events,
-        }
-        let text = line.trim_ascii_end();
-        if text.is_empty() {
-            if !data.is_empty() {
-                rpc.receive(&data);
-                has_events = true;
-            }
-            data.clear();
-        } else if let Some(part) = text.strip_prefix(b"data:") {
-            if data.len() as u64 + part.len() as u64 > MAX_BYTES {
-                return has_events;
-            }
-            data.extend_from_slice(part.trim_ascii_start());
-            data.push(b'\n');
+            let _ = self.send(rpc, "DELETE", &[], None, END_TIMEOUT);
         }
     }
 }

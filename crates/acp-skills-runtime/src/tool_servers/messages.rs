@@ -25,8 +25,17 @@ use super::ServerError;
 
 /// The maximum number of messages that wait to be sent. A server that does not read gets no further answers.
 const MAX_QUEUE: usize = 64;
+/// The maximum number of reports of progress that wait to be passed on. Further ones are dropped.
+const MAX_PROGRESS: usize = 64;
+/// The time limit for sending a message that has no answer.
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The error code of JSON-RPC for a method that is not supported.
 const METHOD_NOT_FOUND: i64 = -32601;
+
+/// Creates a channel for the progress of a call.
+pub(crate) fn progress_channel() -> (mpsc::Sender<Progress>, mpsc::Receiver<Progress>) {
+    mpsc::channel(MAX_PROGRESS)
+}
 
 /// The progress of a call, as a server reports it.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,6 +82,8 @@ pub(super) struct Outgoing {
     /// The id, if this is a request of ours.
     pub(super) request: Option<u64>,
     pub(super) line: Vec<u8>,
+    /// The time limit for sending this message and, if it is a request, for the first sign of an answer.
+    pub(super) limit: Duration,
 }
 
 #[derive(Default)]
@@ -84,7 +95,7 @@ struct Open {
 /// A request without an answer.
 struct Request {
     answer: oneshot::Sender<Result<Value, ServerError>>,
-    progress: Option<mpsc::UnboundedSender<Progress>>,
+    progress: Option<mpsc::Sender<Progress>>,
     /// Notified when the server reports progress.
     alive: Arc<Notify>,
 }
@@ -98,7 +109,7 @@ pub(super) struct Ask<'a> {
     /// The action for the error if there is no answer in time, such as `start`.
     pub(super) what: &'static str,
     /// The receiver of progress.
-    pub(super) progress: Option<mpsc::UnboundedSender<Progress>>,
+    pub(super) progress: Option<mpsc::Sender<Progress>>,
 }
 
 impl fmt::Debug for Rpc {
@@ -108,16 +119,14 @@ impl fmt::Debug for Rpc {
 }
 
 impl Rpc {
-    /// Creates the state. The transport has to send what it receives from the channel.
-    pub(super) fn new(listener: Box<dyn Listener>) -> (Self, mpsc::Receiver<Outgoing>) {
+    /// Creates the state. The transport has to send what it receives from the channel, and to call [`Self::end`] if `end` is
+    /// cancelled.
+    pub(super) fn new(
+        listener: Box<dyn Listener>,
+        end: CancellationToken,
+    ) -> (Self, mpsc::Receiver<Outgoing>) {
         let (outgoing, receiver) = mpsc::channel(MAX_QUEUE);
-        let shared = Shared {
-            outgoing,
-            open: Mutex::default(),
-            revision: OnceLock::new(),
-            end: CancellationToken::new(),
-            listener,
-        };
+        let shared = Shared { outgoing, open: Mutex::default(), revision: OnceLock::new(), end, listener };
         (Self(Arc::new(shared)), receiver)
     }
 
@@ -169,7 +178,7 @@ impl Rpc {
             params["_meta"] = json!({ "progressToken": id });
         }
         let line = json!({ "jsonrpc": "2.0", "id": id, "method": ask.method, "params": params });
-        let outgoing = Outgoing { request: Some(id), line: line.to_string().into_bytes() };
+        let outgoing = Outgoing { request: Some(id), line: line.to_string().into_bytes(), limit: ask.limit };
         let ended = || timeout(ask.limit, self.0.outgoing.send(outgoing));
         let expired = ServerError::Timeout { what: ask.what, limit: ask.limit };
         match ended().await {
@@ -197,7 +206,7 @@ impl Rpc {
     fn send(&self, message: &Value) {
         let line = message.to_string().into_bytes();
         // If the queue is full, the server does not read what it asks for.
-        let _ = self.0.outgoing.try_send(Outgoing { request: None, line });
+        let _ = self.0.outgoing.try_send(Outgoing { request: None, line, limit: NOTIFY_TIMEOUT });
     }
 
     /// Handles a message of the server. Lines that are not messages are ignored.
@@ -233,6 +242,11 @@ impl Rpc {
         }
     }
 
+    /// Returns true if a request has no answer yet.
+    pub(super) fn is_open(&self, request: u64) -> bool {
+        self.0.open.lock().requests.contains_key(&request)
+    }
+
     /// Completes a request.
     pub(super) fn answered(&self, id: u64, answer: Result<Value, ServerError>) {
         if let Some(request) = self.0.open.lock().requests.remove(&id) {
@@ -253,8 +267,8 @@ impl Rpc {
         if let (Some(receiver), Some(value)) = (&request.progress, params["progress"].as_f64()) {
             let message = params["message"].as_str().map(str::to_owned);
             let progress = Progress { value, total: params["total"].as_f64(), message };
-            // This fails if the caller has left.
-            let _ = receiver.send(progress);
+            // This fails if the caller has left, or passes it on too slowly.
+            let _ = receiver.try_send(progress);
         }
     }
 
@@ -292,5 +306,49 @@ impl Drop for CancelOnDrop<'_> {
         if is_open && self.is_cancellable {
             self.rpc.notify("notifications/cancelled", &json!({ "requestId": self.id }));
         }
+    }
+}
+
+/// A listener that ignores everything.
+#[cfg(test)]
+pub(super) struct Ignored;
+
+#[cfg(test)]
+impl Listener for Ignored {
+    fn asked(&self, _: &str, _: Value) -> Option<Answer> {
+        None
+    }
+
+    fn notified(&self, _: &str) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn progress_that_nobody_reads_is_not_kept() {
+        let (rpc, mut outgoing) = Rpc::new(Box::new(Ignored), CancellationToken::new());
+        let (progress, mut received) = progress_channel();
+        let limit = Duration::from_mins(1);
+        let params = json!({});
+        let ask = Ask { method: "tools/call", params, limit, what: "answer", progress: Some(progress) };
+        let server = async {
+            let request = outgoing.recv().await.unwrap().request.unwrap();
+            for value in 0..10_000 {
+                let params = json!({ "progressToken": request, "progress": value });
+                let line = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+                rpc.receive(line.to_string().as_bytes());
+            }
+            assert!(rpc.is_open(request));
+            rpc.answered(request, Ok(json!("done")));
+        };
+        let (answer, ()) = tokio::join!(rpc.ask(ask), server);
+        assert_eq!(answer, Ok(json!("done")));
+        let mut count = 0;
+        while received.try_recv().is_ok() {
+            count += 1;
+        }
+        assert_eq!(count, MAX_PROGRESS);
     }
 }

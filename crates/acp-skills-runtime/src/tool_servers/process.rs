@@ -10,11 +10,10 @@ use std::{
 use skills_core::exec::{ProcessGroup, TOKEN_VARIABLE};
 use tokio::{
     process::{ChildStdin, ChildStdout, Command},
-    task::spawn_blocking,
     time::timeout,
 };
 
-use super::{ServerError, values::Secrets};
+use super::{ServerError, stderr::Stderr, values::Secrets};
 use crate::processes::Processes;
 
 /// The time for a program to end by itself after its input was closed.
@@ -28,29 +27,34 @@ pub(super) struct Program<'a> {
     pub(super) secrets: &'a Secrets,
     /// The working directory.
     pub(super) cwd: Option<&'a Path>,
+    /// The time limit for commands that print secrets.
+    pub(super) limit: Duration,
 }
 
 /// A running program. It is ended when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Process(Option<ProcessGroup>);
 
+/// A program that was started, and its pipes.
+pub(super) struct Started {
+    pub(super) process: Process,
+    pub(super) stdin: ChildStdin,
+    pub(super) stdout: ChildStdout,
+    pub(super) stderr: Stderr,
+}
+
 impl Program<'_> {
-    /// Starts the program. Returns it with its standard input and output.
-    pub(super) async fn start(
-        &self,
-        processes: &Processes,
-    ) -> Result<(Process, ChildStdin, ChildStdout), ServerError> {
+    /// Starts the program.
+    pub(super) async fn start(&self, processes: &Processes) -> Result<Started, ServerError> {
         let program = self.find()?;
-        let (secrets, env) = (self.secrets.clone(), self.env.to_vec());
-        let resolving = spawn_blocking(move || secrets.resolve(&env));
-        let env = resolving.await.map_err(|_| ServerError::Ended)??;
+        let env = self.secrets.resolve(self.env, processes, self.limit).await?;
         let mut command = Command::new(program);
-        command.args(self.args).env_remove(TOKEN_VARIABLE).envs(env.0);
+        command.args(self.args).env_remove(TOKEN_VARIABLE);
+        command.envs(env.values.iter().map(|(name, value)| (name, value)));
         if let Some(cwd) = self.cwd {
             command.current_dir(cwd);
         }
-        // What servers write to stderr can contain secrets, so it is not logged.
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let observer = Arc::new(processes.clone());
         let not_started = |error: std::io::Error| ServerError::NotStarted {
             program: self.name.to_owned(),
@@ -58,7 +62,10 @@ impl Program<'_> {
         };
         let mut group = ProcessGroup::spawn_without_terminal(command, Some(observer)).map_err(not_started)?;
         match group.pipes() {
-            (Some(stdin), Some(stdout), _) => Ok((Process(Some(group)), stdin, stdout)),
+            (Some(stdin), Some(stdout), Some(stderr)) => {
+                let stderr = Stderr::read(stderr, &env);
+                Ok(Started { process: Process(Some(group)), stdin, stdout, stderr })
+            }
             _ => Err(ServerError::Ended),
         }
     }

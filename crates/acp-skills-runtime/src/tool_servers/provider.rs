@@ -15,6 +15,7 @@ use skills_core::{
     CallContext, ToolOutput,
     tool::{Content, Offer, OfferedTool, ProviderError, ToolError, ToolProvider},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Ask, CallLink, ServerError, ToolServer,
@@ -50,7 +51,8 @@ impl ServerProvider {
 
     /// Starts the server once more, and describes it for a catalog. Returns `None` if it does not start.
     pub(super) async fn describe(&self, cwd: Option<&Path>) -> Option<String> {
-        let connection = Connection::start(&self.0.server, &self.0.processes, cwd, None).await.ok()?;
+        let end = CancellationToken::new();
+        let connection = Connection::start(&self.0.server, &self.0.processes, cwd, None, end).await.ok()?;
         let tools = connection.tools().await.ok()?;
         let names: Vec<_> = tools.now.tools.iter().map(|tool| tool.name.as_str()).collect();
         let about = connection.about();
@@ -71,10 +73,10 @@ impl Inner {
             Some(session) if !self.server.shared => session.slot(self.number).ok_or(ServerError::Ended)?,
             _ => Arc::clone(&self.shared),
         };
-        let start = || {
+        let start = |end| {
             let link = link.filter(|_| !self.server.shared).cloned();
             let link = link.map(|link| link as Arc<dyn Session>);
-            Connection::start(&self.server, &self.processes, context.cwd.as_deref(), link)
+            Connection::start(&self.server, &self.processes, context.cwd.as_deref(), link, end)
         };
         slot.get(usage, start).await
     }

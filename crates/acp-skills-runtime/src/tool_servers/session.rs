@@ -15,7 +15,7 @@ use acp_skills_intercept::{Input, SessionKey, UserAnswer, UserQuestion, Workspac
 use parking_lot::Mutex;
 use skills_core::CallContext;
 use tokio::sync::{
-    mpsc::{UnboundedSender, WeakUnboundedSender},
+    mpsc::{Sender, UnboundedSender, WeakUnboundedSender},
     oneshot,
 };
 
@@ -46,7 +46,7 @@ struct State {
 pub(crate) struct CallLink {
     pub(crate) session: Arc<SessionLink>,
     /// The receiver of the progress that a server reports.
-    pub(crate) progress: Option<UnboundedSender<Progress>>,
+    pub(crate) progress: Option<Sender<Progress>>,
 }
 
 impl Session for SessionLink {
@@ -98,11 +98,10 @@ impl SessionLink {
         let (answer, answered) = oneshot::channel();
         let number = self.last_question.fetch_add(1, Ordering::Relaxed) + 1;
         self.questions.lock().insert(number, answer);
+        let _open = OpenQuestion { link: self, number };
         let input = Input::UserAsked { session: self.session, number, question };
         let sent = self.inputs.upgrade().is_some_and(|inputs| inputs.send(input).is_ok());
-        let answer = if sent { answered.await.ok() } else { None };
-        self.questions.lock().remove(&number);
-        answer
+        if sent { answered.await.ok() } else { None }
     }
 
     /// Passes on the user's answer to a question.
@@ -117,8 +116,50 @@ impl SessionLink {
     pub(crate) fn close(&self) {
         let slots = self.state.lock().slots.take();
         let questions = mem::take(&mut *self.questions.lock());
-        // Ends the processes.
-        drop(slots);
+        // A call that still runs does not keep its server.
+        slots.iter().flat_map(HashMap::values).for_each(|slot| slot.close());
         drop(questions);
+    }
+}
+
+/// A question without an answer. It is forgotten if the call that asks is cancelled.
+struct OpenQuestion<'a> {
+    link: &'a SessionLink,
+    number: u64,
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        self.link.questions.lock().remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::Map;
+    use tokio::{sync::mpsc::unbounded_channel, time::timeout};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_cancelled_question_is_forgotten() {
+        let (inputs, mut received) = unbounded_channel();
+        let link = SessionLink::new(SessionKey(1), &inputs);
+        let question = UserQuestion::Call {
+            skill: "kit".to_owned(),
+            tool: "look".to_owned(),
+            input: Map::new(),
+            needs_user: true,
+        };
+        let mut asking = Box::pin(link.ask_user(question));
+        assert!(timeout(Duration::ZERO, &mut asking).await.is_err());
+        assert!(received.try_recv().is_ok());
+        assert_eq!(link.questions.lock().len(), 1);
+        drop(asking);
+        assert!(link.questions.lock().is_empty());
+        // A late answer has no effect.
+        link.answered(1, UserAnswer::Allowed);
     }
 }

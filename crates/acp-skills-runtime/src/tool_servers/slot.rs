@@ -1,8 +1,12 @@
 //! [`Slot`]: the place of one running server. It is never started twice at the same time.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 use super::{ServerError, connection::Connection};
 
@@ -14,6 +18,10 @@ const MAX_ENDS: u32 = 1;
 pub(super) struct Slot {
     /// Guards the connection. It is held while the server starts, so that other callers wait for it.
     state: Mutex<State>,
+    /// The number of times that the server could not be started.
+    failures: AtomicU64,
+    /// Cancelled when the session is closed, which ends the server.
+    end: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -21,6 +29,8 @@ struct State {
     running: Option<Arc<Connection>>,
     /// The number of times that the server has ended by itself since the last activation.
     ends: u32,
+    /// The reason why the server could not be started last time.
+    failure: Option<ServerError>,
 }
 
 /// The reason for using a server.
@@ -33,16 +43,45 @@ pub(super) enum Use {
 }
 
 impl Slot {
-    /// Returns the running server. If there is none, starts it with `start`.
+    /// Ends the server, also while it is being started. Requests to the server fail.
+    pub(super) fn close(&self) {
+        self.end.cancel();
+    }
+
+    /// Returns the running server. If there is none, starts it with `start`, which receives the token that ends the server. Callers
+    /// that have waited for a start that has failed get its error, so that their waiting times don't add up.
     pub(super) async fn get<F>(
         &self,
         usage: Use,
-        start: impl FnOnce() -> F,
+        start: impl FnOnce(CancellationToken) -> F,
     ) -> Result<Arc<Connection>, ServerError>
     where
         F: Future<Output = Result<Connection, ServerError>>,
     {
+        let ended = self.end.cancelled();
+        let getting = self.running(usage, start);
+        tokio::select! {
+            biased;
+            () = ended => Err(ServerError::Ended),
+            running = getting => running,
+        }
+    }
+
+    async fn running<F>(
+        &self,
+        usage: Use,
+        start: impl FnOnce(CancellationToken) -> F,
+    ) -> Result<Arc<Connection>, ServerError>
+    where
+        F: Future<Output = Result<Connection, ServerError>>,
+    {
+        let failures = self.failures.load(Ordering::Relaxed);
         let mut state = self.state.lock().await;
+        if failures != self.failures.load(Ordering::Relaxed)
+            && let Some(failure) = &state.failure
+        {
+            return Err(failure.clone());
+        }
         if let Some(running) = &state.running {
             if !running.has_ended() {
                 return Ok(Arc::clone(running));
@@ -55,7 +94,11 @@ impl Slot {
             Use::Call if state.ends > MAX_ENDS => return Err(ServerError::EndedTwice),
             Use::Call => {}
         }
-        let connection = Arc::new(start().await?);
+        let started = start(self.end.child_token()).await.inspect_err(|error| {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+            state.failure = Some(error.clone());
+        });
+        let connection = Arc::new(started?);
         state.running = Some(Arc::clone(&connection));
         Ok(connection)
     }

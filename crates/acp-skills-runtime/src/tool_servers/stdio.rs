@@ -21,6 +21,7 @@ pub(super) fn connect(rpc: &Rpc, outgoing: Receiver<Outgoing>, stdin: ChildStdin
             () = write(outgoing, stdin) => {}
             () = writer.ended() => {}
         }
+        writer.end();
     });
     tokio::spawn(async move {
         tokio::select! {
@@ -77,5 +78,32 @@ async fn read(rpc: &Rpc, stream: impl AsyncRead + Unpin) {
         }
         line.clear();
         line.shrink_to(64 * 1024);
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{process::Stdio, time::Duration};
+
+    use serde_json::json;
+    use tokio::{process::Command, task::yield_now, time::timeout};
+    use tokio_util::sync::CancellationToken;
+
+    use super::{super::messages::Ignored, *};
+
+    #[tokio::test]
+    async fn a_program_that_does_not_read_any_more_has_ended() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec <&-; echo '{}'; exec sleep 1000"]).kill_on_drop(true);
+        let mut program = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (rpc, outgoing) = Rpc::new(Box::new(Ignored), CancellationToken::new());
+        connect(&rpc, outgoing, program.stdin.take().unwrap(), program.stdout.take().unwrap());
+        let writing = async {
+            while !rpc.has_ended() {
+                rpc.notify("notifications/test", &json!({}));
+                yield_now().await;
+            }
+        };
+        assert!(timeout(Duration::from_mins(1), writing).await.is_ok(), "the connection is still open");
     }
 }

@@ -5,8 +5,20 @@ use std::{
     collections::BTreeMap,
     env, fmt, fs, io,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
 };
+
+use skills_core::exec::{ProcessGroup, TOKEN_VARIABLE};
+use tokio::{
+    io::AsyncReadExt,
+    process::Command,
+    task::spawn_blocking,
+    time::{Instant, timeout_at},
+};
+
+use crate::processes::Processes;
 
 /// The maximum size of a secret or of a file with secrets, in bytes.
 const MAX_BYTES: u64 = 64 * 1024;
@@ -51,52 +63,109 @@ pub enum ValueError {
         /// The reason.
         reason: String,
     },
+    /// The proxy is ending.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// Names and resolved values, which are not shown in debug output.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Resolved(pub(super) Vec<(String, String)>);
+pub(super) struct Resolved {
+    pub(super) values: Vec<(String, String)>,
+    /// The secrets and variables in these values.
+    pub(super) secrets: Vec<String>,
+}
 
 impl fmt::Debug for Resolved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+        f.debug_list().entries(self.values.iter().map(|(name, _)| name)).finish()
     }
 }
 
+/// Secrets and lines of a file with secrets that were read already, by name.
+type Known = Vec<(String, String)>;
+
 impl Secrets {
-    /// Resolves values in which `${NAME}` stands for a secret or an environment variable. `$$` stands for `$`. Blocks while files are
-    /// read and programs run.
-    pub(super) fn resolve(&self, values: &[(String, String)]) -> Result<Resolved, ValueError> {
+    /// Resolves values in which `${NAME}` stands for a secret or an environment variable. `$$` stands for `$`. The programs that print
+    /// secrets are registered in `processes`, and have the time `limit` together.
+    pub(super) async fn resolve(
+        &self,
+        values: &[(String, String)],
+        processes: &Processes,
+        limit: Duration,
+    ) -> Result<Resolved, ValueError> {
+        let deadline = Instant::now() + limit;
+        let mut printed = Known::new();
+        for name in names(values) {
+            if let Some(Secret::Command(words)) = self.named.get(&name) {
+                let late = || io::Error::other(format!("no result within {} s", limit.as_secs_f64()));
+                match timeout_at(deadline, run(words, processes)).await.unwrap_or_else(|_| Err(late())) {
+                    Ok(value) => printed.push((name, value)),
+                    Err(error) => return Err(ValueError::Command { name, reason: error.to_string() }),
+                }
+            }
+        }
+        let (secrets, values) = (self.clone(), values.to_vec());
+        // Files are read on another thread, because they can be on a slow disk.
+        let reading = spawn_blocking(move || secrets.expand_all(values, &printed));
+        reading.await.map_err(|_| ValueError::Interrupted)?
+    }
+
+    /// Resolves values. `printed` are the secrets that programs have printed.
+    fn expand_all(&self, values: Vec<(String, String)>, printed: &Known) -> Result<Resolved, ValueError> {
         let mut file = None;
-        let resolved = values.iter().map(|(name, value)| {
-            Ok((name.clone(), expand(value, &mut |variable| self.value(variable, &mut file))?))
-        });
-        resolved.collect::<Result<_, _>>().map(Resolved)
+        let mut resolved = Resolved::default();
+        for (name, value) in values {
+            let value = expand(&value, &mut |variable| {
+                let value = self.value(variable, printed, &mut file)?;
+                resolved.secrets.push(value.clone());
+                Ok(value)
+            })?;
+            resolved.values.push((name, value));
+        }
+        Ok(resolved)
     }
 
     /// Returns the value of one secret or variable. `lines` keeps the content of the file.
-    fn value(&self, name: &str, lines: &mut Option<Vec<(String, String)>>) -> Result<String, ValueError> {
-        match self.named.get(name) {
-            Some(Secret::Command(words)) => return run(name, words),
-            Some(Secret::File(path)) => return read_private(path).map(|text| text.trim_end().to_owned()),
-            None => {}
+    fn value(&self, name: &str, printed: &Known, lines: &mut Option<Known>) -> Result<String, ValueError> {
+        let of = |known: &Known| Some(known.iter().find(|(other, _)| other == name)?.1.clone());
+        if let Some(value) = of(printed) {
+            return Ok(value);
+        }
+        if let Some(Secret::File(path)) = self.named.get(name) {
+            return read_private(path).map(|text| text.trim_end().to_owned());
         }
         if let Some(path) = &self.file {
             if lines.is_none() {
                 *lines = Some(parse(&read_private(path)?));
             }
-            if let Some((_, value)) = lines.iter().flatten().find(|(other, _)| other == name) {
-                return Ok(value.clone());
+            if let Some(value) = lines.as_ref().and_then(of) {
+                return Ok(value);
             }
         }
         env::var(name).map_err(|_| ValueError::Unknown(name.to_owned()))
     }
 }
 
+/// Returns the names in these values, each of them once.
+fn names(values: &[(String, String)]) -> Vec<String> {
+    let mut names = Vec::new();
+    for (_, value) in values {
+        // This never fails, because each name has a value here.
+        let _ = expand(value, &mut |name| {
+            if !names.iter().any(|other| other == name) {
+                names.push(name.to_owned());
+            }
+            Ok(String::new())
+        });
+    }
+    names
+}
+
 /// Replaces each `${NAME}` with its value.
 fn expand(
     text: &str,
-    value: &mut impl FnMut(&str) -> Result<String, ValueError>,
+    value: &mut dyn FnMut(&str) -> Result<String, ValueError>,
 ) -> Result<String, ValueError> {
     let mut expanded = String::new();
     let mut rest = text;
@@ -162,24 +231,33 @@ fn is_open_to_others(_: &fs::Metadata) -> bool {
     false
 }
 
-/// Runs the program that prints a secret.
-fn run(name: &str, words: &[String]) -> Result<String, ValueError> {
-    let failed = |reason: String| ValueError::Command { name: name.to_owned(), reason };
-    let Some((program, args)) = words.split_first() else { return Err(failed("it is empty".to_owned())) };
-    let output = Command::new(program)
+/// Runs the program that prints a secret, and returns its first line. The program and its children are ended if they still run at the
+/// end, or if the returned future is dropped.
+async fn run(words: &[String], processes: &Processes) -> io::Result<String> {
+    let Some((program, args)) = words.split_first() else { return Err(io::Error::other("it is empty")) };
+    let mut command = Command::new(program);
+    // What the program writes to stderr can contain secrets, so it is not logged.
+    command
         .args(args)
+        .env_remove(TOKEN_VARIABLE)
         .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .map_err(|error| failed(error.to_string()))?;
-    if !output.status.success() {
-        return Err(failed(output.status.to_string()));
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut group = ProcessGroup::spawn_without_terminal(command, Some(Arc::new(processes.clone())))?;
+    let mut output = Vec::new();
+    if let (_, Some(stdout), _) = group.pipes() {
+        stdout.take(MAX_BYTES + 1).read_to_end(&mut output).await?;
     }
-    let text = String::from_utf8(output.stdout).map_err(|_| failed("output is not UTF-8".to_owned()))?;
-    match text.lines().next().filter(|line| !line.is_empty()) {
-        Some(line) => Ok(line.to_owned()),
-        None => Err(failed("no output".to_owned())),
+    if output.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other("output is too long"));
     }
+    let status = group.exited().await?;
+    if !status.success() {
+        return Err(io::Error::other(status.to_string()));
+    }
+    let text = str::from_utf8(&output).map_err(|_| io::Error::other("output is not UTF-8"))?;
+    let line = text.lines().next().filter(|line| !line.is_empty());
+    Ok(line.ok_or_else(|| io::Error::other("no output"))?.to_owned())
 }
 
 #[cfg(test)]
@@ -214,24 +292,56 @@ mod tests {
         assert_eq!(pairs, [("A", "1"), ("B", "two words"), ("C", "3=3")]);
     }
 
+    /// Resolves a value that may take a second.
     #[cfg(unix)]
-    #[test]
-    fn files_of_others_and_failing_commands_are_refused() {
+    async fn resolve(secrets: &Secrets, value: &str, limit: Duration) -> Result<Resolved, ValueError> {
+        secrets.resolve(&[("X".to_owned(), value.to_owned())], &Processes::default(), limit).await
+    }
+
+    #[cfg(unix)]
+    fn command(words: &[&str]) -> Secret {
+        Secret::Command(words.iter().map(|&word| word.to_owned()).collect())
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn files_of_others_and_failing_commands_are_refused() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("secrets");
         fs::write(&path, "TOKEN=s3cret\n").unwrap();
-        let words = |words: &[&str]| Secret::Command(words.iter().map(|&word| word.to_owned()).collect());
         let mut secrets = Secrets { file: Some(path.clone()), ..Secrets::default() };
-        secrets.named.insert("PRINTED".to_owned(), words(&["printf", "first\\nsecond"]));
-        secrets.named.insert("FAILS".to_owned(), words(&["false"]));
-        let resolve = |value: &str| secrets.resolve(&[("X".to_owned(), value.to_owned())]);
+        secrets.named.insert("PRINTED".to_owned(), command(&["printf", "first\\nsecond"]));
+        secrets.named.insert("FAILS".to_owned(), command(&["false"]));
+        secrets.named.insert("EMPTY".to_owned(), command(&[]));
+        let limit = Duration::from_mins(1);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(resolve("${TOKEN}").unwrap_err().to_string().contains("chmod 600"));
+        let error = resolve(&secrets, "${TOKEN}", limit).await.unwrap_err().to_string();
+        assert!(error.contains("chmod 600"), "{error}");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        let resolved = resolve("${TOKEN} ${PRINTED}").unwrap();
-        assert_eq!(resolved.0, [("X".to_owned(), "s3cret first".to_owned())]);
+        let resolved = resolve(&secrets, "${TOKEN} ${PRINTED}", limit).await.unwrap();
+        assert_eq!(resolved.values, [("X".to_owned(), "s3cret first".to_owned())]);
         assert!(!format!("{resolved:?}").contains("s3cret"));
-        assert!(resolve("${FAILS}").is_err() && resolve("${NOT_SET_ANYWHERE}").is_err());
+        for (value, words) in [
+            ("${FAILS}", "command for secret `FAILS` failed: exit status: 1"),
+            ("${EMPTY}", "command for secret `EMPTY` failed: it is empty"),
+            ("${NOT_SET_ANYWHERE}", "`NOT_SET_ANYWHERE` is neither a secret nor an environment variable"),
+        ] {
+            assert_eq!(resolve(&secrets, value, limit).await.unwrap_err().to_string(), words);
+        }
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn commands_have_a_time_limit_and_an_output_limit() {
+        let mut secrets = Secrets::default();
+        secrets.named.insert("ENDLESS".to_owned(), command(&["yes"]));
+        // The child has the pipe of its parent.
+        secrets.named.insert("SLOW".to_owned(), command(&["sh", "-c", "sleep 1000 & wait"]));
+        let error = resolve(&secrets, "${ENDLESS}", Duration::from_mins(1)).await.unwrap_err();
+        assert_eq!(error.to_string(), "command for secret `ENDLESS` failed: output is too long");
+        // All commands of a value share the time limit.
+        let error = resolve(&secrets, "${SLOW} ${SLOW}", Duration::from_millis(100)).await.unwrap_err();
+        assert_eq!(error.to_string(), "command for secret `SLOW` failed: no result within 0.1 s");
     }
 }

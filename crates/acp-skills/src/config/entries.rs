@@ -1,6 +1,7 @@
 //! [`SkillEntry`] and [`SourceEntry`]: the entries of `skills` and `sources`. Both can be written as a string or as a map.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -12,8 +13,15 @@ use serde::{
     de::{DeserializeSeed, IntoDeserializer, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use acp_skills_runtime::{library::load_named, processes::Processes, tool_servers::ServerProvider};
-use skills_core::{discovery::NamedSkill, tool::ToolProvider};
+use acp_skills_runtime::{
+    library::load_named,
+    processes::Processes,
+    tool_servers::{ServerProvider, SkillVariables},
+};
+use skills_core::{
+    discovery::NamedSkill,
+    tool::{ToolProvider, Variables},
+};
 
 use super::{
     choices::Verify,
@@ -72,7 +80,11 @@ pub struct StoredSkill {
     pub(super) skill: PathBuf,
     /// The MCP server whose tools belong to the skill.
     mcp: Option<ServerEntry>,
-    /// The secrets for `${NAME}` in the values of `mcp`; see virtual skills.
+    /// Additional environment variables for the scripts and the MCP server of the skill. `${NAME}` stands for a secret or an environment
+    /// variable of the proxy.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// The secrets for `${NAME}` in the values of `env` and `mcp`; see virtual skills.
     #[serde(default)]
     #[schemars(with = "Option<super::schema::SecretsShape>")]
     secrets: SecretsEntry,
@@ -102,7 +114,8 @@ impl StoredSkill {
             load_named(&path, strict).map_err(|source| ConfigError::Skill { path: path.clone(), source })?;
         let name = skill.name.to_string();
         check_globs(&name, &self.paths)?;
-        let provider = |entry: ServerEntry| {
+        let provider = |mut entry: ServerEntry| {
+            entry.add_env(&self.env);
             let server = entry
                 .resolve(&name, &self.secrets.0)
                 .map_err(|error| ConfigError::VirtualSkill(format!("skill `{name}`, `mcp`: {error}")))?;
@@ -110,7 +123,13 @@ impl StoredSkill {
             Ok::<_, ConfigError>(Arc::new(provider) as Arc<dyn ToolProvider>)
         };
         let provider = self.mcp.map(provider).transpose()?;
-        Ok(NamedSkill::new(path, skill, diagnostics).with_provider(provider).with_paths(self.paths))
+        let variables = (!self.env.is_empty()).then(|| {
+            let env = self.env.into_iter().collect();
+            let variables = SkillVariables::new(env, self.secrets.0, processes.clone());
+            Arc::new(variables) as Arc<dyn Variables>
+        });
+        let skill = NamedSkill::new(path, skill, diagnostics).with_provider(provider);
+        Ok(skill.with_variables(variables).with_paths(self.paths))
     }
 }
 

@@ -86,6 +86,15 @@ impl ServerEntry {
         }
     }
 
+    /// Adds the environment variables of the skill. Those of the server have precedence.
+    pub(super) fn add_env(&mut self, env: &BTreeMap<String, String>) {
+        if self.command.is_some() {
+            for (name, value) in env {
+                self.env.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+        }
+    }
+
     /// Returns the description of the server.
     ///
     /// # Errors

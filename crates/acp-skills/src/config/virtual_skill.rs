@@ -23,7 +23,10 @@ use super::{
     tool_server::{SecretsEntry, ServerEntry},
     words::Words,
 };
-use acp_skills_runtime::{processes::Processes, tool_servers::ServerProvider};
+use acp_skills_runtime::{
+    processes::Processes,
+    tool_servers::{Secrets, ServerProvider, SkillVariables},
+};
 
 /// A skill that is defined in the configuration file. It needs exactly one of `body`, `body_file` and `body_url`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -47,7 +50,11 @@ pub struct VirtualSkill {
     /// The MCP server whose tools belong to the skill. It is started when the skill is first used in a session. With a server, the
     /// skill needs no instructions of its own.
     mcp: Option<ServerEntry>,
-    /// The secrets for `${NAME}` in the values of `mcp`: the path of a file that only its owner may read, with lines such as
+    /// Additional environment variables for the tools and the MCP server of the skill. `${NAME}` stands for a secret or an environment
+    /// variable of the proxy.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// The secrets for `${NAME}` in the values of `env` and `mcp`: the path of a file that only its owner may read, with lines such as
     /// `NAME=VALUE`, or a map from names to `{ command: [PROGRAM, …] }` or `{ file: PATH }`.
     #[serde(default)]
     #[schemars(with = "Option<super::schema::SecretsShape>")]
@@ -110,7 +117,7 @@ pub(super) struct ToolEntry {
     input_schema: Option<Value>,
     /// The working directory. The default is the session's directory.
     pub(super) cwd: Option<PathBuf>,
-    /// Additional environment variables.
+    /// Additional environment variables, which can also contain `${NAME}`. They have precedence over those of the skill.
     #[serde(default)]
     env: BTreeMap<String, String>,
     /// The timeout in seconds.
@@ -168,7 +175,8 @@ impl VirtualSkill {
             self.body_file.map(Instructions::File),
             self.body_url.map(Instructions::Url),
         ];
-        let provider = self.mcp.map(|entry| {
+        let provider = self.mcp.map(|mut entry| {
+            entry.add_env(&self.env);
             let server = entry
                 .resolve(&name, &self.secrets.0)
                 .map_err(|error| ConfigError::VirtualSkill(format!("skill `{name}`, `mcp`: {error}")))?;
@@ -185,8 +193,11 @@ impl VirtualSkill {
             let text = format!("skill `{name}` has more than one of `body`, `body-file` and `body-url`");
             return Err(ConfigError::VirtualSkill(text));
         }
-        for tool in self.tools {
-            let tool = tool.build(&name, validation, processes)?;
+        for mut tool in self.tools {
+            for (variable, value) in &self.env {
+                tool.env.entry(variable.clone()).or_insert_with(|| value.clone());
+            }
+            let tool = tool.build(&name, validation, &self.secrets.0, processes)?;
             warnings.extend(
                 tool.missing
                     .as_ref()
@@ -220,6 +231,7 @@ impl ToolEntry {
         self,
         skill: &str,
         validation: Validation,
+        secrets: &Secrets,
         processes: &Processes,
     ) -> Result<SkillTool, ConfigError> {
         let name = self.name;
@@ -232,9 +244,6 @@ impl ToolEntry {
         if let Some(cwd) = self.cwd {
             command = command.cwd(cwd);
         }
-        for (variable, value) in self.env {
-            command = command.env(variable, value);
-        }
         if let Some(timeout) = self.timeout {
             command = command.timeout(timeout);
         }
@@ -242,7 +251,9 @@ impl ToolEntry {
         if let (Validation::Strict, Some(missing)) = (validation, &missing) {
             return Err(wrong(missing));
         }
-        let mut tool = SkillTool::new(name, self.description, command);
+        let variables =
+            SkillVariables::new(self.env.into_iter().collect(), secrets.clone(), processes.clone());
+        let mut tool = SkillTool::new(name, self.description, variables.of_tool(command));
         tool.input_schema = self.input_schema;
         tool.missing = missing;
         Ok(tool)

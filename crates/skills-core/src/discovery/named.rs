@@ -10,7 +10,7 @@ use crate::{
     diagnostic::Diagnostic,
     set::{SkillSetBuilder, Skipped},
     skill::Skill,
-    tool::ToolProvider,
+    tool::{ToolProvider, Variables},
 };
 
 /// A skill that the user named.
@@ -30,6 +30,8 @@ pub struct NamedSkill {
 struct Additions {
     /// The service that provides further tools of the skill.
     provider: Option<Arc<dyn ToolProvider>>,
+    /// Additional environment variables for the scripts of the skill.
+    variables: Option<Arc<dyn Variables>>,
     /// The globs that replace those of the skill. Empty keeps them.
     paths: Vec<String>,
 }
@@ -37,6 +39,7 @@ struct Additions {
 impl Additions {
     fn apply(&self, skill: &mut Skill) {
         skill.provider.clone_from(&self.provider);
+        skill.variables.clone_from(&self.variables);
         if !self.paths.is_empty() {
             skill.properties.paths.clone_from(&self.paths);
         }
@@ -62,6 +65,13 @@ impl NamedSkill {
     #[must_use]
     pub fn with_paths(mut self, globs: Vec<String>) -> Self {
         self.additions.paths = globs;
+        self.with_additions()
+    }
+
+    /// Sets additional environment variables for the scripts of the skill. They stay if the skill is loaded again.
+    #[must_use]
+    pub fn with_variables(mut self, variables: Option<Arc<dyn Variables>>) -> Self {
+        self.additions.variables = variables;
         self.with_additions()
     }
 

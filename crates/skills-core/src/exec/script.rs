@@ -178,7 +178,7 @@ pub async fn run_script(
         let context = context.clone();
         tokio::task::spawn_blocking(move || prepare(&skill, call, &options, &context)).await
     };
-    let invocation = match prepared {
+    let mut invocation = match prepared {
         Ok(Ok(invocation)) => invocation,
         Ok(Err(failed)) => return failed,
         Err(_) => {
@@ -186,6 +186,19 @@ pub async fn run_script(
             return ScriptResult::failed(ScriptError::ExecutionFailed, message);
         }
     };
+    if let Some(variables) = &skill.variables {
+        match variables.resolve().await {
+            // A sandbox inherits them, so they are not among its arguments.
+            Ok(variables) => {
+                let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+                invocation.env.splice(0..0, variables);
+            }
+            Err(error) => {
+                let message = format!("environment of skill `{}` is not available: {error}", skill.name);
+                return ScriptResult::failed(ScriptError::ExecutionFailed, message);
+            }
+        }
+    }
     match options.executor.run(invocation, options.limits, &context.caller).await {
         Ok(completed) => ScriptResult::completed(completed),
         Err(error) => {

@@ -31,6 +31,15 @@ pub trait ToolProvider: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'static, Result<ToolOutput, ProviderError>>;
 }
 
+/// Environment variables that are only known when a program is started, such as secrets.
+pub trait Variables: fmt::Debug + Send + Sync {
+    /// Returns the names and values.
+    ///
+    /// # Errors
+    /// Returns an error if a value is not available. The model reads its text, so it must not contain values.
+    fn resolve(&self) -> BoxFuture<'static, Result<Vec<(String, String)>, ToolError>>;
+}
+
 /// The tools of a [`ToolProvider`] at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]

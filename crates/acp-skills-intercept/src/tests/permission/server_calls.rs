@@ -1,0 +1,120 @@
+//! Tests of calls of tools of MCP servers behind skills, from the agent's request for permission to the call.
+
+use serde_json::{Map, Value, json};
+
+use super::*;
+
+/// Sends the agent's request for permission to call `look`.
+fn asks(fixture: &mut Fixture) {
+    let call = call("mcp__acp-skills__call_skill_tool", &json!({ "skill": "git", "tool": "look" }));
+    assert_eq!(outcome(&ask(fixture, &call, None)), "asked");
+}
+
+/// Sends the user's answer to this request.
+fn selects(fixture: &mut Fixture, option: &str) {
+    let result = json!({ "outcome": { "outcome": "selected", "optionId": option } });
+    let out = fixture.client(&json!({ "jsonrpc": "2.0", "id": 7, "result": result }));
+    assert_eq!(out.to_agent.len(), 1, "{out:?}");
+}
+
+/// The call of `look` arrives. Returns true if it was allowed, and false if the user is asked about it.
+fn is_allowed(fixture: &mut Fixture) -> bool {
+    let (skill, tool) = ("git".to_owned(), "look".to_owned());
+    let question = UserQuestion::Call { skill, tool, input: Map::new(), needs_user: true };
+    let before = fixture.host.answered;
+    let out = fixture.handle(Input::UserAsked { session: SessionKey(1), number: 1, question });
+    match (fixture.host.answered - before, &out.to_client[..]) {
+        (1, []) => true,
+        (0, [request]) => {
+            assert_eq!(request["method"], "session/request_permission");
+            false
+        }
+        _ => panic!("{out:?}"),
+    }
+}
+
+/// The ways in which a turn ends.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Response,
+    Error,
+    /// The agent reports that it is idle, as in version 2 of the protocol.
+    Idle,
+    Cancel,
+}
+
+fn ends(fixture: &mut Fixture, end: End) {
+    match end {
+        End::Response => fixture.respond(2, &json!({ "stopReason": "end_turn" })),
+        End::Error => fixture.refuse(2, -32603),
+        End::Idle => fixture.update("s", &json!({ "sessionUpdate": "state_update", "state": "idle" })),
+        End::Cancel => {
+            let params = json!({ "sessionId": "s" });
+            fixture.client(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": params }))
+        }
+    };
+}
+
+#[test]
+fn an_answer_counts_in_its_turn_only() {
+    let prompted = || {
+        let mut fixture = fixture(CLAUDE, policy());
+        fixture.prompt(2, "s", &["hello"]);
+        asks(&mut fixture);
+        fixture
+    };
+    let mut fixture = prompted();
+    selects(&mut fixture, "proceed_once");
+    assert!(is_allowed(&mut fixture) && !is_allowed(&mut fixture), "the answer counts once");
+    for end in [End::Response, End::Error, End::Idle, End::Cancel] {
+        // The turn ends before the user answers.
+        let mut fixture = prompted();
+        ends(&mut fixture, end);
+        selects(&mut fixture, "proceed_once");
+        fixture.prompt(3, "s", &["hello again"]);
+        assert!(!is_allowed(&mut fixture), "{end:?}: the late answer counts in the next turn");
+        // The turn ends after the answer, but the call has not arrived.
+        let mut fixture = prompted();
+        selects(&mut fixture, "proceed_once");
+        ends(&mut fixture, end);
+        fixture.prompt(3, "s", &["hello again"]);
+        assert!(!is_allowed(&mut fixture), "{end:?}: the answer counts in the next turn");
+        // A permission for all calls lasts as long as the session.
+        let mut fixture = prompted();
+        selects(&mut fixture, "always");
+        ends(&mut fixture, end);
+        assert!(is_allowed(&mut fixture), "{end:?}: a permission for all calls has ended");
+    }
+}
+
+/// Returns the answer to a form for which the client sends `result`.
+fn form(result: &Value) -> UserAnswer {
+    let capabilities =
+        json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } } });
+    let mut fixture = Fixture::new(policy());
+    fixture.request(0, "initialize", &capabilities);
+    fixture.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": {} }));
+    fixture.new_session(1, "s");
+    let (skill, message, schema) = ("git".to_owned(), "Which?".to_owned(), json!({ "type": "object" }));
+    let question = UserQuestion::Form { skill, message, schema };
+    let out = fixture.handle(Input::UserAsked { session: SessionKey(1), number: 1, question });
+    let id = out.client()["id"].clone();
+    fixture.client(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+    fixture.host.user_answer.take().expect("an answer")
+}
+
+#[test]
+fn answers_to_forms_have_content_only_if_the_client_sent_some() {
+    for (result, expected) in [
+        (
+            json!({ "action": "accept", "content": { "a": null }, "_meta": {} }),
+            Some(json!({ "action": "accept", "content": { "a": null } })),
+        ),
+        (json!({ "action": "decline" }), Some(json!({ "action": "decline" }))),
+        (json!({ "action": "cancel", "content": null }), Some(json!({ "action": "cancel" }))),
+        (json!({ "content": {} }), None),
+    ] {
+        let expected = expected.map_or(UserAnswer::Unavailable, UserAnswer::Form);
+        assert_eq!(form(&result), expected, "{result}");
+    }
+}
