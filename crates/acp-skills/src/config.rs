@@ -7,6 +7,7 @@ mod choices;
 pub mod edit;
 mod entries;
 mod error;
+mod governed;
 mod on_demand;
 mod project;
 mod schema;

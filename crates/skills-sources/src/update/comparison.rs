@@ -87,6 +87,7 @@ impl Updater {
     /// Returns the errors of [`latest_with`](Self::latest_with).
     pub fn compare(&self, query: &Query<'_>) -> Result<Comparison, SourceError> {
         let Query { address, approved, .. } = query;
+        self.permit(address)?;
         if self.is_current(query)? {
             let changes = Vec::new();
             return Ok(Comparison { offer: None, has_approved: true, changes, rejected: Vec::new() });

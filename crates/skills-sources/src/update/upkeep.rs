@@ -33,7 +33,11 @@ impl Updater {
     /// Returns an updater that accepts new versions only if git accepts the signature of their commit or tag.
     #[must_use]
     pub fn verifying(&self) -> Self {
-        Self { store: self.store.clone().verifying(), options: self.options.clone() }
+        Self {
+            store: self.store.clone().verifying(),
+            options: self.options.clone(),
+            policy: self.policy.clone(),
+        }
     }
 
     /// Resolves a merge conflict in the lock file: keeps the sources of both sides. If a source has different versions, ours is kept.
@@ -56,6 +60,7 @@ impl Updater {
         let Some(reference) = place.reference.as_deref().filter(|name| Range::parse(name).is_some()) else {
             return Ok(None);
         };
+        self.permit(address)?;
         let newest = GitPlace { reference: Some(LATEST.to_owned()), ..place.clone() };
         let found = match git::find_commit(&newest, self.options.observer.clone(), &self.store.limits()) {
             // The repository has no version at all.
