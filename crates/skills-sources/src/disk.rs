@@ -59,7 +59,7 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
     };
     let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     file.write_all(text.as_bytes())?;
-    // This fails for files that are shared with other users, and for new files.
+    // This fails for files that are shared with other users.
     let _ = private::copy_owner(file.as_file(), &path);
     private::copy_permissions(file.as_file(), &path)?;
     replace(file, &path)

@@ -90,7 +90,8 @@ pub fn copy_permissions(file: &File, path: &Path) -> io::Result<()> {
     system::copy_permissions(file, path)
 }
 
-/// Gives a file the owner and the group of the file at `path`, which it will replace. Does nothing on Windows.
+/// Gives a file the owner and the group of the file at `path`, which it will replace. Does nothing if there is no such file,
+/// and on Windows.
 ///
 /// # Errors
 /// Returns an error if this process may not do so, for example because it is not run by the owner. Another group is only an error if

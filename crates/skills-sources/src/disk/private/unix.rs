@@ -27,7 +27,7 @@ pub(super) fn copy_permissions(file: &File, path: &Path) -> io::Result<()> {
 }
 
 pub(super) fn copy_owner(file: &File, path: &Path) -> io::Result<()> {
-    let before = fs::metadata(path)?;
+    let Ok(before) = fs::metadata(path) else { return Ok(()) };
     let now = file.metadata()?;
     if (before.uid(), before.gid()) == (now.uid(), now.gid()) {
         return Ok(());
