@@ -24,6 +24,7 @@ mod clients;
 mod commands;
 mod compaction;
 mod conformance;
+mod decisions;
 mod drafts;
 mod editor;
 mod events;
@@ -138,6 +139,7 @@ fn main() -> ExitCode {
     trials.extend(commands::trials());
     trials.extend(compaction::trials());
     trials.extend(conformance::trials());
+    trials.extend(decisions::trials());
     trials.extend(drafts::trials());
     trials.extend(events::trials());
     #[cfg(target_os = "linux")]

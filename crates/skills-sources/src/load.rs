@@ -332,6 +332,15 @@ fn of_site(
             skills.skip(Skipped::new(address.as_str(), vec![why]));
         }
     }
+    let lost = decisions.kept.iter().filter(|(_, digest)| !kept.contains_key(digest.as_str()));
+    let lost = lost.filter_map(|(name, _)| SkillName::new(name));
+    for name in lost.filter(|name| wanted.filters.iter().all(|filter| filter.takes(name))) {
+        let why =
+            format!("skill `{name}` from {address} stays at a version that is not in the cache anymore");
+        let help = format!("use `acp-skills-proxy update '{address}'` to review and approve the current one");
+        let why = Diagnostic::error("not-approved", why).help(help);
+        skills.skip(Skipped::new(address.as_str(), vec![why]));
+    }
     for skipped in index.skills().skipped() {
         skills.skip(skipped.clone());
     }

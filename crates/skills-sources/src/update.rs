@@ -58,8 +58,8 @@ pub struct Offer {
     pub skills: Vec<OfferedSkill>,
     /// Notes about files and skills that were left out.
     pub notes: Vec<String>,
-    /// The names of the skills that [`retain`](Self::retain) has removed, by path.
-    left_out: BTreeMap<String, String>,
+    /// The skills that the filters leave out, by path.
+    left_out: BTreeMap<String, OfferedSkill>,
     /// The files of a repository, which are removed with the last clone of the offer.
     checkout: Option<Checkout>,
     /// The limits for fetching the files of a web site.
@@ -375,7 +375,7 @@ impl Offer {
         let count = self.skills.len();
         let is_taken = |skill: &OfferedSkill| SkillName::new(&skill.name).is_some_and(|name| takes(&name));
         let left_out = self.skills.extract_if(.., |skill| !is_taken(skill));
-        self.left_out.extend(left_out.map(|skill| (skill.path, skill.name)));
+        self.left_out.extend(left_out.map(|skill| (skill.path.clone(), skill)));
         let is_kept = |path: &String| self.skills.iter().any(|skill| skill.path == *path);
         match &mut self.pinned {
             Pinned::Git(git) => git.skills.retain(|path, _| is_kept(path)),

@@ -18,7 +18,7 @@ use skills_core::{
     files::Bounds,
     set::{Skipped, Unapproved},
 };
-use skills_sources::trust::Decided;
+use skills_sources::trust::{Decided, TrustedDir};
 
 use super::{
     directories::{DirectoryLibrary, Named},
@@ -206,6 +206,18 @@ impl DirectoryLibrary {
         let Some(trust) = &self.trust else { return Vec::new() };
         let projects: BTreeSet<&Path> = searches.iter().map(|(search, _)| search.project.as_path()).collect();
         projects.into_iter().filter_map(|project| trust.file(project)).collect()
+    }
+
+    /// Returns the directories in the projects of a workspace of which a skill is trusted in some version.
+    pub fn trusted(&self, workspace: &Workspace) -> Vec<TrustedDir> {
+        let Some(trust) = &self.trust else { return Vec::new() };
+        let projects: BTreeSet<_> = workspace.roots().map(project_of).collect();
+        projects.iter().flat_map(|project| trust.trusted(project)).collect()
+    }
+
+    /// Takes the trust in the skills of directories back. Returns the reason if this could not be saved.
+    pub fn revoke_dirs(&self, dirs: &[TrustedDir]) -> Option<String> {
+        self.trust.as_ref()?.revoke_dirs(dirs)
     }
 
     /// Takes the trust in skills of the projects that a workspace belongs to back.

@@ -232,6 +232,7 @@ impl SkillSources {
                     named.push(Named::Stored(NamedSkill::new(path, skill, diagnostics)));
                 }
                 SkillEntry::Stored(entry) => {
+                    nested_in.extend(self.nested.then(|| entry.skill.clone()));
                     named.push(Named::Stored(entry.load(self.strict, &self.processes)?));
                 }
                 SkillEntry::Virtual(skill) => {

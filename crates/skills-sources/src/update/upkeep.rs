@@ -95,19 +95,26 @@ impl Updater {
     pub fn set_pinned(
         &self,
         lock: &Path,
-        source: &str,
+        address: &Address,
         path: &str,
         is_pinned: bool,
     ) -> Result<bool, LockError> {
         LockFile::change(lock, self.store.dir(), |lock| {
-            let Some(mut pinned) = lock.get(source).cloned() else { return false };
+            let Some(mut pinned) = lock.get(address.as_str()).cloned() else { return false };
+            if let Pinned::Web(web) = &mut pinned
+                && is_pinned
+                && web.skills.is_none()
+            {
+                // Otherwise, the approved version of the skill is unknown without the index, which may be removed from the cache.
+                web.skills = self.all_of(address, &web.index);
+            }
             let decisions = pinned.decisions_mut();
             let is_changed = if is_pinned {
                 decisions.pinned.insert(path.to_owned())
             } else {
                 decisions.pinned.remove(path)
             };
-            lock.set(source, pinned);
+            lock.set(address.as_str(), pinned);
             is_changed
         })
     }
