@@ -1,8 +1,10 @@
-//! `mcp`: the server for clients without ACP, over stdin and stdout. `client` is a client that starts the server, and `http` has the
-//! tests over HTTP.
+//! `mcp`: the server for clients without ACP, over stdin and stdout. `client` is a client that starts the server, `http` has the tests
+//! over HTTP, and `servers` those with MCP servers behind skills.
 
 mod client;
 mod http;
+#[cfg(unix)]
+mod servers;
 
 use std::{
     fs,
@@ -144,7 +146,7 @@ fn skills_of_a_project_wait_for_the_user() {
     let (code, stderr) = server.end();
     assert_eq!(code, Some(0));
     assert!(
-        stderr.contains("project skill `of-project`") && stderr.contains("is not trusted yet"),
+        stderr.contains("`of-project`") && stderr.contains("`acp-skills-proxy trust of-project`"),
         "{stderr}"
     );
     // A closed form is no decision, and a trusted skill stays trusted.

@@ -373,7 +373,9 @@ fn commands_list_untrusted_skills() {
     };
     let (code, text, _) = run(&["list", "--discover", "project"]);
     assert!(
-        code == Some(0) && text.contains("waiting: deploy in ") && text.contains("--trust project"),
+        code == Some(0)
+            && text.contains("waiting: deploy in ")
+            && text.contains("acp-skills-proxy trust deploy"),
         "{text}"
     );
     let (_, text, _) = run(&["list", "--discover", "project", "--json"]);
@@ -388,7 +390,10 @@ fn commands_list_untrusted_skills() {
     assert_eq!((&report["skills"][0]["name"], &report["waiting"]), (&json!("deploy"), &json!([])));
     // We can't ask from a command that only runs for a short time, so print a hint instead.
     let (code, text, errors) = run(&["try", "--discover", "project", "--prompt", "deploy"]);
-    assert!(!text.contains("ZQ-body") && errors.contains("--trust project"), "{code:?} {text} {errors}");
+    assert!(
+        !text.contains("ZQ-body") && errors.contains("`acp-skills-proxy trust`"),
+        "{code:?} {text} {errors}"
+    );
     let (code, text, errors) =
         run(&["try", "--discover", "project", "--trust", "project", "--prompt", "deploy"]);
     assert!(code == Some(0) && text.contains("deploy"), "{text} {errors}");

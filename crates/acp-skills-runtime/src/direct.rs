@@ -13,14 +13,18 @@
 //! | `catalog` | the texts with the catalog |
 //! | `own_skills` | the skills that a client loads itself |
 //! | `roots` | the directories that a client offers as roots |
+//! | `forms` | forms that a client shows to the user |
+//! | `permission` | calls of MCP servers behind skills that the user has to allow |
 //! | `trust` | asking the user about skills of a project |
 //! | `stdio` | the connection over stdin and stdout |
 //! | `http` | the connections over HTTP |
 
 mod catalog;
 mod client;
+mod forms;
 mod http;
 mod own_skills;
+mod permission;
 mod roots;
 mod sessions;
 mod skills;
@@ -29,7 +33,7 @@ mod trust;
 
 use std::{io, path::PathBuf, time::Duration};
 
-use acp_skills_intercept::{Effect, Input, McpCatalog, UserAnswer, UserQuestion};
+use acp_skills_intercept::{Input, McpCatalog};
 use skills_core::CatalogOptions;
 use tokio::{
     sync::mpsc::{Receiver, UnboundedReceiver},
@@ -151,8 +155,7 @@ async fn handle(sessions: Sessions, mut inputs: UnboundedReceiver<Input>) {
         match input {
             Input::Recorded(session, kind) => sessions.record(session, kind),
             Input::UserAsked { session, number, question } => {
-                let answer = answer(&question);
-                sessions.carry_out(Effect::AnswerServer { session, number, answer });
+                permission::asked(&sessions, session, number, question);
             }
             Input::SkillsChanged(took) => {
                 let sessions = sessions.clone();
@@ -164,14 +167,5 @@ async fn handle(sessions: Sessions, mut inputs: UnboundedReceiver<Input>) {
             }
             _ => {}
         }
-    }
-}
-
-/// Returns the answer to a question of an MCP server behind a skill. A call is allowed, because the client has asked the user already:
-/// our tool is not read-only.
-fn answer(question: &UserQuestion) -> UserAnswer {
-    match question {
-        UserQuestion::Call { .. } => UserAnswer::Allowed,
-        UserQuestion::Form { .. } => UserAnswer::Unavailable,
     }
 }

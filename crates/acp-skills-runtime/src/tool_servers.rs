@@ -166,7 +166,9 @@ pub(crate) enum ServerError {
     Http(String),
     #[error("the user declined the call")]
     Declined,
-    #[error("the user cannot be asked about the call here")]
+    #[error(
+        "the user cannot be asked about the call here. To allow the calls of this server, the user can set `ask: never` for it in skills.yaml"
+    )]
     CannotAsk,
     #[error("the `allowed-tools` of the active skills don't include this tool")]
     NotAllowed,

@@ -56,6 +56,9 @@ pub const TERMINATION_GRACE: Duration = Duration::from_secs(1);
 /// The time for which we keep reading the pipes of a killed group. A descendant that left the group can keep them open.
 const PIPE_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// The environment variable with the token of our own server. Programs that are run for skills do not inherit it.
+pub const TOKEN_VARIABLE: &str = "ACP_SKILLS_MCP_TOKEN";
+
 /// The timeout and the output limit of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -244,6 +247,7 @@ fn std_command(invocation: &Invocation) -> io::Result<Command> {
             }
         }
     }
+    command.env_remove(TOKEN_VARIABLE);
     for name in &invocation.unset {
         command.env_remove(name);
     }

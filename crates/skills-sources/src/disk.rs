@@ -40,7 +40,7 @@ pub use self::{
     system_error::error_text,
 };
 
-/// Writes `text` to a file atomically, and keeps the permissions of the file that it replaces. A symbolic link is followed.
+/// Writes `text` to a file atomically, and keeps the permissions and, if possible, the owner of the file that it replaces. A symbolic link is followed.
 ///
 /// # Errors
 /// Returns the system's error if the file cannot be written, and an error if `path` is a symbolic link to a file that does
@@ -59,6 +59,8 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
     };
     let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     file.write_all(text.as_bytes())?;
+    // This fails for files that are shared with other users.
+    let _ = private::copy_owner(file.as_file(), &path);
     private::copy_permissions(file.as_file(), &path)?;
     replace(file, &path)
 }
@@ -93,5 +95,23 @@ mod tests {
             (fs::read_link(&link).unwrap(), fs::read_to_string(&file).unwrap()),
             (file, "x".to_owned())
         );
+    }
+
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
+    fn the_owner_is_kept() {
+        use std::os::unix::fs::{MetadataExt, chown};
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        if chown(&file, Some(1000), Some(1000)).is_err() {
+            return eprintln!("skipped: only root can give files to other users");
+        }
+        write(&file, "x").unwrap();
+        let metadata = fs::metadata(&file).unwrap();
+        assert_eq!((metadata.uid(), metadata.gid()), (1000, 1000));
+        let new = tempfile::NamedTempFile::new_in(dir.path()).unwrap();
+        private::copy_owner(new.as_file(), &file).unwrap();
+        assert_eq!(new.as_file().metadata().unwrap().uid(), 1000);
     }
 }

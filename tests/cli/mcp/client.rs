@@ -11,8 +11,13 @@ use crate::fixture::Fixture;
 
 /// Returns the program with the skills of a fixture.
 pub(crate) fn program(fixture: &Fixture, arguments: &[&str]) -> Command {
+    configured(fixture, &[&["--no-config"], arguments].concat())
+}
+
+/// Returns the program, which may use a configuration file.
+pub(crate) fn configured(fixture: &Fixture, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
-    command.args(["mcp", "--no-config"]).args(arguments).current_dir(&fixture.dir);
+    command.arg("mcp").args(arguments).current_dir(&fixture.dir);
     command.env("HOME", fixture.dir.join("home")).env("USERPROFILE", fixture.dir.join("home"));
     command.env("XDG_STATE_HOME", fixture.dir.join("state")).env("LOCALAPPDATA", fixture.dir.join("state"));
     command.env_remove("ACP_SKILLS_LOG").env_remove("ACP_SKILLS_MCP_TOKEN");
@@ -30,7 +35,10 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn start(fixture: &Fixture, arguments: &[&str]) -> Self {
-        let mut command = program(fixture, arguments);
+        Self::of(program(fixture, arguments))
+    }
+
+    pub(crate) fn of(mut command: Command) -> Self {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take();

@@ -4,7 +4,7 @@ use std::{
     fmt::Write,
     fs,
     io::{self, BufRead, BufReader, Read},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     process::{Child, Stdio},
     time::Duration,
 };
@@ -19,6 +19,7 @@ pub(crate) const TOKEN: &str = "a-token-for-the-test";
 /// A server that listens on a free port.
 pub(crate) struct Listening {
     pub(crate) child: Child,
+    address: String,
     port: u16,
     /// The other lines of stdout so far.
     line: String,
@@ -26,26 +27,30 @@ pub(crate) struct Listening {
 
 impl Listening {
     pub(crate) fn start(fixture: &Fixture, token: Option<&str>) -> Self {
-        let mut command =
-            program(fixture, &["--skills", "skills", "--listen", "127.0.0.1:0", "--log", "trace"]);
+        Self::start_at(fixture, "127.0.0.1", token)
+    }
+
+    fn start_at(fixture: &Fixture, address: &str, token: Option<&str>) -> Self {
+        let listen = format!("{address}:0");
+        let mut command = program(fixture, &["--skills", "skills", "--listen", &listen, "--log", "trace"]);
         command.envs(token.map(|token| ("ACP_SKILLS_MCP_TOKEN", token)));
         let log = fs::File::create(fixture.dir.join("stderr")).unwrap();
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut url = String::new();
         stdout.read_line(&mut url).unwrap();
-        let port = url.trim().strip_prefix("Listening on http://127.0.0.1:").unwrap();
+        let port = url.trim().strip_prefix(&format!("Listening on http://{address}:")).unwrap();
         let port = port.strip_suffix("/mcp").unwrap().parse().unwrap();
         let mut line = String::new();
         if token.is_none() {
             stdout.read_line(&mut line).unwrap();
         }
-        Self { child, port, line }
+        Self { child, address: address.to_owned(), port, line }
     }
 
     /// Sends a request. Returns the status and the rest of the answer, as far as it arrives before the connection is closed.
     fn post(&self, headers: &[(&str, &str)], body: &Value) -> (u16, String) {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let mut stream = TcpStream::connect(format!("{}:{}", self.address, self.port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let body = body.to_string();
         let mut request = format!(
@@ -54,7 +59,7 @@ impl Listening {
             body.len()
         );
         if !headers.iter().any(|(name, _)| *name == "Host") {
-            write!(request, "Host: 127.0.0.1:{}\r\n", self.port).unwrap();
+            write!(request, "Host: {}:{}\r\n", self.address, self.port).unwrap();
         }
         for (name, value) in headers {
             write!(request, "{name}: {value}\r\n").unwrap();
@@ -106,6 +111,30 @@ fn only_local_programs_with_the_token_are_served_over_http() {
     drop(server);
     let log = fs::read_to_string(fixture.dir.join("stderr")).unwrap();
     assert!(!log.contains(TOKEN), "{log}");
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test must say so")]
+fn any_loopback_address_can_be_used() {
+    let fixture = Fixture::new();
+    for address in ["[::1]", "127.0.0.2"] {
+        // Not all systems have these addresses.
+        if TcpListener::bind(format!("{address}:0")).is_err() {
+            eprintln!("skipped: no address {address}");
+            continue;
+        }
+        let server = Listening::start_at(&fixture, address, Some(TOKEN));
+        let right = format!("Bearer {TOKEN}");
+        for (host, expected) in [
+            (format!("{address}:{}", server.port), 200),
+            (address.to_owned(), 200),
+            ("[::2]".to_owned(), 403),
+        ] {
+            let headers = [("Authorization", &*right), ("Host", &host)];
+            let (status, answer) = server.post(&headers, &initialize());
+            assert_eq!(status, expected, "{host}: {answer}");
+        }
+    }
 }
 
 #[test]

@@ -272,3 +272,74 @@ fn mistakes() {
     assert_eq!(machine.read("home/.claude.json"), "{ broken");
     assert!(!machine.path(CODEX).exists());
 }
+
+#[test]
+fn a_file_that_the_user_has_removed_is_not_created_again() {
+    for before in [None, Some("{\"a\": 1}\n")] {
+        let gemini: &[&str] = &["setup", "mcp", "gemini"];
+        let zed: &[&str] = &["setup", "zed"];
+        for (target, agent, file) in [
+            (gemini, &[][..], "home/.gemini/settings.json"),
+            (zed, &["--agent", "claude"], "home/.config/zed/settings.json"),
+        ] {
+            let machine = Machine::new();
+            if let Some(before) = before {
+                machine.write(file, before);
+            }
+            let output = machine.output(&[target, agent, &["--yes"]].concat());
+            assert!(output.ends_with("exit 0\n") && machine.path(file).exists(), "{output}");
+            fs::remove_file(machine.path(file)).unwrap();
+            let undo = [target, &["--undo", "--yes"]].concat();
+            for _ in 0..2 {
+                let output = machine.output(&undo);
+                assert!(
+                    output.starts_with("No change to revert") && output.ends_with("exit 0\n"),
+                    "{output}"
+                );
+            }
+            assert!(!machine.path(file).exists(), "{target:?}");
+        }
+    }
+}
+
+#[test]
+fn a_variable_that_names_a_directory_selects_the_settings() {
+    for (client, variable, other, expected) in [
+        ("claude-code", "CLAUDE_CONFIG_DIR", "home/.claude.json", "moved/.claude.json"),
+        ("codex", "CODEX_HOME", CODEX, "moved/config.toml"),
+        (
+            "opencode",
+            "XDG_CONFIG_HOME",
+            "home/.config/opencode/opencode.json",
+            "moved/opencode/opencode.json",
+        ),
+        #[cfg(not(windows))]
+        ("goose", "XDG_CONFIG_HOME", "home/.config/goose/config.yaml", "moved/goose/config.yaml"),
+    ] {
+        let machine = Machine::new();
+        machine.write(other, "");
+        let mut command = machine.command(&["setup", "mcp", client, "--yes"]);
+        let output = machine.output_of(command.env(variable, machine.path("moved")));
+        assert!(output.ends_with("exit 0\n"), "{client}: {output}");
+        assert!(machine.read(expected).contains("acp-skills"), "{client}");
+        assert_eq!(machine.read(other), "", "{client}");
+    }
+}
+
+#[test]
+fn keys_that_the_user_has_added_to_the_server_are_kept() {
+    let machine = Machine::new();
+    let file = "home/.gemini/settings.json";
+    machine.output(&["setup", "mcp", "gemini", "--yes"]);
+    let text =
+        machine.read(file).replace("\"command\"", "\"trust\": true, \"env\": {\"A\": \"1\"}, \"command\"");
+    machine.write(file, &text);
+    let output = machine.output(&["setup", "mcp", "gemini", "--skills", "home/.agents/skills", "--yes"]);
+    assert!(output.ends_with("exit 0\n"), "{output}");
+    let server: serde_json::Value = serde_json::from_str(&machine.read(file)).unwrap();
+    let server = &server["mcpServers"]["acp-skills"];
+    assert!(
+        server["trust"] == true && server["env"]["A"] == "1" && server["args"][1] == "--skills",
+        "{server}"
+    );
+}

@@ -30,7 +30,7 @@ pub(crate) struct SkillArgs {
     /// Search for skills in standard directories: `user` (~/.agents/skills, ~/.claude/skills,
     /// $XDG_CONFIG_HOME/agents/skills; `agents`, `config` and `claude` are parts of it), `project` (.skills, .agents/skills, .claude/skills, from each of the
     /// session's directories up to the root of its repository) and `project-tree` (the same, and the directories below, up to 5 levels down). Skills of a project are used only after you trust them: the editor
-    /// asks you if it supports such questions; otherwise, type `/skills trust`.
+    /// asks you if it supports such questions; otherwise, type `/skills trust`, or run `acp-skills-proxy trust`.
     #[arg(long, value_name = "WHERE", value_delimiter = ',')]
     pub discover: Vec<Discover>,
     /// Use the skills of a `project` without asking. Only use this if you trust everyone who can write to the project.

@@ -17,6 +17,7 @@ use acp_skills_runtime::{
     host::Host,
 };
 use clap::Args;
+use skills_core::exec::TOKEN_VARIABLE;
 use skills_sources::disk::private;
 
 use super::{proxy, record, skills};
@@ -29,8 +30,6 @@ use crate::{
     log, output, runtime, stdio,
 };
 
-/// The environment variable with the token.
-const TOKEN: &str = "ACP_SKILLS_MCP_TOKEN";
 /// The maximum size of a file with a token, in bytes.
 const MAX_TOKEN_BYTES: u64 = 4 * 1024;
 
@@ -189,7 +188,7 @@ fn listen(address: SocketAddr, token_file: Option<&Path>) -> anyhow::Result<(Lis
 
 /// Returns the token of the user, if there is one.
 fn given_token(file: Option<&Path>) -> Result<Option<Token>, UsageError> {
-    let (text, place) = match (file, env::var(TOKEN)) {
+    let (text, place) = match (file, env::var(TOKEN_VARIABLE)) {
         (Some(path), _) => {
             let failed = |error| UsageError::at("cannot read the token", path, error);
             let opened = std::fs::File::open(path).map_err(failed)?;
@@ -200,7 +199,7 @@ fn given_token(file: Option<&Path>) -> Result<Option<Token>, UsageError> {
             let bytes = private::read(path, MAX_TOKEN_BYTES).map_err(failed)?;
             (String::from_utf8_lossy(&bytes).trim().to_owned(), path.display().to_string())
         }
-        (None, Ok(text)) => (text, TOKEN.to_owned()),
+        (None, Ok(text)) => (text, TOKEN_VARIABLE.to_owned()),
         (None, Err(_)) => return Ok(None),
     };
     match Token::new(&text) {

@@ -87,7 +87,7 @@ impl Loaded {
             self.here.unapproved().iter().map(|waiting| format!("`{}`", waiting.skill.name)).collect();
         if !waiting.is_empty() {
             sentences.push(format!(
-                "some project skills are not trusted yet ({}); use `--trust project` to trust all",
+                "some project skills are not trusted yet ({}); use `acp-skills-proxy trust` to review and trust them",
                 waiting.join(", ")
             ));
         }

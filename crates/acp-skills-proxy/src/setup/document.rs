@@ -180,22 +180,12 @@ impl Document {
             .collect()
     }
 
-    /// Returns the property with this name. A duplicate is an error, because editors differ in which of the two they use.
     fn only<'a, 'b>(
         &self,
         object: &'b Object<'a>,
         name: &str,
     ) -> Result<Option<&'b ObjectProp<'a>>, SettingsError> {
-        let mut found = object.properties.iter().filter(|property| property.name.as_str() == name);
-        let first = found.next();
-        match (first, found.next()) {
-            (Some(first), Some(second)) => {
-                let line = error_at(&self.text, first.range.start, "").line;
-                let message = format!("duplicate key `{name}`; first used in line {line}");
-                Err(self.wrong(second.range, &message))
-            }
-            _ => Ok(first),
-        }
+        only(&self.text, object, name)
     }
 
     fn entry(&self, agent: &ObjectProp<'_>, format: &Format) -> Entry {
@@ -258,6 +248,25 @@ impl Document {
 
     fn wrong(&self, range: Range, message: &str) -> SettingsError {
         error_at(&self.text, range.start, message)
+    }
+}
+
+/// Returns the property of an object in `text` with this name. A duplicate is an error, because programs differ in which of the two they
+/// use.
+pub(super) fn only<'a, 'b>(
+    text: &str,
+    object: &'b Object<'a>,
+    name: &str,
+) -> Result<Option<&'b ObjectProp<'a>>, SettingsError> {
+    let mut found = object.properties.iter().filter(|property| property.name.as_str() == name);
+    let first = found.next();
+    match (first, found.next()) {
+        (Some(first), Some(second)) => {
+            let line = error_at(text, first.range.start, "").line;
+            let message = format!("duplicate key `{name}`; first used in line {line}");
+            Err(error_at(text, second.range.start, &message))
+        }
+        _ => Ok(first),
     }
 }
 

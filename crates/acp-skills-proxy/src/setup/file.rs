@@ -135,7 +135,7 @@ impl SettingsFile {
         &self.target
     }
 
-    /// Replaces the content of the file, or removes the file if `bytes` is `None`. Permissions are kept.
+    /// Replaces the content of the file, or removes the file if `bytes` is `None`. The owner and the permissions are kept.
     ///
     /// The new content is first written to a file in `staging`, a directory of ours, so that nothing is left beside the settings if
     /// this process is killed. If `staging` is on another file system, the file has to be beside the settings; then the next run
@@ -176,6 +176,8 @@ impl SettingsFile {
         let mut new = Builder::new().prefix(STAGED).tempfile_in(dir)?;
         new.write_all(bytes)?;
         if let Some(permissions) = &self.permissions {
+            // This comes first, because it can change the permissions.
+            private::copy_owner(new.as_file(), &self.target)?;
             new.as_file().set_permissions(permissions.clone())?;
         }
         new.as_file().sync_all()?;
@@ -279,6 +281,25 @@ mod tests {
         let error = SettingsFile::read(&path).unwrap().replace(Some(b"new"), state.path()).unwrap_err();
         assert!(matches!(error, FileError::ReadOnly(_)));
         assert_eq!(fs::read(&path).unwrap(), b"old");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
+    fn the_owner_is_kept() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+
+        let dir = tempfile::tempdir().unwrap();
+        let state = tempfile::tempdir().unwrap();
+        let path = dir.path().join("settings.json");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        if chown(&path, Some(1000), Some(1000)).is_err() {
+            return eprintln!("skipped: only root can give files to other users");
+        }
+        SettingsFile::read(&path).unwrap().replace(Some(b"new"), state.path()).unwrap();
+        let now = fs::metadata(&path).unwrap();
+        assert_eq!((now.uid(), now.gid(), now.mode() & 0o777), (1000, 1000, 0o600));
     }
 
     #[cfg(unix)]

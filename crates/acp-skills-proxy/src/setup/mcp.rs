@@ -43,7 +43,7 @@ pub(crate) struct Client {
     pub is_desktop: bool,
     /// The format of the settings.
     pub format: Format,
-    /// The settings of the user. The first one that exists is used, or else the first one.
+    /// The settings of the user. The first one that exists is used, or else the first one. If a variable is set, only its places count.
     user: &'static [Place],
     /// The settings of a project, relative to its directory. `None` if we don't write these.
     project: Option<&'static str>,
@@ -153,6 +153,7 @@ pub(crate) const ALL: &[Client] = &[
         format: Format::Json("mcp", Shape::Local),
         user: &[
             Place::Variable("XDG_CONFIG_HOME", "opencode/opencode.json"),
+            Place::Variable("XDG_CONFIG_HOME", "opencode/opencode.jsonc"),
             Place::Home(".config/opencode/opencode.json"),
             Place::Home(".config/opencode/opencode.jsonc"),
         ],
@@ -203,7 +204,10 @@ pub(crate) fn find(name: &str) -> Result<&'static Client, UsageError> {
 impl Client {
     /// Returns the path of the user's settings. The file may not exist.
     pub(crate) fn user_file(&self, home: &Home) -> PathBuf {
-        let paths: Vec<PathBuf> = self.user.iter().filter_map(|place| place.path(home)).collect();
+        let is_variable = |place: &Place| matches!(place, Place::Variable(..));
+        let moved = self.user.iter().any(|place| is_variable(place) && place.path(home).is_some());
+        let places = self.user.iter().filter(|place| is_variable(place) == moved);
+        let paths: Vec<PathBuf> = places.filter_map(|place| place.path(home)).collect();
         let existing = paths.iter().find(|path| path.symlink_metadata().is_ok());
         existing.or(paths.first()).cloned().unwrap_or_default()
     }
@@ -225,7 +229,8 @@ impl Client {
         }
     }
 
-    /// Returns the text with a server. A server with the same name is replaced. All other settings, comments and the order are kept.
+    /// Returns the text with a server. If there is one with this name, only its command is replaced. All other settings, comments and the
+    /// order are kept.
     ///
     /// # Errors
     /// Returns an error if the settings can't be parsed, or if more than this server would change.
@@ -277,6 +282,11 @@ fn unsafe_edit(name: &str) -> SettingsError {
         column: 1,
         message: format!("cannot change the server `{name}` without changing other settings"),
     }
+}
+
+/// Returns the end of the lines in a text.
+fn line_end(text: &str) -> &'static str {
+    if text.contains("\r\n") { "\r\n" } else { "\n" }
 }
 
 /// Returns a string literal, which is valid in JSON, in YAML and in TOML.

@@ -134,9 +134,7 @@ impl responder::Client for Client {
             context.peer.set_peer_info(request.clone());
             let session = self.own(Some(&request.client_info.name)).await?;
             let capabilities = &request.capabilities;
-            if trust::shows_forms(capabilities) {
-                *session.forms.lock() = Some(context.peer.clone());
-            }
+            session.forms.connect(&context.peer, capabilities);
             if !has_roots(capabilities) {
                 session.settled.cancel();
             }

@@ -2,7 +2,7 @@
 
 use std::{
     fmt, io,
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, SocketAddr, TcpListener},
     sync::Arc,
 };
 
@@ -90,7 +90,8 @@ impl Listener {
         let new_client = move || Responder::Client(Box::new(Client::over_http(sessions.clone())));
         // The sessions that are put aside are closed, because their handlers are dropped.
         let service = Service::new(new_client, || {}, end.child_token());
-        let endpoint: Router = Arc::new(Endpoint { service, token: self.token });
+        let address = self.address.ip();
+        let endpoint: Router = Arc::new(Endpoint { service, address, token: self.token });
         accept::run(listener, end, Box::new(move || Some(Arc::clone(&endpoint))), serve).await;
     }
 }
@@ -98,6 +99,8 @@ impl Listener {
 /// The MCP endpoint of all clients.
 struct Endpoint {
     service: Service,
+    /// The address of the listener.
+    address: IpAddr,
     token: Token,
 }
 
@@ -114,7 +117,7 @@ impl Route for Endpoint {
 impl Endpoint {
     async fn answer(&self, mut request: Request<Incoming>, admission: &Admission) -> Response<Body> {
         access::ignore_own_origin(request.headers_mut());
-        if !access::is_local(request.headers()) {
+        if !access::is_local(request.headers(), self.address) {
             return not_local();
         }
         if request.uri().path().trim_matches('/') != MCP {

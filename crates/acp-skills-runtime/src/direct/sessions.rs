@@ -19,12 +19,12 @@ use acp_skills_intercept::{
     mcp_client, reload_event,
 };
 use parking_lot::Mutex;
-use rmcp::{ErrorData, Peer, RoleServer, model::Tool};
+use rmcp::{ErrorData, model::Tool};
 use skills_core::{Difference, order, set::Unapproved, toolbox::ACTIVATE_SKILL};
 use tokio::{sync::Mutex as AsyncMutex, task::spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
-use super::{Options, catalog, own_skills::OwnSkills, skills::Skills};
+use super::{Options, catalog, forms::Forms, own_skills::OwnSkills, skills::Skills};
 use crate::{
     host::RunningHost,
     mcp::{handler::Handler, random_hex},
@@ -74,8 +74,7 @@ pub(super) struct Session {
     instructions: Mutex<Option<String>>,
     /// Cancelled once the directories of the session are known.
     pub(super) settled: CancellationToken,
-    /// Guards the client, if it shows forms to the user. No other lock is taken while it is held.
-    pub(super) forms: Mutex<Option<Peer<RoleServer>>>,
+    pub(super) forms: Forms,
 }
 
 impl Drop for Session {
@@ -169,7 +168,7 @@ impl Sessions {
             place,
             instructions: Mutex::default(),
             settled: CancellationToken::new(),
-            forms: Mutex::default(),
+            forms: Forms::default(),
         });
         if let Some(state) = self.0.states.lock().get_mut(&key) {
             state.session = Arc::downgrade(&session);
@@ -212,8 +211,7 @@ impl Sessions {
 
     /// Serves the visible skills of a session, and announces the changes to its client.
     async fn serve(&self, key: SessionKey, client: &McpClient, is_setup: bool) {
-        let found = self.0.states.lock().get(&key).map(|state| state.skills.clone());
-        let Some(state) = found else { return };
+        let Some(state) = self.0.states.lock().get(&key).map(|state| state.skills.clone()) else { return };
         let workspace = state.workspace.clone();
         let skills = spawn_blocking(move || state.visible()).await.unwrap_or_default();
         let options = &self.0.options.text;
@@ -289,11 +287,11 @@ impl Sessions {
         for (workspace, skills) in refreshed.skills {
             let changed: Vec<Arc<Session>> = {
                 let mut states = self.0.states.lock();
-                let states = states.values_mut();
                 let differs = |state: &&mut State| {
                     state.skills.workspace == workspace && !state.skills.library.ptr_eq(&skills)
                 };
                 states
+                    .values_mut()
                     .filter(differs)
                     .filter_map(|state| {
                         state.skills.library = skills.clone();
@@ -317,16 +315,19 @@ impl Sessions {
 
     /// Returns the skills of a session that the user was not asked about yet. They count as asked about from now on.
     pub(super) fn to_ask_about(&self, session: &Session) -> Vec<Unapproved> {
-        let Some(library) = self.0.states.lock().get(&session.key).map(|state| state.skills.library.clone())
-        else {
-            return Vec::new();
-        };
+        let library = self.0.states.lock().get(&session.key).map(|state| state.skills.library.clone());
+        let Some(library) = library else { return Vec::new() };
         let mut asked = self.0.asked.lock();
         let waiting = library.unapproved().iter().filter(|entry| !entry.is_refused);
         let is_new = |entry: &&Unapproved| {
             asked.insert((entry.skill.dir().map(ToOwned::to_owned), entry.digest.clone()))
         };
         waiting.filter(is_new).take(TrustForm::MAX_SKILLS).cloned().collect()
+    }
+
+    /// Returns a session, if it is open.
+    pub(super) fn get(&self, key: SessionKey) -> Option<Arc<Session>> {
+        self.0.states.lock().get(&key)?.session.upgrade()
     }
 
     /// Carries out an effect.

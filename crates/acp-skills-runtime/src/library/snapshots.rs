@@ -306,15 +306,17 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
     let new = || skills.unapproved().iter().filter(|skill| !skill.is_refused);
     let more = new().count().saturating_sub(MAX_LOGGED_UNAPPROVED);
     if more > 0 {
-        lines.push(format!("{more} more project skills are not trusted yet; use `/skills` to list all"));
+        lines.push(format!(
+            "{more} more project skills are not trusted yet; `acp-skills-proxy trust` lists all"
+        ));
     }
     for unapproved in new().take(MAX_LOGGED_UNAPPROVED) {
         let name = &unapproved.skill.name;
         let place = unapproved.skill.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
         let changed = if unapproved.has_changed { ", because the files have changed" } else { " yet" };
         lines.push(format!(
-            "project skill `{name}` in {place} is not trusted{changed}; use `/skills trust {name}` in a session to review \
-             and trust the skill, or `--trust project` to trust all"
+            "project skill `{name}` in {place} is not trusted{changed}; to review and trust the skill, use `/skills trust \
+             {name}` in a session over ACP, or run `acp-skills-proxy trust {name}` in the project"
         ));
     }
     for entry in skills.entries() {

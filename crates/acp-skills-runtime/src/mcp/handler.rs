@@ -34,7 +34,7 @@ use super::{
     Inputs, TOO_LONG, TOO_MANY_SUBSCRIPTIONS,
     calls::Call,
     changes::{Listeners, Lists},
-    connection_end::ConnectionEnd,
+    connection_end::{self, ConnectionEnd},
     conversion, progress, prompts, resources,
     serving::Serving,
     tool_list::{ToolList, prepare_search},
@@ -306,7 +306,7 @@ impl ServerHandler for Handler {
                 }
                 never = progress::report(&request.name, &context, server_progress) => never,
                 // The call is dropped here, which ends its programs. The agent no longer reads the answer.
-                () = context.ct.cancelled() => {
+                () = connection_end::cancelled(&context) => {
                     tracing::debug!("tool call cancelled");
                     self.recorded(call.event(None, started.elapsed()));
                     Err(ErrorData::internal_error("cancelled", None))
@@ -346,7 +346,7 @@ impl ServerHandler for Handler {
         let (result, skill, event) = tokio::select! {
             answer = prompts::get(&toolbox, request, &caller) => answer?,
             // The server of a skill may be hanging.
-            () = context.ct.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
+            () = connection_end::cancelled(&context) => return Err(ErrorData::internal_error("cancelled", None)),
         };
         self.activated(&skill);
         self.recorded(event);

@@ -86,6 +86,8 @@ impl Service {
             .with_legacy_session_mode(true)
             .with_sse_retry(None)
             .enforce_origin_validation()
+            // `access` has checked `Host`.
+            .disable_allowed_hosts()
             .with_cancellation_token(end);
         config.session_store = Some(sessions.store());
         let http = StreamableHttpService::new(move || Ok(handler()), sessions.manager(), config);
@@ -98,11 +100,12 @@ impl Service {
         B: hyper::body::Body + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        let may_begin = !request.headers().contains_key(SESSION_ID);
+        let session = request.headers().get(SESSION_ID);
+        let may_begin = session.is_none();
+        let open = self.sessions.begin(session.and_then(|id| id.to_str().ok())).await;
         // Dropped with this future or with the body, because both end with the connection.
         let (end, connection) = ConnectionEnd::new();
-        request.extensions_mut().insert(end);
-        let open = self.sessions.begin().await;
+        request.extensions_mut().insert(end.or_of(open.end.clone()));
         let response = self.http.handle(request).await;
         if may_begin
             && let Some(id) = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok())
@@ -114,7 +117,7 @@ impl Service {
                 refuse(StatusCode::SERVICE_UNAVAILABLE, "too many MCP sessions: close unused sessions")
             };
         }
-        // The body owns `open` and `connection`, so that the sessions are not put aside while the client reads it.
+        // The body owns `open` and `connection`, so that the session is not put aside while the client reads it.
         response.map(|body| {
             let body = body.map_frame(move |frame| {
                 let _open = (&open, &connection);
@@ -224,7 +227,7 @@ impl Servers {
         if let Some(base) = base {
             access::accept_host_of(&base, request.headers_mut());
         }
-        if !access::is_local(request.headers()) {
+        if !access::is_local(request.headers(), Ipv4Addr::LOCALHOST.into()) {
             return not_local();
         }
         let path = request.uri().path().trim_start_matches('/').to_owned();

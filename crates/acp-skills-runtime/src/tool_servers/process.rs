@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use skills_core::exec::ProcessGroup;
+use skills_core::exec::{ProcessGroup, TOKEN_VARIABLE};
 use tokio::{
     process::{ChildStdin, ChildStdout, Command},
     time::timeout,
@@ -49,7 +49,8 @@ impl Program<'_> {
         let program = self.find()?;
         let env = self.secrets.resolve(self.env, processes, self.limit).await?;
         let mut command = Command::new(program);
-        command.args(self.args).envs(env.values.iter().map(|(name, value)| (name, value)));
+        command.args(self.args).env_remove(TOKEN_VARIABLE);
+        command.envs(env.values.iter().map(|(name, value)| (name, value)));
         if let Some(cwd) = self.cwd {
             command.current_dir(cwd);
         }

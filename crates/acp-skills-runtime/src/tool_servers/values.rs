@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use skills_core::exec::ProcessGroup;
+use skills_core::exec::{ProcessGroup, TOKEN_VARIABLE};
 use tokio::{
     io::AsyncReadExt,
     process::Command,
@@ -237,7 +237,12 @@ async fn run(words: &[String], processes: &Processes) -> io::Result<String> {
     let Some((program, args)) = words.split_first() else { return Err(io::Error::other("it is empty")) };
     let mut command = Command::new(program);
     // What the program writes to stderr can contain secrets, so it is not logged.
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .args(args)
+        .env_remove(TOKEN_VARIABLE)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut group = ProcessGroup::spawn_without_terminal(command, Some(Arc::new(processes.clone())))?;
     let mut output = Vec::new();
     if let (_, Some(stdout), _) = group.pipes() {

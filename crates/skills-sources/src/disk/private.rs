@@ -90,6 +90,16 @@ pub fn copy_permissions(file: &File, path: &Path) -> io::Result<()> {
     system::copy_permissions(file, path)
 }
 
+/// Gives a file the owner and the group of the file at `path`, which it will replace. Does nothing if there is no such file,
+/// and on Windows.
+///
+/// # Errors
+/// Returns an error if this process may not do so, for example because it is not run by the owner. Another group is only an error if
+/// the group has rights that other users don't have.
+pub fn copy_owner(file: &File, path: &Path) -> io::Result<()> {
+    system::copy_owner(file, path)
+}
+
 /// Creates a directory and its missing parents so that only their owner can read them. Existing directories are unchanged.
 ///
 /// # Errors

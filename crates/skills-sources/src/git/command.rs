@@ -17,7 +17,7 @@ use std::{
     time::Instant,
 };
 
-use skills_core::exec::{ProcessGroup, ProcessObserver, probe_threads};
+use skills_core::exec::{ProcessGroup, ProcessObserver, TOKEN_VARIABLE, probe_threads};
 use tokio::process::Command;
 
 use super::{
@@ -234,7 +234,7 @@ impl<'a> Git<'a> {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        for variable in REPOSITORY_VARIABLES.iter().chain(&ASKING_VARIABLES) {
+        for variable in REPOSITORY_VARIABLES.iter().chain(&ASKING_VARIABLES).chain([&TOKEN_VARIABLE]) {
             command.env_remove(variable);
         }
         let protocol = match self.transport {

@@ -34,7 +34,7 @@ pub(super) fn of(report: &Report<'_>, missing: &[String], width: Option<usize>) 
         let changed = if row.changed { ", changed since last trusted" } else { "" };
         let path = report.place(row.path.as_deref());
         lines.push(format!(
-            "waiting: {} in {path}{changed}: use `/skills trust {}` in a session, or `--trust project`",
+            "waiting: {} in {path}{changed}: to review and trust it, use `acp-skills-proxy trust {}`",
             row.name, row.name
         ));
     }

@@ -179,6 +179,13 @@ fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
         output::print(&format!("No change to revert in {}.\n", place.shown()))?;
         return Ok(ExitCode::SUCCESS);
     };
+    if file.bytes().is_none() {
+        if how != How::Show {
+            record.undone()?;
+        }
+        output::print(&format!("No change to revert: {} does not exist any more.\n", place.shown()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let before = record.before().map_err(failed)?;
     let after = record.after().map_err(failed)?;
     let name = record.changes.first().map_or(SERVER, Change::name);

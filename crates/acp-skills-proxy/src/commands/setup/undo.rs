@@ -38,9 +38,12 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
     };
     let before = record.before().map_err(failed)?;
     let after = record.after().map_err(failed)?;
-    let now = file.bytes().unwrap_or_default();
-    let undone = undo::undo(now, before.as_deref(), &after, &record.changes, format)
-        .map_err(|error| place.not_edited(&error))?;
+    let undone = match file.bytes() {
+        Some(now) => undo::undo(now, before.as_deref(), &after, &record.changes, format)
+            .map_err(|error| place.not_edited(&error))?,
+        // The user has removed the file.
+        None => Undone::Nothing,
+    };
     let Undone::Bytes(bytes) = undone else {
         if how != How::Show {
             record.undone()?;

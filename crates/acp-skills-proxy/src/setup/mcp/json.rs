@@ -1,13 +1,17 @@
 //! A server in settings that are JSON with comments.
 
 use jsonc_parser::{
+    CollectOptions, ast,
     cst::{CstInputValue, CstRootNode},
-    parse_to_serde_value,
+    parse_to_ast, parse_to_serde_value,
 };
 use serde_json::{Map, Value};
 
 use super::unsafe_edit;
-use crate::setup::document::{SettingsError, syntax};
+use crate::setup::document::{SettingsError, only, syntax};
+
+/// The keys of a server that `setup` writes. All other keys belong to the user.
+const OURS: [&str; 3] = ["type", "command", "args"];
 
 /// The shape of a server.
 #[derive(Debug, Clone, Copy)]
@@ -36,8 +40,25 @@ fn parse(text: &str) -> Result<Map<String, Value>, SettingsError> {
     }
 }
 
+/// Refuses duplicate keys on the way to the server, because programs differ in which of the two they use.
+fn refuse_duplicates(text: &str, key: &str, name: &str) -> Result<(), SettingsError> {
+    let Ok(parsed) = parse_to_ast(text, &CollectOptions::default(), &syntax()) else { return Ok(()) };
+    let mut value = parsed.value;
+    for key in [key, name] {
+        let Some(ast::Value::Object(object)) = &value else { return Ok(()) };
+        let found = only(text, object, key)?.map(|property| property.value.clone());
+        value = found;
+    }
+    let Some(ast::Value::Object(server)) = &value else { return Ok(()) };
+    for key in OURS {
+        only(text, server, key)?;
+    }
+    Ok(())
+}
+
 pub(super) fn server(text: &str, key: &str, name: &str) -> Result<Option<Vec<String>>, SettingsError> {
     let settings = parse(text)?;
+    refuse_duplicates(text, key, name)?;
     let Some(server) = settings.get(key).and_then(|servers| servers.get(name)) else { return Ok(None) };
     Ok(Some(words(server).unwrap_or_default()))
 }
@@ -74,12 +95,16 @@ pub(super) fn with_server(
     let edited = || {
         let root = CstRootNode::parse(text, &syntax()).ok()?;
         let servers = root.object_value_or_create()?.object_value_or_create(key)?;
-        let server = shape.server(command);
-        match servers.get(name) {
-            Some(existing) => existing.set_value(server),
-            None => {
-                let _ = servers.append(name, server);
+        match servers.get(name).map(|existing| existing.object_value_or_set()) {
+            Some(existing) => {
+                for (key, value) in shape.command(command) {
+                    match existing.get(key) {
+                        Some(member) => member.set_value(value),
+                        None => drop(existing.append(key, value)),
+                    }
+                }
             }
+            None => drop(servers.append(name, shape.server(command))),
         }
         let mut text = root.to_string();
         if !text.ends_with('\n') {
@@ -88,7 +113,7 @@ pub(super) fn with_server(
         Some(text)
     };
     let edited = edited().ok_or_else(|| unsafe_edit(name))?;
-    verified(text, edited, key, name)
+    verified(text, edited, key, name, Some(command))
 }
 
 pub(super) fn without_server(text: &str, key: &str, name: &str) -> Result<String, SettingsError> {
@@ -99,40 +124,59 @@ pub(super) fn without_server(text: &str, key: &str, name: &str) -> Result<String
         Some(root.to_string())
     };
     let edited = edited().ok_or_else(|| unsafe_edit(name))?;
-    verified(text, edited, key, name)
+    verified(text, edited, key, name, None)
 }
 
-/// Returns the new text, if the server is the only difference to the old one.
-fn verified(before: &str, after: String, key: &str, name: &str) -> Result<String, SettingsError> {
+/// Returns the new text, if it has the server with this command, or no server if there is no command, and if that is the only
+/// difference to the old text.
+fn verified(
+    before: &str,
+    after: String,
+    key: &str,
+    name: &str,
+    command: Option<&[String]>,
+) -> Result<String, SettingsError> {
+    let is_changed = server(before, key, name)?.is_some() && command.is_some();
     let rest = |text: &str| -> Result<Map<String, Value>, SettingsError> {
         let mut settings = parse(text)?;
         if let Some(servers) = settings.get_mut(key).and_then(Value::as_object_mut) {
-            servers.shift_remove(name);
+            match servers.get_mut(name).and_then(Value::as_object_mut).filter(|_| is_changed) {
+                Some(server) => server.retain(|key, _| !OURS.contains(&key.as_str())),
+                None => drop(servers.shift_remove(name)),
+            }
             if servers.is_empty() {
                 settings.shift_remove(key);
             }
         }
         Ok(settings)
     };
-    if rest(before)? == rest(&after)? { Ok(after) } else { Err(unsafe_edit(name)) }
+    let is_right = server(&after, key, name)?.as_deref() == command && rest(before)? == rest(&after)?;
+    if is_right { Ok(after) } else { Err(unsafe_edit(name)) }
 }
 
 impl Shape {
-    fn server(self, command: &[String]) -> CstInputValue {
+    /// Returns the members of a server with this command.
+    fn command(self, command: &[String]) -> Vec<(&'static str, CstInputValue)> {
         let text = |text: &String| CstInputValue::String(text.clone());
         let texts = |words: &[String]| CstInputValue::Array(words.iter().map(text).collect());
-        let mut members: Vec<(String, CstInputValue)> = Vec::new();
         if let Self::Local = self {
-            members.push(("type".to_owned(), "local".into()));
-            members.push(("command".to_owned(), texts(command)));
-            members.push(("enabled".to_owned(), true.into()));
-        } else {
-            if let Self::Typed = self {
-                members.push(("type".to_owned(), "stdio".into()));
-            }
-            members.push(("command".to_owned(), command.first().map_or_else(|| "".into(), text)));
-            members.push(("args".to_owned(), texts(command.get(1..).unwrap_or_default())));
+            return vec![("type", "local".into()), ("command", texts(command))];
         }
-        CstInputValue::Object(members)
+        let mut members = Vec::new();
+        if let Self::Typed = self {
+            members.push(("type", "stdio".into()));
+        }
+        members.push(("command", command.first().map_or_else(|| "".into(), text)));
+        members.push(("args", texts(command.get(1..).unwrap_or_default())));
+        members
+    }
+
+    /// Returns a new server.
+    fn server(self, command: &[String]) -> CstInputValue {
+        let mut members = self.command(command);
+        if let Self::Local = self {
+            members.push(("enabled", true.into()));
+        }
+        CstInputValue::Object(members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
     }
 }

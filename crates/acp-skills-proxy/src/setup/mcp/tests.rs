@@ -71,9 +71,10 @@ fn toml() {
     check("codex", before, &format!("{before}\n{table}"), before);
     // A table of the server that is not the last one stays where it is.
     let client = find("codex").unwrap();
-    let text = "[mcp_servers.acp-skills]\ncommand = \"x\"\n\n[mcp_servers.acp-skills.env]\nA = \"1\"\n\n# next\n[b]\nc = 1\n";
-    let expected = format!("{table}\n# next\n[b]\nc = 1\n");
-    assert_eq!(client.with_server(text, SERVER, &command()).unwrap(), expected);
+    let rest = "\n[mcp_servers.acp-skills.env]\nA = \"1\"\n\n# next\n[b]\nc = 1\n";
+    let text = &format!("[mcp_servers.acp-skills]\ncommand = \"x\"\n{rest}");
+    let expected = "[mcp_servers.acp-skills]\nargs = [\"mcp\", \"--skills\", \"/a \\\"b\\\"\\\\c\"]\ncommand = \"/p/acp-skills-proxy\"\n";
+    assert_eq!(client.with_server(text, SERVER, &command()).unwrap(), format!("{expected}{rest}"));
     assert_eq!(client.without_server(text, SERVER).unwrap(), "\n# next\n[b]\nc = 1\n");
 }
 
@@ -86,6 +87,7 @@ fn other_ways_to_define_a_server_in_toml_are_refused() {
         "[mcp_servers]\n\"acp-skills\".command = \"x\"\n",
         "mcp_servers.acp-skills.command = \"x\"\n",
         "[mcp_servers.acp-skills]\ncommand = \"x\"\n[other]\n[mcp_servers.acp-skills.env]\n",
+        "[mcp_servers.acp-skills.env]\nA = \"1\"\n[mcp_servers.acp-skills]\ncommand = \"x\"\n",
     ] {
         assert!(client.with_server(text, SERVER, &command()).is_err(), "{text}");
     }
@@ -116,6 +118,95 @@ fn yaml() {
     let head = "# mine\nGOOSE_MODEL: x\nextensions:\n";
     let rest = "    # first\n    a:\n        cmd: b # c\n        args: []\nother: 1\n";
     check("goose", &format!("{head}{rest}"), &format!("{head}{}{rest}", entry(4)), &format!("{head}{rest}"));
+}
+
+/// `COMMAND` stands for the command of the server.
+#[test]
+fn the_users_own_keys_of_the_server_are_kept() {
+    for (client, text) in [
+        (
+            "gemini",
+            "{\"mcpServers\": {\"acp-skills\": {\"trust\": true, COMMAND, \"env\": {\"A\": \"1\"}, \"timeout\": 5, \"disabled\": true}}}\n",
+        ),
+        ("claude", "{\"mcpServers\": {\"acp-skills\": {\"env\": {}, \"type\": \"stdio\", COMMAND}}}\n"),
+        (
+            "opencode",
+            "{\"mcp\": {\"acp-skills\": {\"type\": \"local\", COMMAND, \"enabled\": false, \"environment\": {\"A\": \"1\"}}}}\n",
+        ),
+        (
+            "codex",
+            "[mcp_servers.acp-skills]\nenabled = false # mine\nCOMMAND\nstartup_timeout_sec = 60\n\n[mcp_servers.acp-skills.env]\ncommand = \"no\"\n",
+        ),
+        (
+            "goose",
+            "extensions:\n  acp-skills: # mine\n    enabled: false\n    COMMAND\n    # soon\n    timeout: 60\n    envs: {A: \"1\"}\n  b:\n    cmd: c\n",
+        ),
+    ] {
+        let (old, new) = match client {
+            "opencode" => {
+                (r#""command": ["p/acp-skills-proxy", "mcp"]"#, r#""command": ["n", "mcp", "--x"]"#)
+            }
+            "codex" => (
+                "command = \"p/acp-skills-proxy\"\nargs = [\"mcp\"]",
+                "command = \"n\"\nargs = [\"mcp\", \"--x\"]",
+            ),
+            "goose" => {
+                ("cmd: p/acp-skills-proxy\n    args:\n    - mcp", "cmd: \"n\"\n    args: [\"mcp\", \"--x\"]")
+            }
+            _ => (
+                r#""command": "p/acp-skills-proxy", "args": ["mcp"]"#,
+                r#""command": "n", "args": ["mcp", "--x"]"#,
+            ),
+        };
+        let words = ["n", "mcp", "--x"].map(str::to_owned);
+        let found = find(client).unwrap();
+        let before = text.replace("COMMAND", old);
+        assert_eq!(
+            found.server(&before, SERVER).unwrap().unwrap(),
+            ["p/acp-skills-proxy", "mcp"],
+            "{client}"
+        );
+        let after = found.with_server(&before, SERVER, &words).unwrap();
+        assert_eq!(after, text.replace("COMMAND", new), "{client}");
+    }
+}
+
+#[test]
+fn duplicate_keys_are_refused() {
+    for text in [
+        "{ \"mcpServers\": {}, \"mcpServers\": {} }",
+        "{ \"mcpServers\": { \"acp-skills\": {}, \"acp-skills\": {} } }",
+        "{ \"mcpServers\": { \"acp-skills\": { \"command\": \"a\", \"command\": \"b\" } } }",
+    ] {
+        let error = find("gemini").unwrap().with_server(text, SERVER, &command()).unwrap_err();
+        assert!(error.message.contains("duplicate key"), "{error} {text}");
+    }
+    // Other duplicates are no concern of ours.
+    let text = "{ \"a\": 1, \"a\": 2, \"mcpServers\": { \"b\": {}, \"b\": {} } }";
+    assert!(find("gemini").unwrap().with_server(text, SERVER, &command()).is_ok());
+}
+
+#[test]
+fn ways_to_write_an_empty_list_of_extensions() {
+    let words = ["p".to_owned(), "mcp".to_owned()];
+    let client = find("goose").unwrap();
+    let entry = "  acp-skills:\n    type: stdio\n    name: acp-skills\n    enabled: true\n    cmd: \"p\"\n    args: [\"mcp\"]\n    timeout: 300\n";
+    for (before, head) in [
+        ("extensions:", "extensions:\n"),
+        ("extensions: {}", "extensions:\n"),
+        ("extensions: {} # mine\n", "extensions: # mine\n"),
+        ("extensions: # mine\n", "extensions: # mine\n"),
+        ("a: 1", "a: 1\nextensions:\n"),
+    ] {
+        let after = client.with_server(before, SERVER, &words).unwrap();
+        assert_eq!(after, format!("{head}{entry}"), "{before}");
+        // The same with the line ends of Windows.
+        let windows = |text: &str| text.replace('\n', "\r\n");
+        if before.ends_with('\n') {
+            let after = client.with_server(&windows(before), SERVER, &words).unwrap();
+            assert_eq!(after, windows(&format!("{head}{entry}")), "{before}");
+        }
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! TOML would be the largest part of `setup`. Settings that define the server in another way, for example with an inline table, are
 //! refused.
 
-use super::{list, quoted};
+use super::{line_end, list, quoted, unsafe_edit};
 use crate::setup::document::SettingsError;
 
 const TABLE: &str = "mcp_servers";
@@ -108,6 +108,8 @@ fn range(text: &str, name: &str) -> Result<Option<(usize, usize)>, SettingsError
         }
         let is_ours = table.len() >= 2 && table[0] == TABLE && table[1] == name;
         match (&mut found, is_header, is_ours) {
+            // Keys can only be added to the server's own table.
+            (None, true, true) if table.len() > 2 => return Err(elsewhere(&line, name)),
             (None, true, true) => found = Some((line.start, None)),
             (Some((_, end @ None)), true, false) => *end = Some(line.start),
             (Some((_, Some(_))), true, true) => return Err(elsewhere(&line, name)),
@@ -147,12 +149,25 @@ fn elsewhere(line: &Line<'_>, name: &str) -> SettingsError {
     }
 }
 
-/// Returns the command in the server's table, as `setup` writes it. Empty if it is written in another way.
+/// Returns the offsets of the line with a key in the server's own table, with all lines of its value. `range` is the range of the
+/// server's tables.
+fn member(text: &str, range: (usize, usize), key: &str) -> Option<(usize, usize)> {
+    let lines = lines(text);
+    let inside = lines.iter().enumerate().skip_while(|(_, line)| line.start <= range.0);
+    let (index, line) = inside.take_while(|(_, line)| !line.text.starts_with('[')).find(|(_, line)| {
+        let name = line.text.split_once('=').map(|(name, _)| name);
+        line.start < range.1 && name.and_then(parts).is_some_and(|name| name == [key])
+    })?;
+    let end = lines.get(index + 1).map_or(text.len(), |next| next.start);
+    Some((line.start, end.min(range.1)))
+}
+
+/// Returns the command in the server's table. Empty if it is not written as `setup` does it.
 pub(super) fn server(text: &str, name: &str) -> Result<Option<Vec<String>>, SettingsError> {
-    let Some((start, end)) = range(text, name)? else { return Ok(None) };
+    let Some(range) = range(text, name)? else { return Ok(None) };
     let value = |key: &str| {
-        let mut lines = text[start..end].lines();
-        lines.find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('=')).map(str::trim)
+        let (start, end) = member(text, range, key)?;
+        Some(text[start..end].split_once('=')?.1.trim())
     };
     let program = value("command").and_then(|text| serde_json::from_str::<String>(text).ok());
     let arguments = value("args").map_or(Some(Vec::new()), |text| serde_json::from_str(text).ok());
@@ -165,26 +180,40 @@ pub(super) fn server(text: &str, name: &str) -> Result<Option<Vec<String>>, Sett
 pub(super) fn with_server(text: &str, name: &str, command: &[String]) -> Result<String, SettingsError> {
     let (program, arguments) =
         command.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
-    let is_bare = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-    let key = if is_bare { name.to_owned() } else { quoted(name) };
-    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let table =
-        format!("[{TABLE}.{key}]{end}command = {}{end}args = {}{end}", quoted(program), list(arguments));
-    if let Some((start, stop)) = range(text, name)? {
-        return Ok([&text[..start], &table, &text[stop..]].concat());
+    let end = line_end(text);
+    let members = [
+        ("command", format!("command = {}{end}", quoted(program))),
+        ("args", format!("args = {}{end}", list(arguments))),
+    ];
+    let mut edited = text.to_owned();
+    if range(text, name)?.is_some() {
+        // The last member comes first, because a missing one is added at the start of the table.
+        for (key, line) in members.iter().rev() {
+            let Some((start, stop)) = range(&edited, name)? else { return Err(unsafe_edit(name)) };
+            let first = edited[start..].find('\n').map_or(edited.len(), |at| start + at + 1);
+            let (from, to) = member(&edited, (start, stop), key).unwrap_or((first, first));
+            edited.replace_range(from..to, line);
+        }
+    } else {
+        let is_bare = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        let key = if is_bare { name.to_owned() } else { quoted(name) };
+        let gap = match text {
+            "" => "",
+            text if text.ends_with('\n') => end,
+            _ => &end.repeat(2),
+        };
+        let [(_, program), (_, arguments)] = members;
+        edited.extend([gap, &format!("[{TABLE}.{key}]{end}"), &program, &arguments]);
     }
-    let gap = match text {
-        "" => "",
-        text if text.ends_with('\n') => end,
-        _ => &end.repeat(2),
-    };
-    Ok([text, gap, &table].concat())
+    let is_written = server(&edited, name)?.as_deref() == Some(command);
+    if is_written { Ok(edited) } else { Err(unsafe_edit(name)) }
 }
 
 pub(super) fn without_server(text: &str, name: &str) -> Result<String, SettingsError> {
     let Some((start, end)) = range(text, name)? else { return Ok(text.to_owned()) };
     let before = &text[..start];
     // The blank line before the table was added with it.
-    let before = if before.ends_with("\n\n") { &before[..start - 1] } else { before };
+    let gap = line_end(text);
+    let before = before.strip_suffix(&gap.repeat(2)).map_or(before, |rest| &before[..rest.len() + gap.len()]);
     Ok([before, &text[end..]].concat())
 }

@@ -1,8 +1,10 @@
 //! Access control.
 //!
 //! Any process of any user on this machine can connect, and so can a web page. For this reason, each session has a
-//! random path and a bearer token, which is compared in constant time. `Host` must be a loopback name, so that DNS
-//! rebinding fails. `Origin`, which only browsers send, must be absent.
+//! random path and a bearer token, which is compared in constant time. `Host` must be a loopback name or the address of
+//! the listener, so that DNS rebinding fails. `Origin`, which only browsers send, must be absent.
+
+use std::net::IpAddr;
 
 use hyper::{
     HeaderMap,
@@ -10,11 +12,15 @@ use hyper::{
 };
 use subtle::ConstantTimeEq;
 
-/// Returns true if a request comes from a program on this machine instead of a web page.
-pub(crate) fn is_local(headers: &HeaderMap) -> bool {
+/// Returns true if a request comes from a program on this machine instead of a web page. `address` is the address of the listener.
+pub(crate) fn is_local(headers: &HeaderMap, address: IpAddr) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    matches!(name, "127.0.0.1" | "localhost") && !headers.contains_key(ORIGIN)
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((name, _)) => name,
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    let is_own = matches!(name, "127.0.0.1" | "localhost") || name.parse() == Ok(address);
+    is_own && !headers.contains_key(ORIGIN)
 }
 
 /// Replaces `Host` by a loopback name if it is the host of `base`, which the user has chosen for the agent.

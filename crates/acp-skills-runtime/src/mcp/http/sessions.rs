@@ -2,17 +2,16 @@
 //!
 //! A running session costs about 70 KiB. Agents keep a session for hours without using it, and few of them would start a new one.
 //! So a session without an open response is put aside after a while: it ends, and only the params of its `initialize` request are
-//! kept. The next request of the client starts it again. A client that listens for notifications has an open response.
+//! kept. The next request of the client starts it again. A client that listens for notifications has an open response. The other
+//! sessions of the endpoint are put aside all the same, because they can belong to other clients.
 //!
 //! The number of sessions is limited. At the limit, a new session replaces one that was put aside, and is refused if all of them
 //! run.
 
 use std::{
+    mem,
     pin::Pin,
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -24,9 +23,14 @@ use rmcp::transport::streamable_http_server::{
         store::{SessionState, SessionStore, SessionStoreError},
     },
 };
-use tokio::{runtime::Handle, sync::RwLock, time::sleep};
+use tokio::{
+    runtime::Handle,
+    sync::RwLock,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
 
-/// The time without an open response after which the sessions of an endpoint are put aside.
+/// The time without an open response after which a session is put aside.
 pub(super) const IDLE: Duration = Duration::from_mins(1);
 /// The time in which a session ends. New requests wait meanwhile, because the end of a session removes it by its id.
 const SETTLING: Duration = Duration::from_millis(20);
@@ -41,36 +45,28 @@ pub(super) const MAX_PARAMS_BYTES: usize = 64 * 1024;
 pub(super) struct Sessions(Arc<Shared>);
 
 struct Shared {
-    /// Called after the sessions were put aside.
+    /// Called after sessions were put aside.
     put_aside: Box<dyn Fn() + Send + Sync>,
     manager: Arc<LocalSessionManager>,
     store: Arc<Store>,
-    /// The number of requests whose response is not complete yet.
-    open: AtomicUsize,
-    /// The number of requests so far.
-    requests: AtomicU64,
-    /// True while a task waits for the endpoint to become idle.
-    is_timed: AtomicBool,
-    /// Taken for reading when a request begins, and for writing while the sessions are put aside.
+    /// Taken for reading when a request begins, and for writing while sessions are put aside.
     gate: RwLock<()>,
 }
 
 /// A request whose response is not complete yet.
-pub(super) struct Open(Arc<Shared>);
+pub(super) struct Open {
+    shared: Arc<Shared>,
+    /// The session of the request. `None` if the request has no session.
+    session: Option<String>,
+    /// Cancelled when the session ends or is put aside. Never cancelled without a session.
+    pub(super) end: CancellationToken,
+}
 
 impl Sessions {
     pub(super) fn new(put_aside: impl Fn() + Send + Sync + 'static) -> Self {
         let manager = Arc::new(manager());
-        let store = Arc::new(Store { manager: Arc::clone(&manager), kept: Mutex::default() });
-        Self(Arc::new(Shared {
-            put_aside: Box::new(put_aside),
-            manager,
-            store,
-            open: AtomicUsize::new(0),
-            requests: AtomicU64::new(0),
-            is_timed: AtomicBool::new(false),
-            gate: RwLock::default(),
-        }))
+        let store = Arc::new(Store { manager: Arc::clone(&manager), all: Mutex::default() });
+        Self(Arc::new(Shared { put_aside: Box::new(put_aside), manager, store, gate: RwLock::default() }))
     }
 
     pub(super) fn manager(&self) -> Arc<LocalSessionManager> {
@@ -83,20 +79,24 @@ impl Sessions {
 
     /// Returns the number of sessions, including those that were put aside.
     pub(super) fn count(&self) -> usize {
-        self.0.store.kept.lock().len()
+        self.0.store.all.lock().kept.len()
     }
 
     /// Returns true if this session exists, even if it was put aside.
     pub(super) fn is_kept(&self, id: &str) -> bool {
-        self.0.store.index(id).is_some()
+        self.0.store.all.lock().get(id).is_some()
     }
 
-    /// Begins a request. Keep the returned value until the response is complete.
-    pub(super) async fn begin(&self) -> Open {
+    /// Begins a request of a session, or of a client without one. Keep the returned value until the response is complete.
+    pub(super) async fn begin(&self, id: Option<&str>) -> Open {
         let _entered = self.0.gate.read().await;
-        self.0.open.fetch_add(1, Ordering::SeqCst);
-        self.0.requests.fetch_add(1, Ordering::SeqCst);
-        Open(Arc::clone(&self.0))
+        let mut all = self.0.store.all.lock();
+        let kept = id.and_then(|id| all.get(id));
+        let end = kept.map_or_else(CancellationToken::new, |kept| {
+            kept.open += 1;
+            kept.end.clone()
+        });
+        Open { shared: Arc::clone(&self.0), session: id.map(str::to_owned), end }
     }
 
     /// Returns the number of running sessions.
@@ -108,68 +108,65 @@ impl Sessions {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if self.0.open.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.0.await_idleness();
+        let mut all = self.shared.store.all.lock();
+        // The session may have ended meanwhile.
+        if let Some(kept) = self.session.as_deref().and_then(|id| all.get(id)) {
+            kept.open = kept.open.saturating_sub(1);
+            kept.used = Instant::now();
+        }
+        // At the end of the program, there is no runtime.
+        let Ok(runtime) = Handle::try_current() else { return };
+        if !all.kept.is_empty() && !mem::replace(&mut all.is_timed, true) {
+            runtime.spawn(put_aside_when_idle(Arc::downgrade(&self.shared)));
         }
     }
 }
 
 impl Shared {
-    /// Starts a task that puts the sessions aside when the endpoint is idle, unless there is one already.
-    fn await_idleness(self: &Arc<Self>) {
-        // At the end of the program, there is no runtime.
-        let Ok(runtime) = Handle::try_current() else { return };
-        if self.store.kept.lock().is_empty() || self.is_timed.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        runtime.spawn(put_aside_when_idle(Arc::downgrade(self)));
-    }
-
-    fn is_open(&self) -> bool {
-        self.open.load(Ordering::SeqCst) > 0
-    }
-
-    /// Puts all sessions aside that can be started again, unless a response is open.
-    async fn put_aside(&self) {
+    /// Puts the idle sessions aside. Returns true if other sessions may become idle without another request.
+    async fn put_aside(&self) -> bool {
         let _closed = self.gate.write().await;
-        if self.is_open() {
-            return;
-        }
-        let running: Vec<_> = self.manager.sessions.read().await.keys().cloned().collect();
-        for id in running {
-            if self.store.index(&id).is_some() {
-                // This fails if the session has already ended.
-                let _ = self.manager.close_session(&id).await;
+        let mut idle = Vec::new();
+        let is_awaited = {
+            let running = self.manager.sessions.read().await;
+            let mut all = self.store.all.lock();
+            let mut is_awaited = false;
+            for kept in &mut all.kept {
+                if kept.open > 0 || !running.contains_key(kept.id.as_str()) {
+                    continue;
+                }
+                if kept.used.elapsed() < IDLE {
+                    is_awaited = true;
+                    continue;
+                }
+                // The client does not wait for its calls any more.
+                mem::take(&mut kept.end).cancel();
+                idle.push(kept.id.as_str().into());
             }
+            all.is_timed = is_awaited;
+            is_awaited
+        };
+        if idle.is_empty() {
+            return is_awaited;
+        }
+        for id in idle {
+            // This fails if the session has already ended.
+            let _ = self.manager.close_session(&id).await;
         }
         sleep(SETTLING).await;
         (self.put_aside)();
+        is_awaited
     }
 }
 
 async fn put_aside_when_idle(shared: Weak<Shared>) {
-    let requests = || shared.upgrade().map(|shared| shared.requests.load(Ordering::SeqCst));
     loop {
-        let before = requests();
         sleep(IDLE).await;
-        if before != requests() {
-            continue;
-        }
         let Some(shared) = shared.upgrade() else { return };
-        if !shared.is_open() {
-            shared.put_aside().await;
-        }
-        shared.is_timed.store(false, Ordering::SeqCst);
-        // A request that has just ended did not start a task, because this task was still running.
-        let is_new = requests_since(&shared, before) && !shared.is_open();
-        if !is_new || shared.is_timed.swap(true, Ordering::SeqCst) {
+        if !shared.put_aside().await {
             return;
         }
     }
-}
-
-fn requests_since(shared: &Shared, before: Option<u64>) -> bool {
-    Some(shared.requests.load(Ordering::SeqCst)) != before
 }
 
 /// Creates the manager of the running sessions.
@@ -183,11 +180,44 @@ fn manager() -> LocalSessionManager {
     sessions
 }
 
-/// The params of the `initialize` requests.
+/// The sessions that can be started again.
 struct Store {
     manager: Arc<LocalSessionManager>,
-    /// The ids of the sessions with their params. The session that was started the longest time ago comes first.
-    kept: Mutex<Vec<(String, SessionState)>>,
+    /// No other lock is taken while it is held.
+    all: Mutex<All>,
+}
+
+#[derive(Default)]
+struct All {
+    /// The session that was started the longest time ago comes first.
+    kept: Vec<Kept>,
+    /// True while a task waits for sessions to become idle.
+    is_timed: bool,
+}
+
+/// A session, which runs or was put aside.
+struct Kept {
+    id: String,
+    /// The params of the `initialize` request.
+    state: SessionState,
+    /// The number of requests whose response is not complete yet.
+    open: usize,
+    /// The time of the last response.
+    used: Instant,
+    /// Cancelled when the session ends or is put aside.
+    end: CancellationToken,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
+impl All {
+    fn get(&mut self, id: &str) -> Option<&mut Kept> {
+        self.kept.iter_mut().find(|kept| kept.id == id)
+    }
 }
 
 /// The reasons to refuse a session.
@@ -200,10 +230,6 @@ enum Refused {
 }
 
 impl Store {
-    fn index(&self, id: &str) -> Option<usize> {
-        self.kept.lock().iter().position(|(kept, _)| kept == id)
-    }
-
     /// Keeps the params of a new session, which runs already. At the limit, the session that was put aside and was not used for
     /// the longest time is dropped.
     async fn keep(&self, id: &str, state: &SessionState) -> Result<(), Refused> {
@@ -214,12 +240,14 @@ impl Store {
         if running.len() > MAX_MCP_SESSIONS {
             return Err(Refused::TooMany);
         }
-        let mut kept = self.kept.lock();
+        let kept = &mut self.all.lock().kept;
         if kept.len() >= MAX_MCP_SESSIONS {
-            let unused = kept.iter().position(|(id, _)| !running.contains_key(id.as_str()));
+            let unused = kept.iter().position(|kept| !running.contains_key(kept.id.as_str()));
             kept.remove(unused.ok_or(Refused::TooMany)?);
         }
-        kept.push((id.to_owned(), state.clone()));
+        let used = Instant::now();
+        let end = CancellationToken::new();
+        kept.push(Kept { id: id.to_owned(), state: state.clone(), open: 0, used, end });
         Ok(())
     }
 }
@@ -234,12 +262,12 @@ impl SessionStore for Store {
         'i: 'f,
     {
         // The session starts again, so it is now the newest one.
-        let mut kept = self.kept.lock();
-        let index = kept.iter().position(|(kept, _)| kept == id);
+        let kept = &mut self.all.lock().kept;
+        let index = kept.iter().position(|kept| kept.id == id);
         if let Some(index) = index {
             kept[index..].rotate_left(1);
         }
-        let state = index.and_then(|_| kept.last()).map(|(_, state)| state.clone());
+        let state = index.and_then(|_| kept.last()).map(|kept| kept.state.clone());
         Box::pin(async { Ok(state) })
     }
 
@@ -265,7 +293,7 @@ impl SessionStore for Store {
         's: 'f,
         'i: 'f,
     {
-        self.kept.lock().retain(|(kept, _)| kept != id);
+        self.all.lock().kept.retain(|kept| kept.id != id);
         Box::pin(async { Ok(()) })
     }
 }

@@ -191,6 +191,37 @@ async fn a_running_call_keeps_its_skills() {
     assert_eq!(messages(&text).last().unwrap()["result"]["isError"], true, "{text}");
 }
 
+#[tokio::test]
+async fn a_call_ends_with_its_session() {
+    let begun = Arc::new(tokio::sync::Notify::new());
+    let (dropped, is_dropped) = tokio::sync::oneshot::channel::<()>();
+    let guard = Arc::new(dropped);
+    let signal = (Arc::clone(&begun), Arc::new(parking_lot::Mutex::new(Some(guard))));
+    let skill = Skill::builder("slow", "Takes its time.").body("Call `wait`.");
+    let skill = skill.tool("wait", "Waits.", move |_: Value| {
+        let guard = signal.1.lock().take();
+        let begun = Arc::clone(&signal.0);
+        async move {
+            let _guard = guard;
+            begun.notify_one();
+            std::future::pending::<()>().await;
+            Ok(json!("done"))
+        }
+    });
+    let service = Arc::new(service_of(handler(skill.build().unwrap()), CancellationToken::new()));
+    let (session, _) = initialized(&service).await;
+    let params = json!({ "name": "call_skill_tool", "arguments": { "skill": "slow", "tool": "wait" } });
+    let request = json!({ "jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": params }).to_string();
+    // The response stays open, but the client does not read it.
+    let (status, _, _response) = send(&service, "POST", Some(&session), &request).await;
+    assert_eq!(status, StatusCode::OK);
+    begun.notified().await;
+    let _ = send(&service, "DELETE", Some(&session), "").await;
+    // The server would end the call itself after a grace period of several seconds.
+    let ended = tokio::time::timeout(Duration::from_secs(2), is_dropped).await;
+    assert!(ended.is_ok(), "the call still runs");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_session_does_not_expire() {
     let service = service(&CancellationToken::new());

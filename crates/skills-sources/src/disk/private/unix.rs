@@ -3,7 +3,7 @@
 use std::{
     fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions},
     io,
-    os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
     path::Path,
 };
 
@@ -24,6 +24,21 @@ pub(super) fn private_dir(builder: &mut DirBuilder) {
 pub(super) fn copy_permissions(file: &File, path: &Path) -> io::Result<()> {
     let mode = fs::metadata(path).map_or(0o644, |metadata| metadata.permissions().mode() & 0o777);
     file.set_permissions(Permissions::from_mode(mode))
+}
+
+pub(super) fn copy_owner(file: &File, path: &Path) -> io::Result<()> {
+    let Ok(before) = fs::metadata(path) else { return Ok(()) };
+    let now = file.metadata()?;
+    if (before.uid(), before.gid()) == (now.uid(), now.gid()) {
+        return Ok(());
+    }
+    let mode = before.mode();
+    // Another group is harmless if it has the same rights as all other users.
+    let is_harmless = before.uid() == now.uid() && (mode >> 3) & 0o7 == mode & 0o7;
+    fchown(file, Some(before.uid()), Some(before.gid())).or_else(|error| {
+        let message = || format!("cannot keep the owner of the file: {error}");
+        if is_harmless { Ok(()) } else { Err(io::Error::new(error.kind(), message())) }
+    })
 }
 
 pub(super) fn tighten(file: &File) -> io::Result<bool> {

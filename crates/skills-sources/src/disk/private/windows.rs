@@ -36,6 +36,11 @@ pub(super) fn copy_permissions(_file: &File, _path: &Path) -> io::Result<()> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "same interface as on Unix")]
+pub(super) fn copy_owner(_file: &File, _path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "same interface as on Unix")]
 pub(super) fn wait_when_full(_file: &File) -> io::Result<()> {
     Ok(())
 }

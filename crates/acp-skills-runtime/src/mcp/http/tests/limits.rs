@@ -61,6 +61,26 @@ async fn a_session_that_was_put_aside_makes_room() {
     assert_eq!(service.sessions.count(), MAX_MCP_SESSIONS);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_client_that_listens_does_not_keep_the_sessions_of_others() {
+    let service = service(&CancellationToken::new());
+    let (listening, _) = initialized(&service).await;
+    let (status, _, events) = send(&service, "GET", Some(&listening), "").await;
+    assert_eq!(status, StatusCode::OK);
+    for _ in 1..MAX_MCP_SESSIONS {
+        initialized(&service).await;
+    }
+    assert_eq!(begin(&service, false, "test").await.0, StatusCode::SERVICE_UNAVAILABLE);
+    tokio::time::sleep(sessions::IDLE * 3).await;
+    assert_eq!(service.sessions.running().await, 1);
+    initialized(&service).await;
+    // A session becomes idle when its last response is complete.
+    drop(events);
+    tokio::time::sleep(sessions::IDLE * 3).await;
+    assert_eq!(service.sessions.running().await, 0);
+    assert_eq!(call(&service, &listening, "tools/list").await.0, StatusCode::OK);
+}
+
 #[tokio::test]
 async fn the_params_of_a_session_are_limited() {
     let service = service(&CancellationToken::new());
