@@ -212,7 +212,7 @@ impl DirectoryLibrary {
     /// Returns the directories in the projects of a workspace of which a skill is trusted in some version.
     pub fn trusted(&self, workspace: &Workspace) -> Vec<TrustedDir> {
         let Some(trust) = &self.trust else { return Vec::new() };
-        let projects: BTreeSet<_> = workspace.roots().map(project_of).collect();
+        let projects = order::set(workspace.roots().map(project_of));
         projects.iter().flat_map(|project| trust.trusted(project)).collect()
     }
 
