@@ -149,7 +149,7 @@ impl Fixture {
                 Task::MenuTimer { session, .. } => self.menus.push(session),
                 Task::ToolsTimer { session, timer, .. } => self.timers.push((session, timer)),
                 Task::CallTimer { session, timer, .. } => self.calls.push((session, timer)),
-                Task::Mcp { .. } | Task::CancelMcp { .. } => {}
+                Task::Mcp { .. } | Task::ReadFile { .. } | Task::CancelMcp { .. } => {}
             }
         }
     }

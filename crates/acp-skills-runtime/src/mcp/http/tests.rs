@@ -208,7 +208,7 @@ async fn a_call_ends_with_its_session() {
             Ok(json!("done"))
         }
     });
-    let service = Arc::new(service_of(handler(skill.build().unwrap()), CancellationToken::new()));
+    let service = Arc::new(Service::of(&handler(skill.build().unwrap()), CancellationToken::new()));
     let (session, _) = initialized(&service).await;
     let params = json!({ "name": "call_skill_tool", "arguments": { "skill": "slow", "tool": "wait" } });
     let request = json!({ "jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": params }).to_string();
