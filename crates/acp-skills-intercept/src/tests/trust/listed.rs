@@ -223,7 +223,7 @@ fn a_message_with_other_text_approves_nothing() {
     }
 }
 
-/// Files that were changed and restored are another version, even if nobody noticed the version in between.
+/// Files that were changed and restored are another version, even if the library missed the version in between.
 #[test]
 fn files_that_were_restored_have_to_be_listed_again() {
     let touched = |time: i128| {
