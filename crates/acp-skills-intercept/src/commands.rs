@@ -20,7 +20,7 @@ use crate::{
     queries::Wanted,
     record,
     session::Session,
-    switches::Switch,
+    switches::{Switch, SwitchError},
     trust,
     typed::Typed,
     version::Reply,
@@ -143,6 +143,9 @@ impl Interceptor {
         }
         let Some(session) = self.sessions.get(key) else { return false };
         let text = match Switch::read(session, words) {
+            Some(Ok(switch)) if switch.is_on() && !Typed::is_alone(prompt, self.client) => {
+                SwitchError::OtherText.to_string()
+            }
             Some(Ok(switch)) => return self.switch(key, prompt, id, switch, actions),
             Some(Err(error)) => error.to_string(),
             None => match what {
