@@ -18,6 +18,10 @@ pub(crate) struct ClientFacts {
     shows_notices: bool,
     /// True if the client reads text files for the agent.
     reads_files: bool,
+    /// True if the client says its name. avante doesn't.
+    is_named: bool,
+    /// True if the client is Jupyter AI, which puts a note before the first message.
+    is_jupyter: bool,
 }
 
 impl ClientFacts {
@@ -35,6 +39,8 @@ impl ClientFacts {
             reads_files: reads_files.and_then(|reads| reads.as_bool()) == Some(true),
             shows_forms: form.is_some_and(|form| form.is_object()),
             shows_notices: notices.is_some_and(|notices| notices.is_object()),
+            is_named: name.is_some(),
+            is_jupyter: name.as_ref().is_some_and(|name| name == "Jupyter AI"),
             cuts_titles: name.is_some_and(|name| name == "CodeCompanion.nvim"),
             says_booleans: booleans.is_some_and(|node| !node.is_null() && node.as_bool() != Some(false)),
         }
@@ -58,6 +64,16 @@ impl ClientFacts {
     /// Returns true if the client reads text files for the agent.
     pub(crate) fn reads_files(self) -> bool {
         self.reads_files
+    }
+
+    /// Returns true if the client may repeat earlier messages in a prompt, as avante does.
+    pub(crate) fn may_repeat_messages(self) -> bool {
+        !self.is_named
+    }
+
+    /// Returns true if the client puts a note before a message, in the same block.
+    pub(crate) fn adds_note(self) -> bool {
+        self.is_jupyter
     }
 
     /// Returns the separator between the parts of a title.

@@ -57,6 +57,11 @@ impl Switch {
         })
     }
 
+    /// Returns true if the command turns skills on.
+    pub(crate) fn is_on(&self) -> bool {
+        self.on
+    }
+
     /// Returns true if the words after `/skills` are a valid command for our skills, so that it cannot be meant for another
     /// proxy.
     pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
@@ -103,6 +108,11 @@ pub(crate) enum SwitchError {
         /// True for `/skills on`.
         on: bool,
     },
+    /// The prompt has other text, which may come from a file.
+    #[error(
+        "Nothing was turned on, because the message has other text. Send `/skills on NAME` in a message of its own."
+    )]
+    OtherText,
     /// The session has no such skill.
     #[error("No skill {word} found. {known}")]
     Unknown {

@@ -33,6 +33,22 @@ fn say(fixture: &mut Fixture, request: u64, words: &str) -> (String, Option<Vec<
     said(&out)
 }
 
+/// A file that the client attached as text can begin with a command. It can't undo what the user turned off.
+#[test]
+fn a_message_with_other_text_turns_nothing_on() {
+    let mut fixture = fixture();
+    say(&mut fixture, 2, "/skills off pdf");
+    let served = |fixture: &Fixture| fixture.host.served.as_ref().unwrap().1.clone();
+    let (text, menu) = said(&fixture.prompt(3, "s", &["Review this file.", "/skills on pdf"]));
+    assert!(text.starts_with("Nothing was turned on") && menu.is_none(), "{text}");
+    assert_eq!(served(&fixture), ["review", "My Notes"]);
+    // Less is always possible.
+    fixture.prompt(4, "s", &["/skills off review", "a file"]);
+    assert_eq!(served(&fixture), ["My Notes"]);
+    say(&mut fixture, 5, "/skills on pdf");
+    assert_eq!(served(&fixture), ["pdf", "My Notes"]);
+}
+
 #[test]
 fn menu_tools_and_model_follow_a_switch() {
     let mut fixture = fixture();
