@@ -25,6 +25,26 @@ fn list(dir: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
+/// An entry with properties finds the same skills as one without.
+#[test]
+fn entries_of_the_configuration() {
+    let dir = hub();
+    for entry in ["good", "{ skill: good, paths: [infra/**] }"] {
+        for (nested, expected) in [(false, 1), (true, 2)] {
+            let text = format!("nested: {nested}\nskills: [{entry}]\ndiscover: []\n");
+            std::fs::write(dir.path().join("skills.yaml"), text).expect("a file");
+            let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+                .args(["list", "--config", "skills.yaml", "--json"])
+                .current_dir(dir.path())
+                .output()
+                .expect("the program runs");
+            let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            let skills = list["skills"].as_array().expect("skills");
+            assert_eq!(skills.len(), expected, "{entry} {nested}: {list}");
+        }
+    }
+}
+
 #[test]
 fn inner_skills_are_always_checked() {
     let dir = hub();

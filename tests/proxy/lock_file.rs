@@ -12,6 +12,7 @@ use crate::{
 
 crate::trials!(
     an_invalid_lock_file,
+    the_name_of_an_approver_is_limited,
     locked_does_not_fetch_new_sources,
     a_lock_that_changes_while_the_agent_runs,
     a_risky_skill_needs_approval,
@@ -20,6 +21,26 @@ crate::trials!(
     a_lock_file_cannot_name_directories_outside_of_the_cache,
     two_adds_on_two_branches,
 );
+
+/// A name that is too long would make the whole lock file unreadable.
+fn the_name_of_an_approver_is_limited() {
+    let repository = Repository::review();
+    let home = Home::new();
+    let source = repository.source("");
+    for (name, code) in [(String::new(), 2), ("n".repeat(201), 2), ("é".repeat(100), 0)] {
+        let output = home.run(&["add", &source, "--yes", "--approved-by", &name]);
+        assert_eq!(output.status.code(), Some(code), "{name}: {output:?}");
+    }
+    repository.skill("review", "Reviews.", "two");
+    repository.commit();
+    let config = fs::read_to_string(home.config()).expect("a file");
+    home.write(&home.config(), &format!("{config}approved_by: {}\n", "n".repeat(201)));
+    let errors = home.fails(&["update", "--yes"], 2);
+    assert!(errors.contains("expected a name of at most 200 bytes"), "{errors}");
+    home.write(&home.config(), &format!("{config}approved_by: Ada\n"));
+    home.printed(&["update", "--yes"]);
+    assert_eq!(home.json(&["outdated", "--json"])["skills"], json!([]));
+}
 
 fn an_invalid_lock_file() {
     let repository = Repository::review();

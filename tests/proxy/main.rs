@@ -7,6 +7,7 @@
 //! | `fixture` | both ends behind one interface, so that a test reads as a conversation |
 //! | `skills` | the skills that the tests use |
 //! | `repositories` | git repositories, and users with their own home directory |
+//! | `machine` | a machine with a policy of an administrator |
 //!
 //! The other files are the tests, by topic. Tests don't sleep: they wait for an event, with a generous deadline.
 
@@ -23,6 +24,7 @@ mod clients;
 mod commands;
 mod compaction;
 mod conformance;
+mod decisions;
 mod drafts;
 mod editor;
 mod events;
@@ -41,10 +43,16 @@ mod local_socket;
 mod lock_file;
 #[cfg(unix)]
 mod login;
+#[cfg(target_os = "linux")]
+mod machine;
 mod mcp_over_acp;
 mod nested;
 mod on_demand;
 mod oversize;
+#[cfg(target_os = "linux")]
+mod policy;
+#[cfg(target_os = "linux")]
+mod policy_files;
 mod progress;
 mod project_tree;
 mod reload;
@@ -131,6 +139,7 @@ fn main() -> ExitCode {
     trials.extend(commands::trials());
     trials.extend(compaction::trials());
     trials.extend(conformance::trials());
+    trials.extend(decisions::trials());
     trials.extend(drafts::trials());
     trials.extend(events::trials());
     #[cfg(target_os = "linux")]
@@ -149,6 +158,10 @@ fn main() -> ExitCode {
     trials.extend(mcp_over_acp::trials());
     trials.extend(on_demand::trials());
     trials.extend(oversize::trials());
+    #[cfg(target_os = "linux")]
+    trials.extend(policy::trials());
+    #[cfg(target_os = "linux")]
+    trials.extend(policy_files::trials());
     trials.extend(progress::trials());
     trials.extend(reload::trials());
     trials.extend(remotes::trials());

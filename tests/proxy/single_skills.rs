@@ -19,7 +19,7 @@ crate::trials!(
 );
 
 /// Creates a repository with the skills `review`, `greet` and `plan`.
-fn three_skills() -> Repository {
+pub(crate) fn three_skills() -> Repository {
     let repository = Repository::review();
     repository.skill("greet", "Greets.", "one");
     repository.skill("plan", "Plans.", "one");
@@ -28,14 +28,14 @@ fn three_skills() -> Repository {
 }
 
 /// Changes all three skills.
-fn change_all(repository: &Repository, body: &str) -> String {
+pub(crate) fn change_all(repository: &Repository, body: &str) -> String {
     for name in ["review", "greet", "plan"] {
         repository.skill(name, "Changed.", body);
     }
     repository.commit()
 }
 
-fn lock(home: &Home) -> Value {
+pub(crate) fn lock(home: &Home) -> Value {
     let file = home.config().with_file_name("skills.lock");
     serde_json::from_slice(&fs::read(file).expect("a file")).expect("JSON")
 }

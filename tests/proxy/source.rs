@@ -22,6 +22,7 @@ crate::trials!(
     an_unavailable_site,
     a_slow_site,
     a_site_that_changes,
+    a_pinned_skill_of_a_site_stays,
     list_shows_the_address
 );
 
@@ -229,6 +230,50 @@ fn a_site_that_changes() {
     let list = home.json(&["list", "--json", "--source", &url]);
     let why = list["skipped"][0]["diagnostics"][0]["message"].as_str().expect("text");
     assert!(list["skills"] == json!([]) && why.contains("have changed since approval"), "{list}");
+}
+
+/// The pin holds without the index of the approved version, also if a program without this rule has written the lock file.
+fn a_pinned_skill_of_a_site_stays() {
+    let site = ChangingSite::new();
+    let home = Home::new();
+    let url = format!("http://{}/skills/index.json", site.address);
+    site.set_description("Fills in forms.");
+    home.printed(&["add", &url, "--yes", "--unseen"]);
+    home.printed(&["sources", "pin", "pdf"]);
+    let file = home.config().with_file_name("skills.lock");
+    let read = || -> Value { serde_json::from_slice(&std::fs::read(&file).expect("a file")).expect("JSON") };
+    let approved = read()["sources"][&url]["skills"].clone();
+    assert!(approved["pdf"].is_string(), "{approved}");
+    // The whole list stays in the lock file while a skill is pinned.
+    home.printed(&["update", "--yes", "--unseen"]);
+    assert_eq!(read()["sources"][&url]["skills"], approved);
+    let update_without_index = |description: &str| {
+        for _ in 0..2 {
+            std::fs::remove_dir_all(home.path("cache")).expect("the path exists");
+            site.set_description(description);
+            let text = home.printed(&["update", "--yes", "--unseen"]);
+            assert!(text.contains("no changes (1 change pinned)"), "{text}");
+        }
+        let pinned = &read()["sources"][&url];
+        assert_eq!(pinned["decisions"]["pinned"], json!(["pdf"]), "{pinned}");
+        pinned["skills"].clone()
+    };
+    assert_eq!(update_without_index("Obeys somebody else."), approved);
+    let list = home.json(&["list", "--json"]);
+    let why = list["skipped"][0]["diagnostics"][0]["message"].as_str().expect("text");
+    assert!(
+        list["skills"] == json!([]) && why.contains("stays at a version that is not in the cache"),
+        "{list}"
+    );
+    let mut old = read();
+    let source = old["sources"][&url].as_object_mut().expect("an object");
+    source.remove("skills");
+    source["decisions"].as_object_mut().expect("an object").remove("kept");
+    std::fs::write(&file, old.to_string()).expect("a file");
+    assert_eq!(update_without_index("Something else again."), json!({}));
+    home.printed(&["sources", "unpin", "pdf"]);
+    home.printed(&["update", "--yes", "--unseen"]);
+    assert_eq!(home.json(&["list", "--json"])["skills"][0]["description"], "Something else again.");
 }
 
 fn list_shows_the_address() {

@@ -1,15 +1,26 @@
 //! `trust`, `untrust` and `/skills untrust` for the skills of a project, and `why`.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::{
     commands::names,
     fixture::{Fixture, MCP_2025, entry},
     repositories::{Home, Repository},
+    skills::Skills,
     trust::Project,
 };
 
-crate::trials!(trust_in_a_terminal_and_back, untrust_in_a_session, why_a_skill_is_used,);
+crate::trials!(
+    trust_in_a_terminal_and_back,
+    #[cfg(unix)]
+    every_file_is_shown_before_trust,
+    untrust_reaches_versions_that_are_not_checked_out,
+    untrust_in_a_session,
+    untrust_in_a_session_reaches_changed_skills,
+    why_a_skill_is_used,
+);
 
 /// Waits until the menu of the editor has no command with this name.
 fn wait_until_gone(fixture: &mut Fixture, name: &str) {
@@ -44,6 +55,92 @@ fn trust_in_a_terminal_and_back() {
     assert!(errors.contains("no skill `other` of the project waits for your trust"), "{errors}");
     let report: Value = home.json(&["untrust", "--dir", &dir, "--json"]);
     assert_eq!(report["skills"], json!([]), "{report}");
+}
+
+/// A link or an odd file name does not hide the other files of a skill.
+#[cfg(unix)]
+fn every_file_is_shown_before_trust() {
+    use std::os::unix::fs::symlink;
+    let home = Home::new();
+    let checkout = Skills::new();
+    let dir = checkout.path().to_str().expect("text");
+    checkout.write(".claude/skills/evil/SKILL.md", "---\nname: evil\ndescription: d\n---\n# ZQ-body\n");
+    let skill = checkout.dir(".claude/skills/evil");
+    fs::write(skill.join("tool"), [&b"\x7fELF\x02\x01\x01"[..], &[0; 100]].concat()).expect("a file");
+    checkout.write(".claude/skills/evil/.hidden", "ZQ-hidden\n");
+    checkout.write(".claude/skills/evil/a/lib.sh", "ZQ-lib\n");
+    checkout.write(".claude/skills/evil/x\ny", "ZQ-odd\n");
+    symlink("SKILL.md", skill.join("b.md")).expect("a link");
+    symlink("a", skill.join("in")).expect("a link");
+    symlink("../../../outside.sh", skill.join("out.sh")).expect("a link");
+    let output = home.run(&["trust", "evil", "--dir", dir]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    for shown in
+        ["+# ZQ-body", "+ZQ-hidden", "+ZQ-lib", "+ZQ-odd", "new file: b.md", "new file: in -> \"a\"\n"]
+    {
+        assert!(text.contains(shown), "{shown}: {text}");
+    }
+    let out = "out.sh -> \"../../../outside.sh\" (cannot be shown: link that leads out of the skill)";
+    for unseen in ["tool (cannot be shown: application/x-executable, 107 bytes)", out] {
+        assert!(text.contains(unseen) && errors.contains(unseen), "{unseen}: {text}{errors}");
+    }
+    assert!(!errors.contains("in -> "), "{errors}");
+    assert!(output.status.code() == Some(2) && errors.contains("use `--yes --unseen`"), "{errors}");
+    for (flags, code) in [(&["--yes"][..], 1), (&["--yes", "--json"], 1), (&["--yes", "--unseen"], 0)] {
+        let output = home.run(&[&["trust", "evil", "--dir", dir][..], flags].concat());
+        assert_eq!(output.status.code(), Some(code), "{flags:?}: {output:?}");
+    }
+}
+
+/// The project returns to a version that was trusted before, or to a branch that has the skill.
+fn untrust_reaches_versions_that_are_not_checked_out() {
+    let project = Project::new();
+    let dir = project.checkout.path().to_str().expect("text").to_owned();
+    let home = project.home();
+    let waits = |what: &str| {
+        let output = home.run(&["trust", "--dir", &dir]);
+        assert_eq!(output.status.code(), Some(2), "{what}: {output:?}");
+    };
+    let skill = project.checkout.dir(".skills/deploy");
+    let aside = project.checkout.path().join("aside");
+    for name in [None, Some("deploy")] {
+        let names: Vec<_> = name.into_iter().collect();
+        let untrust = || home.printed(&[&["untrust", "--dir", &dir][..], &names].concat());
+        for is_gone in [false, true] {
+            home.printed(&["trust", "--dir", &dir, "--yes"]);
+            if is_gone {
+                fs::rename(&skill, &aside).expect("a directory");
+            } else {
+                project.write("Deploys. ZQ-description", "# Second");
+            }
+            assert_eq!(untrust(), "No longer trusted: `deploy`.\n", "{names:?} {is_gone}");
+            if is_gone {
+                fs::rename(&aside, &skill).expect("a directory");
+            } else {
+                project.write("Deploys. ZQ-description", "# ZQ-body");
+            }
+            waits(&format!("{names:?} {is_gone}"));
+        }
+    }
+    let text = home.printed(&["untrust", "--dir", &dir]);
+    assert_eq!(text, "No skill of the project is trusted.\n");
+}
+
+fn untrust_in_a_session_reaches_changed_skills() {
+    let project = Project::new();
+    let mut fixture = Fixture::over_http(project.proxy().arg("--no-watch"));
+    project.open(&mut fixture, "s");
+    fixture.ask("/skills");
+    assert!(fixture.ask("/skills trust deploy").starts_with("`deploy` is trusted"));
+    project.write("Deploys. ZQ-description", "# Second");
+    fixture.ask("/skills reload");
+    let said = fixture.ask("/skills untrust deploy");
+    assert!(said.starts_with("`deploy` is no longer trusted."), "{said}");
+    project.write("Deploys. ZQ-description", "# ZQ-body");
+    fixture.ask("/skills reload");
+    assert!(fixture.ask("/skills").contains("**Waiting for your trust**"));
+    fixture.finish();
 }
 
 fn untrust_in_a_session() {

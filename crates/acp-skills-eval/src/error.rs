@@ -5,6 +5,7 @@ use std::{io, path::PathBuf};
 
 use serde_json::Value;
 use skills_core::{LoadError, exec::SandboxError};
+use skills_sources::policy::{PolicyError, Refusal};
 
 /// An error that stops an evaluation, or that occurs when its results are stored.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +19,12 @@ pub enum EvaluationError {
         /// The skill's problems.
         source: LoadError,
     },
+    /// The policy of this machine doesn't allow the skill.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The policy of this machine can't be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// A file or directory can't be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {

@@ -10,9 +10,10 @@ use std::{
 
 use acp_skills::library::MakeToolbox;
 use skills_core::{
-    Discovery, Skill, SkillSet,
+    Discovery, Scope, Skill, SkillSet,
     discovery::{Root, load_dir},
 };
+use skills_sources::policy::Policy;
 
 use super::{
     AgentCommand, Case, Configuration, EMBEDDED, EvaluationError, Grader, Options, OutputCase, Part,
@@ -141,13 +142,15 @@ impl Evaluation {
     /// Adds the skills in and below `dir`, which are offered together with the skill when queries are run.
     ///
     /// # Errors
-    /// Returns [`EvaluationError::Unreadable`] if the directory can't be listed.
+    /// Returns [`EvaluationError::Unreadable`] if the directory can't be listed, and [`EvaluationError::Refused`] if the policy doesn't
+    /// allow one of the skills.
     pub fn among(mut self, dir: &Path) -> Result<Self, EvaluationError> {
         fs::read_dir(dir).map_err(|source| EvaluationError::Unreadable { path: dir.to_owned(), source })?;
         let found = match load_dir(dir) {
             Ok((skill, _)) => vec![Arc::new(skill)],
             Err(_) => Discovery::new([Root::scanned(dir)]).find().iter().cloned().collect(),
         };
+        found.iter().try_for_each(|skill| permit(skill))?;
         // The skill that we evaluate can be in the same directory, so we need to skip it here.
         self.among.extend(found.into_iter().filter(|skill| skill.name != self.skill.name));
         Ok(self)
@@ -280,6 +283,15 @@ fn absolute(command: &[OsString]) -> Vec<OsString> {
     words.collect()
 }
 
+/// Checks that the policy of this machine allows a skill that the user names.
+///
+/// # Errors
+/// Returns [`EvaluationError::Refused`] if it doesn't, and [`EvaluationError::Policy`] if the policy can't be used.
+fn permit(skill: &Skill) -> Result<(), EvaluationError> {
+    let policy = Policy::load()?.unwrap_or_default();
+    Ok(policy.skill(skill.name.as_str(), Scope::Named, skill.dir())?)
+}
+
 /// Loads the skill in a directory. Returns the directory, a copy of the skill without its cases, and the copy's directory.
 fn load(dir: &Path) -> Result<(PathBuf, Arc<Skill>, Scratch), EvaluationError> {
     let failed = |source| EvaluationError::Skill { path: dir.to_owned(), source };
@@ -287,6 +299,7 @@ fn load(dir: &Path) -> Result<(PathBuf, Arc<Skill>, Scratch), EvaluationError> {
     let absolute = std::path::absolute(dir).map_err(unreadable)?;
     let (skill, _diagnostics) = load_dir(&absolute).map_err(failed)?;
     let real = skill.dir().unwrap_or(&absolute).to_owned();
+    permit(&skill)?;
     let (copy, path) = copy_without_cases(&real).map_err(unreadable)?;
     let (skill, _diagnostics) = load_dir(&path).map_err(failed)?;
     Ok((real, Arc::new(skill), copy))

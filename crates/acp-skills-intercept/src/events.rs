@@ -5,6 +5,7 @@
 use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use skills_core::{SkillSet, set::REFUSED_BY_POLICY};
 
 pub use crate::active_skills::ActivatedBy;
 
@@ -97,6 +98,8 @@ pub enum EventKind {
     SkillsJoined { skills: Vec<String> },
     /// The catalog or instructions of skills were repeated, because the agent had compacted the conversation.
     Restored { skills: Vec<String>, tokens: u64, signal: CompactionSignal },
+    /// The policy of an administrator refused a skill, a source, a server or a setting.
+    Refused { reason: String },
     /// Events were dropped instead of written.
     EventsDropped { count: u64 },
 }
@@ -265,8 +268,16 @@ impl EventKind {
             Self::Fallback { .. } => "fallback",
             Self::SkillsJoined { .. } => "skills_joined",
             Self::Restored { .. } => "restored",
+            Self::Refused { .. } => "refused",
             Self::EventsDropped { .. } => "events_dropped",
         }
+    }
+
+    /// Returns an event for each refusal of a policy in a set of skills.
+    pub fn refusals(skills: &SkillSet) -> Vec<Self> {
+        let findings = skills.skipped().iter().flat_map(|skipped| &skipped.diagnostics);
+        let refused = findings.filter(|finding| finding.code == REFUSED_BY_POLICY);
+        refused.map(|finding| Self::Refused { reason: finding.message.clone() }).collect()
     }
 
     /// Returns the end of the activity, or `None` if the event has no duration.

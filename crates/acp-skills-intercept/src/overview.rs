@@ -10,7 +10,7 @@ use std::{
 use skills_core::{
     Difference, Scope, Skill, SkillName, SkillSet,
     search::Query,
-    set::Unapproved,
+    set::{REFUSED_BY_POLICY, Unapproved},
     text::{markdown, markdown_code, markdown_message, markdown_path, shown_path},
 };
 
@@ -191,9 +191,8 @@ fn problems(skills: &SkillSet) -> Vec<String> {
         lines.extend(problem(&code(&skill.name), found.chain(missing).collect(), dir));
     }
     for skipped in skills.skipped() {
-        if let Some(source) =
-            skipped.diagnostics.first().filter(|finding| finding.code.starts_with("source-"))
-        {
+        let is_about_place = |code: &str| code.starts_with("source-") || code == REFUSED_BY_POLICY;
+        if let Some(source) = skipped.diagnostics.first().filter(|finding| is_about_place(finding.code)) {
             let help = source.help.as_ref().map_or_else(String::new, |help| format!("; {help}"));
             lines.push(markdown_message(&format!("{}{help}", source.message)));
             continue;

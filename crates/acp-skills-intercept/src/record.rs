@@ -26,7 +26,9 @@ impl Interceptor {
             proxy: env!("CARGO_PKG_VERSION").to_owned(),
             skills: session.skills.iter().map(|skill| skill.name.to_string()).collect(),
         };
-        actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
+        let kinds = std::iter::once(kind).chain(EventKind::refusals(&session.skills));
+        let id = session.id().map(str::to_owned);
+        actions.effects.extend(kinds.map(|kind| Effect::Record { session: id.clone(), kind }));
         // A copy starts out with active skills, and a skill can be activated before we know the id. So we save them here.
         if session.activations.iter().next().is_some() {
             remember(session, actions);

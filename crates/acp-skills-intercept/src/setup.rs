@@ -334,7 +334,7 @@ impl Session {
     fn set_client_servers(&mut self, servers: &SkillSet, actions: &mut Actions) {
         let before = self.switches.client_skills();
         let others = before.filtered(|skill| skill.provider.is_none());
-        if servers.is_empty() && others.len() == before.len() {
+        if servers.is_empty() && servers.skipped().is_empty() && others.len() == before.len() {
             return;
         }
         self.set_client_skills(others.with(servers), actions);

@@ -102,6 +102,8 @@ pub(crate) enum Command {
     Remove(commands::sources::remove::RemoveArgs),
     /// List sources and their approved versions.
     Sources(commands::sources::list::SourcesArgs),
+    /// Show the policy of this machine, or validate a policy file.
+    Policy(commands::policy::PolicyArgs),
     /// (internal) Bridge the stdio transport of the skills server. Agents start it.
     #[command(name = bridge::SUBCOMMAND, hide = true)]
     Bridge,

@@ -10,6 +10,7 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 mod paths;
 mod permission;
+pub(crate) mod policy;
 pub(crate) mod proxy;
 mod record;
 pub(crate) mod report;

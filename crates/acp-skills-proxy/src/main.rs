@@ -70,6 +70,7 @@ fn main() -> ExitCode {
         Some(Command::Trust(args)) => commands::sources::trust::trust(args),
         Some(Command::Untrust(args)) => commands::sources::trust::untrust(args),
         Some(Command::Outdated(args)) => commands::sources::outdated::run(args),
+        Some(Command::Policy(args)) => commands::policy::run(&args),
         Some(Command::Sources(args)) => commands::sources::list::run(args),
         #[cfg(unix)]
         Some(Command::Watchdog { part }) => {

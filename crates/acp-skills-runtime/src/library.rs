@@ -7,12 +7,14 @@
 //! | `snapshots` | the sets that sessions get, and the new search after a change |
 //! | `workspace` | the searches for the skills of a session's projects |
 //! | `projects` | additional skills and filters for sessions in certain directories |
+//! | `rules` | the rules of an administrator about skills on disk |
 //! | `missing` | warnings about directories without skills, and filters that match none |
 //! | `watch/` | noticing that skills have changed |
 
 mod directories;
 mod missing;
 mod projects;
+mod rules;
 mod scan;
 mod snapshots;
 mod watch;
@@ -27,6 +29,7 @@ use skills_sources::trust::Decided;
 pub use self::{
     directories::{DirectoryLibrary, Named, load_named},
     projects::ProjectSkills,
+    rules::Rules,
     scan::Scan,
 };
 

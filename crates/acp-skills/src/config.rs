@@ -7,6 +7,7 @@ mod choices;
 pub mod edit;
 mod entries;
 mod error;
+mod governed;
 mod on_demand;
 mod project;
 mod schema;
@@ -30,7 +31,7 @@ use skills_core::{
     catalog::{Detail, Format, Style},
     exec::{Environment, ScriptCwd},
 };
-use skills_sources::disk::patient;
+use skills_sources::{Decisions, disk::patient};
 
 pub use skills_sources::disk::{cache_dir, config_file, error_text, expand_home, shorten_home, state_dir};
 
@@ -99,7 +100,9 @@ pub struct Config {
     /// The check for new versions of sources in the background (`--check-updates`). The default is `daily`, or `never` if the
     /// environment variable `CI` is set.
     pub check_updates: Option<CheckUpdates>,
-    /// The name that is recorded with approvals in `skills.lock` (`--approved-by`). By default, no name is recorded.
+    /// The name that is recorded with approvals in `skills.lock` (`--approved-by`), at most 200 bytes. By default, no name is recorded.
+    #[serde(deserialize_with = "approver")]
+    #[schemars(with = "Option<String>")]
     pub approved_by: Option<String>,
     /// Refuse skills that break any rule of the specification (`--strict`). The default is false: skills with minor problems are
     /// used with a warning.
@@ -219,6 +222,11 @@ fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration
             .map_err(|_| D::Error::custom("expected a number of seconds, for example 2 or 0.5"))
     };
     seconds.map(duration).transpose()
+}
+
+fn approver<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let name = Option::<String>::deserialize(deserializer)?;
+    name.map(|name| Decisions::check_name(&name).map(|()| name).map_err(D::Error::custom)).transpose()
 }
 
 impl Config {

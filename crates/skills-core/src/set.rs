@@ -26,6 +26,9 @@ pub use builder::{MAX_TOOL_NAME_BYTES, SkillSetBuilder, ToolNameError};
 /// The code of the diagnostic for skills that are being fetched. A later set will contain them.
 pub const SOURCE_FETCHING: &str = "source-fetching";
 
+/// The code of the diagnostic for skills and sources that the policy of an administrator refuses.
+pub const REFUSED_BY_POLICY: &str = "refused-by-policy";
+
 /// An ordered set of skills with unique names, together with everything that was left out of it.
 ///
 /// Names are compared without regard to case ([`SkillName::key`]).

@@ -87,6 +87,11 @@ impl AddressError {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// Returns the reason, as a clause.
+    pub(crate) fn reason(&self) -> &Reason {
+        &self.why
+    }
+
     /// Returns a hint about what to write instead.
     pub fn hint(&self) -> &str {
         self.hint.as_deref().unwrap_or(FORMS)

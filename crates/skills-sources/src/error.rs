@@ -4,7 +4,13 @@ use std::{io, path::PathBuf};
 
 use skills_core::{remote::RemoteError, text::shown};
 
-use super::{git::GitError, load::PinError, lockfile::LockError, store::WebError};
+use super::{
+    git::GitError,
+    load::PinError,
+    lockfile::LockError,
+    policy::{PolicyError, Refusal},
+    store::WebError,
+};
 
 /// An error of a source. The message names the source, and [`hint`](Self::hint) says how to resolve the problem.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +73,12 @@ pub enum SourceError {
         /// True if the user named the source explicitly, and it was approved before.
         is_named: bool,
     },
+    /// The policy of an administrator doesn't allow the source.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The policy of this machine can't be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// The lock file can't be used.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -142,6 +154,8 @@ impl SourceError {
                 let address = shown(address);
                 format!("run `acp-skills-proxy update '{address}'`{config} to review and approve it")
             }
+            Self::Refused(_) => Refusal::HINT.to_owned(),
+            Self::Policy(error) => error.hint().to_owned(),
             Self::Lock(error) => error.hint().to_owned(),
             Self::NoCache => "set HOME or XDG_CACHE_HOME to an absolute path".to_owned(),
             Self::System { .. } => "check free disk space and permissions".to_owned(),

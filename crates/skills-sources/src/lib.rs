@@ -39,6 +39,7 @@
 //! | `store` | fetched sources on disk |
 //! | `named` | sources that were approved by naming them |
 //! | `manifest` | plugin manifests, in which a repository lists its directories of skills |
+//! | `policy/` | the rules of an administrator |
 //! | `prune` | removing sources that are no longer used |
 //! | `digest` | the checksum of a skill |
 //! | `lockfile/` | `skills.lock`, and a copy of its last readable version |
@@ -63,6 +64,7 @@ mod load;
 mod lockfile;
 mod manifest;
 mod named;
+pub mod policy;
 mod prune;
 mod reason;
 mod store;

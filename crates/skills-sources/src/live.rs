@@ -15,7 +15,6 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
-
 use skills_core::{
     Diagnostic, SkillSet,
     discovery::Filter,
@@ -29,6 +28,7 @@ use super::{
     address::{Address, Place},
     approved,
     lockfile::{LockError, LockFile, Pinned},
+    policy::Policy,
     prune::InUse,
     store::Store,
 };
@@ -63,6 +63,8 @@ pub struct Options {
     pub locked: bool,
     /// If true, [`Sources::watch`] looks for new versions once a day, in the background. The default is false.
     pub check_updates: bool,
+    /// The rules of an administrator about the skills of sources, if there are any. The caller has to leave out sources that are refused.
+    pub policy: Option<Arc<Policy>>,
     /// The observer that is notified when git starts and exits, so that it can be stopped with the program.
     pub observer: Option<Arc<dyn ProcessObserver>>,
 }
@@ -332,7 +334,7 @@ impl Sources {
                 continue;
             };
             let (lock_file, broken) =
-                locks.entry(&spec.lock).or_insert_with(|| LockFile::read_or_last(&spec.lock, store.dir()));
+                locks.entry(&spec.lock).or_insert_with(|| self.0.options.lock_file(&spec.lock, store));
             let Some(pinned) = lock_file.get(spec.address.as_str()).or_else(|| unsaved.get(&number)) else {
                 let waits = broken.is_none() && !self.0.options.locked && fetch::waits_now(spec, store);
                 statuses.push(if waits { Status::Waiting } else { old });

@@ -20,6 +20,7 @@ use super::{
     approved, digest,
     git::{BLOCK_BYTES, GitError},
     lockfile::{Pinned, PinnedGit, PinnedWeb},
+    policy::{Policy, Refusal},
     store::Store,
 };
 
@@ -30,6 +31,8 @@ pub(super) struct Wanted<'a> {
     pub(super) max_skills: usize,
     /// True if a skill within the directory of another one is wanted too.
     pub(super) nested: bool,
+    /// The rules of an administrator, if there are any.
+    pub(super) policy: Option<&'a Policy>,
 }
 
 impl Wanted<'_> {
@@ -262,6 +265,10 @@ fn add_part(
         let guarded = files
             .map(|files| Skill::clone(&entry.skill).guarded(Guard::new(files.digest().to_string(), files)));
         if let Some(skill) = guarded.filter(|skill| is_unchanged(skill).is_ok_and(|unchanged| unchanged)) {
+            if let Some(refusal) = refusal(&skill, wanted) {
+                skills.skip(refusal.skipped(stored.file()));
+                continue;
+            }
             served.push(Served { path, skill, diagnostics: entry.diagnostics.clone() });
         } else {
             let why = not_approved(address, &entry.skill.name, true);
@@ -272,6 +279,14 @@ fn add_part(
         skills.skip(skipped.clone());
     }
     others
+}
+
+/// Scans a skill if an administrator requires it. Returns the refusal if it has a high risk.
+fn refusal(skill: &Skill, wanted: &Wanted<'_>) -> Option<Refusal> {
+    let policy = wanted.policy.filter(|policy| policy.scans())?;
+    // The guard detects later changes of the files.
+    let report = skill.dir().and_then(|dir| scan(dir, Rules::built_in()).ok());
+    policy.scanned(&skill.name, report.as_ref()).err()
 }
 
 fn not_approved(address: &Address, name: &SkillName, is_known: bool) -> Diagnostic {
@@ -307,11 +322,24 @@ fn of_site(
         let name = skill.name.as_str();
         let approved = pinned.skills.as_ref().map(|skills| skills.get(name));
         if approved.is_none_or(|approved| approved.is_some_and(|digest| *digest == digest::of_entry(skill))) {
-            skills.add_shared(skill.clone(), entry.diagnostics.clone());
+            // The files of a web site are fetched when they are used, so they can't be scanned before.
+            match refusal(skill, wanted) {
+                Some(refusal) => skills.skip(refusal.skipped(address.as_str())),
+                None => drop(skills.add_shared(skill.clone(), entry.diagnostics.clone())),
+            }
         } else if !decisions.declined.contains_key(name) {
             let why = not_approved(address, &skill.name, approved.flatten().is_some());
             skills.skip(Skipped::new(address.as_str(), vec![why]));
         }
+    }
+    let lost = decisions.kept.iter().filter(|(_, digest)| !kept.contains_key(digest.as_str()));
+    let lost = lost.filter_map(|(name, _)| SkillName::new(name));
+    for name in lost.filter(|name| wanted.filters.iter().all(|filter| filter.takes(name))) {
+        let why =
+            format!("skill `{name}` from {address} stays at a version that is not in the cache anymore");
+        let help = format!("use `acp-skills-proxy update '{address}'` to review and approve the current one");
+        let why = Diagnostic::error("not-approved", why).help(help);
+        skills.skip(Skipped::new(address.as_str(), vec![why]));
     }
     for skipped in index.skills().skipped() {
         skills.skip(skipped.clone());

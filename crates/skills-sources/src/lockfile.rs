@@ -153,6 +153,9 @@ impl LockError {
             {
                 "wait until that process has ended, or end it, and retry"
             }
+            Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
+                "the file was not changed"
+            }
             Self::Unreadable { .. } | Self::Unwritable { .. } | Self::UnwritableRecord { .. } => {
                 "check free disk space and file permissions"
             }
@@ -254,6 +257,12 @@ impl LockFile {
         fs::create_dir_all(parent)?;
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
+        // A file that we can't read again would lose all approvals.
+        let invalid = |reason: Reason| io::Error::new(io::ErrorKind::InvalidData, reason);
+        if text.len() as u64 > MAX_BYTES {
+            return Err(invalid("file would be too large".into()));
+        }
+        Self::parse(&text).map_err(invalid)?;
         disk::write(path, &text)?;
         Ok(())
     }

@@ -13,7 +13,7 @@ mod fingerprint;
 mod store;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -27,10 +27,8 @@ use skills_core::{
     skill::Guard,
 };
 
-use self::{
-    fingerprint::Fingerprint,
-    store::{Decisions, TrustStore},
-};
+pub(crate) use self::fingerprint::Fingerprint;
+use self::store::{Decisions, TrustStore};
 use crate::disk::relative_path;
 
 /// The user's decisions to trust skills in projects. Clones share their state.
@@ -158,19 +156,59 @@ impl Trust {
     }
 }
 
+/// A directory of which the user has trusted a skill in some version. The skill may have changed since, or may be gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustedDir {
+    project: PathBuf,
+    place: String,
+}
+
+impl TrustedDir {
+    /// Returns the path of the directory.
+    pub fn path(&self) -> PathBuf {
+        self.project.join(&self.place)
+    }
+
+    /// Returns true if a skill is in this directory.
+    pub fn has(&self, skill: &Skill) -> bool {
+        place(&self.project, skill) == self.place
+    }
+}
+
 impl Trust {
+    /// Returns the directories of which a skill is trusted in some version.
+    pub fn trusted(&self, project: &Path) -> Vec<TrustedDir> {
+        let decisions = self.decisions(project);
+        decisions
+            .places()
+            .map(|place| TrustedDir { project: project.to_owned(), place: place.clone() })
+            .collect()
+    }
+
     /// Takes the trust in skills of a project back, whatever their version is. They are not asked about again until they change.
     pub fn revoke(&self, project: &Path, skills: &[Arc<Skill>]) -> Decided {
         let places: Vec<_> = skills.iter().map(|skill| place(project, skill)).collect();
-        if let Some(unsaved) = self.0.unsaved.lock().get_mut(project) {
-            unsaved.revoke(&places);
-        }
         let done = skills.iter().map(|skill| skill.name.clone()).collect();
-        let unsaved = match &self.0.store {
-            Some(store) => store.revoke(project, &places).err().map(|error| error.to_string()),
-            None => None,
-        };
-        Decided { done, unsaved, ..Decided::default() }
+        Decided { done, unsaved: self.revoke_places(project, &places), ..Decided::default() }
+    }
+
+    /// Takes the trust in the skills of directories back, whatever their version is. Returns the reason if this could not be saved.
+    pub fn revoke_dirs(&self, dirs: &[TrustedDir]) -> Option<String> {
+        let projects: BTreeSet<_> = dirs.iter().map(|dir| &dir.project).collect();
+        let mut unsaved = None;
+        for project in projects {
+            let places = dirs.iter().filter(|dir| dir.project == *project).map(|dir| dir.place.clone());
+            unsaved = self.revoke_places(project, &places.collect::<Vec<_>>()).or(unsaved);
+        }
+        unsaved
+    }
+
+    fn revoke_places(&self, project: &Path, places: &[String]) -> Option<String> {
+        if let Some(unsaved) = self.0.unsaved.lock().get_mut(project) {
+            unsaved.revoke(places);
+        }
+        let store = self.0.store.as_ref()?;
+        store.revoke(project, places).err().map(|error| error.to_string())
     }
 }
 

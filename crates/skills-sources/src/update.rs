@@ -35,6 +35,7 @@ use super::{
     approved, digest, git, load,
     lockfile::{self, LockError, LockFile, Pinned, PinnedWeb},
     named::NamedSources,
+    policy::Policy,
     store::{Checkout, Store},
     system,
 };
@@ -44,6 +45,7 @@ use crate::disk::{FileLock, cache_dir, state_dir};
 pub struct Updater {
     store: Store,
     options: Options,
+    policy: Option<Policy>,
 }
 
 /// The current version of a source.
@@ -56,8 +58,8 @@ pub struct Offer {
     pub skills: Vec<OfferedSkill>,
     /// Notes about files and skills that were left out.
     pub notes: Vec<String>,
-    /// The names of the skills that [`retain`](Self::retain) has removed, by path.
-    left_out: BTreeMap<String, String>,
+    /// The skills that the filters leave out, by path.
+    left_out: BTreeMap<String, OfferedSkill>,
     /// The files of a repository, which are removed with the last clone of the offer.
     checkout: Option<Checkout>,
     /// The limits for fetching the files of a web site.
@@ -125,20 +127,21 @@ pub fn lock_beside(config: &Path) -> PathBuf {
 }
 
 impl Updater {
-    /// Creates an updater that uses the platform's cache directory.
+    /// Creates an updater that uses the platform's cache directory, and follows the policy of this machine.
     ///
     /// # Errors
-    /// Returns [`SourceError::NoCache`] if there is no cache directory.
+    /// Returns [`SourceError::NoCache`] if there is no cache directory, and [`SourceError::Policy`] if the policy can't be used.
     pub fn new(observer: Option<Arc<dyn ProcessObserver>>) -> Result<Self, SourceError> {
         let store = Store::new(cache_dir().ok_or(SourceError::NoCache)?);
         let max_skills = Limits::default().max_skills;
-        Ok(Self { store, options: Options { max_skills, observer, ..Options::default() } })
+        let options = Options { max_skills, observer, ..Options::default() };
+        Ok(Self { store, options, policy: Policy::load()? })
     }
 
     /// Fetches the current version of a source. `approved` is the approved version, if any.
     ///
     /// # Errors
-    /// Returns an error if the source can't be fetched or stored.
+    /// Returns [`SourceError::Refused`] if the policy doesn't allow the source, and an error if it can't be fetched or stored.
     pub fn latest(&self, address: &Address, approved: Option<&Pinned>) -> Result<Offer, SourceError> {
         self.latest_with(address, approved, false)
     }
@@ -154,6 +157,7 @@ impl Updater {
         approved: Option<&Pinned>,
         nested: bool,
     ) -> Result<Offer, SourceError> {
+        self.permit(address)?;
         match (address.place(), approved) {
             (Place::Git(place), _) => {
                 let fetched = self.store.fetch_git(place, None, self.options.observer.clone());
@@ -198,6 +202,14 @@ impl Updater {
                     .ok_or_else(|| SourceError::Changed { address: address.to_string() })
             }
         }
+    }
+
+    /// Returns an error if the policy doesn't allow a source.
+    ///
+    /// # Errors
+    /// Returns [`SourceError::Refused`].
+    pub fn permit(&self, address: &Address) -> Result<(), SourceError> {
+        Ok(self.policy.as_ref().map_or(Ok(()), |policy| policy.source(address))?)
     }
 
     /// Approves skills of an offer as the user has decided: writes the pin to the lock file. The approved skills of a repository then
@@ -363,7 +375,7 @@ impl Offer {
         let count = self.skills.len();
         let is_taken = |skill: &OfferedSkill| SkillName::new(&skill.name).is_some_and(|name| takes(&name));
         let left_out = self.skills.extract_if(.., |skill| !is_taken(skill));
-        self.left_out.extend(left_out.map(|skill| (skill.path, skill.name)));
+        self.left_out.extend(left_out.map(|skill| (skill.path.clone(), skill)));
         let is_kept = |path: &String| self.skills.iter().any(|skill| skill.path == *path);
         match &mut self.pinned {
             Pinned::Git(git) => git.skills.retain(|path, _| is_kept(path)),

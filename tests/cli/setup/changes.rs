@@ -23,14 +23,14 @@ fn a_change_of_zed_and_its_undo() {
         +++ ~/.config/zed/settings.json
         @@ -36,6 +36,14 @@
                ],
-               "env": { "API_KEY": "not for everybody" },
+               "env": { "API_KEY": "…" },
              },
         +    "Claude with skills": {
         +      "type": "custom",
         +      "command": "PROGRAM",
         +      "args": ["--discover", "agents", "--", "…/bin/npx", "-y", "@agentclientprotocol/claude-agent-acp"],
         +      "env": {
-        +        "ANTHROPIC_MODEL": "opus",
+        +        "ANTHROPIC_MODEL": "…",
         +      },
         +    },
            },
@@ -57,15 +57,15 @@ fn a_change_of_zed_and_its_undo() {
              },
              "Mine": {
                "type": "custom",
-        -      "command": "/opt/my-agent", // built at home
-        +      "command": "PROGRAM", // built at home
+        -      "command": "/opt/my-agent", // … … …
+        +      "command": "PROGRAM", // … … …
                "args": [
         +        "--skills",
         +        "…/home/.agents",
         +        "--",
         +        "/opt/my-agent",
                  "acp",
-                 /* quiet */ "-q",
+                 /* … */ "-q",
                ],
         Written. Choose the agent from the + menu in the agent panel.
         Previous settings are saved to ~/.local/state/acp-skills-proxy/setup/0002/before.json. To revert: acp-skills-proxy setup zed --undo
@@ -80,15 +80,15 @@ fn a_change_of_zed_and_its_undo() {
                  },
                  "Mine": {
                    "type": "custom",
-            -      "command": "PROGRAM", // built at home
-            +      "command": "/opt/my-agent", // built at home
+            -      "command": "PROGRAM", // … … …
+            +      "command": "/opt/my-agent", // … … …
                    "args": [
             -        "--skills",
             -        "…/home/.agents",
             -        "--",
             -        "/opt/my-agent",
                      "acp",
-                     /* quiet */ "-q",
+                     /* … */ "-q",
                    ],
             Reverted.
             exit 0
@@ -149,20 +149,20 @@ fn all_agents_of_the_settings() {
     machine.check(
         &["setup", "zed", "--print"],
         expect![[r#"
-        --- ~/.config/zed/settings.json
-        +++ ~/.config/zed/settings.json
-        @@ -1,7 +1,7 @@
-         {
-           "agent_servers": {
-        -    "a": { "command": "/opt/a" },
-        +    "a": { "command": "PROGRAM", "args": ["--discover", "user", "--", "/opt/a"] },
-             "claude-acp": { "type": "registry" },
-        -    "b": { "command": "/opt/b", "args": ["acp"] }
-        +    "b": { "command": "PROGRAM", "args": ["--discover", "user", "--", "/opt/b", "acp"] }
-           }
-         }
-        exit 0
-    "#]],
+            --- ~/.config/zed/settings.json
+            +++ ~/.config/zed/settings.json
+            @@ -1,7 +1,7 @@
+             {
+               "agent_servers": {
+            -    "a": { "command": "/opt/a" },
+            +    "a": { "command": "PROGRAM", "args": ["--discover", "user", "--", "/opt/a"] },
+                 "claude-acp": { "type": "…" },
+            -    "b": { "command": "/opt/b", "args": ["acp"] }
+            +    "b": { "command": "PROGRAM", "args": ["--discover", "user", "--", "/opt/b", "acp"] }
+               }
+             }
+            exit 0
+        "#]],
     );
     assert_eq!(machine.read(ZED_FILE), settings);
     machine.write(ZED_FILE, "{ \"agent_servers\": { \"claude-acp\": { \"type\": \"registry\" } } }");

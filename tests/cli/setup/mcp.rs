@@ -21,7 +21,7 @@ fn a_change_of_codex_and_its_undo() {
             @@ -3,3 +3,7 @@
 
              [mcp_servers.other]
-             command = "y"
+             command = "…"
             +
             +[mcp_servers.acp-skills]
             +command = "PROGRAM"
@@ -48,14 +48,14 @@ fn a_change_of_codex_and_its_undo() {
             +++ ~/.codex/config.toml
             @@ -4,9 +4,5 @@
              [mcp_servers.other]
-             command = "y"
+             command = "…"
 
             -[mcp_servers.acp-skills]
             -command = "PROGRAM"
             -args = ["mcp", "--discover", "user", "--hide-native"]
             -
              [tui]
-             theme = "z"
+             theme = "…"
             Reverted.
             exit 0
         "#]],
@@ -94,6 +94,35 @@ fn settings_of_each_client() {
         let output = machine.output(&["setup", "mcp", client, "--undo", "--yes"]);
         assert!(output.ends_with("exit 0\n"), "{client}: {output}");
         assert!(!machine.path(file).exists(), "{client}");
+    }
+}
+
+/// The values of other entries can be secrets, and a log of the terminal would keep them.
+#[test]
+fn the_diff_has_no_values_of_other_entries() {
+    const FILE: &str = "home/.claude.json";
+    let other = r#""other": {
+      "command": "x",
+      "args": ["--token", "s3cret"],
+      "env": { "TOKEN": "s3cret" }
+    }"#;
+    let indented = format!(
+        "{{\n  \"oauth\": {{ \"token\": \"s3cret\" }},\n  \"mcpServers\": {{\n    {other}\n  }}\n}}\n"
+    );
+    let minified: String = indented.split_whitespace().collect();
+    let short = r#"{"mcpServers":{"other":{"env":{"TOKEN":"s3cret"}}}}"#;
+    for text in [indented.as_str(), &minified, short, r#"{"token":"s3cret","mcpServers":{}}"#] {
+        let machine = Machine::new();
+        machine.write(FILE, text);
+        for arguments in [&["--print"][..], &["--yes"], &["--undo", "--print"], &["--undo", "--yes"]] {
+            let said = machine.output(&[&["setup", "mcp", "claude-code"][..], arguments].concat());
+            assert!(!said.contains("s3cret") && said.ends_with("exit 0\n"), "{arguments:?}: {said}");
+            assert!(
+                said.contains("\"acp-skills\"") && said.contains("\"--discover\""),
+                "{arguments:?}: {said}"
+            );
+        }
+        assert_eq!(machine.read(FILE), text);
     }
 }
 

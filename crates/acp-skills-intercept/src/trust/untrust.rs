@@ -28,12 +28,18 @@ pub(super) fn is_ours(session: &Session, verb: &str, words: &str) -> bool {
     verb == UNTRUST && trusted(session, words).is_ok()
 }
 
-/// Returns the trusted skills of the project that the words after `/skills untrust` name.
+/// Returns the trusted skills of the project that the words after `/skills untrust` name. A skill that has changed since it was trusted
+/// is one of them, because its trusted version could come back.
 ///
 /// # Errors
 /// Returns [`TrustError::NotTrusted`] if there is no word, or if a word does not name such a skill.
 fn trusted(session: &Session, words: &str) -> Result<Vec<Arc<Skill>>, TrustError> {
-    let all = || session.switches.all().iter().filter(|skill| skill.scope == Scope::Project);
+    let all = || {
+        let skills = session.switches.all();
+        let changed = skills.unapproved().iter().filter(|waiting| waiting.has_changed);
+        let trusted = skills.iter().filter(|skill| skill.scope == Scope::Project);
+        trusted.chain(changed.map(|waiting| &waiting.skill))
+    };
     let find = |word: &str| {
         let word = word.trim_start_matches('/');
         let key = SkillName::key_of(word.strip_prefix(PREFIX).unwrap_or(word));

@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Use skills", &["setup", "mcp", "try", "list", "search", "why", "trust", "untrust"]),
     ("Write skills", &["init", "check", "eval"]),
     ("Share skills", &["add", "update", "outdated", "remove", "sources"]),
-    ("Operate", &["doctor", "report", "completions"]),
+    ("Operate", &["doctor", "report", "policy", "completions"]),
 ];
 
 const USAGE: &str = "\
@@ -21,8 +21,7 @@ Usage: acp-skills-proxy [FLAGS] -- AGENT...
 
 const FLAGS: &str = "\
 Flags of the proxy (`acp-skills-proxy help flags` lists all of them):
-  --skill DIR      Use the skill in a directory; repeatable
-  --skills DIR     Use all skills below a directory; repeatable
+  --skill DIR      Use the skill in a directory; `--skills DIR` uses all skills below a directory
   --discover user  Use the skills in your own directories, such as ~/.agents/skills
   --source SOURCE  Use the skills of a git repository or a web site
 

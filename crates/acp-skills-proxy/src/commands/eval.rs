@@ -43,6 +43,7 @@ use acp_skills::{
 };
 use acp_skills_eval::{EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Workspace};
 use acp_skills_runtime::agent::{self, Signal};
+use skills_sources::policy::Refusal;
 
 pub(crate) use self::args::EvalArgs;
 use self::{
@@ -291,6 +292,8 @@ fn usage_error(error: EvaluationError) -> anyhow::Error {
             "write the frontmatter with one field per line, such as `description: Reviews code.`".to_owned(),
         ),
         EvaluationError::Resume { .. } => Some("remove `--resume` to start a new iteration".to_owned()),
+        EvaluationError::Refused(_) => Some(Refusal::HINT.to_owned()),
+        EvaluationError::Policy(error) => Some(error.hint().to_owned()),
         EvaluationError::Skill { path, .. } => skill_below(path),
         EvaluationError::Unwritable { .. } => return error.into(),
         _ => None,

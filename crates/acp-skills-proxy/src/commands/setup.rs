@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `flags` | the flags of the proxy in the settings |
+//! | `masked` | masks the values of other entries in a diff |
 //! | `mcp` | sets up MCP clients |
 //! | `overview` | lists the editors, agents and skills on this machine, and all known agents |
 //! | `plan` | plans the changes for the arguments |
@@ -10,6 +11,7 @@
 //! | `show` | shows a change as a diff, and asks for confirmation |
 
 mod flags;
+mod masked;
 mod mcp;
 mod overview;
 mod plan;
@@ -250,7 +252,8 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
         output::print(&format!("No changes to {}: {} already.\n", place.shown(), show::through(&names)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::print_colored(&show::diff(&place.shown(), document.text(), result.text()))?;
+    let words = show::words(&changes, &entries);
+    output::print_colored(&show::diff(&place.shown(), document.text(), result.text(), &words))?;
     for note in own.notes.iter().chain(&notes).chain(&flags.notes) {
         output::note(&format!("note: {note}"));
     }

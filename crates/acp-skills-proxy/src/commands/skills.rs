@@ -8,7 +8,7 @@ use acp_skills::{
 };
 use skills_core::{
     SkillSet,
-    set::Skipped,
+    set::{REFUSED_BY_POLICY, Skipped},
     text::{shown, shown_path},
 };
 
@@ -60,10 +60,17 @@ impl Loaded {
     /// Explains in one or more sentences why there are no skills, or how to select some.
     pub(crate) fn why_none(&self) -> Vec<String> {
         let mut sentences = self.library.missing();
+        let findings = self.here.skipped().iter().flat_map(|skipped| &skipped.diagnostics);
+        let is_refused = |code| code == REFUSED_BY_POLICY;
+        sentences.extend(
+            findings.filter(|finding| is_refused(finding.code)).map(|finding| finding.message.clone()),
+        );
         let is_source = |skipped: &&Skipped| {
             skipped.diagnostics.iter().any(|finding| finding.code == "source-unavailable")
         };
-        let (sources, skipped): (Vec<_>, Vec<_>) = self.here.skipped().iter().partition(is_source);
+        let others = |skipped: &&Skipped| !skipped.diagnostics.iter().any(|finding| is_refused(finding.code));
+        let (sources, skipped): (Vec<_>, Vec<_>) =
+            self.here.skipped().iter().filter(others).partition(is_source);
         for source in sources {
             let address = source.path.to_string_lossy();
             sentences.push(format!(

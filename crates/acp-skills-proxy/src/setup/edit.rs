@@ -55,6 +55,16 @@ impl Change {
             Self::Add { name, .. } | Self::Splice { name, .. } | Self::Remove { name } => name,
         }
     }
+
+    /// Returns the words of the commands in changes.
+    pub(crate) fn words(changes: &[Self]) -> Vec<String> {
+        let words = |change: &Self| match change {
+            Self::Add { words, .. } => words.clone(),
+            Self::Splice { before, after, .. } => [before.as_slice(), after].concat(),
+            Self::Remove { .. } => Vec::new(),
+        };
+        changes.iter().flat_map(words).collect()
+    }
 }
 
 /// An error that leaves settings unchanged.

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
+    iter,
     path::PathBuf,
     sync::{
         Arc, Weak,
@@ -151,15 +152,15 @@ impl Sessions {
             self.close(key);
             return Err(failed("cannot open a session".to_owned()));
         };
-        self.record(
-            key,
-            EventKind::SessionStarted {
-                how: SessionOrigin::New,
-                agent: name.map(str::to_owned),
-                proxy: env!("CARGO_PKG_VERSION").to_owned(),
-                skills: handler.skills().iter().map(|skill| skill.name.to_string()).collect(),
-            },
-        );
+        let started = EventKind::SessionStarted {
+            how: SessionOrigin::New,
+            agent: name.map(str::to_owned),
+            proxy: env!("CARGO_PKG_VERSION").to_owned(),
+            skills: handler.skills().iter().map(|skill| skill.name.to_string()).collect(),
+        };
+        for event in iter::once(started).chain(EventKind::refusals(&handler.skills())) {
+            self.record(key, event);
+        }
         let session = Arc::new(Session {
             sessions: Arc::downgrade(&self.0),
             key,

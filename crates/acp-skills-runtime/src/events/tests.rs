@@ -56,6 +56,7 @@ fn all() -> Vec<EventKind> {
         EventKind::Fallback { reason: FallbackReason::NotConnected, ms: Some(Duration::from_secs(2).into()) },
         EventKind::SkillsJoined { skills: list(&["x"]) },
         EventKind::Restored { skills: list(&["x"]), tokens: 9, signal: CompactionSignal::ToolCall },
+        EventKind::Refused { reason: "r".to_owned() },
         EventKind::EventsDropped { count: u64::MAX },
     ]
 }

@@ -10,7 +10,7 @@ use skills_core::{
 };
 use skills_sources::{Address, Sources, trust::Trust};
 
-use super::{missing, projects::ProjectSkills, scan::Scan};
+use super::{missing, projects::ProjectSkills, rules::Rules, scan::Scan};
 
 /// The skills of a configuration. If several have the same name, the first of these wins: named skills, skills of the
 /// session's project, skills below scanned directories, and skills from sources such as git repositories.
@@ -26,6 +26,7 @@ pub struct DirectoryLibrary {
     /// True if the subdirectories of a session's directories are searched for project skills.
     pub(super) tree: bool,
     pub(super) watch: bool,
+    pub(super) rules: Rules,
 }
 
 /// A skill that was named in the configuration.
@@ -56,6 +57,7 @@ impl DirectoryLibrary {
             projects: Vec::new(),
             tree: false,
             watch: false,
+            rules: Rules::default(),
         }
     }
 
@@ -63,6 +65,12 @@ impl DirectoryLibrary {
     #[must_use]
     pub fn trust(self, trust: Option<Trust>) -> Self {
         Self { trust, ..self }
+    }
+
+    /// Sets the rules of an administrator.
+    #[must_use]
+    pub fn governed(self, rules: Rules) -> Self {
+        Self { rules, ..self }
     }
 
     /// Sets the entries of `projects`, which apply to sessions in certain directories.
@@ -97,7 +105,8 @@ impl DirectoryLibrary {
 
     /// Returns all sources, including those that apply only to certain directories.
     pub(super) fn all_sources(&self) -> impl Iterator<Item = &Sources> {
-        [&self.sources].into_iter().chain(self.projects.iter().map(|project| &project.sources))
+        let own = [&self.rules.required, &self.sources].into_iter();
+        own.chain(self.projects.iter().map(|project| &project.sources))
     }
 
     /// Returns the scans that are in use.
@@ -132,6 +141,7 @@ impl DirectoryLibrary {
     pub(super) fn has_directories(&self) -> bool {
         self.project.is_some()
             || !self.sources.is_empty()
+            || !self.rules.required.is_empty()
             || !self.projects.is_empty()
             || !self.scan.discovery.roots.is_empty()
             || self.named.iter().any(|named| matches!(named, Named::Stored(_)))

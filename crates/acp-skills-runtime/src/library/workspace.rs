@@ -18,7 +18,7 @@ use skills_core::{
     files::Bounds,
     set::{Skipped, Unapproved},
 };
-use skills_sources::trust::Decided;
+use skills_sources::trust::{Decided, TrustedDir};
 
 use super::{
     directories::{DirectoryLibrary, Named},
@@ -126,29 +126,33 @@ impl DirectoryLibrary {
     }
 
     pub(super) fn assemble(&self, workspace: &Workspace, found: &[ProjectFound]) -> SkillSet {
-        let scanned = self.scan.get();
+        let scanned = self.rules.permitted(self.scan.get());
         let here = self.projects_of(workspace);
         // We use the same bounds for all roots together, so that a large workspace can't delay the start of a session.
         let mut bounds = Bounds::SKILL;
-        let approved: Vec<_> = found.iter().map(|project| self.sift(project, &mut bounds)).collect();
-        let is_scan_alone = self.named.is_empty() && self.sources.is_empty() && here.is_empty();
+        let sift = |project| self.rules.permitted(self.sift(project, &mut bounds));
+        let approved: Vec<_> = found.iter().map(sift).collect();
+        let is_scan_alone =
+            self.named.is_empty() && self.sources.is_empty() && here.is_empty() && self.rules.is_silent();
         let limited = || found.iter().filter_map(|project| project.limited.clone());
         if is_scan_alone && approved.iter().all(is_nothing) && limited().next().is_none() {
             return scanned;
         }
-        let mut builder = SkillSet::builder();
+        let mut own = SkillSet::builder();
         for named in &self.named {
             match named {
-                Named::Stored(skill) => skill.add_to(&mut builder),
+                Named::Stored(skill) => skill.add_to(&mut own),
                 Named::Fixed(skill, diagnostics) => {
-                    builder.add_shared(Arc::clone(skill), diagnostics.clone());
+                    own.add_shared(Arc::clone(skill), diagnostics.clone());
                 }
             }
         }
         for project in &here {
-            project.add_fixed(&mut builder);
-            builder.extend(&project.scan.get());
+            project.add_fixed(&mut own);
+            own.extend(&project.scan.get());
         }
+        let mut builder = SkillSet::builder();
+        builder.extend(&self.rules.permitted(own.build()));
         for project in &approved {
             builder.extend(project);
         }
@@ -157,7 +161,9 @@ impl DirectoryLibrary {
         for sources in here.iter().map(|project| &project.sources).chain([&self.sources]) {
             builder.extend(&sources.get());
         }
-        projects::filtered(builder.build(), &here)
+        self.rules.refused.iter().cloned().for_each(|refused| builder.skip(refused));
+        let skills = projects::filtered(builder.build(), &here);
+        if self.rules.required.is_empty() { skills } else { self.rules.required.get().with(&skills) }
     }
 
     /// Removes the skills of a project that are not approved, unless there is no need for approval.
@@ -200,6 +206,18 @@ impl DirectoryLibrary {
         let Some(trust) = &self.trust else { return Vec::new() };
         let projects: BTreeSet<&Path> = searches.iter().map(|(search, _)| search.project.as_path()).collect();
         projects.into_iter().filter_map(|project| trust.file(project)).collect()
+    }
+
+    /// Returns the directories in the projects of a workspace of which a skill is trusted in some version.
+    pub fn trusted(&self, workspace: &Workspace) -> Vec<TrustedDir> {
+        let Some(trust) = &self.trust else { return Vec::new() };
+        let projects: BTreeSet<_> = workspace.roots().map(project_of).collect();
+        projects.iter().flat_map(|project| trust.trusted(project)).collect()
+    }
+
+    /// Takes the trust in the skills of directories back. Returns the reason if this could not be saved.
+    pub fn revoke_dirs(&self, dirs: &[TrustedDir]) -> Option<String> {
+        self.trust.as_ref()?.revoke_dirs(dirs)
     }
 
     /// Takes the trust in skills of the projects that a workspace belongs to back.

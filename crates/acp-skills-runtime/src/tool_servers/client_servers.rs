@@ -11,8 +11,16 @@ use acp_skills_intercept::ClientServer;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skills_core::{Scope, Skill, SkillSet, text::shown, tool::ToolProvider};
-use skills_sources::disk::state::{self, StateDir};
+use skills_core::{
+    Diagnostic, Scope, Skill, SkillSet,
+    set::{REFUSED_BY_POLICY, Skipped},
+    text::shown,
+    tool::ToolProvider,
+};
+use skills_sources::{
+    disk::state::{self, StateDir},
+    policy::{Policy, PolicyError, Server},
+};
 use tokio::runtime::Handle;
 
 use super::{Address, ServerProvider, ToolServer};
@@ -32,6 +40,8 @@ pub(crate) struct ClientServers {
     store: Option<PathBuf>,
     /// Guards the providers and descriptions, by the JSON of the entry. No other lock is taken while it is held.
     known: Arc<Mutex<HashMap<Vec<u8>, Known>>>,
+    /// The policy of this machine. If it can't be used, no server is used either.
+    policy: Arc<Result<Option<Policy>, PolicyError>>,
 }
 
 #[derive(Clone)]
@@ -50,7 +60,8 @@ struct DescriptionFile {
 impl ClientServers {
     /// Creates the servers. `store` is the directory for their descriptions.
     pub(crate) fn new(processes: Processes, store: Option<&Path>) -> Self {
-        Self { processes, store: store.map(|dir| dir.join("servers")), known: Arc::default() }
+        let policy = Arc::new(Policy::load());
+        Self { processes, store: store.map(|dir| dir.join("servers")), known: Arc::default(), policy }
     }
 
     /// Opens the directory with the descriptions of servers.
@@ -62,8 +73,14 @@ impl ClientServers {
     /// Returns skills for servers of the client. Servers with an unknown transport are left out. A server that was not seen before is
     /// described in the background, for later sessions. Reads files.
     pub(crate) fn skills(&self, servers: &[ClientServer], cwd: Option<&Path>) -> SkillSet {
-        let skills = servers.iter().filter_map(|server| {
-            let known = self.known(server, cwd)?;
+        let mut skills = SkillSet::builder();
+        let mut add = |server: &ClientServer| {
+            let (description, digest) = described(server)?;
+            if let Some(refused) = self.refused(&description) {
+                skills.skip(refused);
+                return None;
+            }
+            let known = self.known(server, description, &digest, cwd);
             let name = shown(&server.name);
             let description = match &known.description {
                 Some(description) => format!("Tools of the MCP server {name}. {description}"),
@@ -73,29 +90,54 @@ impl ClientServers {
             let mut skill = Skill::builder(&server.name, description).body(body).build().ok()?;
             skill.scope = Scope::Session;
             skill.provider = Some(Arc::new(known.provider) as Arc<dyn ToolProvider>);
-            Some(skill)
-        });
-        skills.collect()
+            skills.add(skill, Vec::new()).then_some(())
+        };
+        for server in servers {
+            // A server that can't be described is left out.
+            let _ = add(server);
+        }
+        skills.build()
     }
 
-    fn known(&self, server: &ClientServer, cwd: Option<&Path>) -> Option<Known> {
+    /// Returns the record of a server that the policy refuses.
+    fn refused(&self, server: &ToolServer) -> Option<Skipped> {
+        let policy = match &*self.policy {
+            Ok(policy) => policy.as_ref()?,
+            Err(error) => {
+                let finding = Diagnostic::error(REFUSED_BY_POLICY, error.to_string()).help(error.hint());
+                return Some(Skipped::new(&server.skill, vec![finding]));
+            }
+        };
+        let address = match &server.address {
+            Address::Command { program, args, .. } => Server::Program(program, args),
+            Address::Http { url, .. } => Server::Url(url),
+        };
+        Some(policy.server(&server.skill, &address).err()?.skipped(&server.skill))
+    }
+
+    fn known(
+        &self,
+        server: &ClientServer,
+        description: ToolServer,
+        digest: &str,
+        cwd: Option<&Path>,
+    ) -> Known {
         if let Some(known) = self.known.lock().get(&server.entry) {
-            return Some(known.clone());
+            return known.clone();
         }
-        let (description, digest) = described(server)?;
         let provider = ServerProvider::new(description, self.processes.clone());
         let read = |store: &StateDir| state::read::<DescriptionFile>(&store.about(digest.as_bytes())).ok()?;
         let store = self.store();
         let file = store.as_ref().and_then(read).filter(|file| file.v == VERSION);
         let known = Known { provider, description: file.map(|file| file.description) };
         if known.description.is_none() {
-            self.describe(server.entry.clone(), digest, known.provider.clone(), cwd);
+            self.describe(server.entry.clone(), digest.to_owned(), known.provider.clone(), cwd);
         }
         let mut all = self.known.lock();
         if all.len() >= MAX_KNOWN {
             all.clear();
         }
-        Some(all.entry(server.entry.clone()).or_insert(known).clone())
+        all.entry(server.entry.clone()).or_insert(known).clone()
     }
 
     /// Asks a server for its description in the background.

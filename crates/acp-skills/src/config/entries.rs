@@ -79,7 +79,7 @@ pub struct StoredSkill {
     /// The directory with the `SKILL.md`. This must be the first key.
     pub(super) skill: PathBuf,
     /// The MCP server whose tools belong to the skill.
-    mcp: Option<ServerEntry>,
+    pub(super) mcp: Option<ServerEntry>,
     /// Additional environment variables for the scripts and the MCP server of the skill. `${NAME}` stands for a secret or an environment
     /// variable of the proxy.
     #[serde(default)]

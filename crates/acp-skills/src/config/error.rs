@@ -6,6 +6,7 @@ use skills_core::{Diagnostic, LoadError};
 use skills_sources::{
     AddressError,
     disk::{error_text, shorten_home},
+    policy::PolicyError,
 };
 
 use super::SyntaxError;
@@ -47,6 +48,9 @@ pub enum ConfigError {
     /// The address of a source has an unknown format.
     #[error(transparent)]
     Source(#[from] AddressError),
+    /// The policy of this machine can't be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// The requested sandbox can't be used on this system.
     #[error("--sandbox bwrap: {0}")]
     Sandbox(String),
@@ -58,6 +62,7 @@ impl ConfigError {
         match self {
             Self::Syntax(error) => error.help.as_deref(),
             Self::Source(error) => Some(error.hint()),
+            Self::Policy(error) => Some(error.hint()),
             Self::Sandbox(_) => {
                 Some("install bubblewrap, or remove `--sandbox` to run scripts without a sandbox")
             }

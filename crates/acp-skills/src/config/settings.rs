@@ -14,14 +14,17 @@ use skills_core::{
     diagnostic::Diagnostic,
     discovery::{Discovery, Filter, NamedSkill, Root, user_roots},
     exec::{Sandbox, ScriptCwd, ScriptOptions},
+    set::Skipped,
     skill::Skill,
     toolbox::ToolboxOptions,
 };
-use skills_sources::{Address, LOCK_NAME, Options, Sources, Spec, disk::locations, trust::Trust};
+use skills_sources::{
+    Address, LOCK_NAME, Options, Sources, Spec, disk::locations, policy::Policy as Governing, trust::Trust,
+};
 
 use super::{
     CatalogLocation, CheckUpdates, Config, ConfigError, Discover, Project, SearchTool, SkillEntry,
-    SourceEntry, Trusted, Validation, scripts,
+    SourceEntry, Trusted, Validation, governed, scripts,
 };
 
 /// A resolved configuration, from which a proxy can be built.
@@ -67,6 +70,10 @@ pub struct SkillSources {
     validation: Validation,
     watch: bool,
     processes: Processes,
+    /// The policy of this machine.
+    governing: Option<Arc<Governing>>,
+    /// The parts of the configuration that the policy has refused.
+    refused: Vec<Skipped>,
 }
 
 /// The locations of the skills that an entry of `projects` names.
@@ -83,7 +90,10 @@ struct ProjectSources {
 impl Settings {
     /// Resolves a configuration. Skills are not read yet.
     ///
+    /// The policy of this machine narrows the configuration. What it refuses is listed with the skills of each session.
+    ///
     /// # Errors
+    /// - [`ConfigError::Policy`] if the policy of this machine can't be used.
     /// - [`ConfigError::Value`] if a glob is invalid, or if no skills may be found at all.
     /// - [`ConfigError::Source`] if the address of a source has an unknown format.
     /// - [`ConfigError::Sandbox`] if the requested sandbox can't be used on this system.
@@ -93,6 +103,8 @@ impl Settings {
                 "the maximum number of skills (`max_skills`) is 0; use at least 1".to_owned(),
             ));
         }
+        let governing = Governing::load()?.map(Arc::new);
+        let refused = governing.as_deref().map(|governing| governed::narrow(&mut config, governing));
         let agent = mem::take(&mut config.agent).0;
         let mut policy = Policy::default();
         policy.mcp = config.mcp.unwrap_or(policy.mcp);
@@ -123,7 +135,13 @@ impl Settings {
         policy.drafts = config.drafts;
         policy.mcp_on_demand = config.mcp_on_demand.take().unwrap_or_default().0;
         let state = config.state.take().or_else(locations::state_dir);
-        let skills = SkillSources::resolve(config, state.clone(), processes.clone())?;
+        let mut skills = SkillSources::resolve(config, state.clone(), processes.clone())?;
+        if let Some(governing) = &governing {
+            let projects = skills.projects.iter_mut().flat_map(|project| &mut project.sources);
+            governed::lock(projects.chain(&mut skills.sources), governing);
+        }
+        skills.governing = governing;
+        skills.refused = refused.unwrap_or_default();
         Ok(Self { agent, policy, skills, toolbox, sandbox, processes, state })
     }
 }
@@ -188,6 +206,8 @@ impl SkillSources {
             validation: config.validation,
             watch: config.watch.unwrap_or(true),
             processes,
+            governing: None,
+            refused: Vec::new(),
         })
     }
 
@@ -212,6 +232,7 @@ impl SkillSources {
                     named.push(Named::Stored(NamedSkill::new(path, skill, diagnostics)));
                 }
                 SkillEntry::Stored(entry) => {
+                    nested_in.extend(self.nested.then(|| entry.skill.clone()));
                     named.push(Named::Stored(entry.load(self.strict, &self.processes)?));
                 }
                 SkillEntry::Virtual(skill) => {
@@ -247,7 +268,9 @@ impl SkillSources {
             locked: self.locked,
             check_updates: self.check_updates && self.watch,
             observer: Some(Arc::new(self.processes.clone())),
+            policy: self.governing.clone(),
         };
+        let rules = governed::rules(self.governing, self.refused, &options);
         let mut projects = Vec::new();
         for project in self.projects {
             let mut places = Vec::new();
@@ -285,7 +308,7 @@ impl SkillSources {
         let scan = Scan::start(scanned);
         let library = DirectoryLibrary::new(named, self.strict, scan, sources, project);
         let tree = self.discover.contains(&Discover::ProjectTree);
-        Ok(library.trust(self.trust).projects(projects).tree(tree).watch(self.watch))
+        Ok(library.governed(rules).trust(self.trust).projects(projects).tree(tree).watch(self.watch))
     }
 }
 

@@ -69,6 +69,13 @@ fn original(error: &Error) -> &Error {
 fn describe(error: &Error, value: Option<String>) -> (String, Option<String>) {
     let value = value.unwrap_or_else(|| "this".to_owned());
     match error {
+        // The first key of an entry of `skills` decides what it is.
+        Error::SerdeUnknownField { field, expected, .. }
+            if field == "skill" && expected.contains(&"description") =>
+        {
+            let help = "move `skill` above the other keys of this entry";
+            ("`skill` must be the first key".to_owned(), Some(help.to_owned()))
+        }
         Error::SerdeUnknownField { field, expected, .. } => {
             (format!("unknown key `{field}`"), suggestion(field, expected))
         }

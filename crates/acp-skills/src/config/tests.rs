@@ -109,6 +109,19 @@ fn errors_have_a_place_and_a_suggestion() {
 }
 
 #[test]
+fn values_with_rules_of_their_own() {
+    for name in ["''", &"n".repeat(201)] {
+        let text = format!("approved_by: {name}\n");
+        let error = Config::parse(&text, Path::new("/base")).unwrap_err();
+        assert!(error.to_string().contains("expected a name"), "{error}");
+    }
+    let error = Config::parse("skills:\n  - paths: [a]\n    skill: b\n", Path::new("/base")).unwrap_err();
+    let error = SyntaxError::new("skills.yaml".into(), "", &error);
+    assert_eq!(error.to_string(), "`skill` must be the first key: skills.yaml:3:5");
+    assert_eq!(error.help.as_deref(), Some("move `skill` above the other keys of this entry"));
+}
+
+#[test]
 fn a_tilde_is_the_home_directory() {
     let home = std::env::home_dir().filter(|home| home.is_absolute());
     let Some(home) = home else {

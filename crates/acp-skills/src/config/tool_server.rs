@@ -15,6 +15,7 @@ use serde::{
     de::{MapAccess, Visitor, value::MapAccessDeserializer},
 };
 use skills_core::fetch;
+use skills_sources::policy::Server;
 
 use super::{expand_home, relative_program_name};
 
@@ -76,6 +77,14 @@ pub(super) enum AskShape {
 }
 
 impl ServerEntry {
+    /// Returns the server for a decision of a policy. An entry without a program and a URL is invalid.
+    pub(super) fn server(&self) -> Server<'_> {
+        match (&self.command, &self.url) {
+            (Some(program), _) => Server::Program(program, &self.args),
+            (None, url) => Server::Url(url.as_deref().unwrap_or_default()),
+        }
+    }
+
     /// Resolves paths against the file's directory.
     pub(super) fn make_absolute(&mut self, base: &Path) {
         if let Some(cwd) = &mut self.cwd {

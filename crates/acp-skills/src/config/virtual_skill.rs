@@ -33,7 +33,7 @@ use acp_skills_runtime::{
 #[serde(deny_unknown_fields)]
 pub struct VirtualSkill {
     /// The skill's name.
-    name: String,
+    pub(super) name: String,
     /// The description in the catalog.
     description: String,
     /// The instructions as text.
@@ -43,13 +43,13 @@ pub struct VirtualSkill {
     pub(super) body_file: Option<PathBuf>,
     /// The URL of the instructions: `https`, or `http` on loopback.
     #[serde(alias = "body-url")]
-    body_url: Option<String>,
+    pub(super) body_url: Option<String>,
     /// Tools that the model can call after it has loaded the skill.
     #[serde(default)]
     pub(super) tools: Vec<ToolEntry>,
     /// The MCP server whose tools belong to the skill. It is started when the skill is first used in a session. With a server, the
     /// skill needs no instructions of its own.
-    mcp: Option<ServerEntry>,
+    pub(super) mcp: Option<ServerEntry>,
     /// Additional environment variables for the tools and the MCP server of the skill. `${NAME}` stands for a secret or an environment
     /// variable of the proxy.
     #[serde(default)]

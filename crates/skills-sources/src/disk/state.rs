@@ -89,7 +89,8 @@ pub fn read<T: DeserializeOwned>(file: &Path) -> io::Result<Option<T>> {
 /// Writes a state file atomically. `None` removes the file.
 ///
 /// # Errors
-/// Returns the system's error if the file can't be written or removed.
+/// Returns the system's error if the file can't be written or removed, and an error if it would be larger than 1 MiB, because it could not
+/// be read again.
 pub fn write<T: Serialize>(file: &Path, contents: Option<&T>) -> io::Result<()> {
     let Some(contents) = contents else {
         return match fs::remove_file(file) {
@@ -97,9 +98,13 @@ pub fn write<T: Serialize>(file: &Path, contents: Option<&T>) -> io::Result<()> 
             _ => Ok(()),
         };
     };
+    let contents = serde_json::to_vec(contents)?;
+    if contents.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other(format!("file would be larger than {MAX_BYTES} bytes")));
+    }
     // Temporary files should be private from the start.
     let mut temporary = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
-    temporary.write_all(&serde_json::to_vec(contents)?)?;
+    temporary.write_all(&contents)?;
     super::replace(temporary, file)
 }
 
@@ -124,6 +129,9 @@ mod tests {
         fs::write(&file, "{").unwrap();
         read::<Vec<u32>>(&file).unwrap_err();
         add(3).unwrap();
+        assert_eq!(read::<Vec<u32>>(&file).unwrap(), Some(vec![3]));
+        let too_long = "x".repeat(usize::try_from(MAX_BYTES).unwrap());
+        assert!(write(&file, Some(&too_long)).unwrap_err().to_string().contains("larger than"));
         assert_eq!(read::<Vec<u32>>(&file).unwrap(), Some(vec![3]));
         let long = vec![b' '; usize::try_from(MAX_BYTES).unwrap() + 1];
         fs::write(&file, long).unwrap();

@@ -31,7 +31,7 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
     let is_new = !options.locked
         && LockFile::read(&spec.lock).is_ok_and(|lock| lock.get(spec.address.as_str()).is_none());
     let _first = if is_new { store.lock_first_fetch(spec.address.place()) } else { None };
-    let (lock_file, broken) = LockFile::read_or_last(&spec.lock, store.dir());
+    let (lock_file, broken) = options.lock_file(&spec.lock, store);
     let pinned = lock_file.get(spec.address.as_str()).cloned();
     match (spec.address.place(), pinned) {
         (Place::Git(place), Some(Pinned::Git(pinned))) => {
@@ -190,7 +190,12 @@ fn warn_of_risks(address: &Address, held_back: &[HeldBack]) {
 /// repository.
 fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<(Pinned, Option<Checkout>), SourceError> {
     let address = &spec.address;
-    let wanted = Wanted { filters: &spec.filters, max_skills: options.max_skills, nested: spec.nested };
+    let wanted = Wanted {
+        filters: &spec.filters,
+        max_skills: options.max_skills,
+        nested: spec.nested,
+        policy: options.policy.as_deref(),
+    };
     match address.place() {
         Place::Git(place) => {
             let fetched = store

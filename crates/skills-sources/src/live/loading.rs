@@ -1,7 +1,9 @@
-//! Loads the approved versions of several sources from the store at the same time, because all of their files are hashed.
+//! Reads lock files, and loads the approved versions of several sources from the store at the same time, because all of their files are
+//! hashed.
 
 use std::{
     num::NonZero,
+    path::Path,
     sync::atomic::{AtomicUsize, Ordering},
     thread,
 };
@@ -11,14 +13,24 @@ use skills_core::SkillSet;
 use super::{
     super::{
         load::{self, Wanted},
-        lockfile::Pinned,
+        lockfile::{LockError, LockFile, Pinned},
         store::Store,
     },
-    Sources,
+    Options, Sources,
 };
 
 /// The maximum number of threads.
 const MAX_THREADS: usize = 8;
+
+impl Options {
+    /// Reads a lock file. If that fails, returns the last readable version with the error, unless the file is that of an administrator,
+    /// because users can change the copy of the last version.
+    pub(super) fn lock_file(&self, path: &Path, store: &Store) -> (LockFile, Option<LockError>) {
+        let (lock_file, broken) = LockFile::read_or_last(path, store.dir());
+        let is_governed = self.policy.as_ref().is_some_and(|policy| policy.lock().is_some());
+        if broken.is_some() && is_governed { (LockFile::default(), broken) } else { (lock_file, broken) }
+    }
+}
 
 impl Sources {
     /// Loads the approved version of a source. Returns `None` if it has to be fetched first. With `partly`, skills that stay at another
@@ -31,8 +43,13 @@ impl Sources {
         partly: bool,
     ) -> Option<SkillSet> {
         let spec = &self.0.specs[number];
-        let wanted =
-            Wanted { filters: &spec.filters, max_skills: self.0.options.max_skills, nested: spec.nested };
+        let options = &self.0.options;
+        let wanted = Wanted {
+            filters: &spec.filters,
+            max_skills: options.max_skills,
+            nested: spec.nested,
+            policy: options.policy.as_deref(),
+        };
         load::load(&spec.address, pinned, store, &wanted, partly)
     }
 

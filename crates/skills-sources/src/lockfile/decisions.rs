@@ -54,6 +54,18 @@ impl Decisions {
         self.declined.get(path).is_some_and(|declined| declined == offered.unwrap_or(REMOVED))
     }
 
+    /// Checks the name of a person who approves skills.
+    ///
+    /// # Errors
+    /// Returns a message if the name is empty, or if it has more than 200 bytes.
+    pub fn check_name(name: &str) -> Result<(), &'static str> {
+        match name.len() {
+            0 => Err("expected a name"),
+            1..=MAX_TEXT_BYTES => Ok(()),
+            _ => Err("expected a name of at most 200 bytes"),
+        }
+    }
+
     /// Copies the date and the name of an approval.
     pub(crate) fn copy_approval(&mut self, path: &str, from: &Self) {
         for (to, from) in [(&mut self.approved, &from.approved), (&mut self.approved_by, &from.approved_by)] {

@@ -25,6 +25,43 @@ fn a_written_file_is_read_back() {
     assert_eq!(LockFile::read(&path).unwrap().sources().collect::<Vec<_>>(), ["https://a"]);
 }
 
+/// A value that `read` refuses would make the approvals of all sources unreadable.
+#[test]
+fn what_cannot_be_read_is_not_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("skills.lock");
+    let cache = dir.path().join("cache");
+    LockFile::change(&path, &cache, |lock| lock.set("github:b/b", git('a'))).unwrap();
+    let before = fs::read_to_string(&path).unwrap();
+    let with = |change: fn(&mut Decisions)| {
+        let mut pinned = git('a');
+        change(pinned.decisions_mut());
+        pinned
+    };
+    let digest = "0".repeat(64);
+    let large = (0..400_000).map(|number| (format!("skills/{number}"), digest.clone())).collect();
+    for (pinned, words) in [
+        (with(|decisions| _ = decisions.approved_by.insert("a".to_owned(), "n".repeat(201))), "is too long"),
+        (with(|decisions| _ = decisions.approved.insert("a".to_owned(), "n".repeat(201))), "is too long"),
+        (with(|decisions| _ = decisions.kept.insert("a".to_owned(), "x".to_owned())), "not a commit hash"),
+        (with(|decisions| _ = decisions.declined.insert("a".to_owned(), "x".to_owned())), "not a SHA-256"),
+        (git('g'), "not a commit hash"),
+        (
+            Pinned::Git(PinnedGit::new("a".repeat(40), [("../x".to_owned(), digest.clone())].into())),
+            "not a directory",
+        ),
+        (Pinned::Git(PinnedGit::new("a".repeat(40), large)), "too large"),
+        (Pinned::Web(PinnedWeb::new("x".to_owned(), None)), "not a SHA-256"),
+    ] {
+        let error = LockFile::change(&path, &cache, |lock| lock.set("github:c/c", pinned)).unwrap_err();
+        assert!(error.to_string().contains(words), "{words}: {error}");
+        assert_eq!(
+            (error.hint(), fs::read_to_string(&path).unwrap()),
+            ("the file was not changed", before.clone())
+        );
+    }
+}
+
 #[test]
 fn concurrent_changes_are_all_kept() {
     let dir = tempfile::tempdir().unwrap();

@@ -4,8 +4,12 @@ use std::{collections::BTreeMap, io, ops::Bound};
 
 use skills_core::{Skill, SkillFiles, files::Bounds, remote::Sha256, skill::FileGuard};
 
+/// A callback that receives the path of each entry and the content of each file, and returns the checksum of the content.
+pub(crate) type DigestEntry<'a> =
+    dyn FnMut(&str, Option<&mut dyn io::Read>) -> io::Result<Option<Sha256>> + 'a;
+
 /// The checksums of all files of a skill.
-pub(super) struct Fingerprint {
+pub(crate) struct Fingerprint {
     digest: String,
     /// The checksum of each file, by path. `None` for an entry without content; for a link, the target is a part of the path.
     files: BTreeMap<String, Option<Sha256>>,
@@ -17,11 +21,18 @@ impl Fingerprint {
     /// # Errors
     /// Returns an error if a file can't be read, or if the bounds are exceeded.
     pub(super) fn of(skill: &Skill, bounds: &mut Bounds) -> io::Result<Self> {
+        Self::with(skill, bounds, &mut |_, content| content.map(Sha256::of_content).transpose())
+    }
+
+    /// Returns the same as [`of`](Self::of). `digest` returns the checksum of an entry, so that it can use the content, too.
+    ///
+    /// # Errors
+    /// Returns the errors of [`of`](Self::of), and the errors of `digest`.
+    pub(crate) fn with(skill: &Skill, bounds: &mut Bounds, digest: &mut DigestEntry<'_>) -> io::Result<Self> {
         let files = SkillFiles::of(skill).map_err(io::Error::other)?;
         let mut found = BTreeMap::new();
         files.visit(bounds, &mut |path, content| {
-            let digest = content.map(Sha256::of_content).transpose()?;
-            found.insert(path.to_owned(), digest);
+            found.insert(path.to_owned(), digest(path, content)?);
             Ok(())
         })?;
         // Without a `name` in its `SKILL.md`, a skill is named after the link or the directory that leads to it. A new name would
@@ -36,7 +47,7 @@ impl Fingerprint {
     }
 
     /// Returns the checksum of the name and all files.
-    pub(super) fn digest(&self) -> &str {
+    pub(crate) fn digest(&self) -> &str {
         &self.digest
     }
 }

@@ -87,6 +87,11 @@ impl Decisions {
         }
     }
 
+    /// Returns the directories of which a skill is trusted in some version.
+    pub(super) fn places(&self) -> impl Iterator<Item = &String> {
+        self.trusted.keys()
+    }
+
     pub(super) fn trusts(&self, place: &str, digest: &str) -> bool {
         self.trusted.get(place).is_some_and(|known| known == digest)
     }

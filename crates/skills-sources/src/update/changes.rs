@@ -3,12 +3,13 @@
 //! The text of every new or changed file is part of it. Files that are not text, and files of a web site that exceed a limit, are
 //! named with the reason.
 
+mod local;
 mod site;
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
 use serde::Serialize;
-use skills_core::{Skill, files::media_type, text::shown};
+use skills_core::{files::media_type, text::shown};
 
 use super::{super::digest, Offer, OfferedFile, OfferedSkill, text::text_of};
 use crate::disk::error_text;
@@ -36,7 +37,7 @@ pub struct SkillChange {
 }
 
 /// The difference between a file and its approved version. An added or changed file has a diff, a text, or a reason in
-/// [`unseen`](Self::unseen).
+/// [`unseen`](Self::unseen). The path of a link contains its target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FileChange {
@@ -91,32 +92,16 @@ impl Offer {
             let before = old.get(path).copied();
             let after = new.get(path).copied();
             let mut files = after.map(|after| file_changes(before, after, &mut budget)).unwrap_or_default();
-            files.sort_by_key(|file| (!is_skill_md(&file.path), file.path.clone()));
+            sort(&mut files);
             SkillChange { path: path.to_owned(), before: before.cloned(), after: after.cloned(), files }
         };
         paths.into_iter().filter(differs).map(change).collect()
     }
 }
 
-impl SkillChange {
-    /// Returns a skill on the local disk with all of its files, as if it were new. `None` if the skill has no directory, or if it can't be
-    /// read.
-    pub fn of_local(skill: &Skill) -> Option<Self> {
-        let dir = skill.dir()?;
-        let files = digest::files(dir).ok()?.into_iter().map(|path| super::offered_file(dir, path));
-        let after = OfferedSkill {
-            path: dir.display().to_string(),
-            name: skill.name.to_string(),
-            description: skill.description.clone(),
-            sha256: digest::of_skill(dir).ok()?.to_string(),
-            files: files.collect(),
-            dir: Some(dir.to_owned()),
-            remote: None,
-        };
-        let mut budget = site::Budget::new(&crate::git::Limits::default());
-        let files = file_changes(None, &after, &mut budget);
-        Some(Self { path: after.path.clone(), before: None, after: Some(after), files })
-    }
+/// Sorts files by path, `SKILL.md` first.
+fn sort(files: &mut [FileChange]) {
+    files.sort_by_key(|file| (!is_skill_md(&file.path), file.path.clone()));
 }
 
 fn is_skill_md(path: &str) -> bool {

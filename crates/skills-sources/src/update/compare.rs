@@ -20,7 +20,7 @@ impl Offer {
         let is_missing = |path: &String| {
             !here.skills.contains_key(path)
                 && !rejects(path, None)
-                && self.left_out.get(path).is_none_or(|name| uses(name))
+                && self.left_out.get(path).is_none_or(|skill| uses(&skill.name))
         };
         self.skills.iter().all(is_same) && !approved.skills.keys().any(is_missing)
     }

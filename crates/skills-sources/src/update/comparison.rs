@@ -23,6 +23,8 @@ pub struct Query<'a> {
     pub takes: &'a dyn Fn(&SkillName) -> bool,
     /// Returns true for the names of skills to compare even if the user has declined the change.
     pub reconsiders: &'a dyn Fn(&str) -> bool,
+    /// True if [`Comparison::rejected`] has to be complete, even if the current version is the approved one.
+    pub lists_rejected: bool,
 }
 
 /// The current version of a source, compared with the approved one.
@@ -75,6 +77,29 @@ impl Offer {
         };
         gone.map(change).collect()
     }
+
+    /// Moves approved skills that were renamed from the skills that the filters leave out to those that are gone. Otherwise, a new name
+    /// that the filters don't select would remove the skill without a question. Adds a note for each.
+    fn find_renamed(&mut self, approved: &Pinned, stored: Option<&Self>, takes: &dyn Fn(&SkillName) -> bool) {
+        let name_of = |path: &str| {
+            let skill = stored?.skills.iter().find(|skill| skill.path == path)?;
+            Some(skill.name.as_str())
+        };
+        let is_renamed = |path: &String, now: &mut OfferedSkill| {
+            // A skill that hasn't changed has the same name. Then the user has changed the filters.
+            let is_changed = approved
+                .skills()
+                .and_then(|skills| skills.get(path))
+                .is_some_and(|digest| *digest != now.sha256);
+            is_changed
+                && name_of(path).is_none_or(|name| SkillName::new(name).is_none_or(|name| takes(&name)))
+        };
+        let renamed = self.left_out.extract_if(.., is_renamed);
+        self.notes.extend(renamed.map(|(path, now)| {
+            let before = name_of(&path).unwrap_or(&path);
+            format!("`{before}` has the new name `{}`, which `include` or `exclude` leaves out", now.name)
+        }));
+    }
 }
 
 impl Updater {
@@ -87,6 +112,7 @@ impl Updater {
     /// Returns the errors of [`latest_with`](Self::latest_with).
     pub fn compare(&self, query: &Query<'_>) -> Result<Comparison, SourceError> {
         let Query { address, approved, .. } = query;
+        self.permit(address)?;
         if self.is_current(query)? {
             let changes = Vec::new();
             return Ok(Comparison { offer: None, has_approved: true, changes, rejected: Vec::new() });
@@ -94,6 +120,9 @@ impl Updater {
         let mut offer = self.latest_with(address, *approved, query.nested)?;
         offer.retain(query.takes);
         let before = approved.and_then(|pinned| self.approved(address, pinned));
+        if let Some(approved) = approved {
+            offer.find_renamed(approved, before.as_ref(), query.takes);
+        }
         let mut changes = offer.changes_since(before.as_ref());
         changes.extend(approved.map(|pinned| offer.unknown_of(pinned, before.as_ref())).unwrap_or_default());
         // Skills that the filters leave out are no change of the source.
@@ -142,6 +171,9 @@ impl Updater {
         };
         let Some(before) = self.approved(address, approved) else { return false };
         let decisions = &pinned.decisions;
+        if query.lists_rejected && !(decisions.kept.is_empty() && decisions.declined.is_empty()) {
+            return false;
+        }
         let is_decided = |path: &str| {
             let is_kept = decisions.kept.contains_key(path);
             !is_kept && pinned.skills.contains_key(path)

@@ -83,11 +83,17 @@ impl Updater {
         let known = current.map_or(&empty, Pinned::decisions);
         let current = current.map(|pinned| Version {
             version: pinned.version(),
-            skills: pinned.skills().cloned().unwrap_or_else(|| self.all_of(address, pinned.version())),
+            skills: pinned
+                .skills()
+                .cloned()
+                .or_else(|| self.all_of(address, pinned.version()))
+                .unwrap_or_default(),
         });
-        // Skills that the filters leave out are not approved anymore.
+        // Skills that the filters leave out are not approved anymore, unless they are pinned.
         let current = current.map(|mut current| {
-            current.skills.retain(|path, _| !offer.left_out.contains_key(path));
+            current
+                .skills
+                .retain(|path, _| known.pinned.contains(path) || !offer.left_out.contains_key(path));
             current
         });
         let (skills, decisions) = decide(current.as_ref(), known, &offered, decision, &today());
@@ -96,20 +102,21 @@ impl Updater {
                 Pinned::Git(PinnedGit { commit: git.commit.clone(), tag: git.tag.clone(), skills, decisions })
             }
             Pinned::Web(web) => {
-                let is_all = web.skills.is_none() && decisions.kept.is_empty() && skills == offered.skills;
+                let is_decided = !decisions.kept.is_empty() || !decisions.pinned.is_empty();
+                let is_all = web.skills.is_none() && !is_decided && skills == offered.skills;
                 let skills = if is_all { None } else { Some(skills) };
                 Pinned::Web(PinnedWeb { index: web.index.clone(), skills, decisions })
             }
         }
     }
 
-    /// Returns the checksums of all skills of a stored index.
-    fn all_of(&self, address: &Address, index: &str) -> BTreeMap<String, String> {
-        let Place::Web(url) = address.place() else { return BTreeMap::new() };
-        let index = self.store.index(url, index);
-        let index = index.and_then(|index| RemoteIndex::parse(&index.text, &index.url).ok());
-        let skills = index.iter().flat_map(|index| index.skills().iter());
-        skills.map(|skill| (skill.name.to_string(), digest::of_entry(skill))).collect()
+    /// Returns the checksums of all skills of an index, or `None` if the index is not in the store.
+    pub(super) fn all_of(&self, address: &Address, index: &str) -> Option<BTreeMap<String, String>> {
+        let Place::Web(url) = address.place() else { return None };
+        let index = self.store.index(url, index)?;
+        let index = RemoteIndex::parse(&index.text, &index.url).ok()?;
+        let skills = index.skills().iter();
+        Some(skills.map(|skill| (skill.name.to_string(), digest::of_entry(skill))).collect())
     }
 }
 
@@ -118,7 +125,8 @@ fn today() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }
 
-/// Returns the approved skills and the decisions after the user's decision. `known` are the decisions before.
+/// Returns the approved skills and the decisions after the user's decision. `known` are the decisions before. A skill stays pinned, even
+/// if its approved version is unknown.
 fn decide(
     current: Option<&Version<'_>>,
     known: &Decisions,
@@ -127,18 +135,15 @@ fn decide(
     today: &str,
 ) -> (BTreeMap<String, String>, Decisions) {
     let mut skills = BTreeMap::new();
-    let mut decisions = Decisions::default();
+    let mut decisions = Decisions { pinned: known.pinned.clone(), ..Decisions::default() };
     let approved = |path: &str| current.and_then(|current| current.skills.get(path));
     let gone = current.into_iter().flat_map(|current| current.skills.keys());
     let gone = gone.filter(|path| !offered.skills.contains_key(*path)).map(|path| (path, None));
     for (path, new) in offered.skills.iter().map(|(path, new)| (path, Some(new))).chain(gone) {
         let old = approved(path);
-        let is_pinned = known.pinned.contains(path) && old.is_some();
+        let is_pinned = known.pinned.contains(path);
         let is_same = old.is_some() && old == new;
         let answer = decision.answer(path);
-        if is_pinned {
-            decisions.pinned.insert(path.clone());
-        }
         if is_same || (answer == Answer::Yes && !is_pinned) {
             let Some(new) = new else { continue };
             skills.insert(path.clone(), new.clone());
@@ -178,7 +183,7 @@ mod tests {
     fn each_answer_applies_to_one_skill() {
         let known = Decisions {
             kept: map([("pinned", "c0")]),
-            pinned: ["pinned".to_owned()].into(),
+            pinned: ["pinned", "unknown"].map(str::to_owned).into(),
             declined: map([("twice", "2"), ("changed-again", "2"), ("gone-declined", REMOVED)]),
             approved: map([("same", "2020-01-01"), ("no", "2020-01-02")]),
             approved_by: map([("same", "Ada")]),
@@ -196,14 +201,15 @@ mod tests {
             "gone-declined",
         ];
         let current = Version { version: "c1", skills: map(names.map(|name| (name, "1"))) };
-        let new = ["yes", "no", "later", "pinned", "new-yes", "new-no", "new-later", "twice"];
+        let new = ["yes", "no", "later", "pinned", "unknown", "new-yes", "new-no", "new-later", "twice"];
         let mut skills = map(new.map(|name| (name, "2")));
         skills.extend(map([("same", "1"), ("changed-again", "3")]));
         let offered = Version { version: "c2", skills };
         let answers =
             [("yes", Answer::Yes), ("no", Answer::No), ("new-yes", Answer::Yes), ("new-no", Answer::No)]
                 .into_iter()
-                .chain([("pinned", Answer::Yes), ("gone", Answer::Yes), ("gone-no", Answer::No)]);
+                .chain(["pinned", "unknown", "gone"].map(|path| (path, Answer::Yes)))
+                .chain([("gone-no", Answer::No)]);
         let answers = answers.map(|(path, answer)| (path.to_owned(), answer)).collect();
         let decision = Decision::of(answers).by(Some("Bob".to_owned()));
         let (skills, decisions) = decide(Some(&current), &known, &offered, &decision, "2026-01-01");

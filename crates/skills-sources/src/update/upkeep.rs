@@ -33,7 +33,11 @@ impl Updater {
     /// Returns an updater that accepts new versions only if git accepts the signature of their commit or tag.
     #[must_use]
     pub fn verifying(&self) -> Self {
-        Self { store: self.store.clone().verifying(), options: self.options.clone() }
+        Self {
+            store: self.store.clone().verifying(),
+            options: self.options.clone(),
+            policy: self.policy.clone(),
+        }
     }
 
     /// Resolves a merge conflict in the lock file: keeps the sources of both sides. If a source has different versions, ours is kept.
@@ -56,6 +60,7 @@ impl Updater {
         let Some(reference) = place.reference.as_deref().filter(|name| Range::parse(name).is_some()) else {
             return Ok(None);
         };
+        self.permit(address)?;
         let newest = GitPlace { reference: Some(LATEST.to_owned()), ..place.clone() };
         let found = match git::find_commit(&newest, self.options.observer.clone(), &self.store.limits()) {
             // The repository has no version at all.
@@ -90,19 +95,26 @@ impl Updater {
     pub fn set_pinned(
         &self,
         lock: &Path,
-        source: &str,
+        address: &Address,
         path: &str,
         is_pinned: bool,
     ) -> Result<bool, LockError> {
         LockFile::change(lock, self.store.dir(), |lock| {
-            let Some(mut pinned) = lock.get(source).cloned() else { return false };
+            let Some(mut pinned) = lock.get(address.as_str()).cloned() else { return false };
+            if let Pinned::Web(web) = &mut pinned
+                && is_pinned
+                && web.skills.is_none()
+            {
+                // Otherwise, the approved version of the skill is unknown without the index, which may be removed from the cache.
+                web.skills = self.all_of(address, &web.index);
+            }
             let decisions = pinned.decisions_mut();
             let is_changed = if is_pinned {
                 decisions.pinned.insert(path.to_owned())
             } else {
                 decisions.pinned.remove(path)
             };
-            lock.set(source, pinned);
+            lock.set(address.as_str(), pinned);
             is_changed
         })
     }

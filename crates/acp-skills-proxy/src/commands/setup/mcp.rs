@@ -140,7 +140,8 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
     }
     let text = client.with_server(document.text(), name, &words).map_err(broken)?;
     let result = document.with(text);
-    output::print_colored(&show::diff(&place.shown(), document.text(), result.text()))?;
+    let shown = [words.clone(), existing.unwrap_or_default()].concat();
+    output::print_colored(&show::diff(&place.shown(), document.text(), result.text(), &shown))?;
     for note in &notes {
         output::note(&format!("note: {note}"));
     }
@@ -183,7 +184,8 @@ fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
     let name = record.changes.first().map_or(SERVER, Change::name);
     let reverted = reverted(place, name, &file, &document, before.as_deref(), &after)?;
     let text = reverted.as_ref().map_or("", Document::text);
-    output::print_colored(&show::diff(&place.shown(), document.text(), text))?;
+    let words = Change::words(&record.changes);
+    output::print_colored(&show::diff(&place.shown(), document.text(), text, &words))?;
     if reverted.is_none() {
         output::note("note: removing the file, because `setup` created it");
     }

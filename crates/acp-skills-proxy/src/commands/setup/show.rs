@@ -2,15 +2,39 @@
 
 use std::io::IsTerminal;
 
-use super::{How, Place};
-use crate::{error::UsageError, output, words::shell_word};
+use super::{How, Place, masked::Mask};
+use crate::{
+    error::UsageError,
+    output,
+    setup::{document::Entry, edit::Change},
+    words::shell_word,
+};
 
-/// Returns a change as a diff, in color if stdout is a terminal.
-pub(super) fn diff(file: &str, before: &str, after: &str) -> String {
+/// Returns a change as a diff, in color if stdout is a terminal. The values of other entries are masked. `words` are the words of the
+/// entries that change.
+pub(super) fn diff(file: &str, before: &str, after: &str, words: &[String]) -> String {
+    let mask = Mask { before, after, words };
     let patch = diffy::create_patch(before, after).to_string();
     // The first two lines from the library don't include the name of the file, so replace them.
     let mut lines = vec![format!("--- {file}"), format!("+++ {file}")];
-    lines.extend(patch.lines().skip(2).map(str::to_owned));
+    let mut region = Region::default();
+    for line in patch.lines().skip(2) {
+        match line.as_bytes().first() {
+            Some(b'-') => region.removed.push(&line[1..]),
+            Some(b'+') => region.added.push(&line[1..]),
+            // A note about a missing line break.
+            Some(b'\\') => {}
+            Some(b' ') => {
+                region.end(&mask, &mut lines);
+                lines.push(format!(" {}", mask.unchanged(&line[1..])));
+            }
+            _ => {
+                region.end(&mask, &mut lines);
+                lines.push(line.to_owned());
+            }
+        }
+    }
+    region.end(&mask, &mut lines);
     let has_colors = output::has_colors();
     let lines = lines.into_iter().map(|line| {
         let color = match line.as_bytes().first() {
@@ -26,6 +50,35 @@ pub(super) fn diff(file: &str, before: &str, after: &str) -> String {
         }
     });
     lines.collect()
+}
+
+/// Returns the words of the commands in changes and in the entries that they change.
+pub(super) fn words(changes: &[Change], entries: &[Entry]) -> Vec<String> {
+    let mut words = Change::words(changes);
+    let changed = entries.iter().filter(|entry| changes.iter().any(|change| change.name() == entry.name));
+    words.extend(changed.filter_map(Entry::command).flatten().cloned());
+    words
+}
+
+/// Lines of a diff that replace each other.
+#[derive(Default)]
+struct Region<'a> {
+    removed: Vec<&'a str>,
+    added: Vec<&'a str>,
+}
+
+impl Region<'_> {
+    /// Adds the lines of the region, and starts the next one.
+    fn end(&mut self, mask: &Mask<'_>, lines: &mut Vec<String>) {
+        let [removed, added] = mask.changed(&self.removed.join("\n"), &self.added.join("\n"));
+        let sides = [("-", &removed, &mut self.removed), ("+", &added, &mut self.added)];
+        for (sign, text, original) in sides {
+            if !original.is_empty() {
+                lines.extend(text.split('\n').map(|line| format!("{sign}{line}")));
+                original.clear();
+            }
+        }
+    }
 }
 
 /// Returns true if the change that was shown should be written.

@@ -52,7 +52,8 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let result = Document::new(bytes.as_deref().unwrap_or_default()).map_err(|error| place.broken(&error))?;
-    output::print_colored(&show::diff(&place.shown(), document.text(), result.text()))?;
+    let words = show::words(&record.changes, &entries);
+    output::print_colored(&show::diff(&place.shown(), document.text(), result.text(), &words))?;
     if bytes.is_none() {
         output::note("note: removing the file, because `setup` created it");
     }

@@ -2,8 +2,11 @@
 
 use std::io::{self, IsTerminal};
 
-use clap::Args;
-use skills_sources::SkillChange;
+use clap::{
+    Args,
+    builder::{NonEmptyStringValueParser, TypedValueParser},
+};
+use skills_sources::{Decisions, SkillChange};
 
 use super::{Target, show};
 use crate::{error::UsageError, output, words::count};
@@ -18,8 +21,12 @@ pub(crate) struct ApprovalArgs {
     #[arg(long, requires = "approving")]
     pub(super) unseen: bool,
     /// Record a name with the approval in the lock file, for `why`.
-    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "NAME", value_parser = approver())]
     pub(super) approved_by: Option<String>,
+}
+
+fn approver() -> impl TypedValueParser<Value = String> {
+    NonEmptyStringValueParser::new().try_map(|name| Decisions::check_name(&name).map(|()| name))
 }
 
 impl ApprovalArgs {

@@ -28,6 +28,8 @@ pub(super) struct Fetch {
     pub(super) reconsidered: Vec<String>,
     /// True if only the skills in use are compared.
     pub(super) is_locked: bool,
+    /// True if declined changes and those of pinned skills are listed, even if there is no new commit.
+    pub(super) lists_rejected: bool,
 }
 
 /// The current version of a source, compared with the approved one.
@@ -51,6 +53,7 @@ impl Fetch {
                 let key = SkillName::key_of(name);
                 self.reconsidered.iter().any(|other| SkillName::key_of(other) == key)
             },
+            lists_rejected: self.lists_rejected,
         })?;
         let uses = |name: &str| self.source.uses(name);
         let is_same = |pinned: &Pinned| {

@@ -89,7 +89,15 @@ pub(crate) fn run(args: OutdatedArgs) -> anyhow::Result<ExitCode> {
     for source in sources {
         let lock = LockFile::read(&source.lock).map_err(lock_error)?;
         let before = lock.get(source.address.as_str()).cloned();
-        fetches.push(Fetch { source, before, replaces: None, reconsidered: Vec::new(), is_locked: false });
+        let reconsidered = Vec::new();
+        fetches.push(Fetch {
+            source,
+            before,
+            replaces: None,
+            reconsidered,
+            is_locked: false,
+            lists_rejected: true,
+        });
     }
     let fetches = Arc::new(fetches);
     let mut found: Vec<_> = {

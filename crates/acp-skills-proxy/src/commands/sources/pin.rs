@@ -48,6 +48,8 @@ pub(super) fn approved(sources: Vec<Known>, updater: &Updater, name: &str) -> an
         let stored = stored.iter().flat_map(|offer| &offer.skills);
         let by_name = stored.filter(|skill| SkillName::key_of(&skill.name) == key).map(|skill| &skill.path);
         let paths = pinned.skills().into_iter().flat_map(|skills| skills.keys());
+        // A pinned skill of an older lock file may have no known version.
+        let paths = paths.chain(&pinned.decisions().pinned);
         let by_path = paths.filter(|path| SkillName::key_of(path.rsplit('/').next().unwrap_or(path)) == key);
         let path = by_name.chain(by_path).next().cloned();
         found.extend(path.map(|path| Approved { source, pinned, path }));
@@ -82,7 +84,7 @@ pub(super) fn run(args: &PinArgs, is_pinned: bool) -> anyhow::Result<ExitCode> {
         .into());
     };
     let Approved { source: Known { lock, address, .. }, path, pinned } = skill;
-    let is_changed = updater.set_pinned(lock, address.as_str(), path, is_pinned).map_err(lock_error)?;
+    let is_changed = updater.set_pinned(lock, address, path, is_pinned).map_err(lock_error)?;
     if common.json {
         output::print_json(&json!({
             "name": name,

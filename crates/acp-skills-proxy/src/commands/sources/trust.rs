@@ -1,6 +1,10 @@
 //! `trust` and `untrust`: approve the skills of a project in a terminal, or take the approval back.
 
-use std::{env, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use acp_skills::{
     config::{Config, Discover, Settings},
@@ -14,7 +18,10 @@ use skills_core::{
     set::Unapproved,
     text::{shown, shown_path},
 };
-use skills_sources::{SkillChange, trust::Decided};
+use skills_sources::{
+    SkillChange,
+    trust::{Decided, TrustedDir},
+};
 
 use super::{ApprovalArgs, findings, show};
 use crate::{
@@ -69,14 +76,15 @@ pub(crate) struct TrustArgs {
 #[command(after_help = "\
 Examples:
   acp-skills-proxy untrust review
-  acp-skills-proxy untrust --dir ~/work/api")]
+  acp-skills-proxy untrust --dir ~/work/api
+      Take the trust in all skills of the project back, also if they have changed or are gone.")]
 pub(crate) struct UntrustArgs {
     #[command(flatten)]
     project: ProjectArgs,
 }
 
 /// A skill in the JSON output. Scripts can rely on it: later versions only add fields.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 struct Row {
     name: String,
     path: Option<PathBuf>,
@@ -84,7 +92,12 @@ struct Row {
 
 impl Row {
     fn new(skill: &Skill) -> Self {
-        Self { name: skill.name.to_string(), path: skill.dir().map(std::path::Path::to_owned) }
+        Self { name: skill.name.to_string(), path: skill.dir().map(Path::to_owned) }
+    }
+
+    fn of_directory(dir: &Path) -> Self {
+        let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Self { name, path: Some(dir.to_owned()) }
     }
 }
 
@@ -120,6 +133,19 @@ impl Project {
         let here = library.at(&workspace);
         Ok(Self { library, workspace, here })
     }
+
+    /// Returns the skills that are trusted in some version, with their directories. A skill that has changed since is one of them. A
+    /// skill that was not found, for example because it is on another branch, has the name of its directory.
+    fn trusted(&self) -> Vec<(Row, TrustedDir)> {
+        let waiting = self.here.unapproved().iter().map(|waiting| &waiting.skill);
+        let found: Vec<_> = self.here.iter().chain(waiting).collect();
+        let row = |dir: TrustedDir| {
+            let skill = found.iter().find(|skill| skill.scope == Scope::Project && dir.has(skill));
+            let row = skill.map_or_else(|| Row::of_directory(&dir.path()), |skill| Row::new(skill));
+            (row, dir)
+        };
+        self.library.trusted(&self.workspace).into_iter().map(row).collect()
+    }
 }
 
 /// Returns the skills with these names, or all. `name` returns the name of a skill.
@@ -129,12 +155,12 @@ impl Project {
 fn named<T: Clone>(
     skills: &[T],
     names: &[String],
-    name: impl Fn(&T) -> &SkillName,
+    name: impl Fn(&T) -> &str,
     what: &str,
 ) -> Result<Vec<T>, UsageError> {
-    let is = |skill: &T, other: &String| name(skill).key() == SkillName::key_of(other);
+    let is = |skill: &T, other: &String| SkillName::key_of(name(skill)) == SkillName::key_of(other);
     if let Some(missing) = names.iter().find(|other| !skills.iter().any(|skill| is(skill, other))) {
-        let all: Vec<_> = skills.iter().map(|skill| format!("`{}`", name(skill))).collect();
+        let all: Vec<_> = skills.iter().map(|skill| format!("`{}`", shown(name(skill)))).collect();
         let hint = if all.is_empty() { "there is none".to_owned() } else { all.join(", ") };
         return Err(UsageError::new(format!("no skill `{}` of the project {what}", shown(missing)))
             .hint(format!("skills of which this is true: {hint}")));
@@ -153,7 +179,7 @@ pub(crate) fn trust(args: TrustArgs) -> anyhow::Result<ExitCode> {
     let waiting = named(
         project.here.unapproved(),
         &flags.names,
-        |waiting: &Unapproved| &waiting.skill.name,
+        |waiting: &Unapproved| waiting.skill.name.as_str(),
         "waits for your trust",
     )?;
     if waiting.is_empty() {
@@ -164,19 +190,20 @@ pub(crate) fn trust(args: TrustArgs) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let changes: Vec<_> =
-        waiting.iter().filter_map(|waiting| SkillChange::of_local(&waiting.skill)).collect();
+    let (shown, changes) = readable(&waiting);
     let approval = ApprovalArgs { yes, unseen, ..ApprovalArgs::default() };
-    let agreed = if flags.json {
+    let agreed = if changes.is_empty() {
+        false
+    } else if flags.json {
         approval.approve_or_explain(&changes)
     } else {
         let findings = findings::by_skill(&changes);
         output::page(!yes, |text| show::changes(text, &changes, &findings, &[]))?;
         approval.ask("Trust these skills?", &changes)?
     };
-    // The decision applies to the versions that were found before they were shown.
+    // The decision applies to the versions that were shown, and not to skills that could not be shown.
     let decided =
-        if agreed { project.library.decide(&project.workspace, &waiting, true) } else { Decided::default() };
+        if agreed { project.library.decide(&project.workspace, &shown, true) } else { Decided::default() };
     let is_done = decided.done.len() == waiting.len() && decided.unsaved.is_none();
     report(&decided);
     if flags.json {
@@ -184,10 +211,32 @@ pub(crate) fn trust(args: TrustArgs) -> anyhow::Result<ExitCode> {
         output::print_json(&json!({ "skills": skills, "trusted": is_done }))?;
     } else if is_done {
         output::print("Trusted until the next change.\n")?;
+    } else if !decided.done.is_empty() {
+        let names: Vec<_> = decided.done.iter().map(|name| format!("`{name}`")).collect();
+        output::print(&format!("Trusted until the next change: {}.\n", names.join(", ")))?;
     } else if !agreed {
         output::print("Not trusted.\n")?;
     }
     Ok(ExitCode::from(u8::from(!is_done)))
+}
+
+/// Returns the skills of which all files can be read, and their files. The others are named on stderr with the reason.
+fn readable(waiting: &[Unapproved]) -> (Vec<Unapproved>, Vec<SkillChange>) {
+    let mut shown = Vec::new();
+    let mut changes = Vec::new();
+    for waiting in waiting {
+        match SkillChange::of_unapproved(waiting) {
+            Ok(change) => {
+                changes.push(change);
+                shown.push(waiting.clone());
+            }
+            Err(error) => {
+                let hint = "use `acp-skills-proxy trust` again to show the skill as it is now";
+                output::complain(&format!("cannot show `{}`: {error}", waiting.skill.name), Some(hint));
+            }
+        }
+    }
+    (shown, changes)
 }
 
 /// Takes the trust in skills of a project back.
@@ -197,19 +246,19 @@ pub(crate) fn trust(args: TrustArgs) -> anyhow::Result<ExitCode> {
 pub(crate) fn untrust(args: UntrustArgs) -> anyhow::Result<ExitCode> {
     let flags = args.project;
     let project = Project::find(&flags)?;
-    let trusted: Vec<_> =
-        project.here.iter().filter(|skill| skill.scope == Scope::Project).cloned().collect();
-    let skills = named(&trusted, &flags.names, |skill: &Arc<Skill>| &skill.name, "is trusted")?;
-    let decided = project.library.revoke(&project.workspace, &skills);
-    let is_done = decided.failed.is_empty() && decided.unsaved.is_none();
-    report(&decided);
+    let trusted = project.trusted();
+    let skills = named(&trusted, &flags.names, |(row, _)| &row.name, "is trusted")?;
+    let dirs: Vec<_> = skills.iter().map(|(_, dir)| dir.clone()).collect();
+    let unsaved = project.library.revoke_dirs(&dirs);
+    let is_done = unsaved.is_none();
+    report(&Decided { unsaved, ..Decided::default() });
+    let rows: Vec<_> = skills.into_iter().map(|(row, _)| row).collect();
     if flags.json {
-        let skills: Vec<_> = skills.iter().map(|skill| Row::new(skill)).collect();
-        output::print_json(&json!({ "skills": skills, "trusted": !is_done }))?;
-    } else if skills.is_empty() {
+        output::print_json(&json!({ "skills": rows, "trusted": !is_done }))?;
+    } else if rows.is_empty() {
         output::print("No skill of the project is trusted.\n")?;
     } else if is_done {
-        let names: Vec<_> = skills.iter().map(|skill| format!("`{}`", skill.name)).collect();
+        let names: Vec<_> = rows.iter().map(|row| format!("`{}`", shown(&row.name))).collect();
         output::print(&format!("No longer trusted: {}.\n", names.join(", ")))?;
     }
     Ok(ExitCode::from(u8::from(!is_done)))

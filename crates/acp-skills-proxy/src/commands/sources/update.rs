@@ -17,7 +17,15 @@ use super::{
     show::{self, FindingsBySkill},
     tidy, updater,
 };
-use crate::{error::UsageError, output, progress::Progress, words::count};
+use crate::{
+    error::{self, UsageError},
+    output,
+    progress::Progress,
+    words::count,
+};
+
+/// Said if `--latest` doesn't change the address of a source.
+const RANGE_STAYS: &str = "The range of versions stays.\n";
 
 /// The flags of `update`.
 #[derive(Debug, Args)]
@@ -104,7 +112,8 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
         let before = lock.get(source.address.as_str()).cloned();
         let replaces = if args.latest { range::leave(&updater, &target, &mut source)? } else { None };
         let reconsidered = args.choices.reconsidered();
-        fetches.push(Fetch { source, before, replaces, reconsidered, is_locked: args.locked });
+        let is_locked = args.locked;
+        fetches.push(Fetch { source, before, replaces, reconsidered, is_locked, lists_rejected: false });
     }
     let fetches = Arc::new(fetches);
     let mut rows: Vec<Option<Row>> = fetches.iter().map(|_| None).collect();
@@ -206,7 +215,8 @@ impl Update<'_> {
             self.print(&format!("{}: no changes{}\n", shown(&row.source), rejected(&row)))?;
             // The commit can be new although no skill has changed.
             let is_allowed = !self.args.locked && (!self.args.common.json || self.args.approval.yes);
-            if is_allowed && row.after != row.before {
+            row.approved = self.args.locked || self.leaves_range(is_allowed)?;
+            if is_allowed && row.approved && row.after != row.before {
                 row.after = Some(self.approve(&offer, BTreeMap::new())?);
             }
             return Ok(row);
@@ -222,7 +232,14 @@ impl Update<'_> {
             });
         let waiting: Vec<_> = waiting.cloned().collect();
         row.approved = waiting.is_empty() && !self.args.locked;
-        if row.decisions.values().any(|answer| *answer != Answer::Later) {
+        if !self.args.locked
+            && self.fetch.replaces.is_some()
+            && !row.decisions.values().any(|answer| *answer == Answer::Yes)
+        {
+            // The decisions are about versions beyond the range, which stays.
+            row.approved = false;
+            self.print(RANGE_STAYS)?;
+        } else if row.decisions.values().any(|answer| *answer != Answer::Later) {
             row.after = Some(self.approve(&offer, row.decisions.clone())?);
             self.print(&outcome(&row))?;
         }
@@ -273,6 +290,23 @@ impl Update<'_> {
             return Ok(choices.answers(approval, &selected));
         }
         choices::ask(approval, &selected, &row.findings)
+    }
+
+    /// Returns true if the range of versions may be left although no skill has changed, or if no range is left.
+    fn leaves_range(&self, is_allowed: bool) -> anyhow::Result<bool> {
+        let Some(old) = &self.fetch.replaces else { return Ok(true) };
+        let new = self.fetch.source.address.as_str();
+        let question = format!("Replace `{}` with `{}`?", shown(old.as_str()), shown(new));
+        let is_agreed = is_allowed
+            && self.args.approval.ask(&question, &[]).unwrap_or_else(|error| {
+                // Continue with the next source.
+                output::complain(&error::message(&error), error::hint(&error).as_deref());
+                false
+            });
+        if !is_agreed {
+            self.print(RANGE_STAYS)?;
+        }
+        Ok(is_agreed)
     }
 
     fn approve(

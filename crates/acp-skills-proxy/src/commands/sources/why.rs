@@ -9,6 +9,7 @@ use serde::Serialize;
 use skills_core::{
     Scope, Skill, SkillName, Source,
     discovery::Filter,
+    set::{REFUSED_BY_POLICY, Skipped},
     text::{shown, shown_path},
 };
 use skills_sources::{LockFile, Updater, user_lock};
@@ -112,6 +113,7 @@ pub(crate) fn run(args: WhyArgs) -> anyhow::Result<ExitCode> {
     let loaded = skills::load(Settings::resolve(config)?.skills)?;
     reasons.extend(switched_off(state.as_deref(), &name));
     reasons.extend(of_session(&loaded, &name));
+    reasons.extend(approved.iter().filter_map(|skill| refused(&loaded, &skill.source)));
     let used = loaded.here.get(&name);
     let shadows = loaded.here.shadowed().iter().filter(|other| is(other.name.as_str(), &name));
     let report = Report {
@@ -221,6 +223,14 @@ fn of_session(loaded: &Loaded, name: &str) -> Vec<String> {
         }
     }
     reasons
+}
+
+/// Returns the reason if the policy of an administrator refuses a source.
+fn refused(loaded: &Loaded, source: &Known) -> Option<String> {
+    let is_source = |skipped: &&Skipped| skipped.path.as_os_str() == source.address.as_str();
+    let mut findings =
+        loaded.here.skipped().iter().filter(is_source).flat_map(|skipped| &skipped.diagnostics);
+    findings.find(|finding| finding.code == REFUSED_BY_POLICY).map(|finding| finding.message.clone())
 }
 
 fn source(loaded: &Loaded, skill: &Skill) -> Option<String> {

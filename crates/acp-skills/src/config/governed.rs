@@ -1,0 +1,140 @@
+//! Narrows a configuration by the policy of this machine.
+//!
+//! All settings pass through [`narrow`], wherever they come from: flags, variables, the configuration file, or code. It removes what the
+//! policy refuses. The library of the session decides about skills on disk, because links can change later.
+
+use std::sync::Arc;
+
+use acp_skills_runtime::library::Rules;
+use skills_core::{Scope, discovery::Limits, set::Skipped};
+use skills_sources::{
+    Address, LOCK_NAME, Options, Sources, Spec,
+    disk::locations,
+    policy::{Policy, Refusal, Scripts, check_protection},
+};
+
+use super::{Config, SandboxKind, SkillEntry, SourceEntry, VirtualSkill};
+
+/// Removes everything from the configuration that the policy refuses. Returns a record for each refusal.
+pub(super) fn narrow(config: &mut Config, policy: &Policy) -> Vec<Skipped> {
+    let mut refused = Vec::new();
+    narrow_scripts(config, policy, &mut refused);
+    if config.drafts
+        && let Err(refusal) = policy.skill("--drafts", Scope::Session, None)
+    {
+        config.drafts = false;
+        refused.push(refusal.skipped("--drafts"));
+    }
+    narrow_entries(&mut config.sources, &mut config.skills, policy, &mut refused);
+    for project in &mut config.projects {
+        narrow_entries(&mut project.sources, &mut project.skills, policy, &mut refused);
+    }
+    refused
+}
+
+/// Returns the rules for the skills on disk. `options` are those of the user's sources.
+pub(super) fn rules(policy: Option<Arc<Policy>>, refused: Vec<Skipped>, options: &Options) -> Rules {
+    // No setting of the user limits the sources that an administrator requires.
+    let options = Options {
+        max_skills: Limits::default().max_skills,
+        max_fetch_bytes: None,
+        locked: false,
+        ..options.clone()
+    };
+    let required = policy.as_deref().map(required).unwrap_or_default();
+    Rules { policy, required: Sources::start(required, options), refused }
+}
+
+/// Returns the sources that each session uses.
+fn required(policy: &Policy) -> Vec<Spec> {
+    let spec = |address: &Address| Spec {
+        address: address.clone(),
+        filters: Vec::new(),
+        lock: locations::state_dir().unwrap_or_default().join(LOCK_NAME),
+        nested: false,
+        is_named: true,
+    };
+    let mut specs: Vec<_> = policy.required().iter().map(spec).collect();
+    lock(specs.iter_mut(), policy);
+    specs
+}
+
+/// Makes sources use the lock file of the administrator, if there is one. Naming a source then approves nothing.
+pub(super) fn lock<'s>(sources: impl Iterator<Item = &'s mut Spec>, policy: &Policy) {
+    let Some(lock) = policy.lock() else { return };
+    for spec in sources {
+        lock.clone_into(&mut spec.lock);
+        spec.is_named = false;
+    }
+}
+
+fn narrow_scripts(config: &mut Config, policy: &Policy, refused: &mut Vec<Skipped>) {
+    match policy.scripts() {
+        Scripts::Never if config.allow_scripts => {
+            config.allow_scripts = false;
+            refused.push(policy.script("`--allow-scripts`", "").skipped("--allow-scripts"));
+        }
+        Scripts::Never | Scripts::Allowed => {}
+        Scripts::Sandbox => {
+            config.sandbox = Some(SandboxKind::Bwrap);
+            if config.allow_scripts && config.sandbox_net {
+                refused.push(policy.script("`--sandbox-net`", "").skipped("--sandbox-net"));
+            }
+            config.sandbox_net = false;
+            // Users can put another program in `PATH`. If there is none, that is an error later.
+            let bwrap = which::which("bwrap").ok().filter(|_| config.allow_scripts);
+            if bwrap.is_some_and(|bwrap| check_protection(&bwrap).is_err()) {
+                config.allow_scripts = false;
+                let why = "only root may be able to change `bwrap`";
+                refused.push(policy.script("`--allow-scripts`", why).skipped("--allow-scripts"));
+            }
+        }
+    }
+}
+
+fn narrow_entries(
+    sources: &mut Vec<SourceEntry>,
+    skills: &mut Vec<SkillEntry>,
+    policy: &Policy,
+    refused: &mut Vec<Skipped>,
+) {
+    sources.retain(|entry| {
+        // An invalid address is an error later.
+        let Ok(address) = Address::parse(&entry.source) else { return true };
+        let refusal = policy.source(&address).err();
+        refused.extend(refusal.iter().map(|refusal| refusal.skipped(&entry.source)));
+        refusal.is_none()
+    });
+    skills.retain(|entry| {
+        let (place, refusal) = match entry {
+            SkillEntry::Directory(_) => return true,
+            SkillEntry::Stored(stored) => {
+                let name = stored.skill.file_name().unwrap_or_default().to_string_lossy();
+                let server = stored.mcp.as_ref();
+                let decided = server.map(|server| policy.server(&name, &server.server()));
+                (stored.skill.clone(), decided.and_then(Result::err))
+            }
+            SkillEntry::Virtual(skill) => (skill.name.as_str().into(), of_virtual(skill, policy).err()),
+        };
+        refused.extend(refusal.iter().map(|refusal| refusal.skipped(&place)));
+        refusal.is_none()
+    });
+}
+
+/// Decides about a skill that is defined in the configuration.
+///
+/// # Errors
+/// Returns the refusal if the policy doesn't allow the skill, its commands, its server, or the URL of its instructions.
+fn of_virtual(skill: &VirtualSkill, policy: &Policy) -> Result<(), Refusal> {
+    policy.skill(&skill.name, Scope::Named, None)?;
+    if !skill.tools.is_empty() {
+        policy.commands(&skill.name)?;
+    }
+    if let Some(server) = &skill.mcp {
+        policy.server(&skill.name, &server.server())?;
+    }
+    skill.body_url.iter().try_for_each(|url| policy.instructions(&skill.name, url))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! Every flag and key that could widen a rule, as one table. The flags of the program set fields of the same names.
+
+use std::path::Path;
+
+use skills_core::set::REFUSED_BY_POLICY;
+
+use super::*;
+
+/// Narrows a configuration with a policy. Returns the configuration and the refusals.
+fn narrowed(policy: &str, config: &str) -> (Config, Vec<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("policy.yaml");
+    std::fs::write(&file, policy).unwrap();
+    let policy = Policy::check(&file).unwrap();
+    let mut config = Config::parse(config, Path::new("/base")).unwrap();
+    let refused = narrow(&mut config, &policy);
+    for skipped in &refused {
+        let finding = &skipped.diagnostics[0];
+        assert_eq!(finding.code, REFUSED_BY_POLICY);
+        assert!(finding.message.contains("policy.yaml"), "{}", finding.message);
+    }
+    (config, refused.into_iter().map(|skipped| skipped.diagnostics[0].message.clone()).collect())
+}
+
+/// Returns the number of entries in `sources` and `skills`, also of projects.
+fn entries(config: &Config) -> (usize, usize) {
+    let projects = || config.projects.iter();
+    (
+        config.sources.len() + projects().map(|project| project.sources.len()).sum::<usize>(),
+        config.skills.len() + projects().map(|project| project.skills.len()).sum::<usize>(),
+    )
+}
+
+#[test]
+fn no_setting_widens_a_rule() {
+    const EVIL: &str = "{name: a, description: d, body: b, tools: [{name: t, command: [sh]}]}";
+    const SERVER: &str = "mcp: {command: npx, args: ['-p', evil, '@playwright/mcp']}";
+    const SOURCES: &str = "sources: {allow: ['github:acme/*']}";
+    let mut cases = Vec::new();
+    for source in [
+        "sources: ['github:evil/x']",
+        "sources: [{source: 'github:evil/x', include: ['*'], nested: true}]",
+        "sources: ['git+https://github.com/acme%2f..%2fevil/x']",
+        "{sources: ['github:evil/x'], locked: true, trust: [project]}",
+        "projects: [{path: '/**', sources: ['github:evil/x'], trust: [project]}]",
+        "skills: [{name: a, description: d, body-url: 'https://evil.example/SKILL.md'}]",
+        "projects: [{path: '/**', skills: [{name: a, description: d, body-url: 'https://evil.example'}]}]",
+    ] {
+        cases.push((SOURCES, source.to_owned(), "`sources.allow`"));
+    }
+    for scripts in ["never", "sandbox"] {
+        let rule = if scripts == "never" { "`scripts: never`" } else { "`scripts: sandbox`" };
+        let policy = if scripts == "never" { "scripts: never" } else { "scripts: sandbox" };
+        cases.push((policy, format!("skills: [{EVIL}]"), rule));
+        cases.push((policy, format!("projects: [{{path: '/**', skills: [{EVIL}]}}]"), rule));
+    }
+    cases.push(("scripts: never", "allow_scripts: true".to_owned(), "`scripts: never`"));
+    cases.push(("scripts: never", "{allow_scripts: true, sandbox: bwrap}".to_owned(), "`scripts: never`"));
+    cases.push((
+        "scripts: sandbox",
+        "{allow_scripts: true, sandbox_net: true}".to_owned(),
+        "`scripts: sandbox`",
+    ));
+    for skill in [
+        format!("{{name: '@playwright/mcp', description: d, {SERVER}}}"),
+        format!("{{skill: /opt/a, {SERVER}}}"),
+        "{name: a, description: d, mcp: {url: 'https://evil.example/@playwright/mcp'}}".to_owned(),
+        "{name: a, description: d, mcp: {command: './npx', args: ['@playwright/mcp']}}".to_owned(),
+    ] {
+        cases.push(("mcp: {allow: ['@playwright/mcp']}", format!("skills: [{skill}]"), "`mcp.allow`"));
+        cases.push((
+            "mcp: {allow: ['@playwright/mcp']}",
+            format!("projects: [{{path: '/**', skills: [{skill}]}}]"),
+            "`mcp.allow`",
+        ));
+    }
+    cases.push((
+        "skills: {allow: [user]}",
+        "skills: [{name: a, description: d, body: b}]".to_owned(),
+        "`skills.allow`",
+    ));
+    cases.push(("skills: {allow: [user]}", "drafts: true".to_owned(), "`skills.allow`"));
+    for (policy, config, rule) in cases {
+        let (narrowed, refused) = narrowed(policy, &config);
+        assert_eq!(refused.len(), 1, "{policy} with {config}: {refused:?}");
+        assert!(refused[0].contains(rule), "{policy} with {config}: {refused:?}");
+        assert_eq!(entries(&narrowed), (0, 0), "{policy} with {config}");
+        let runs = narrowed.allow_scripts && (narrowed.sandbox.is_none() || narrowed.sandbox_net);
+        assert!(!runs && !narrowed.drafts, "{policy} with {config}");
+    }
+}
+
+#[test]
+fn allowed_settings_stay() {
+    for (policy, config, expected) in [
+        ("sources: {allow: ['github:acme/*']}", "sources: ['git@github.com:acme/x']", (1, 0)),
+        (
+            "scripts: allowed",
+            "{allow_scripts: true, sandbox_net: true, skills: [{name: a, description: d, body: b, tools: [{name: t, command: [sh]}]}]}",
+            (0, 1),
+        ),
+        (
+            "mcp: {allow: ['@playwright/mcp']}",
+            "skills: [{name: a, description: d, mcp: {command: npx, args: ['@playwright/mcp']}}]",
+            (0, 1),
+        ),
+        (
+            "skills: {allow: [configuration, editor]}",
+            "{drafts: true, skills: [{name: a, description: d, body: b}]}",
+            (0, 1),
+        ),
+        ("{}", "{drafts: true, allow_scripts: true, sources: ['github:a/b']}", (1, 0)),
+    ] {
+        let before = Config::parse(config, Path::new("/base")).unwrap();
+        let (after, refused) = narrowed(policy, config);
+        assert_eq!((entries(&after), refused), (expected, Vec::new()), "{policy} with {config}");
+        assert_eq!((after.drafts, after.allow_scripts), (before.drafts, before.allow_scripts), "{config}");
+        assert_eq!((after.sandbox, after.sandbox_net), (before.sandbox, before.sandbox_net), "{config}");
+    }
+    // Scripts run in the sandbox even if the user doesn't ask for it.
+    let (config, refused) = narrowed("scripts: sandbox", "allow_scripts: true");
+    assert_eq!((config.allow_scripts, config.sandbox, refused.len()), (true, Some(SandboxKind::Bwrap), 0));
+}
+
+#[cfg(unix)]
+#[test]
+fn required_sources_have_no_filters() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("policy.yaml");
+    std::fs::write(&file, "require: {sources: ['github:acme/skills@v3']}").unwrap();
+    let mut specs = required(&Policy::check(&file).unwrap());
+    assert_eq!(specs.len(), 1);
+    assert!(
+        specs[0].filters.is_empty()
+            && specs[0].is_named
+            && specs[0].address.as_str() == "github:acme/skills@v3"
+    );
+    std::fs::write(&file, "sources: {lock: /etc/skills.lock}").unwrap();
+    lock(specs.iter_mut(), &Policy::check(&file).unwrap());
+    assert!(!specs[0].is_named && specs[0].lock == Path::new("/etc/skills.lock"));
+}

@@ -1,0 +1,233 @@
+//! [`Policy`]: the rules of an administrator, which users can't widen.
+//!
+//! [`Policy::load`] reads the policy of this machine. The other methods are pure: they decide about a source, a skill, an MCP server or
+//! a feature. A decision is a [`Refusal`] that names the rule and the file. A rule that is missing in the file allows everything.
+//!
+//! | file | responsible for |
+//! |---|---|
+//! | `file/` | reading the file, and the check that users can't change it |
+//! | `rules` | the syntax of the file |
+//! | `addresses` | the normal form of addresses, and patterns for them |
+//! | `servers` | patterns for MCP servers |
+
+mod addresses;
+mod file;
+mod rules;
+mod servers;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use globset::GlobSet;
+use skills_core::{
+    Diagnostic, Scope, SkillName,
+    scan::{Finding, Report, Risk},
+    set::{REFUSED_BY_POLICY, Skipped},
+    text::{shown, shown_path},
+};
+
+use self::{addresses::Pattern, servers::ServerPattern};
+use crate::Address;
+
+pub use self::{
+    file::{PolicyError, check_protection, path},
+    servers::Server,
+};
+
+/// The rules of an administrator. The default allows everything.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    file: PathBuf,
+    /// The rules as they are written in the file.
+    written: Vec<(&'static str, String)>,
+    sources: Option<Vec<Pattern>>,
+    scan: Option<Risk>,
+    lock: Option<PathBuf>,
+    skills: Option<LocalSkills>,
+    scripts: Scripts,
+    servers: Option<Vec<ServerPattern>>,
+    required: Vec<Address>,
+}
+
+/// The use of programs that belong to skills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Scripts {
+    /// No scripts, and no tools that are commands.
+    Never,
+    /// Only scripts in the sandbox without network.
+    Sandbox,
+    /// Whatever the user allows.
+    #[default]
+    Allowed,
+}
+
+/// The rule `skills.allow`.
+#[derive(Debug, Clone, Default)]
+struct LocalSkills {
+    /// The places of skills: their scope, and true if they have a directory.
+    places: Vec<(Scope, bool)>,
+    /// Directories of skills.
+    directories: GlobSet,
+}
+
+/// A refusal: the thing that is refused, the rule and the file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} is refused by policy{}: `{rule}` in {}", Clause(why), shown_path(file))]
+pub struct Refusal {
+    what: String,
+    why: String,
+    rule: String,
+    file: PathBuf,
+}
+
+/// Writes a reason in parentheses, if there is one.
+struct Clause<'a>(&'a str);
+
+impl fmt::Display for Clause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, " ({})", self.0) }
+    }
+}
+
+impl Refusal {
+    /// The hint for each refusal.
+    pub const HINT: &'static str =
+        "ask the administrator of this machine; `acp-skills-proxy policy show` lists the rules";
+
+    /// Returns the record of something at `path` that is not used because of this refusal.
+    pub fn skipped(&self, path: impl Into<PathBuf>) -> Skipped {
+        let finding = Diagnostic::error(REFUSED_BY_POLICY, self.to_string()).help(Self::HINT);
+        Skipped::new(path, vec![finding])
+    }
+}
+
+impl Policy {
+    /// Returns the path of the file with the rules.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Returns the rules and their values as they are written in the file.
+    pub fn rules(&self) -> &[(&'static str, String)] {
+        &self.written
+    }
+
+    /// Decides if a source may be contacted and used.
+    ///
+    /// # Errors
+    /// Returns a refusal if no pattern of `sources.allow` matches the address.
+    pub fn source(&self, address: &Address) -> Result<(), Refusal> {
+        let Some(patterns) = &self.sources else { return Ok(()) };
+        if patterns.iter().any(|pattern| pattern.matches(address)) {
+            return Ok(());
+        }
+        Err(self.refusal(format!("source `{}`", shown(address.as_str())), "sources.allow"))
+    }
+
+    /// Decides if a skill may read its instructions from a URL. The address must be allowed as a source.
+    ///
+    /// # Errors
+    /// Returns the refusal of [`source`](Self::source).
+    pub fn instructions(&self, skill: &str, url: &str) -> Result<(), Refusal> {
+        let is_allowed = || Address::parse(url).is_ok_and(|address| self.source(&address).is_ok());
+        if self.sources.is_none() || is_allowed() {
+            return Ok(());
+        }
+        let what = format!("URL of skill `{}`", shown(skill));
+        Err(Refusal { why: shown(url).into_owned(), ..self.refusal(what, "sources.allow") })
+    }
+
+    /// Returns true if the skills of sources have to pass a scan before they are used.
+    pub fn scans(&self) -> bool {
+        self.scan.is_some()
+    }
+
+    /// Decides about a skill of a source with the result of its scan. `None` means that it could not be scanned.
+    ///
+    /// # Errors
+    /// Returns a refusal if a finding has a higher risk than `sources.scan`, or if a file could not be scanned.
+    pub fn scanned(&self, name: &SkillName, report: Option<&Report>) -> Result<(), Refusal> {
+        let Some(max) = self.scan else { return Ok(()) };
+        let refused = |why: String| Refusal {
+            why,
+            ..self.refusal(format!("skill `{name}`"), &format!("sources.scan: {max}"))
+        };
+        let Some(report) = report else { return Err(refused("it cannot be scanned".to_owned())) };
+        let is_refused = |finding: &&Finding| finding.risk > max || finding.is_unread();
+        match report.findings.iter().find(is_refused) {
+            Some(finding) => Err(refused(format!("{} risk: {}", finding.risk, finding.message()))),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the lock file of the administrator. Only the versions in it are used.
+    pub fn lock(&self) -> Option<&Path> {
+        self.lock.as_deref()
+    }
+
+    /// Returns the sources that each session uses.
+    pub fn required(&self) -> &[Address] {
+        &self.required
+    }
+
+    /// Returns true if there is a rule about skills that don't come from a source.
+    pub fn restricts_local_skills(&self) -> bool {
+        self.skills.is_some()
+    }
+
+    /// Decides about a skill that doesn't come from a source. `dir` is its directory without links, or `None` for a skill that is
+    /// defined in a configuration file or by the editor.
+    ///
+    /// # Errors
+    /// Returns a refusal if `skills.allow` contains neither the place of the skill nor its directory.
+    pub fn skill(&self, name: &str, scope: Scope, dir: Option<&Path>) -> Result<(), Refusal> {
+        let Some(allowed) = &self.skills else { return Ok(()) };
+        let is_allowed = allowed.places.contains(&(scope, dir.is_some()));
+        if is_allowed || dir.is_some_and(|dir| allowed.directories.is_match(dir)) {
+            return Ok(());
+        }
+        Err(self.refusal(format!("skill `{}`", shown(name)), "skills.allow"))
+    }
+
+    /// Returns the rule about programs of skills.
+    pub fn scripts(&self) -> Scripts {
+        self.scripts
+    }
+
+    /// Decides about a skill whose tools are commands. These can't run in the sandbox.
+    ///
+    /// # Errors
+    /// Returns a refusal unless `scripts` is `allowed`.
+    pub fn commands(&self, skill: &str) -> Result<(), Refusal> {
+        if self.scripts == Scripts::Allowed {
+            return Ok(());
+        }
+        Err(self.script(&format!("skill `{}` with commands as tools", shown(skill)), ""))
+    }
+
+    /// Returns the refusal of something about scripts, such as a flag. `why` is a clause with the reason, or empty.
+    pub fn script(&self, what: &str, why: &str) -> Refusal {
+        let rule = if self.scripts == Scripts::Never { "scripts: never" } else { "scripts: sandbox" };
+        Refusal { why: why.to_owned(), ..self.refusal(what.to_owned(), rule) }
+    }
+
+    /// Decides if the MCP server of a skill may be used.
+    ///
+    /// # Errors
+    /// Returns a refusal if no entry of `mcp.allow` matches the server.
+    pub fn server(&self, skill: &str, server: &Server<'_>) -> Result<(), Refusal> {
+        let Some(patterns) = &self.servers else { return Ok(()) };
+        if patterns.iter().any(|pattern| pattern.matches(server)) {
+            return Ok(());
+        }
+        Err(self.refusal(format!("MCP server of `{}`", shown(skill)), "mcp.allow"))
+    }
+
+    fn refusal(&self, what: String, rule: &str) -> Refusal {
+        Refusal { what, why: String::new(), rule: rule.to_owned(), file: self.file.clone() }
+    }
+}

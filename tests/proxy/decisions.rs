@@ -1,0 +1,139 @@
+//! Changes of a source that the user must not miss: renamed skills, ranges of versions that are left, and declined changes.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::{
+    repositories::Home,
+    single_skills::{change_all, lock, three_skills},
+};
+
+crate::trials!(
+    a_renamed_skill_is_not_lost,
+    a_range_is_left_only_if_the_user_agrees,
+    declined_changes_are_listed,
+);
+
+/// A new name that the filters don't select is shown as the removal of the skill, with or without the approved version in the cache.
+fn a_renamed_skill_is_not_lost() {
+    for (is_pinned, has_cache) in [(false, true), (false, false), (true, true), (true, false)] {
+        let repository = three_skills();
+        let home = Home::new();
+        let source = repository.source("");
+        home.printed(&["add", &source, "--only", "plan", "--yes"]);
+        if is_pinned {
+            home.printed(&["sources", "pin", "plan"]);
+        }
+        let before = lock(&home)["sources"][&source]["skills"].clone();
+        repository.write("plan/SKILL.md", "---\nname: scheme\ndescription: Changed.\n---\ntwo\n");
+        repository.commit();
+        let expected = if is_pinned { "pinned" } else { "waiting" };
+        let clear = || {
+            if !has_cache {
+                fs::remove_dir_all(home.path("cache")).expect("the path exists");
+            }
+        };
+        clear();
+        let report = home.json(&["outdated", "--json"]);
+        let row = &report["skills"][0];
+        assert_eq!(
+            (&row["name"], &row["change"], &row["state"]),
+            (&json!("plan"), &json!("gone"), &json!(expected)),
+            "{is_pinned} {has_cache}: {report}"
+        );
+        clear();
+        let output = home.run(&["update", "--locked"]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(i32::from(!is_pinned)), "{text}");
+        if !is_pinned {
+            assert!(text.contains("- plan (plan)"), "{text}");
+            assert!(
+                text.contains("has the new name `scheme`, which `include` or `exclude` leaves out"),
+                "{text}"
+            );
+            // Without a decision, nothing changes.
+            home.run(&["update"]);
+            assert_eq!(lock(&home)["sources"][&source]["skills"], before);
+        }
+        clear();
+        home.printed(&["update", "--yes"]);
+        let after = lock(&home)["sources"][&source]["skills"].clone();
+        assert_eq!(after, if is_pinned { before } else { json!({}) }, "{has_cache}");
+        let served = home.json(&["list", "--json"])["skills"].as_array().map(Vec::len);
+        assert_eq!(served, Some(usize::from(is_pinned)));
+    }
+    // A filter of the user is no change of the source.
+    let repository = three_skills();
+    let home = Home::new();
+    home.printed(&["add", &repository.source(""), "--yes"]);
+    let text = fs::read_to_string(home.config()).expect("a file");
+    home.write(&home.config(), &format!("{text}exclude: [plan]\n"));
+    repository.write("README.md", "new");
+    repository.commit();
+    assert_eq!(home.json(&["outdated", "--json"])["skills"], json!([]));
+    home.printed(&["update", "--locked"]);
+    change_all(&repository, "two");
+    let report = home.json(&["outdated", "--json"]);
+    assert_eq!(report["skills"].as_array().map(Vec::len), Some(2), "{report}");
+}
+
+/// A version beyond the range can have the same skills.
+fn a_range_is_left_only_if_the_user_agrees() {
+    let repository = three_skills();
+    let home = Home::new();
+    repository.git(&["tag", "v1.0.0"]);
+    let source = repository.source("#^1.0");
+    home.printed(&["add", &source, "--yes"]);
+    let config = fs::read_to_string(home.config()).expect("a file");
+    let check_stays = |arguments: &[&str], words: &str| {
+        let output = home.run(&[&["update", "--latest"][..], arguments].concat());
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
+        assert!(output.status.code() == Some(1) && said.contains(words), "{arguments:?}: {said}");
+        assert_eq!(fs::read_to_string(home.config()).expect("a file"), config, "{arguments:?}");
+        assert!(home.pinned(&home.config().with_file_name("skills.lock"), &source).is_some());
+    };
+    repository.write("README.md", "new");
+    repository.commit();
+    repository.git(&["tag", "v2.0.0"]);
+    check_stays(&[], "The range of versions stays.");
+    check_stays(&[], "use `--yes`");
+    check_stays(&["--json"], "\"changes\": []");
+    // The user decides about no skill.
+    change_all(&repository, "two");
+    repository.git(&["tag", "v3.0.0"]);
+    check_stays(&[], "The range of versions stays.");
+    repository.git(&["tag", "--delete", "v3.0.0"]);
+    home.printed(&["update", "--latest", "--yes"]);
+    let config = fs::read_to_string(home.config()).expect("a file");
+    assert!(config.contains("#^2.0") && !config.contains("#^1.0"), "{config}");
+}
+
+/// A declined change is listed, also if the commit has been decided about.
+fn declined_changes_are_listed() {
+    let repository = three_skills();
+    let home = Home::new();
+    let source = repository.source("");
+    home.printed(&["add", &source, "--yes"]);
+    let before = lock(&home);
+    let path = home.config().with_file_name("skills.lock");
+    change_all(&repository, "two");
+    let checksum = |name: &str| lock(&home)["sources"][&source]["skills"][name].clone();
+    let first = home.pinned(&path, &source).expect("a commit");
+    let plan = checksum("plan");
+    home.printed(&["update", "--yes"]);
+    // As if the user had answered no for this skill.
+    let mut declined = lock(&home);
+    let pinned = &mut declined["sources"][&source];
+    pinned["decisions"]["declined"] = json!({ "plan": pinned["skills"]["plan"] });
+    pinned["decisions"]["kept"] = json!({ "plan": first });
+    pinned["skills"]["plan"] = plan;
+    fs::write(&path, declined.to_string()).expect("a file");
+    assert!(home.printed(&["update"]).contains("no changes"));
+    let report = home.json(&["outdated", "--json", "--check"]);
+    let row = &report["skills"][0];
+    assert_eq!((&row["name"], &row["state"]), (&json!("plan"), &json!("declined")), "{report}");
+    assert_eq!(report["skills"].as_array().map(Vec::len), Some(1), "{report}");
+    assert!(home.printed(&["outdated"]).contains("declined"));
+    assert_ne!(lock(&home), before);
+}
