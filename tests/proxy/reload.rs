@@ -191,7 +191,7 @@ fn a_directory_that_is_removed_and_restored() {
     write(&skills.dir("review"), "review", "Reviews again.");
     fixture.wait_for_menu(&["review"]);
     let blocks = fixture.prompt("s", "go on");
-    assert!(texts(&blocks)[0].contains("Changed: `review` (Reviews again."), "{blocks:?}");
+    assert!(texts(&blocks)[0].contains("Changed: `review` (\"Reviews again."), "{blocks:?}");
     // The new directory must be watched as well.
     write(&skills.dir("review"), "review", "Reviews once more.");
     fixture.wait_for_menu(&["review"]);
