@@ -129,7 +129,7 @@ fn tools_stay_as_they_are_within_a_session() {
     let next = fixture.prompt("s", "go on");
     let [line, "go on"] = texts(&next)[..] else { panic!("{next:?}") };
     assert_eq!(line.lines().count(), 3, "{line}");
-    assert!(line.contains("The skills have changed. New: `greet` (Greets.)."), "{line}");
+    assert!(line.contains("The skills have changed. New: `greet` (\"Greets.\")."), "{line}");
     skills.remove("review");
     while fixture.skill_names(&connection) != json!(["greet"]) {}
     assert_eq!(tools(&mut fixture, &connection), before);

@@ -130,7 +130,7 @@ fn the_next_prompt_announces_changes() {
     let blocks = fixture.prompt("s", "go on");
     let [line, "go on"] = texts(&blocks)[..] else { panic!("{blocks:?}") };
     // Since this agent hasn't connected to the server, we need to tell the model which file to read.
-    assert!(line.contains("New: `greet` (Greets.; ") && line.contains("SKILL.md)."), "{line}");
+    assert!(line.contains("New: `greet` (\"Greets.\"; `") && line.contains("SKILL.md`)."), "{line}");
     // If a skill is added and then removed between two prompts, the model doesn't need to know.
     skills.add("short", "Is short.", "x");
     fixture.wait_for_menu(&["greet", "review", "short"]);
@@ -191,7 +191,7 @@ fn a_directory_that_is_removed_and_restored() {
     write(&skills.dir("review"), "review", "Reviews again.");
     fixture.wait_for_menu(&["review"]);
     let blocks = fixture.prompt("s", "go on");
-    assert!(texts(&blocks)[0].contains("Changed: `review` (Reviews again."), "{blocks:?}");
+    assert!(texts(&blocks)[0].contains("Changed: `review` (\"Reviews again."), "{blocks:?}");
     // The new directory must be watched as well.
     write(&skills.dir("review"), "review", "Reviews once more.");
     fixture.wait_for_menu(&["review"]);

@@ -1,21 +1,24 @@
-//! Scripts that have to wait, because the maximum number of scripts runs already: their order, and calls that are dropped before
-//! they start.
+//! Scripts that have to wait, because the maximum number of scripts runs already: their order, and calls that are dropped or whose
+//! files change before they start.
 
 use std::{net::TcpStream, path::PathBuf, sync::mpsc::Receiver};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
+    agent::scripts,
     editor::Editor,
-    fixture::Fixture,
+    fixture::{Fixture, entry},
     progress::{HELD, expect, http_session, listen_for_processes},
-    scripts::{bridge, bridge_in, cancelled, kit, request, with_long_timeout},
+    scripts::{bridge, bridge_in, bridge_to, cancelled, kit, request, with_long_timeout},
     skills::Skills,
+    trust::{Project, trust_all},
 };
 
 crate::trials!(
     waiting_calls_are_dropped_with_their_turn,
     waiting_calls_are_dropped_with_their_connection,
+    a_waiting_script_runs_only_if_it_is_still_approved,
     sessions_start_scripts_in_turn,
     a_script_ends_with_its_bridge,
 );
@@ -24,7 +27,7 @@ crate::trials!(
 const RUNNING: u64 = 4;
 
 /// Starts as many scripts as can run, with the ids from 100. Each receiver yields a line when its script has ended.
-fn fill(mut send: impl FnMut(serde_json::Value)) -> Vec<Receiver<String>> {
+fn fill(mut send: impl FnMut(Value)) -> Vec<Receiver<String>> {
     (0..RUNNING)
         .map(|id| {
             let (address, seen) = listen_for_processes();
@@ -102,6 +105,46 @@ fn waiting_calls_are_dropped_with_their_connection() {
     assert!(status == 200 && answer.contains(r#""success":true"#), "{answer}");
     assert!(!mark.exists());
     fixture.finish();
+}
+
+fn a_waiting_script_runs_only_if_it_is_still_approved() {
+    for (is_untrusted, expected) in [(false, "has changed since"), (true, "its skill was removed")] {
+        let project = Project::new();
+        let path = |name| {
+            let (extension, text) = scripts::file(name);
+            (format!(".skills/deploy/scripts/{name}.{extension}"), text)
+        };
+        for (path, text) in ["hold", "much"].map(path) {
+            project.checkout.write(&path, &text);
+        }
+        let proxy = project.proxy().arg("--no-watch").arg("--allow-scripts");
+        let mut fixture = Fixture::over_http(proxy.flag("--script-timeout", "600").flag("--mcp", "stdio"));
+        let params = project.open(&mut fixture, "s");
+        let mut client = bridge_to(&entry(&params));
+        trust_all(&mut fixture);
+        let deploy = |mut call: Value| {
+            call["params"]["arguments"]["skill"] = json!("deploy");
+            call
+        };
+        let running = fill(|call| client.send(&deploy(call)));
+        client.send(&deploy(request(1, "much", &[], Some("t"))));
+        // After a second, the call is certainly in the queue.
+        client.wait_for("progress", |message| message["method"] == "notifications/progress");
+        if is_untrusted {
+            assert!(fixture.ask("/skills untrust deploy").contains("deploy"));
+        } else {
+            project.checkout.write(&path("much").0, "echo ZQ-changed\n");
+            release(&mut client, &running, 0);
+        }
+        let result = &client.answer(&json!(1))["result"]["structuredContent"];
+        assert!(result["message"].as_str().is_some_and(|text| text.contains(expected)), "{result}");
+        assert_eq!((&result["success"], &result["stdout"]), (&json!(false), &json!("")), "{result}");
+        for id in usize::from(!is_untrusted)..running.len() {
+            release(&mut client, &running, id);
+        }
+        client.finish();
+        fixture.finish();
+    }
 }
 
 fn sessions_start_scripts_in_turn() {

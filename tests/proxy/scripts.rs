@@ -236,7 +236,11 @@ pub(crate) fn bridge(fixture: &mut Fixture) -> Editor {
 
 /// Opens a session with this id, and starts a client of its bridge.
 pub(crate) fn bridge_in(fixture: &mut Fixture, session: &str) -> Editor {
-    let ours = entry(&fixture.new_session(session));
+    bridge_to(&entry(&fixture.new_session(session)))
+}
+
+/// Starts a client of the bridge in this entry of `mcpServers`.
+pub(crate) fn bridge_to(ours: &Value) -> Editor {
     let args = ours["args"].as_array().expect("a list").iter();
     let mut bridge = args.fold(Proxy::new(), |bridge, arg| bridge.arg(arg.as_str().expect("text")));
     for pair in ours["env"].as_array().expect("a list") {

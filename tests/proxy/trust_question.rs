@@ -32,7 +32,7 @@ fn an_editor_that_asks() {
     let params = project.open(&mut fixture, "s");
     let asked = question(&mut fixture);
     let message = asked["params"]["message"].as_str().expect("text");
-    assert!(message.contains("- deploy (") && message.contains("ZQ-description"), "{message}");
+    assert!(message.contains("- `deploy` (") && message.contains("ZQ-description"), "{message}");
     let connection = fixture.connect(&entry(&params), MCP_2025);
     let answer = json!({ "action": "accept", "content": { "trust": true } });
     fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));

@@ -51,7 +51,9 @@ fn named(tool: &str, input: Node<'_>, client: ClientFacts) -> Option<String> {
         ACTIVATE_SKILL => format!("Skill{between}{}", text("name")?),
         SEARCH_SKILLS => format!("Skill search{between}{}", text("query")?),
         CALL_SKILL_TOOL => format!("{}{between}{}", text("skill")?, text("tool")?),
-        _ => format!("{}{between}{}", text("skill")?, text("path")?),
+        RUN_SKILL_SCRIPT => format!("{}{between}{}", text("skill")?, text("script")?),
+        READ_SKILL_FILE => format!("{}{between}{}", text("skill")?, text("path")?),
+        _ => return None,
     })
 }
 

@@ -281,6 +281,7 @@ impl Interceptor {
         };
         if matches!(message.method().as_ref(), "session/load" | "session/resume") {
             session.compaction.reopened();
+            session.server_calls.reopened();
             self.reader.usage_scanner.forget(session.key());
         }
         // If there are no skills or tools, we don't need to add a server or any text to this session. Note that disabled skills

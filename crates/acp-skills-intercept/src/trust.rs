@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use skills_core::{
     SkillName,
     set::Unapproved,
-    text::{markdown, markdown_code, shown_path},
+    text::{markdown, markdown_code, markdown_path},
 };
 use thiserror::Error;
 
@@ -330,8 +330,9 @@ fn message(skills: &[Unapproved], has_commands: bool) -> String {
     }];
     for entry in skills {
         let skill = &entry.skill;
-        let place = skill.dir().map(|dir| markdown(&shown_path(dir))).unwrap_or_default();
-        let (name, description) = (markdown(skill.name.as_str()), markdown(&spelling::description(skill)));
+        let place = skill.dir().map(markdown_path).unwrap_or_default();
+        let name = markdown_code(skill.name.as_str());
+        let description = markdown(&spelling::description(skill));
         let changed = if entry.has_changed { ", changed since last trusted" } else { "" };
         lines.push(format!("- {name} ({place}{changed}): {description}"));
     }

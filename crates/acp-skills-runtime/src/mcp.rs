@@ -17,6 +17,7 @@
 //! | `accept`, `unauthenticated` | accepting connections, and limits for those that have not sent a token yet |
 //! | `acp` | `mcp/message` over the ACP connection |
 //! | `connection_end` | the end of the connection that a call came from |
+//! | `waiting` | the calls that wait to run a program |
 //! | `calls` | the events of calls, for the record |
 //! | `fetch` | texts of skills that the proxy itself adds to a prompt |
 //! | `files` | files of skills for `fs/read_text_file` requests of the agent |
@@ -45,6 +46,7 @@ mod serving;
 pub(crate) mod stdio;
 mod tool_list;
 pub(crate) mod unauthenticated;
+mod waiting;
 
 #[cfg(test)]
 mod fixture;
@@ -222,7 +224,7 @@ impl Servers {
         }
         let toolbox = (self.0.make_toolbox)(skills.clone());
         let toolbox = if open_names { toolbox.with_open_names() } else { toolbox };
-        let serving = Serving { toolbox, context };
+        let serving = Serving::new(toolbox, context);
         let handler = Handler::new(session, serving, self.0.reports.clone());
         let end = CancellationToken::new();
         let server = Arc::new(Server {
@@ -275,7 +277,7 @@ impl Servers {
     pub(crate) async fn fetch(&self, session: SessionKey, wanted: Wanted) -> Result<Fetched, NotFetched> {
         let Some(server) = self.by_key(session) else { return Ok(Fetched::default()) };
         let span = tracing::debug_span!("fetch", skill = tracing::field::Empty);
-        let Serving { toolbox, context } = server.handler.now();
+        let Serving { toolbox, context, .. } = server.handler.now();
         let context = server.handler.linked(context, None);
         fetch::text(&toolbox, &context, wanted).instrument(span).await
     }
@@ -363,7 +365,7 @@ impl Servers {
     /// Drops the tool calls of a session that wait to run a program.
     pub(crate) fn drop_waiting(&self, session: SessionKey) {
         if let Some(server) = self.by_key(session) {
-            server.handler.drop_waiting();
+            server.handler.waiting.drop_all();
         }
     }
 
@@ -380,7 +382,7 @@ impl Servers {
         drop(state);
         // This wakes tasks, which can take locks.
         server.end.cancel();
-        server.handler.drop_waiting();
+        server.handler.waiting.drop_all();
         let _inside = self.0.runtime.enter();
         server.handler.link.close();
     }

@@ -164,6 +164,8 @@ pub(crate) enum ServerError {
     Invalid(&'static str),
     #[error("request to server failed: {0}")]
     Http(String),
+    #[error("call was cancelled, or its skill was removed")]
+    Cancelled,
     #[error("the user declined the call")]
     Declined,
     #[error(

@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::{
     set::SkillSet,
     skill::{Skill, Source},
-    text::shorten,
+    text::{markdown_code, shorten},
 };
 
 pub use format::Format;
@@ -228,24 +228,24 @@ fn location(skill: &Skill, location: &Location) -> Option<String> {
 
 /// Returns a line about a skill: its name, its description cut to `cap` characters, and the path of its `SKILL.md`.
 ///
-/// The description and the path are left out if `options` don't show them.
+/// The description and the path are left out if `options` don't show them. All parts are quoted, so that a description can't
+/// pretend to end and to be followed by other skills.
 ///
 /// ```
 /// use skills_core::{CatalogOptions, Skill, catalog};
 ///
 /// let skill = Skill::builder("greet", "Greets people.\nAnd pets.").body("Say hello.").build()?;
-/// assert_eq!(catalog::line(&skill, &CatalogOptions::default(), 100), "`greet` (Greets people. And pets.)");
+/// assert_eq!(catalog::line(&skill, &CatalogOptions::default(), 100), "`greet` (\"Greets people. And pets.\")");
 /// # Ok::<(), skills_core::BuildError>(())
 /// ```
 pub fn line(skill: &Skill, options: &CatalogOptions, cap: usize) -> String {
     let Item { name, description, location, .. } = Item::new(skill, options);
-    let description = shorten(&description, cap);
-    let about: Vec<_> = [Some(&*description), location.as_deref()]
-        .into_iter()
-        .flatten()
-        .filter(|text| !text.is_empty())
-        .collect();
-    if about.is_empty() { format!("`{name}`") } else { format!("`{name}` ({})", about.join("; ")) }
+    let name = markdown_code(&name);
+    let description = shorten(&description, cap).replace('"', "'");
+    let description = Some(format!("\"{description}\"")).filter(|_| !description.is_empty());
+    let location = location.map(|path| markdown_code(&path));
+    let about: Vec<_> = description.into_iter().chain(location).collect();
+    if about.is_empty() { name } else { format!("{name} ({})", about.join("; ")) }
 }
 
 /// Returns a skill's entry in an XML catalog, with its description cut to `cap` characters.

@@ -38,7 +38,7 @@ pub use command::CommandTool;
 use output::Capture;
 pub use output::{CapturedText, TRUNCATED};
 pub use process::{ProcessGroup, ProcessObserver};
-use queue::Queue;
+use queue::{Permit, Queue};
 pub use sandbox::{DirectoryProblem, Sandbox, SandboxError, SandboxWarning};
 pub use script::{ScriptCall, ScriptCwd, ScriptError, ScriptOptions, ScriptResult, run_script};
 pub use threads::probe_threads;
@@ -154,14 +154,28 @@ impl Executor {
         Self { observer: Some(observer), ..self }
     }
 
-    /// Runs a program until it ends or its timeout expires. Returns an error only if the program can't be started, or if
-    /// the caller leaves before it starts.
-    async fn run(&self, invocation: Invocation, limits: Limits, caller: &Caller) -> io::Result<Completed> {
-        let _permit = tokio::select! {
+    /// Waits until a program may start. Everything that decides if and how it runs has to be checked after that, because the call
+    /// can wait for a long time. Returns an error if the caller leaves.
+    async fn permit(&self, caller: &Caller) -> io::Result<Permit> {
+        tokio::select! {
             biased;
-            () = caller.left() => return Err(io::Error::new(io::ErrorKind::Interrupted, "call was cancelled")),
-            permit = self.queue.acquire(caller) => permit,
-        };
+            () = caller.left() => Err(has_left()),
+            permit = self.queue.acquire(caller) => Ok(permit),
+        }
+    }
+
+    /// Runs a program until it ends or its timeout expires. Returns an error only if the program can't be started, or if
+    /// the caller has left.
+    async fn run(
+        &self,
+        _permit: Permit,
+        invocation: Invocation,
+        limits: Limits,
+        caller: &Caller,
+    ) -> io::Result<Completed> {
+        if caller.has_left() {
+            return Err(has_left());
+        }
         let started = Instant::now();
         let mut command = std_command(&invocation)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -204,6 +218,10 @@ impl Executor {
             duration: started.elapsed(),
         })
     }
+}
+
+fn has_left() -> io::Error {
+    io::Error::new(io::ErrorKind::Interrupted, "call was cancelled, or its skill was removed")
 }
 
 /// Waits for `main`, and polls `side` in the meantime.

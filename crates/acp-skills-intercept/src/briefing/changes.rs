@@ -8,6 +8,7 @@ use std::sync::Arc;
 use skills_core::{
     Difference, Skill, SkillSet,
     catalog::{self, CatalogOptions, Guide, Location},
+    text::markdown_code,
 };
 
 use crate::session::Session;
@@ -43,7 +44,7 @@ pub(super) fn line(
         options.location = Location::Absolute;
     }
     let whole = |skill: &Arc<Skill>| catalog::line(skill, &options, MAX_DESCRIPTION_CHARS);
-    let name = |skill: &Arc<Skill>| format!("`{}`", skill.name);
+    let name = |skill: &Arc<Skill>| markdown_code(skill.name.as_str());
     // We don't need to repeat a description if it hasn't changed.
     let as_needed = |skill: &Arc<Skill>| {
         let before = known.get(skill.name.as_str());

@@ -25,6 +25,8 @@ pub(crate) struct ServerCalls {
     allowed: VecDeque<ServerCall>,
     /// The skills and tools for which the user allows all calls.
     always: HashSet<(String, String)>,
+    /// The number of times that the session was opened again.
+    pub(crate) openings: u64,
 }
 
 /// The ids of the options of a request that allow the call.
@@ -93,6 +95,11 @@ impl ServerCalls {
         }
         let index = self.allowed.iter().position(|allowed| allowed == call);
         index.and_then(|index| self.allowed.remove(index)).is_some()
+    }
+
+    /// Forgets all permissions, because a server of the same name can be another one when the session is opened again.
+    pub(crate) fn reopened(&mut self) {
+        *self = Self { openings: self.openings + 1, ..Self::default() };
     }
 
     /// Forgets single calls and requests without an answer, because the turn has ended.

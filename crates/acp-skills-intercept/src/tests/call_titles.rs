@@ -101,8 +101,21 @@ fn calls_of_each_agent_have_readable_titles() {
         ),
         (
             "run_skill_script",
-            json!({ "skill": "forms", "path": "scripts/fill.py" }),
+            json!({ "skill": "forms", "script": "scripts/fill.py" }),
             "forms: scripts/fill.py",
+            "execute",
+        ),
+        // The server runs `script`, and ignores `path`.
+        (
+            "run_skill_script",
+            json!({ "skill": "forms", "script": "scripts/wipe.py", "path": "scripts/fill.py" }),
+            "forms: scripts/wipe.py",
+            "execute",
+        ),
+        (
+            "run_skill_script",
+            json!({ "skill": "forms", "path": "scripts/fill.py" }),
+            "Skill script",
             "execute",
         ),
         ("run_skill_script", json!({}), "Skill script", "execute"),

@@ -21,7 +21,7 @@ pub(super) fn skill(name: &str) -> Skill {
 
 pub(super) fn handler(skill: Skill) -> Handler {
     let toolbox = Toolbox::new([skill].into_iter().collect());
-    let serving = Serving { toolbox, context: CallContext::default() };
+    let serving = Serving::new(toolbox, CallContext::default());
     let inputs = unbounded_channel().0;
     Handler::new(SessionKey(1), serving, Reports { inputs, observer: None, spans: Spans::default() })
 }

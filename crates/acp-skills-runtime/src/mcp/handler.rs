@@ -21,13 +21,13 @@ use rmcp::{
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
+use serde_json::Value;
 use skills_core::{
-    CallContext, Caller, SkillName, SkillSet, ToolOutput,
+    CallContext, Caller, Skill, SkillName, SkillSet, ToolOutput,
     activation::BodyCache,
     toolbox::{ACTIVATE_SKILL, Content, RUN_SKILL_SCRIPT},
 };
 use tokio::sync::mpsc::Sender;
-use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span, debug_span};
 
 use super::{
@@ -38,6 +38,7 @@ use super::{
     conversion, progress, prompts, resources,
     serving::Serving,
     tool_list::{ToolList, prepare_search},
+    waiting::Waiting,
 };
 use crate::{
     activity::{Activity, Observer, ToolCall},
@@ -62,12 +63,10 @@ pub(crate) struct Handler {
     served: Arc<Mutex<(Serving, ToolList)>>,
     /// Guards the skills that results remind of. No other lock is taken while it is held.
     lost: Arc<Mutex<Vec<SkillName>>>,
-    /// The session, as far as the order of programs is concerned.
-    caller: Caller,
     /// The session, as far as MCP servers behind skills are concerned.
     pub(super) link: Arc<SessionLink>,
-    /// Guards the token that drops waiting calls. No other lock is taken while it is held.
-    waiting: Arc<Mutex<CancellationToken>>,
+    /// The calls that wait to run a program.
+    pub(super) waiting: Waiting,
     reports: Reports,
     pub(super) listeners: Arc<Listeners>,
     /// A cache of the instructions of skills that were read as resources.
@@ -82,8 +81,7 @@ impl Handler {
             link,
             served: Arc::new(Mutex::new((serving, ToolList::default()))),
             lost: Arc::default(),
-            caller: Caller::default(),
-            waiting: Arc::default(),
+            waiting: Waiting::default(),
             reports,
             listeners: Arc::default(),
             bodies: BodyCache::default(),
@@ -96,7 +94,8 @@ impl Handler {
         let mut served = self.served.lock();
         let (serving, list) = &mut *served;
         let toolbox = serving.toolbox.with_skills(skills.clone());
-        let before = mem::replace(serving, Serving { toolbox, context });
+        let before = mem::replace(serving, Serving::new(toolbox, context));
+        before.replaced.cancel();
         if is_setup {
             list.set_up();
         }
@@ -133,23 +132,11 @@ impl Handler {
         *self.lost.lock() = skills;
     }
 
-    /// Drops the calls that wait to run a program. Those that run a program continue.
-    pub(super) fn drop_waiting(&self) {
-        let waiting = mem::take(&mut *self.waiting.lock());
-        waiting.cancel();
-    }
-
-    /// Returns the session as the caller of one call. The call is not started any more after [`Self::drop_waiting`], or if its
-    /// connection has ended.
-    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
-        let waiting = self.waiting.lock().clone();
+    /// Returns the session as the caller of one call, which uses `skill`.
+    fn caller(&self, context: &RequestContext<RoleServer>, skill: Option<&Arc<Skill>>) -> Caller {
+        let served = Arc::clone(&self.served);
         let connection = ConnectionEnd::of(&context.extensions);
-        self.caller.until(async move {
-            tokio::select! {
-                () = waiting.cancelled() => {}
-                () = connection.wait() => {}
-            }
-        })
+        self.waiting.caller(connection, skill.cloned(), move || served.lock().0.clone())
     }
 
     /// Adds the session to a context, so that MCP servers behind skills can use it. `progress` receives what they report.
@@ -287,11 +274,13 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
         let started = Instant::now();
-        let Serving { toolbox, context: caller } = self.now();
+        let Serving { toolbox, context: caller, .. } = self.now();
+        let skill = arguments.get("skill").and_then(Value::as_str);
+        let skill = skill.and_then(|name| toolbox.usable(name, &caller));
         // Without a token, the client does not want to know.
         let is_followed = context.meta.get_progress_token().is_some();
         let (progress, server_progress) = is_followed.then(progress_channel).unzip();
-        let caller = self.linked(caller.called_by(self.caller(&context)), progress);
+        let caller = self.linked(caller.called_by(self.caller(&context, skill)), progress);
         let call = Call { toolbox: &toolbox, context: &caller, tool: &request.name, arguments: &arguments };
         let span = self.span_of(&call);
         self.arrived(&call);
@@ -341,8 +330,8 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let Serving { toolbox, context: caller } = self.now();
-        let caller = self.linked(caller.called_by(self.caller(&context)), None);
+        let Serving { toolbox, context: caller, .. } = self.now();
+        let caller = self.linked(caller.called_by(self.caller(&context, None)), None);
         let (result, skill, event) = tokio::select! {
             answer = prompts::get(&toolbox, request, &caller) => answer?,
             // The server of a skill may be hanging.

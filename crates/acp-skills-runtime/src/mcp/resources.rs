@@ -248,7 +248,7 @@ mod tests {
         let virtual_skill = Skill::builder("Plan B", "Plans: \"well\".").body("Plan.").build().unwrap();
         set.add(virtual_skill, Vec::new());
         set.add(Skill::builder("plan", "Plans.").body("Plan.").build().unwrap(), Vec::new());
-        Serving { toolbox: Toolbox::new(set.build()), context: CallContext::default() }
+        Serving::new(Toolbox::new(set.build()), CallContext::default())
     }
 
     fn text(serving: &Serving, uri: &str) -> Result<String, String> {
@@ -327,7 +327,7 @@ mod tests {
     fn lists_have_pages() {
         let skill = |number: usize| Skill::builder(format!("s{number:03}"), "x").body("x").build().unwrap();
         let toolbox = Toolbox::new((0..120).map(skill).collect());
-        let serving = Serving { toolbox, context: CallContext::default() };
+        let serving = Serving::new(toolbox, CallContext::default());
         let mut cursor = None;
         let mut found = Vec::new();
         loop {

@@ -107,6 +107,10 @@ impl Inner {
         };
         let arguments = arguments(input)?;
         self.permit(tool, arguments.as_ref(), context).await?;
+        // Starting the server and asking the user can take long.
+        if context.caller.has_left() {
+            return Err(ServerError::Cancelled);
+        }
         let progress = CallLink::of(context).and_then(|call| call.progress.clone());
         let mut output = connection.call(name, arguments, progress).await?;
         if let Some(before) = &listed.before {

@@ -110,6 +110,8 @@ impl ToolHandler for CommandTool {
             let cwd = tool.cwd.or(context.cwd);
             let caller = context.caller;
             let name = tool.program.display().to_string();
+            let not_started = |error| format!("failed to start program `{name}`: {error}");
+            let permit = tool.executor.permit(&caller).await.map_err(not_started)?;
             let Some(program) = find_program(&tool.program, cwd.as_deref()) else {
                 return Err(format!("program `{name}` not found").into());
             };
@@ -122,10 +124,8 @@ impl ToolHandler for CommandTool {
                 stdin: input.map(|input| input.to_string().into_bytes()).unwrap_or_default(),
                 ..Invocation::default()
             };
-            match tool.executor.run(invocation, tool.limits, &caller).await {
-                Ok(completed) => result_of(&name, &completed),
-                Err(error) => Err(format!("failed to start program `{name}`: {error}").into()),
-            }
+            let completed = tool.executor.run(permit, invocation, tool.limits, &caller).await;
+            result_of(&name, &completed.map_err(not_started)?)
         })
     }
 }

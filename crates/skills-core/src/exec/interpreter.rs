@@ -11,7 +11,11 @@ mod shebang;
 mod unix;
 mod windows;
 
-use std::{ffi::OsString, fs, path::PathBuf};
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+};
 
 pub(super) use isolation::{Surroundings, VARIABLES};
 use shebang::Shebang;
@@ -58,6 +62,9 @@ trait Machine {
 
     /// Returns true if there is a file at this path.
     fn has_file(&self, path: &str) -> bool;
+
+    /// Returns `path` without links.
+    fn real_path(&self, path: &Path) -> PathBuf;
 
     /// Returns the path of a file that is always empty.
     fn empty_file(&self) -> PathBuf;
@@ -234,6 +241,10 @@ impl Machine for ThisMachine {
 
     fn has_file(&self, path: &str) -> bool {
         fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
+    }
+
+    fn real_path(&self, path: &Path) -> PathBuf {
+        isolation::real(path)
     }
 
     fn empty_file(&self) -> PathBuf {

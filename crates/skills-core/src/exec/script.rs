@@ -172,40 +172,40 @@ pub async fn run_script(
     options: &ScriptOptions,
     context: &CallContext,
 ) -> ScriptResult {
-    let prepared = {
-        let skill = Arc::clone(skill);
-        let options = options.clone();
-        let context = context.clone();
-        tokio::task::spawn_blocking(move || prepare(&skill, call, &options, &context)).await
+    let done = run(skill, call, options, context).await;
+    done.map_or_else(|failed| failed, ScriptResult::completed)
+}
+
+async fn run(
+    skill: &Arc<Skill>,
+    call: ScriptCall,
+    options: &ScriptOptions,
+    context: &CallContext,
+) -> Result<Completed, ScriptResult> {
+    let failed = |message| ScriptResult::failed(ScriptError::ExecutionFailed, message);
+    let not_started = |error| failed(format!("failed to start script: {error}"));
+    let prepared = || {
+        let (skill, call, options, context) =
+            (Arc::clone(skill), call.clone(), options.clone(), context.clone());
+        let prepared = tokio::task::spawn_blocking(move || prepare(&skill, call, &options, &context));
+        let interrupted = |_| failed("call was interrupted before the script started".to_owned());
+        async move { prepared.await.map_err(interrupted)? }
     };
-    let mut invocation = match prepared {
-        Ok(Ok(invocation)) => invocation,
-        Ok(Err(failed)) => return failed,
-        Err(_) => {
-            let message = "call was interrupted before the script started";
-            return ScriptResult::failed(ScriptError::ExecutionFailed, message);
-        }
-    };
+    // The files may change while the call waits, so we wait before we check them.
+    let permit = options.executor.permit(&context.caller).await.map_err(not_started)?;
+    let mut values = Vec::new();
     if let Some(variables) = &skill.variables {
-        match variables.resolve().await {
-            // A sandbox inherits them, so they are not among its arguments.
-            Ok(variables) => {
-                let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
-                invocation.env.splice(0..0, variables);
-            }
-            Err(error) => {
-                let message = format!("environment of skill `{}` is not available: {error}", skill.name);
-                return ScriptResult::failed(ScriptError::ExecutionFailed, message);
-            }
-        }
+        // Check the call first, because the user may have to unlock the secrets. This can take long, so check it again afterwards.
+        prepared().await?;
+        values = variables.resolve().await.map_err(|error| {
+            failed(format!("environment of skill `{}` is not available: {error}", skill.name))
+        })?;
     }
-    match options.executor.run(invocation, options.limits, &context.caller).await {
-        Ok(completed) => ScriptResult::completed(completed),
-        Err(error) => {
-            let message = format!("failed to start script: {error}");
-            ScriptResult::failed(ScriptError::ExecutionFailed, message)
-        }
-    }
+    let mut invocation = prepared().await?;
+    // A sandbox inherits them, so they are not among its arguments.
+    let values = values.into_iter().map(|(name, value)| (name.into(), value.into()));
+    invocation.env.splice(0..0, values);
+    options.executor.run(permit, invocation, options.limits, &context.caller).await.map_err(not_started)
 }
 
 /// Checks the call and builds the command. Blocks on the file system.

@@ -36,6 +36,11 @@ impl Caller {
         }
     }
 
+    /// Returns true if the result of a call that has not started is no longer needed.
+    pub fn has_left(&self) -> bool {
+        self.left.clone().is_some_and(|left| left.now_or_never().is_some())
+    }
+
     /// Returns true if this is the same caller.
     #[cfg_attr(not(feature = "exec"), expect(dead_code, reason = "only programs have to wait"))]
     pub(crate) fn is(&self, other: &Self) -> bool {

@@ -100,7 +100,7 @@ fn reloading() {
     // The model should only see these changes once.
     let prompt = fixture.prompt(6, "s", &["go on"]);
     let [line, "go on"] = texts(prompt.agent())[..] else { panic!("{prompt:?}") };
-    assert!(line.contains("New: `new` (Does new.).") && line.contains("Changed: `review`."), "{line}");
+    assert!(line.contains("New: `new` (\"Does new.\").") && line.contains("Changed: `review`."), "{line}");
     assert_eq!(texts(fixture.prompt(7, "s", &["go on"]).agent()), ["go on"]);
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review", "new"]);
 }

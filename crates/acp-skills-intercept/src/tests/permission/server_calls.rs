@@ -107,6 +107,30 @@ fn an_answer_counts_if_the_input_is_a_text() {
     }
 }
 
+/// The client can pass another server of the same name.
+#[test]
+fn permissions_end_when_the_session_is_opened_again() {
+    let opened = |fixture: &mut Fixture| {
+        fixture.request(3, "session/load", &json!({ "sessionId": "s", "cwd": "/other", "mcpServers": [] }));
+        fixture.respond(3, &json!({}));
+    };
+    let mut fixture = fixture(CLAUDE, policy());
+    fixture.prompt(2, "s", &["hello"]);
+    asks(&mut fixture);
+    selects(&mut fixture, "always");
+    assert!(is_allowed(&mut fixture));
+    opened(&mut fixture);
+    // Now the proxy asks, and the answer arrives after the session was opened once more.
+    let (skill, tool) = ("git".to_owned(), "look".to_owned());
+    let question = UserQuestion::Call { skill, tool, input: Map::new(), needs_user: true };
+    let out = fixture.handle(Input::UserAsked { session: SessionKey(1), number: 1, question });
+    let id = out.client()["id"].clone();
+    opened(&mut fixture);
+    let result = json!({ "outcome": { "outcome": "selected", "optionId": "always" } });
+    fixture.client(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+    assert!(!is_allowed(&mut fixture), "the answer was about the servers before");
+}
+
 /// Returns the answer to a form for which the client sends `result`.
 fn form(result: &Value) -> UserAnswer {
     let capabilities =

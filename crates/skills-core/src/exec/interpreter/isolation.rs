@@ -56,7 +56,7 @@ impl Surroundings {
     }
 }
 
-fn real(path: &Path) -> PathBuf {
+pub(super) fn real(path: &Path) -> PathBuf {
     dunce::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -88,7 +88,7 @@ impl Interpreter {
                 self.set_default("R_ENVIRON_USER", "~/.Renviron", machine);
             }
             "tsx" => self.set("TSX_TSCONFIG_PATH", machine.empty_file()),
-            name if name.starts_with("ts-node") => self.set("TS_NODE_SKIP_PROJECT", "true"),
+            name if name.starts_with("ts-node") => self.isolate_ts_node(machine),
             _ => {}
         }
         Ok(self)
@@ -157,6 +157,21 @@ impl Interpreter {
         let after_run = self.texts().position(|arg| arg == "run").map(|index| index + 1);
         let has_command = self.arg(0).is_some_and(|arg| !arg.starts_with('-'));
         self.args.insert(after_run.unwrap_or(usize::from(has_command)), "--no-config".into());
+    }
+
+    /// Without a variable, ts-node reads `tsconfig.json`, and loads the compiler from the `node_modules` of the directories above the
+    /// script or the working directory. With it, ts-node uses the compiler that is installed beside it, or fails.
+    fn isolate_ts_node(&mut self, machine: &dyn Machine) {
+        self.set("TS_NODE_SKIP_PROJECT", "true");
+        let program = machine.real_path(self.program.as_deref().unwrap_or("".as_ref()));
+        let mut places = program.ancestors().skip(1).map(|dir| match dir.file_name() {
+            Some(name) if name == "node_modules" => dir.join("typescript"),
+            _ => dir.join("node_modules/typescript"),
+        });
+        let is_installed =
+            |place: &PathBuf| place.join("package.json").to_str().is_some_and(|path| machine.has_file(path));
+        let missing = program.with_file_name("typescript");
+        self.set("TS_NODE_COMPILER", places.find(is_installed).unwrap_or(missing));
     }
 
     fn arg(&self, index: usize) -> Option<&str> {

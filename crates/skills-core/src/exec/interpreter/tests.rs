@@ -30,6 +30,10 @@ impl Machine for TestMachine {
         self.files.contains(&path) || self.programs.contains(&path)
     }
 
+    fn real_path(&self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
+
     fn empty_file(&self) -> PathBuf {
         "EMPTY".into()
     }

@@ -50,7 +50,6 @@ fn interpreters_read_no_configuration_of_a_project() {
         ("a", "#!/usr/bin/env -S deno run -c a.json\n", "deno", "/bin/deno [run] [-c] [a.json]"),
         ("a", "#!/usr/bin/env Rscript\n", "Rscript", &format!("{r} /bin/Rscript")),
         ("a", "#!/usr/bin/env tsx\n", "tsx", "TSX_TSCONFIG_PATH=EMPTY /bin/tsx"),
-        ("a", "#!/usr/bin/env ts-node\n", "ts-node", "TS_NODE_SKIP_PROJECT=true /bin/ts-node"),
         ("a.py", "", "python3", "/bin/python3 [-B]"),
         ("a", "#!/bin/python3.12 -E\n", "python3.12", "/bin/python3.12 [-B] [-E]"),
         // These read nothing of a project.
@@ -59,6 +58,26 @@ fn interpreters_read_no_configuration_of_a_project() {
         ("a.sh", "", "sh", "/bin/sh"),
     ] {
         check_on_unix((path, head), &[installed], NONE, expected);
+    }
+}
+
+/// Otherwise, ts-node would load a compiler of the project.
+#[test]
+fn ts_node_uses_the_compiler_beside_it() {
+    for (program, compiler, expected) in [
+        (
+            "/lib/node_modules/ts-node/dist/ts-node",
+            "/lib/node_modules/typescript",
+            "/lib/node_modules/typescript",
+        ),
+        ("/lib/node_modules/.bin/ts-node", "/lib/node_modules/typescript", "/lib/node_modules/typescript"),
+        ("/npm/ts-node", "/npm/node_modules/typescript", "/npm/node_modules/typescript"),
+        ("/bin/ts-node", "/project/node_modules/typescript", "/bin/typescript"),
+    ] {
+        let package = &*format!("{compiler}/package.json").leak();
+        let machine = TestMachine { programs: vec![program], files: vec![package], variables: Vec::new() };
+        let expected = format!("TS_NODE_SKIP_PROJECT=true TS_NODE_COMPILER={expected} {program}");
+        check(&Unix, &machine, ("a", "#!/usr/bin/env ts-node\n"), NONE, &expected);
     }
 }
 
