@@ -218,7 +218,13 @@ pub(super) fn note_request(message: &Message<'_>, call: &Call<'_>, session: &mut
     if call.ours != Some(CALL_SKILL_TOOL) {
         return;
     }
-    if let (Some(id), Some(asked)) = (message.id(), ServerCall::read(call.input)) {
+    // Gemini reports the input only as the text that the user sees.
+    let text = call
+        .node
+        .get("content")
+        .and_then(|content| content.elements().next()?.at(&["content", "text"])?.as_str());
+    let input = call.input.or_else(|| Node::parse(text.as_ref()?.as_bytes()));
+    if let (Some(id), Some(asked)) = (message.id(), ServerCall::read(input)) {
         let options = Options::read(message.param(&["options"]));
         session.server_calls.asked(id, asked, options);
     }

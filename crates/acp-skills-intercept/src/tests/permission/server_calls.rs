@@ -87,6 +87,26 @@ fn an_answer_counts_in_its_turn_only() {
     }
 }
 
+/// Gemini asks without `rawInput`.
+#[test]
+fn an_answer_counts_if_the_input_is_a_text() {
+    for (input, expected) in [
+        (json!({ "skill": "git", "tool": "look" }).to_string(), true),
+        (json!({ "skill": "git", "tool": "look", "input": { "a": 1 } }).to_string(), false),
+        ("no JSON".to_owned(), false),
+    ] {
+        let mut fixture = fixture("gemini-cli", policy());
+        let request = json!({
+            "toolCallId": "mcp_acp-skills_call_skill_tool__mcp_acp-skills_call_skill_tool_1795307132527_0",
+            "status": "pending", "title": "call_skill_tool (acp-skills MCP Server)", "locations": [], "kind": "other",
+            "content": [{ "type": "content", "content": { "type": "text", "text": input } }],
+        });
+        assert_eq!(outcome(&ask(&mut fixture, &request, None)), "asked");
+        selects(&mut fixture, "proceed_once");
+        assert_eq!(is_allowed(&mut fixture), expected, "{input}");
+    }
+}
+
 /// Returns the answer to a form for which the client sends `result`.
 fn form(result: &Value) -> UserAnswer {
     let capabilities =
