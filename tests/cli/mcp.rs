@@ -177,6 +177,33 @@ fn skills_of_a_project_wait_for_the_user() {
     }
 }
 
+/// While a form is open, the user may review another version than the one in the form.
+#[test]
+fn a_form_does_not_trust_files_that_were_restored() {
+    let fixture = Fixture::new();
+    let path = ".agents/skills/of-project/SKILL.md";
+    let text = |body: &str| format!("---\nname: of-project\ndescription: Does it.\n---\n{body}\n");
+    let is_form = |message: &Value| message["method"] == "elicitation/create";
+    let accept = |form: &Value| {
+        let result = json!({ "action": "accept", "content": { "trust": true } });
+        json!({ "jsonrpc": "2.0", "id": form["id"], "result": result })
+    };
+    fixture.write(path, &text("Harmful"));
+    let mut server = Client::start(&fixture, &["--discover", "project"]);
+    server.initialize("some-client", json!({ "elicitation": {} }));
+    let form = server.receive_until(is_form);
+    fixture.write(path, &text("Harmless"));
+    server.receive_until(is_form);
+    fixture.write(path, &text("Harmful"));
+    server.send(&accept(&form));
+    // The user is asked again, and the new answer is valid.
+    let form = server.receive_until(is_form);
+    assert!(!server.description().contains("of-project"));
+    server.send(&accept(&form));
+    while !server.description().contains("of-project") {}
+    assert_eq!(server.end().0, Some(0));
+}
+
 #[test]
 fn the_record_has_the_sessions_of_clients() {
     let fixture = Fixture::new();

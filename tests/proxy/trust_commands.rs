@@ -1,6 +1,6 @@
 //! `trust`, `untrust` and `/skills untrust` for the skills of a project, and `why`.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
@@ -14,6 +14,7 @@ use crate::{
 
 crate::trials!(
     trust_in_a_terminal_and_back,
+    files_that_were_restored_are_not_trusted,
     #[cfg(unix)]
     every_file_is_shown_before_trust,
     untrust_reaches_versions_that_are_not_checked_out,
@@ -160,6 +161,33 @@ fn untrust_in_a_session() {
     // A user's own skill needs no trust.
     let said = fixture.ask("/skills untrust review");
     assert!(said.contains("is not a trusted skill"), "{said}");
+    fixture.finish();
+}
+
+/// Writes a file, and makes sure that the time of the change is another one.
+fn change(file: &Path, text: &str) {
+    let modified = || fs::metadata(file).and_then(|metadata| metadata.modified()).expect("a file");
+    let before = modified();
+    while modified() == before {
+        fs::write(file, text).expect("a file");
+    }
+}
+
+/// The user reviews another version than the one that the proxy has read, and that is on disk in the end.
+fn files_that_were_restored_are_not_trusted() {
+    let project = Project::new();
+    let (mut fixture, params) = project.start();
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    let hosts = project.checkout.dir(".skills/deploy").join("references/hosts.md");
+    change(&hosts, "harmless\n");
+    assert!(fixture.ask("/skills").contains("**Waiting for your trust**"));
+    change(&hosts, "ZQ-hosts\n");
+    let said = fixture.ask("/skills trust deploy");
+    assert!(said.contains("Could not trust `deploy`: skill has changed in the meantime"), "{said}");
+    let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
+    assert!(is_error && !text.contains("ZQ"), "{text}");
+    assert!(fixture.ask("/skills trust deploy").starts_with("Not trusted yet."));
+    assert!(fixture.ask("/skills trust deploy").starts_with("`deploy` is trusted"));
     fixture.finish();
 }
 

@@ -16,6 +16,10 @@ pub(crate) struct ClientFacts {
     shows_forms: bool,
     /// True if the client shows notices to its user.
     shows_notices: bool,
+    /// True if the client says its name. avante doesn't.
+    is_named: bool,
+    /// True if the client is Jupyter AI, which puts a note before the first message.
+    is_jupyter: bool,
 }
 
 impl ClientFacts {
@@ -31,6 +35,8 @@ impl ClientFacts {
         Self {
             shows_forms: form.is_some_and(|form| form.is_object()),
             shows_notices: notices.is_some_and(|notices| notices.is_object()),
+            is_named: name.is_some(),
+            is_jupyter: name.as_ref().is_some_and(|name| name == "Jupyter AI"),
             cuts_titles: name.is_some_and(|name| name == "CodeCompanion.nvim"),
             says_booleans: booleans.is_some_and(|node| !node.is_null() && node.as_bool() != Some(false)),
         }
@@ -49,6 +55,16 @@ impl ClientFacts {
     /// Returns true if the client shows notices to its user.
     pub(crate) fn shows_notices(self) -> bool {
         self.shows_notices
+    }
+
+    /// Returns true if the client may repeat earlier messages in a prompt, as avante does.
+    pub(crate) fn may_repeat_messages(self) -> bool {
+        !self.is_named
+    }
+
+    /// Returns true if the client puts a note before a message, in the same block.
+    pub(crate) fn adds_note(self) -> bool {
+        self.is_jupyter
     }
 
     /// Returns the separator between the parts of a title.

@@ -159,11 +159,19 @@ impl Interceptor {
         false
     }
 
-    /// Activates a skill that the user invoked, once its text was fetched. The model may then use it, too. It receives the
-    /// text later, when the prompt is sent.
-    pub(crate) fn invoked(&mut self, key: SessionKey, skill: &SkillName, actions: &mut Actions) {
+    /// Activates a skill that a prompt invokes, once its text was fetched. If only the user can have written the command
+    /// (`is_alone`), the model may then use the skill, too, and the skill has its rights. It receives the text later, when the
+    /// prompt is sent.
+    pub(crate) fn invoked(
+        &mut self,
+        key: SessionKey,
+        skill: &SkillName,
+        is_alone: bool,
+        actions: &mut Actions,
+    ) {
         if let Some(session) = self.sessions.get(key) {
-            record::activate(session, skill, ActivatedBy::User, actions);
+            let by = if is_alone { ActivatedBy::User } else { ActivatedBy::Prompt };
+            record::activate(session, skill, by, actions);
             actions.effects.push(session.serve(false));
         }
     }

@@ -19,6 +19,7 @@ use crate::{
     requests::Purpose,
     restoration,
     session::Session,
+    typed::Typed,
     words::{is_command, words},
 };
 
@@ -145,7 +146,10 @@ impl Interceptor {
                 held.restores = Some(skills);
             }
             if let PromptKind::Invocation(skill) = kind {
-                self.invoked(key, &skill, actions);
+                let client = self.client;
+                let is_alone =
+                    Message::parse(&held.line).is_some_and(|prompt| Typed::is_alone(&prompt, client));
+                self.invoked(key, &skill, is_alone, actions);
             }
         }
         self.release(key, actions);

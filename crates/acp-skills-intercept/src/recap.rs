@@ -8,7 +8,10 @@
 
 use acp_skills_wire::Node;
 
+use crate::client_facts::ClientFacts;
+
 const MESSAGE: (&str, &str) = ("<previous_user_message>", "</previous_user_message>");
+const ANSWER: (&str, &str) = ("<previous_assistant_message>", "</previous_assistant_message>");
 
 /// The block after the messages: its parts around the number of messages.
 const NEWEST_FIRST: (&str, &str) =
@@ -37,6 +40,22 @@ impl NewMessage {
     /// Reads the blocks of a prompt. Returns `None` for a prompt with nothing but the user's text and files.
     pub(crate) fn read(blocks: Node<'_>) -> Option<Self> {
         Self::repeated(blocks).or_else(|| Self::with_note(blocks))
+    }
+
+    /// Returns true if all text of a prompt is the user's message, and what this client adds to it. Other text may come from a file.
+    pub(crate) fn is_alone(blocks: Node<'_>, client: ClientFacts) -> bool {
+        let texts = blocks.elements().filter_map(|block| block.text("text"));
+        let texts: Vec<_> = texts.filter(|text| !text.trim().is_empty()).collect();
+        match texts.as_slice() {
+            [text] => client.adds_note() || !text.starts_with(NOTE),
+            [messages @ .., count] => {
+                let is_message =
+                    |text: &str| [MESSAGE, ANSWER].iter().any(|tags| inside(text, *tags).is_some());
+                let is_recap = messages.iter().all(|text| is_message(text)) && Newest::read(count).is_some();
+                client.may_repeat_messages() && is_recap
+            }
+            [] => false,
+        }
     }
 
     fn with_note(blocks: Node<'_>) -> Option<Self> {

@@ -147,7 +147,7 @@ impl Interceptor {
         words: &str,
         actions: &mut Actions,
     ) -> bool {
-        if !prompt.param(&["prompt"]).is_some_and(Typed::is_alone) {
+        if !Typed::is_alone(prompt, self.client) {
             self.reply(key, prompt, id, &TrustError::OtherText.to_string(), actions);
             return false;
         }

@@ -1,8 +1,8 @@
 //! Parses a command as the user typed it.
 
-use acp_skills_wire::Node;
+use acp_skills_wire::{Message, Node};
 
-use crate::recap::NewMessage;
+use crate::{client_facts::ClientFacts, recap::NewMessage};
 
 /// A command as the user typed it.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,11 +43,10 @@ impl Typed {
         Self::of(last, &text)
     }
 
-    /// Returns true if nothing but the user can have written the command: the prompt has no other text, for example no attached
-    /// file.
-    pub(crate) fn is_alone(blocks: Node<'_>) -> bool {
-        let texts = || blocks.elements().filter_map(|block| block.text("text"));
-        NewMessage::read(blocks).is_some() || texts().filter(|text| !text.trim().is_empty()).count() == 1
+    /// Returns true if nothing but the user can have written the command in a prompt: the prompt has no other text, for example no
+    /// attached file.
+    pub(crate) fn is_alone(prompt: &Message<'_>, client: ClientFacts) -> bool {
+        prompt.param(&["prompt"]).is_some_and(|blocks| NewMessage::is_alone(blocks, client))
     }
 
     fn of(index: usize, text: &str) -> Option<Self> {

@@ -14,6 +14,7 @@ mod usage;
 use std::{
     borrow::Cow,
     fmt,
+    hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -178,7 +179,7 @@ pub struct Virtual {
 }
 
 /// The source of a virtual skill's instructions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Instructions {
     /// The text itself.
@@ -280,11 +281,16 @@ impl Skill {
     }
 
     /// Returns a text that identifies the skill: its name, where it comes from and, if its files have to be approved, their approved
-    /// version. The user's own skills keep it when they are edited.
+    /// version. For a skill of the client, also its content. The user's own skills keep it when they are edited.
     pub fn identity(&self) -> String {
         let version = match &self.source {
-            Source::Stored(stored) => stored.guard.as_ref().map_or("", Guard::key),
-            _ => "",
+            Source::Stored(stored) => stored.guard.as_ref().map_or("", Guard::key).into(),
+            Source::Virtual(skill) if self.scope == Scope::Session => {
+                let mut hasher = DefaultHasher::new();
+                (&skill.instructions, &self.properties.allowed_tools).hash(&mut hasher);
+                Cow::Owned(hasher.finish().to_string())
+            }
+            _ => Cow::Borrowed(""),
         };
         let url = match &self.source {
             #[cfg(feature = "fetch")]

@@ -92,7 +92,7 @@ impl Pending {
                 let is_same = |now: &&Unapproved| {
                     now.skill.dir() == asked.skill.dir() && now.skill.name.key() == asked.skill.name.key()
                 };
-                unapproved.iter().filter(is_same).all(|now| now.digest == asked.digest)
+                unapproved.iter().filter(is_same).all(|now| now.version() == asked.version())
             });
         }
     }

@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::PathBuf};
 
 use skills_core::set::Unapproved;
 
-/// The unapproved skills that the user was shown, each with the checksum of the version that was shown last.
+/// The unapproved skills that the user was shown, each with the [version](Unapproved::version) that was shown last.
 #[derive(Debug, Default)]
 pub(crate) struct Listed(HashMap<(Option<PathBuf>, String), String>);
 
@@ -17,7 +17,7 @@ impl Listed {
 
     /// Remembers that the user was also shown these skills.
     pub(crate) fn add(&mut self, skills: &[Unapproved]) {
-        self.0.extend(skills.iter().map(|entry| (place(entry), entry.digest.clone())));
+        self.0.extend(skills.iter().map(|entry| (place(entry), entry.version())));
     }
 
     /// Forgets that the user was shown these skills.
@@ -31,7 +31,7 @@ impl Listed {
     /// version that was shown comes back later: the user may have reviewed the other one.
     pub(crate) fn refresh(&mut self, skills: &[Unapproved]) {
         for entry in skills {
-            if let Some(shown) = self.0.get_mut(&place(entry)).filter(|shown| **shown != entry.digest) {
+            if let Some(shown) = self.0.get_mut(&place(entry)).filter(|shown| **shown != entry.version()) {
                 shown.clear();
             }
         }
@@ -39,12 +39,12 @@ impl Listed {
 
     /// Returns true if the version of the skill that the user saw last is this one.
     pub(crate) fn has(&self, entry: &Unapproved) -> bool {
-        self.0.get(&place(entry)).is_some_and(|shown| *shown == entry.digest)
+        self.0.get(&place(entry)).is_some_and(|shown| *shown == entry.version())
     }
 
     /// Returns true if the version of the skill that the user saw last is a different one.
     pub(crate) fn has_other_version(&self, entry: &Unapproved) -> bool {
-        self.0.get(&place(entry)).is_some_and(|shown| *shown != entry.digest)
+        self.0.get(&place(entry)).is_some_and(|shown| *shown != entry.version())
     }
 }
 

@@ -71,7 +71,12 @@ fn call(name: &str, input: &Value) -> Value {
 }
 
 fn invoke(fixture: &mut Fixture, skill: &str) {
-    let out = fixture.prompt(2, "s", &[&format!("/{skill}")]);
+    invoke_with(fixture, &[&format!("/{skill}")]);
+}
+
+/// Invokes a skill with a prompt of these blocks.
+fn invoke_with(fixture: &mut Fixture, blocks: &[&str]) {
+    let out = fixture.prompt(2, "s", blocks);
     let [.., Task::Ask(Query::Fetch { session, ticket, .. })] = out.tasks[..] else { panic!("{out:?}") };
     fixture.handle(Input::Fetched {
         session,

@@ -323,9 +323,8 @@ impl Sessions {
         };
         let mut asked = self.0.asked.lock();
         let waiting = library.unapproved().iter().filter(|entry| !entry.is_refused);
-        let is_new = |entry: &&Unapproved| {
-            asked.insert((entry.skill.dir().map(ToOwned::to_owned), entry.digest.clone()))
-        };
+        let is_new =
+            |entry: &&Unapproved| asked.insert((entry.skill.dir().map(ToOwned::to_owned), entry.version()));
         waiting.filter(is_new).take(TrustForm::MAX_SKILLS).cloned().collect()
     }
 

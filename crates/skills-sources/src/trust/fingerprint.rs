@@ -1,6 +1,6 @@
 //! [`Fingerprint`]: the checksums of a skill, to compare it with the approved version.
 
-use std::{collections::BTreeMap, io, ops::Bound};
+use std::{collections::BTreeMap, fs::Metadata, io, iter, ops::Bound, path::Path};
 
 use skills_core::{Skill, SkillFiles, files::Bounds, remote::Sha256, skill::FileGuard};
 
@@ -11,6 +11,7 @@ pub(crate) type DigestEntry<'a> =
 /// The checksums of all files of a skill.
 pub(crate) struct Fingerprint {
     digest: String,
+    changed_at: i128,
     /// The checksum of each file, by path. `None` for an entry without content; for a link, the target is a part of the path.
     files: BTreeMap<String, Option<Sha256>>,
 }
@@ -43,13 +44,52 @@ impl Fingerprint {
             let digest = digest.map_or_else(|| "-".to_owned(), |digest| digest.to_string());
             text.extend([digest.as_str(), " ", &path.len().to_string(), " ", path, "\n"]);
         }
-        Ok(Self { digest: Sha256::of(text.as_bytes()).to_string(), files: found })
+        let changed_at = skill.dir().map_or(0, |dir| last_change(dir, found.keys().map(Path::new)));
+        Ok(Self { digest: Sha256::of(text.as_bytes()).to_string(), changed_at, files: found })
+    }
+
+    /// Returns the time of the last change to a file or a directory of the skill, in nanoseconds since 1970.
+    pub(super) fn changed_at(&self) -> i128 {
+        self.changed_at
     }
 
     /// Returns the checksum of the name and all files.
     pub(crate) fn digest(&self) -> &str {
         &self.digest
     }
+}
+
+/// Returns the time of the last change to one of these entries of a directory, to a directory above it, or to the directory itself.
+fn last_change<'p>(dir: &Path, entries: impl Iterator<Item = &'p Path>) -> i128 {
+    let mut last = 0;
+    let mut parent_before = None;
+    for entry in entries {
+        let parent = entry.parent();
+        // Entries of the same directory follow each other.
+        let above = parent.into_iter().flat_map(Path::ancestors).filter(|_| parent != parent_before);
+        for path in iter::once(entry).chain(above) {
+            // The path of a link also contains its target, so it can't be found. A link changes together with its directory.
+            last = last.max(dir.join(path).symlink_metadata().map_or(0, |metadata| changed_at(&metadata)));
+        }
+        parent_before = parent;
+    }
+    last
+}
+
+/// Returns the time of a change to the content, the name or the attributes. No program can set it.
+#[cfg(unix)]
+fn changed_at(metadata: &Metadata) -> i128 {
+    use std::os::unix::fs::MetadataExt;
+
+    i128::from(metadata.ctime()) * 1_000_000_000 + i128::from(metadata.ctime_nsec())
+}
+
+/// Returns the time of a change to the content.
+#[cfg(not(unix))]
+fn changed_at(metadata: &Metadata) -> i128 {
+    let modified = metadata.modified().ok();
+    let since_1970 = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    since_1970.and_then(|time| i128::try_from(time.as_nanos()).ok()).unwrap_or(0)
 }
 
 impl FileGuard for Fingerprint {

@@ -1,4 +1,7 @@
-use std::fs;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use skills_core::{
     ReadOptions,
@@ -92,6 +95,41 @@ fn a_skill_that_changes_after_it_was_shown() {
     let decided = project.trust.decide(&project.root(), shown.unapproved(), true);
     assert!(decided.done.is_empty() && decided.failed[0].1.contains("changed"), "{decided:?}");
     assert_eq!(project.state(), (0, vec!["new"]));
+}
+
+/// The user may have reviewed the version that was there for a while.
+#[test]
+fn a_skill_that_changes_and_changes_back_after_it_was_shown() {
+    const TEXT: &str = "---\nname: x\ndescription: d\n---\nBody.\n";
+    for (path, before) in
+        [("SKILL.md", Some(TEXT)), ("references/a.md", Some("a")), ("references/b.md", None)]
+    {
+        let project = Project::new();
+        let shown = project.sift();
+        let [was] = shown.unapproved() else { panic!("{path}") };
+        // The clock of the file system may not have ticked since the files were written.
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let now = loop {
+            project.write(path, "other");
+            match before {
+                Some(text) => project.write(path, text),
+                None => fs::remove_file(project.root().join(".skills/x").join(path)).unwrap(),
+            }
+            let now = project.sift();
+            if now.unapproved() != shown.unapproved() {
+                break now;
+            }
+            assert!(Instant::now() < deadline, "{path}");
+        };
+        let [is] = now.unapproved() else { panic!("{path}") };
+        assert_eq!(was.digest, is.digest, "{path}");
+        assert_ne!(was.version(), is.version(), "{path}");
+        let decided = project.trust.decide(&project.root(), shown.unapproved(), true);
+        assert!(decided.done.is_empty() && decided.failed[0].1.contains("changed"), "{path}: {decided:?}");
+        // A refusal is for the content.
+        assert_eq!(project.trust.decide(&project.root(), shown.unapproved(), false).done.len(), 1, "{path}");
+        assert_eq!(project.decide(true).done.len(), 1, "{path}");
+    }
 }
 
 /// If a file changes after approval, a caller that already has the skill gets the approved content or an error.

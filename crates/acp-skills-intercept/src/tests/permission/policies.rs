@@ -53,6 +53,52 @@ fn policies() {
     }
 }
 
+/// A file that the client attached as text can begin with the name of a skill. The user did not choose that skill.
+#[test]
+fn a_skill_that_a_file_may_have_invoked_has_no_rights() {
+    let git = call("Bash", &json!({ "command": "git status" }));
+    for (blocks, expected) in [
+        (&["/git now"][..], "proceed_once"),
+        (&["/git now", " "], "proceed_once"),
+        (&["Review this file.", "/git is its first line"], "asked"),
+        (&["/git now", "a file"], "asked"),
+    ] {
+        let mut fixture = fixture(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
+        invoke_with(&mut fixture, blocks);
+        assert_eq!(outcome(&ask(&mut fixture, &git, None)), expected, "{blocks:?}");
+    }
+}
+
+/// The client can provide another skill of the same name when it opens a session again.
+#[test]
+fn another_skill_of_the_client_has_no_rights() {
+    let skill = |tool: &str, body: &str| {
+        let content = format!("---\nname: fmt\ndescription: x\nallowed-tools: {tool}\n---\n{body}\n");
+        json!({ "name": "fmt", "description": "x", "content": content })
+    };
+    let git = call("Bash", &json!({ "command": "git status" }));
+    for (again, expected) in [
+        (skill("Bash(git status:*)", "Format."), "proceed_once"),
+        (skill("Bash(git status:*)", "Other."), "asked"),
+        (skill("Bash", "Format."), "asked"),
+    ] {
+        let policy = Policy { tool_policy: ToolPolicy::Approval, drafts: true, ..policy() };
+        let capabilities = json!({ "loadSession": true });
+        let mut fixture =
+            Fixture::with_skills(policy, SkillSet::default()).initialized(CLAUDE, &capabilities);
+        let before = skill("Bash(git status:*)", "Format.");
+        let params = |skill: &Value| json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [], "agentSkills": [skill] });
+        fixture.request(1, "session/new", &params(&before));
+        fixture.respond(1, &json!({ "sessionId": "s" }));
+        invoke(&mut fixture, "fmt");
+        fixture.respond(2, &json!({ "stopReason": "end_turn" }));
+        assert_eq!(outcome(&ask(&mut fixture, &git, None)), "proceed_once");
+        fixture.request(3, "session/load", &params(&again));
+        fixture.respond(3, &json!({}));
+        assert_eq!(outcome(&ask(&mut fixture, &git, None)), expected, "{again}");
+    }
+}
+
 #[test]
 fn only_an_offered_option_for_one_call_is_chosen() {
     let mut fixture = fixture(CLAUDE, policy());
