@@ -264,9 +264,10 @@ impl Hub {
                     let room = if request.is_some() { &self.requests } else { &self.notifications };
                     let permits = self.acquire_permits(room, line.len());
                     if permits.is_none() {
-                        match request {
-                            Some(id) => self.refuse(id),
-                            None => tracing::debug!("dropped a notification to the skills server: too many"),
+                        if let Some(id) = request {
+                            self.refuse(id);
+                        } else {
+                            tracing::debug!("dropped a notification to the skills server: too many");
                         }
                         continue;
                     }
