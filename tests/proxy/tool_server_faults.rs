@@ -32,6 +32,9 @@ fn hostile_servers_cost_an_error_only() {
     for (tool, words) in [
         ("bomb", "server sent an invalid answer: it is not valid JSON"),
         ("nonsense", "server sent an invalid answer: result has no content"),
+        ("[]", "server sent an invalid answer: result is not an object"),
+        ("5", "server sent an invalid answer: result is not an object"),
+        ("true", "server sent an invalid answer: result is not an object"),
         ("hidden", "server has ended"),
     ] {
         let (text, failed) = fixture.run(&connection, tool);

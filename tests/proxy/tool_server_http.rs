@@ -22,6 +22,8 @@ crate::trials!(
     failing_servers_cost_an_error_only,
     a_forgotten_session_is_started_again,
     a_server_that_hangs_ends_with_its_session,
+    calls_that_hang_leave_room_for_others,
+    a_server_asks_the_user,
     an_answer_is_continued,
     the_stream_of_a_server_is_opened_again,
 );
@@ -33,6 +35,9 @@ struct Seen {
     headers: String,
     body: Value,
 }
+
+/// The method of a call that hung until its connection was closed.
+const CLOSED: &str = "closed";
 
 /// A scripted server. Its answers depend on `mode`.
 struct Server {
@@ -61,17 +66,26 @@ impl Server {
     }
 
     fn wait_for(&self, method: &str) {
+        self.wait_for_all(method, 1);
+    }
+
+    fn wait_for_all(&self, method: &str, count: usize) {
         let deadline = Instant::now() + DEADLINE;
-        while self.seen(method).is_empty() {
-            assert!(Instant::now() < deadline, "no {method}");
+        while self.seen(method).len() < count {
+            assert!(Instant::now() < deadline, "{} of {count} {method}", self.seen(method).len());
             thread::yield_now();
         }
     }
 
     /// Opens a session with a skill that has this server.
     fn open(&self, skills: &Skills) -> (Fixture, crate::fixture::Connection) {
+        self.open_with(skills, &json!(20))
+    }
+
+    /// Like `open`, with a time limit for calls in seconds.
+    fn open_with(&self, skills: &Skills, timeout: &Value) -> (Fixture, crate::fixture::Connection) {
         let server = json!({
-            "url": self.url, "headers": { "Authorization": "Bearer ${TOKEN}" }, "ask": "never", "timeout": 20,
+            "url": self.url, "headers": { "Authorization": "Bearer ${TOKEN}" }, "ask": "never", "timeout": timeout,
         });
         let skill = json!({ "name": "web", "description": "Has tools.", "mcp": server });
         let config = skills.write("skills.yaml", &json!({ "skills": [skill] }).to_string());
@@ -100,6 +114,15 @@ fn serve(stream: TcpStream, mode: &str, all: &Mutex<Vec<Seen>>) {
         let method = head.split(' ').next().expect("a method").to_owned();
         let seen = Seen { method, headers, body: serde_json::from_slice(&body).unwrap_or_default() };
         all.lock().expect("no panic").push(seen.clone());
+        if mode == "hangs"
+            && seen.body["method"] == "tools/call"
+            && seen.body["params"]["arguments"]["works"].is_null()
+        {
+            // This ends when the proxy closes the connection.
+            let _ = reader.read_to_end(&mut Vec::new());
+            all.lock().expect("no panic").push(Seen { method: CLOSED.to_owned(), ..seen });
+            return;
+        }
         let number = all.lock().expect("no panic").len();
         let answer = answer(&seen, mode, number);
         if writer.write_all(answer.as_bytes()).is_err() {
@@ -153,9 +176,14 @@ fn answer(seen: &Seen, mode: &str, number: usize) -> String {
         "tools/call" if mode == "forgets" && seen.headers.contains("session-1\r") => {
             response("404 Not Found", "text/plain", "", "")
         }
-        "tools/call" if mode == "hangs" => loop {
-            thread::park();
-        },
+        "tools/call" if mode == "asks" => {
+            let asks = json!({
+                "jsonrpc": "2.0", "id": "question", "method": "elicitation/create",
+                "params": { "message": "Which?", "requestedSchema": { "type": "object", "properties": {} } },
+            });
+            let result = reply(json!({ "content": [{ "type": "text", "text": "said" }] }));
+            events(&format!("data: {asks}\n\ndata: {result}\n\n"))
+        }
         "tools/call" if mode == "resumes" => {
             events(&format!("id: c-{}\nretry: 20\ndata:\n\n", seen.body["id"]))
         }
@@ -244,15 +272,43 @@ fn a_server_that_hangs_ends_with_its_session() {
     for _ in 0..20 {
         fixture.begin(&connection, &arguments);
     }
-    let deadline = Instant::now() + DEADLINE;
-    while server.seen("tools/call").len() < 16 {
-        assert!(Instant::now() < deadline, "only {} calls have arrived", server.seen("tools/call").len());
-        thread::yield_now();
-    }
+    server.wait_for_all("tools/call", 16);
     fixture.exchange("session/close", json!({ "sessionId": "s" }), json!({ "result": {} }));
     server.wait_for("DELETE");
+    server.wait_for_all(CLOSED, 16);
     fixture.editor.unread();
     fixture.editor.finish();
+}
+
+fn calls_that_hang_leave_room_for_others() {
+    let skills = Skills::new();
+    let server = Server::start("hangs");
+    let (mut fixture, connection) = server.open_with(&skills, &json!(5));
+    let hangs = json!({ "skill": "web", "tool": "say" });
+    let orders: Vec<_> = (0..16).map(|_| fixture.begin(&connection, &hangs)).collect();
+    for order in orders {
+        let result = fixture.editor.answer(&order)["result"].clone();
+        assert_eq!(result["isError"], true, "{result}");
+    }
+    let works = json!({ "skill": "web", "tool": "say", "input": { "works": true } });
+    assert_eq!(fixture.call(&connection, "call_skill_tool", works), ("said".to_owned(), false));
+    server.wait_for_all(CLOSED, 16);
+    fixture.finish();
+}
+
+fn a_server_asks_the_user() {
+    let skills = Skills::new();
+    let server = Server::start("asks");
+    let (mut fixture, connection) = server.open(&skills);
+    let arguments = json!({ "skill": "web", "tool": "say" });
+    assert_eq!(fixture.call(&connection, "call_skill_tool", arguments), ("said".to_owned(), false));
+    let deadline = Instant::now() + DEADLINE;
+    // This editor shows no forms.
+    while !server.seen("POST").iter().any(|seen| seen.body["result"]["action"] == "decline") {
+        assert!(Instant::now() < deadline, "the question has no answer");
+        thread::yield_now();
+    }
+    fixture.finish();
 }
 
 fn an_answer_is_continued() {

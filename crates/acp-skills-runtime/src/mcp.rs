@@ -16,15 +16,16 @@
 //! | `local_socket` | sockets that only processes of the same user can connect to |
 //! | `accept`, `unauthenticated` | accepting connections, and limits for those that have not sent a token yet |
 //! | `acp` | `mcp/message` over the ACP connection |
+//! | `random` | paths and tokens of sessions |
 //! | `connection_end` | the end of the connection that a call came from |
 //! | `waiting` | the calls that wait to run a program |
 //! | `calls` | the events of calls, for the record |
 //! | `fetch` | texts of skills that the proxy itself adds to a prompt |
 //! | `files` | files of skills for `fs/read_text_file` requests of the agent |
 //!
-//! A listener opens when the first session needs it, so there is no port if no agent needs HTTP. The path and the token of a session are random and don't change
-//! while the session is open. They identify the session of a call, and prove that the call comes from the agent of this
-//! session.
+//! A listener opens when the first session needs it, so there is no port if no agent needs HTTP. The path and the token of a session
+//! are random and don't change while the session is open. They identify the session of a call, and prove that the call comes from
+//! the agent of this session.
 
 pub(crate) mod accept;
 mod acp;
@@ -40,6 +41,7 @@ pub(crate) mod http;
 mod local_socket;
 mod progress;
 mod prompts;
+mod random;
 mod resources;
 pub(crate) mod responder;
 mod serving;
@@ -76,6 +78,7 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
+pub(crate) use self::random::random_hex;
 use self::{
     handler::{Handler, Reports},
     serving::Serving,
@@ -312,8 +315,7 @@ impl Servers {
     }
 
     /// Opens the MCP server of a session for a transport, or returns its endpoint if it is open already. `listen` is the address for
-    /// HTTP, if the user has chosen one, and `open_names` is true if the
-    /// schemas of the server don't list the names of skills.
+    /// HTTP, if the user has chosen one, and `open_names` is true if the schemas of the server don't list the names of skills.
     ///
     /// # Errors
     /// Returns an error if the listener or the socket cannot be opened, or if the bridge program of the stdio transport is missing or has a
@@ -386,19 +388,4 @@ impl Servers {
         let _inside = self.0.runtime.enter();
         server.handler.link.close();
     }
-}
-
-/// The length of a session's path and of its token.
-const ID_LENGTH: usize = 64;
-
-/// Returns random bytes in hexadecimal, [`ID_LENGTH`] digits in all.
-pub(crate) fn random_hex() -> Result<String, getrandom::Error> {
-    use std::fmt::Write;
-    let mut bytes = [0; ID_LENGTH / 2];
-    getrandom::fill(&mut bytes)?;
-    Ok(bytes.iter().fold(String::with_capacity(ID_LENGTH), |mut text, byte| {
-        // Writing to a string never fails.
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
 }

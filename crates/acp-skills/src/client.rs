@@ -135,7 +135,8 @@ impl Client {
     /// See [`request`](Self::request).
     pub fn new_session(&mut self, cwd: &Path) -> Result<Value, ClientError> {
         let request = self.codec.new_session(cwd);
-        Ok(self.send(request)?["sessionId"].take())
+        // The agent may answer with anything, and `IndexMut` panics if this is not an object.
+        Ok(self.send(request)?.get_mut("sessionId").map(Value::take).unwrap_or_default())
     }
 
     /// Sends a prompt, waits for the end of the turn and returns the agent's response.

@@ -21,7 +21,7 @@ use self::loopback::{Checked, ThisMachine, is_disguised, is_plain};
 
 use crate::{skill::Sha256, text::shown};
 
-pub use self::exchange::{Exchange, Request, exchange};
+pub use self::exchange::{Exchange, Interrupt, Request, exchange};
 
 /// The default maximum size of the content: 1 MiB.
 pub const MAX_BODY_BYTES: u64 = 1024 * 1024;

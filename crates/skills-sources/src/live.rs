@@ -350,8 +350,7 @@ impl Sources {
         for (number, skills) in self.load_all(&stored) {
             statuses[number] = Status::Here(skills);
         }
-        for (path, (_, error)) in locks {
-            let Some(error) = error else { continue };
+        for (path, error) in locks.into_iter().filter_map(|(path, (_, error))| Some((path, error?))) {
             let has_last = self.0.store.as_ref().is_some_and(|store| LockFile::has_last(path, store.dir()));
             let meanwhile = if has_last {
                 "using the last readable version"

@@ -109,6 +109,7 @@ impl Server {
             ["all", "env", "where", "slow", "die", "flood", "bomb", "nonsense", "grow", "grow later"]
                 .into_iter()
                 .chain(["progress", "fails", "form", "sample", "roots", "hidden", "at end"])
+                .chain(["[]", "5", "true"])
                 .map(|name| tool(name, &format!("Does `{name}`.")))
                 .collect();
         tools.push(tool("look", "Reads only."));
@@ -168,6 +169,8 @@ impl Server {
                 write(&json!({ "jsonrpc": "2.0", "id": 99, "result": {} }).to_string());
                 json!({ "contents": 1 })
             }
+            // The result is not an object.
+            result @ ("[]" | "5" | "true") => serde_json::from_str(result).expect("JSON"),
             "at end" => {
                 self.at_end = params["arguments"]["text"].as_str().map(str::to_owned);
                 said("noted")

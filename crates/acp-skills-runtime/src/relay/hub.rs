@@ -67,10 +67,12 @@ pub(super) struct Hub {
     tasks: UnboundedSender<Job>,
     /// Limits the agent's requests to us in flight.
     requests: Arc<Semaphore>,
+    /// Limits the agent's MCP notifications that wait for the server. They have a limit of their own, because some cancel requests.
+    notifications: Arc<Semaphore>,
     runtime: Handle,
 }
 
-/// A task, and its permits if it is a request of the agent.
+/// A task, and its permits if it is an MCP message or a request of the agent.
 pub(super) type Job = (Task, Option<OwnedSemaphorePermit>);
 
 impl Hub {
@@ -92,6 +94,7 @@ impl Hub {
             to_agent: Lane::new(Side::Agent, agent),
             tasks,
             requests: Arc::new(Semaphore::new(MAX_REQUEST_UNITS)),
+            notifications: Arc::new(Semaphore::new(MAX_REQUEST_UNITS)),
             runtime: Handle::current(),
         };
         (hub, receiver)
@@ -259,16 +262,21 @@ impl Hub {
             self.deliver(side, may_block);
         }
         for task in tasks {
-            let request = match &task {
-                Task::Mcp { line, request: Some(id), .. } => Some((id, line.len())),
-                Task::ReadFile { request, .. } => Some((request, MAX_FILE_BYTES)),
+            let room = match &task {
+                Task::Mcp { line, request: Some(id), .. } => Some((&self.requests, Some(id), line.len())),
+                Task::Mcp { line, request: None, .. } => Some((&self.notifications, None, line.len())),
+                Task::ReadFile { request, .. } => Some((&self.requests, Some(request), MAX_FILE_BYTES)),
                 _ => None,
             };
-            let permits = match request {
-                Some((id, bytes)) if may_block == MayBlock::Yes => {
-                    let permits = self.acquire_permits(bytes);
+            let permits = match room {
+                Some((room, id, bytes)) if may_block == MayBlock::Yes => {
+                    let permits = self.acquire_permits(room, bytes);
                     if permits.is_none() {
-                        self.refuse(id);
+                        if let Some(id) = id {
+                            self.refuse(id);
+                        } else {
+                            tracing::debug!("dropped a notification to the skills server: too many");
+                        }
                         continue;
                     }
                     permits
@@ -280,19 +288,19 @@ impl Hub {
         }
     }
 
-    /// Waits until there is room for an MCP request of the agent. Returns `None` if there is none in time. This blocks only the
+    /// Waits until there is room for an MCP message of the agent. Returns `None` if there is none in time. This blocks only the
     /// agent, because the caller is the thread that reads it.
-    fn acquire_permits(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    fn acquire_permits(&self, room: &Arc<Semaphore>, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let units = u32::try_from(bytes.div_ceil(REQUEST_UNIT_BYTES)).unwrap_or(u32::MAX);
         loop {
-            if let Ok(permits) = Arc::clone(&self.requests).try_acquire_many_owned(units) {
+            if let Ok(permits) = Arc::clone(room).try_acquire_many_owned(units) {
                 return Some(permits);
             }
             // Requests are in flight until the agent reads their answers. If it reads nothing, it waits here.
             if self.to_agent.queued_answers() > MAX_QUEUED_BYTES {
                 self.to_agent.drain().ok()?;
             }
-            let permits = Arc::clone(&self.requests).acquire_many_owned(units);
+            let permits = Arc::clone(room).acquire_many_owned(units);
             let waiting = async { tokio::time::timeout(MAX_REQUEST_WAIT, permits).await };
             match self.runtime.block_on(waiting) {
                 Ok(permits) => return permits.ok(),

@@ -210,10 +210,8 @@ impl Connection {
                 let ask = Ask { method: "tools/list", params, limit, what: "list its tools", progress: None };
                 let page = self.ask(ask).await?;
                 let listed = page["tools"].as_array().ok_or(ServerError::Invalid("no list of tools"))?;
-                for tool in listed {
-                    tools.add(tool);
-                }
-                match page["nextCursor"].as_str() {
+                let has_room = listed.iter().all(|tool| tools.add(tool));
+                match page["nextCursor"].as_str().filter(|_| has_room) {
                     Some(cursor) => params = json!({ "cursor": cursor }),
                     None => break,
                 }
@@ -260,6 +258,10 @@ impl Connection {
 
 /// Converts the result of a call. Its content is passed on as it is.
 fn output(mut result: Value) -> Result<ToolOutput, ServerError> {
+    // `take` panics if the value is not an object.
+    if !result.is_object() {
+        return Err(ServerError::Invalid("result is not an object"));
+    }
     let content = match result["content"].take() {
         Value::Array(parts) => parts,
         Value::Null if result["structuredContent"].is_object() => Vec::new(),
@@ -290,15 +292,19 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, tool: &Value) {
-        let Some(name) = tool["name"].as_str().filter(|name| !name.is_empty()) else { return };
+    /// Adds a tool, or leaves it out. Returns false if there is no room for further tools.
+    fn add(&mut self, tool: &Value) -> bool {
+        let Some(name) = tool["name"].as_str().filter(|name| !name.is_empty()) else { return true };
         let description = tool["description"].as_str().or_else(|| tool["title"].as_str()).unwrap_or_default();
         let schema = Some(&tool["inputSchema"]).filter(|schema| schema.is_object());
         let bytes = name.len() + description.len() + schema.map_or(0, |schema| schema.to_string().len());
-        let has_room = self.listed.tools.len() < MAX_TOOLS && self.bytes + bytes <= MAX_TOOLS_BYTES;
-        if !has_room || bytes > MAX_TOOL_BYTES || !self.names.insert(name.to_owned()) {
-            tracing::warn!(tool = %skills_core::text::shown(name), "left out a tool: too long, too many, or listed twice");
-            return;
+        if bytes > MAX_TOOL_BYTES || !self.names.insert(name.to_owned()) {
+            tracing::warn!(tool = %skills_core::text::shown(name), "left out a tool: too long, or listed twice");
+            return true;
+        }
+        if self.listed.tools.len() == MAX_TOOLS || self.bytes + bytes > MAX_TOOLS_BYTES {
+            tracing::warn!(first = %skills_core::text::shown(name), "left out the last tools: too many");
+            return false;
         }
         self.bytes += bytes;
         self.listed.tools.push(OfferedTool {
@@ -307,6 +313,7 @@ impl Tally {
             input_schema: schema.cloned(),
             read_only: tool["annotations"]["readOnlyHint"] == true,
         });
+        true
     }
 }
 

@@ -7,11 +7,13 @@ mod events;
 use std::{io::Read, sync::Arc, thread, time::Duration};
 
 use parking_lot::Mutex;
-use skills_core::fetch::{self, Exchange, FetchError, Request};
+use skills_core::fetch::{self, Exchange, FetchError, Interrupt, Request};
 use tokio::{
+    runtime::Handle,
     sync::{Semaphore, mpsc::Receiver, oneshot},
     time::sleep,
 };
+use tokio_util::sync::CancellationToken;
 
 use self::events::Position;
 use super::{
@@ -64,21 +66,18 @@ pub(super) fn connect(rpc: &Rpc, mut outgoing: Receiver<Outgoing>, url: &str, he
         let sending = async {
             let mut has_stream = false;
             while let Some(message) = outgoing.recv().await {
-                let Ok(permit) = Arc::clone(&room).acquire_owned().await else { break };
-                let is_request = message.request.is_some();
+                let (is_request, end) = (message.request.is_some(), message.end.clone());
                 let posting = Arc::clone(&endpoint).deliver(rpc.clone(), message);
-                let posting = tokio::spawn(async move {
-                    posting.await;
-                    drop(permit);
-                });
                 // Requests run at the same time, but all come after the notifications before them.
-                if !is_request {
-                    // This fails if the runtime is shut down.
-                    let _ = posting.await;
-                    if !has_stream && endpoint.session.lock().is_some() {
-                        has_stream = true;
-                        tokio::spawn(Arc::clone(&endpoint).listen(rpc.clone(), None, None, STREAM_TIMEOUT));
-                    }
+                if is_request {
+                    tokio::spawn(within(Arc::clone(&room), end, posting));
+                    continue;
+                }
+                posting.await;
+                if !has_stream && endpoint.session.lock().is_some() {
+                    has_stream = true;
+                    let end = rpc.end_token().clone();
+                    tokio::spawn(Arc::clone(&endpoint).listen(rpc.clone(), end, None, STREAM_TIMEOUT));
                 }
             }
         };
@@ -91,11 +90,48 @@ pub(super) fn connect(rpc: &Rpc, mut outgoing: Receiver<Outgoing>, url: &str, he
     });
 }
 
+/// Sends a request when there is room for it, unless it has ended before.
+async fn within(room: Arc<Semaphore>, end: CancellationToken, posting: impl Future<Output = ()>) {
+    tokio::select! {
+        permit = room.acquire() => {
+            posting.await;
+            drop(permit);
+        }
+        () = end.cancelled() => {}
+    }
+}
+
+/// Interrupts a request when it is dropped.
+struct InterruptOnDrop(Interrupt);
+
+impl Drop for InterruptOnDrop {
+    fn drop(&mut self) {
+        self.0.interrupt();
+    }
+}
+
+/// Runs `work` on a thread of its own, until `end` is cancelled. Returns `None` then, or if there is no thread. `work` gets the
+/// interrupt of its request. The request is interrupted at the end, or if the returned future is dropped, so that the thread ends.
+async fn until<T: Send + 'static>(
+    end: &CancellationToken,
+    work: impl FnOnce(&Interrupt) -> T + Send + 'static,
+) -> Option<T> {
+    let interrupt = Interrupt::default();
+    let _guard = InterruptOnDrop(interrupt.clone());
+    tokio::select! {
+        result = on_thread(move || work(&interrupt)) => result.ok(),
+        () = end.cancelled() => None,
+    }
+}
+
 /// Runs `work` on a thread of its own. The threads of the runtime would delay the end of the proxy. The receiver fails if there is
 /// no thread.
 fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> oneshot::Receiver<T> {
     let (done, result) = oneshot::channel();
+    let runtime = Handle::current();
     let work = move || {
+        // A message of the server can start a task.
+        let _runtime = runtime.enter();
         // This fails if the caller no longer needs the result.
         let _ = done.send(work());
     };
@@ -112,7 +148,7 @@ impl Endpoint {
         method: &'static str,
         message: &[u8],
         last_id: Option<&str>,
-        timeout: Duration,
+        (timeout, interrupt): (Duration, &Interrupt),
     ) -> Result<Exchange, FetchError> {
         let mut headers = self.headers.values.clone();
         let mut add = |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned()));
@@ -127,32 +163,34 @@ impl Endpoint {
         if let Some(id) = last_id {
             add("Last-Event-ID", id);
         }
-        fetch::exchange(&Request { method, url: &self.url, headers: &headers, body: message, timeout })
+        let request = Request { method, url: &self.url, headers: &headers, body: message, timeout };
+        fetch::exchange(&request, interrupt)
     }
 
     /// Sends a message and passes the answer on. If the stream with the answer ends early, continues it.
     async fn deliver(self: Arc<Self>, rpc: Rpc, message: Outgoing) {
         let request = message.request;
         let limit = message.limit.saturating_mul(if request.is_some() { MAX_CALLS } else { 1 });
-        let (endpoint, through) = (Arc::clone(&self), rpc.clone());
-        let posted = on_thread(move || endpoint.post(&through, &message, limit)).await.ok().flatten();
+        let (endpoint, through, end) = (Arc::clone(&self), rpc.clone(), message.end.clone());
+        let post = move |interrupt: &Interrupt| endpoint.post(&through, &message, (limit, interrupt));
+        let posted = until(&end, post).await.flatten();
         let Some(request) = request else { return };
         if let Some(position) = posted.filter(|position| position.last_id.is_some()) {
-            self.listen(rpc.clone(), Some(request), Some(position), limit).await;
+            self.listen(rpc.clone(), end, Some(position), limit).await;
         }
         // This has no effect if there was an answer.
         rpc.answered(request, Err(ServerError::Http("server sent no answer".to_owned())));
     }
 
     /// Sends a message, and passes the answer on. If the answer is a stream that can be continued, returns its position.
-    fn post(&self, rpc: &Rpc, message: &Outgoing, limit: Duration) -> Option<Position> {
+    fn post(&self, rpc: &Rpc, message: &Outgoing, limits: (Duration, &Interrupt)) -> Option<Position> {
         let failed = |why: String| {
             if let Some(id) = message.request {
                 rpc.answered(id, Err(ServerError::Http(why)));
             }
             None
         };
-        let answer = match self.send(rpc, "POST", &message.line, None, limit) {
+        let answer = match self.send(rpc, "POST", &message.line, None, limits) {
             Ok(answer) => answer,
             Err(error) => return failed(reason(&error)),
         };
@@ -178,12 +216,12 @@ impl Endpoint {
         None
     }
 
-    /// Receives events until `request` has an answer. Without a request, these are the messages that the server sends by itself, until
-    /// the connection ends. `ended` is the position of a stream that has ended. Otherwise, a new stream is opened.
+    /// Receives events until `end` is cancelled, which is the end of a request or, for the messages that the server sends by itself,
+    /// of the connection. `ended` is the position of a stream that has ended. Otherwise, a new stream is opened.
     async fn listen(
         self: Arc<Self>,
         rpc: Rpc,
-        request: Option<u64>,
+        end: CancellationToken,
         ended: Option<Position>,
         limit: Duration,
     ) {
@@ -194,22 +232,19 @@ impl Endpoint {
             let delay = position.retry.unwrap_or(RETRY).max(MIN_RETRY);
             let delay = delay.saturating_mul(1 << failures.min(MAX_DOUBLINGS));
             tokio::select! {
-                () = rpc.ended() => return,
+                () = end.cancelled() => return,
                 () = sleep(delay), if !is_new => {}
                 () = std::future::ready(()), if is_new => {}
             }
-            if request.is_some_and(|request| !rpc.is_open(request)) {
-                return;
-            }
             is_new = false;
             let (endpoint, through) = (Arc::clone(&self), rpc.clone());
-            let opened = on_thread(move || {
-                let end = endpoint.open(&through, &mut position, limit);
+            let opened = until(&end, move |interrupt| {
+                let end = endpoint.open(&through, &mut position, (limit, interrupt));
                 (end, position)
             });
-            let Ok((end, now)) = opened.await else { return };
+            let Some((stream, now)) = opened.await else { return };
             position = now;
-            match end {
+            match stream {
                 StreamEnd::Read(has_messages) if has_messages || position.retry.is_some() => failures = 0,
                 StreamEnd::Read(_) | StreamEnd::Failed => failures += 1,
                 StreamEnd::NotOffered => return,
@@ -218,8 +253,8 @@ impl Endpoint {
     }
 
     /// Opens a stream of events, and reads it to its end.
-    fn open(&self, rpc: &Rpc, position: &mut Position, limit: Duration) -> StreamEnd {
-        match self.send(rpc, "GET", &[], position.last_id.as_deref(), limit) {
+    fn open(&self, rpc: &Rpc, position: &mut Position, limits: (Duration, &Interrupt)) -> StreamEnd {
+        match self.send(rpc, "GET", &[], position.last_id.as_deref(), limits) {
             Ok(answer) if answer.status == 200 => {
                 StreamEnd::Read(position.read(answer.into_reader(), |data| rpc.receive(data)))
             }
@@ -244,7 +279,7 @@ impl Endpoint {
     fn delete(&self, rpc: &Rpc) {
         if self.session.lock().is_some() {
             // The session ends by itself if this fails.
-            let _ = self.send(rpc, "DELETE", &[], None, END_TIMEOUT);
+            let _ = self.send(rpc, "DELETE", &[], None, (END_TIMEOUT, &Interrupt::default()));
         }
     }
 }

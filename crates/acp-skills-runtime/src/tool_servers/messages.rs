@@ -19,7 +19,7 @@ use tokio::{
     sync::{Notify, mpsc, oneshot},
     time::timeout,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::ServerError;
 
@@ -84,6 +84,8 @@ pub(super) struct Outgoing {
     pub(super) line: Vec<u8>,
     /// The time limit for sending this message and, if it is a request, for the first sign of an answer.
     pub(super) limit: Duration,
+    /// Cancelled when the message is no longer needed: when the request is no longer open, or when the connection has ended.
+    pub(super) end: CancellationToken,
 }
 
 #[derive(Default)]
@@ -98,6 +100,8 @@ struct Request {
     progress: Option<mpsc::Sender<Progress>>,
     /// Notified when the server reports progress.
     alive: Arc<Notify>,
+    /// Cancels [`Outgoing::end`].
+    _end: DropGuard,
 }
 
 /// A request to a server.
@@ -146,6 +150,11 @@ impl Rpc {
         self.0.revision.get().map(String::as_str)
     }
 
+    /// Returns the token that is cancelled when the connection has ended.
+    pub(super) fn end_token(&self) -> &CancellationToken {
+        &self.0.end
+    }
+
     /// Waits for the end of the connection.
     pub(super) async fn ended(&self) {
         self.0.end.cancelled().await;
@@ -164,10 +173,12 @@ impl Rpc {
     pub(super) async fn ask(&self, ask: Ask<'_>) -> Result<Value, ServerError> {
         let (answer, mut answered) = oneshot::channel();
         let alive = Arc::new(Notify::new());
+        let end = CancellationToken::new();
         let id = {
             let mut open = self.0.open.lock();
             open.last += 1;
-            let request = Request { answer, progress: ask.progress, alive: Arc::clone(&alive) };
+            let alive = Arc::clone(&alive);
+            let request = Request { answer, progress: ask.progress, alive, _end: end.clone().drop_guard() };
             let id = open.last;
             open.requests.insert(id, request);
             id
@@ -178,7 +189,8 @@ impl Rpc {
             params["_meta"] = json!({ "progressToken": id });
         }
         let line = json!({ "jsonrpc": "2.0", "id": id, "method": ask.method, "params": params });
-        let outgoing = Outgoing { request: Some(id), line: line.to_string().into_bytes(), limit: ask.limit };
+        let line = line.to_string().into_bytes();
+        let outgoing = Outgoing { request: Some(id), line, limit: ask.limit, end };
         let ended = || timeout(ask.limit, self.0.outgoing.send(outgoing));
         let expired = ServerError::Timeout { what: ask.what, limit: ask.limit };
         match ended().await {
@@ -206,7 +218,8 @@ impl Rpc {
     fn send(&self, message: &Value) {
         let line = message.to_string().into_bytes();
         // If the queue is full, the server does not read what it asks for.
-        let _ = self.0.outgoing.try_send(Outgoing { request: None, line, limit: NOTIFY_TIMEOUT });
+        let end = self.0.end.clone();
+        let _ = self.0.outgoing.try_send(Outgoing { request: None, line, limit: NOTIFY_TIMEOUT, end });
     }
 
     /// Handles a message of the server. Lines that are not messages are ignored.
@@ -240,11 +253,6 @@ impl Rpc {
         if let Some(id) = message.addressee().and_then(|(id, _)| id.to_json().parse().ok()) {
             self.answered(id, Err(ServerError::Invalid(why)));
         }
-    }
-
-    /// Returns true if a request has no answer yet.
-    pub(super) fn is_open(&self, request: u64) -> bool {
-        self.0.open.lock().requests.contains_key(&request)
     }
 
     /// Completes a request.
@@ -340,7 +348,6 @@ mod tests {
                 let line = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
                 rpc.receive(line.to_string().as_bytes());
             }
-            assert!(rpc.is_open(request));
             rpc.answered(request, Ok(json!("done")));
         };
         let (answer, ()) = tokio::join!(rpc.ask(ask), server);

@@ -1,6 +1,10 @@
 //! [`exchange`]: one HTTP request with any method, without redirects.
 
-use std::{io::Read, time::Duration};
+use std::{
+    io::Read,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use ureq::{
     Body,
@@ -22,6 +26,17 @@ pub struct Request<'a> {
     pub body: &'a [u8],
     /// The time limit for the request and for reading the response.
     pub timeout: Duration,
+}
+
+/// Interrupts one [`exchange`] from another thread. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(Arc<OnceLock<ureq::Agent>>);
+
+impl Interrupt {
+    /// Closes the connection. The request fails, and so does reading the response. A request that has not begun fails when it begins.
+    pub fn interrupt(&self) {
+        self.0.get_or_init(ureq::Agent::new_with_defaults).clone().shutdown();
+    }
 }
 
 /// The response to a [`Request`], with any status except a redirect.
@@ -46,14 +61,14 @@ impl Exchange {
 }
 
 /// Sends a request. Redirects are not followed, because the headers and the body are meant for this URL only. Blocks until the
-/// headers of the response have arrived.
+/// headers of the response have arrived. `interrupt` is for this request only.
 ///
 /// # Errors
 /// - [`FetchError::Refused`] if the URL, the method or a header is not allowed.
 /// - [`FetchError::Redirect`] if the server redirects.
 /// - [`FetchError::ThisMachine`] if the name of the host resolves to this machine.
 /// - [`FetchError::Transport`] if the request fails, or exceeds the timeout.
-pub fn exchange(request: &Request<'_>) -> Result<Exchange, FetchError> {
+pub fn exchange(request: &Request<'_>, interrupt: &Interrupt) -> Result<Exchange, FetchError> {
     let url = request.url;
     let refused = || FetchError::Refused { url: url.to_owned() };
     let uri = allowed(url).ok_or_else(refused)?;
@@ -67,7 +82,7 @@ pub fn exchange(request: &Request<'_>) -> Result<Exchange, FetchError> {
         }
         _ => FetchError::Transport { url: url.to_owned(), source: error.into() },
     };
-    let agent = agent(&uri, request.timeout);
+    let agent = interrupt.0.get_or_init(|| agent(&uri, request.timeout)).clone();
     let response = if request.body.is_empty() {
         agent.run(builder.body(()).map_err(|_| refused())?)
     } else {
