@@ -27,7 +27,7 @@ enum NoText {
 
 /// Reads a file of a skill. Returns the answer to the agent's request.
 pub(super) async fn answer(handler: &Handler, id: &Id, file: SkillFile) -> Vec<u8> {
-    let Serving { toolbox, context } = handler.now();
+    let Serving { toolbox, context, .. } = handler.now();
     let Some(skill) = toolbox.usable(file.skill.as_str(), &context).cloned() else {
         return no_such_skill(id);
     };

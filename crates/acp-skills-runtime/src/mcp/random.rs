@@ -1,7 +1,7 @@
 //! [`random_hex`]: the path and the token of a session.
 
 /// The length of a session's path and of its token.
-const ID_LENGTH: usize = 64;
+pub(super) const ID_LENGTH: usize = 64;
 
 /// Returns random bytes in hexadecimal, [`ID_LENGTH`] digits in all.
 pub(crate) fn random_hex() -> Result<String, getrandom::Error> {

@@ -24,9 +24,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::in_flight::Limited;
 use super::{
-    ID_LENGTH, Server, ServerError, Servers,
+    Server, ServerError, Servers,
     accept::{self, Accept},
     local_socket::{self, Address, Listener},
+    random::ID_LENGTH,
     responder::{self, AnyTransport, Responder},
     unauthenticated::Admission,
 };
