@@ -1,15 +1,8 @@
 //! [`Client`]: the MCP handler of one connection. It opens the session of the connection, and passes requests to the handler of the
 //! session.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
 use rmcp::{
     ErrorData, Peer, RoleServer, ServerHandler,
     model::{
@@ -42,31 +35,12 @@ pub(super) struct Client {
     is_shared: bool,
     /// The session of the connection. No other lock is taken while it is held.
     session: AsyncMutex<Option<Arc<Session>>>,
-    /// True once the client has said that it is initialized.
-    is_initialized: AtomicBool,
-    /// Guards the state of [`Self::settle`]. No other lock is taken while it is held.
-    settling: Arc<Mutex<Settling>>,
-}
-
-/// The state of asking a client for its roots.
-#[derive(Default)]
-struct Settling {
-    /// True while the client is asked.
-    is_running: bool,
-    /// The session to ask about again, because the roots have changed in the meantime.
-    next: Option<Arc<Session>>,
 }
 
 impl Client {
     /// Creates the handler of one connection.
     pub(super) fn new(sessions: Sessions) -> Self {
-        Self {
-            sessions,
-            is_shared: false,
-            session: AsyncMutex::default(),
-            is_initialized: AtomicBool::new(false),
-            settling: Arc::default(),
-        }
+        Self { sessions, is_shared: false, session: AsyncMutex::default() }
     }
 
     /// Creates the handler of one MCP session over HTTP, or of one request without a session.
@@ -109,32 +83,16 @@ impl Client {
         Ok(session)
     }
 
-    /// Asks the client for its roots, and then the user about skills, in the background. If the client is being asked already, it
-    /// is asked once more after that, however often this is called.
-    fn settle(&self, session: Arc<Session>, client: Peer<RoleServer>, mut has_roots: bool) {
-        let mut settling = self.settling.lock();
-        if settling.is_running {
-            settling.next = Some(session);
-            return;
-        }
-        settling.is_running = true;
-        drop(settling);
+    /// Asks the client for its roots, and then the user about skills, in the background.
+    fn settle(&self, session: &Arc<Session>, client: Peer<RoleServer>, has_roots: bool) {
         let sessions = self.sessions.clone();
-        let settling = Arc::clone(&self.settling);
+        let session = Arc::clone(session);
         tokio::spawn(async move {
-            let mut next = Some(session);
-            while let Some(session) = next {
-                if has_roots {
-                    use_roots(&sessions, &session, &client).await;
-                }
-                session.settled.cancel();
-                trust::ask(&sessions, &session);
-                // Only a client with roots announces changes.
-                has_roots = true;
-                let mut settling = settling.lock();
-                next = settling.next.take();
-                settling.is_running = next.is_some();
+            if has_roots {
+                use_roots(&sessions, &session, &client).await;
             }
+            session.settled.cancel();
+            trust::ask(&sessions, &session);
         });
     }
 }
@@ -199,13 +157,9 @@ impl responder::Client for Client {
     fn on_initialized(&self, context: NotificationContext<RoleServer>) -> Boxed<'_, ()> {
         Box::pin(async move {
             let Some(session) = self.current().await else { return };
-            if self.is_initialized.swap(true, Ordering::Relaxed) {
-                return;
-            }
             let client = context.peer.clone();
             let info = client.peer_info();
-            let has_roots = info.is_some_and(|info| has_roots(&info.capabilities));
-            self.settle(Arc::clone(&session), client, has_roots);
+            self.settle(&session, client, info.is_some_and(|info| has_roots(&info.capabilities)));
             session.handler.on_initialized(context).await;
         })
     }
@@ -213,7 +167,7 @@ impl responder::Client for Client {
     fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) -> Boxed<'_, ()> {
         Box::pin(async move {
             if let Some(session) = self.current().await {
-                self.settle(session, context.peer, true);
+                self.settle(&session, context.peer, true);
             }
         })
     }
