@@ -269,7 +269,8 @@ fn no_place_for_the_socket() {
     fs::write(skill.join("SKILL.md"), "---\nname: review\ndescription: Reviews.\n---\n# Review\n")
         .expect("a file");
     let program = env!("CARGO_BIN_EXE_acp-skills-proxy");
-    let script = "mount -t tmpfs -o ro tmpfs /tmp && exec \"$@\"";
+    // The programs can be below this directory, so it has to stay readable.
+    let script = "mount --bind /tmp /tmp && mount -o remount,bind,ro /tmp && exec \"$@\"";
     let proxy = Proxy::of("unshare").arg("-m").arg("sh").arg("-c").arg(script).arg("sh").arg(program);
     let proxy = proxy.env("XDG_RUNTIME_DIR", "").env("TMPDIR", "/tmp").skill(&skill);
     let mut fixture = over_stdio(proxy);
