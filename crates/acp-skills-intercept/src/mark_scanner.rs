@@ -49,18 +49,24 @@ impl MarkScanner {
     /// Returns true if a streaming update has to be parsed, because it may contain a mark, end with the start of one, or be the
     /// message about a compaction.
     pub(crate) fn must_be_read(&mut self, line: &[u8], classifier: &mut Classifier) -> bool {
-        let kind = classifier.kind();
         let known = classifier.known();
-        let is_chunk = || CHUNKS.iter().any(|chunk| line[kind..].starts_with(chunk));
         // The classifier only knows more than the kind if the shape was extended by `learn`.
-        if (known > kind || (self.is_text_first && is_chunk()))
+        if (known > classifier.kind() || (self.is_text_first && is_chunk(line, classifier)))
             && !self.tail.is_empty()
             && let Some(text) = strip_suffix(&line[known..], &self.tail)
         {
             return ends_in_mark(&line[..known + text.len()])
                 || (text.len() > MIN_BYTES && (self.has_mark(text) || self.may_be_message(text)));
         }
-        (is_chunk() && self.learn(line, classifier)) || self.has_mark(&line[known..])
+        self.must_be_read_whole(line, classifier)
+    }
+
+    /// Performs the check of [`must_be_read`](Self::must_be_read) for a line that doesn't end like the last chunk. It is never
+    /// inlined, so that other lines don't have to save its registers.
+    #[inline(never)]
+    fn must_be_read_whole(&mut self, line: &[u8], classifier: &mut Classifier) -> bool {
+        (is_chunk(line, classifier) && self.learn(line, classifier))
+            || self.has_mark(&line[classifier.known()..])
     }
 
     /// Returns true if `text` may be the message about a compaction. If the start of the text is not known, the end decides.
@@ -89,6 +95,11 @@ impl MarkScanner {
         }
         ends_in_mark(&line[..end]) || compaction::may_be_message(&line[start..end])
     }
+}
+
+/// Returns true if the update that was classified last is a chunk of a message or of a thought.
+fn is_chunk(line: &[u8], classifier: &Classifier) -> bool {
+    CHUNKS.iter().any(|chunk| line[classifier.kind()..].starts_with(chunk))
 }
 
 /// The pairs of bytes with which the start of a mark can end: the bytes before the last one, and the last bytes. A mark can also

@@ -58,7 +58,14 @@ impl UsageScanner {
     /// the kind.
     pub(crate) fn must_be_read(&mut self, line: &[u8], kind: usize) -> bool {
         // This is enough for chunks.
-        if line.get(kind + 1) != Some(&b'u') || !line[kind..].starts_with(KIND) {
+        line.get(kind + 1) == Some(&b'u') && self.is_of_interest(line, kind)
+    }
+
+    /// Performs the check of [`must_be_read`](Self::must_be_read) for an update whose kind begins with `u`. It is never inlined, so
+    /// that chunks don't have to save its registers.
+    #[inline(never)]
+    fn is_of_interest(&mut self, line: &[u8], kind: usize) -> bool {
+        if !line[kind..].starts_with(KIND) {
             return false;
         }
         let Some((_, last)) = &mut self.last else { return true };

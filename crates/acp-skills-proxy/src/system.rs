@@ -4,6 +4,9 @@
 #[cfg_attr(windows, path = "system/windows.rs")]
 mod platform;
 
+#[cfg(all(target_os = "linux", target_env = "musl", panic = "abort"))]
+mod no_unwinding;
+
 #[cfg(unix)]
 pub(crate) use platform::catch_signals;
 pub(crate) use platform::{check_address_space, limit_hint, make_executable_hint, report_large_files};

@@ -107,6 +107,13 @@ impl Classifier {
             self.known = last.len();
             return Class::Streaming;
         }
+        self.classify_by_content(line)
+    }
+
+    /// Classifies a line that doesn't begin like the last one. It is never inlined, so that other lines don't have to save its
+    /// registers.
+    #[inline(never)]
+    fn classify_by_content(&mut self, line: &[u8]) -> Class {
         if let Some(class) = self.compare(line) {
             return class;
         }
