@@ -123,21 +123,24 @@ const PAIRS: [(&[u8], &[u8]); 16] = [
     (b":0123456789abcdef", b"0123456789abcdef"),
 ];
 
-/// [`PAIRS`] as a table: for each last byte, the set of the bytes before it.
-static BEFORE: [u128; 128] = {
-    let mut table = [0; 128];
-    table[b'<' as usize] = u128::MAX;
+/// [`PAIRS`] as tables. For each byte, the first table has the set of pairs in which it is before the last one, and the second table
+/// has the set of pairs in which it is the last one. In both, bit `N` is for pair `N`, and the bit after those is for `<`.
+static SETS: [[u32; 256]; 2] = {
+    const ANGLE: u32 = 1 << PAIRS.len();
+    let mut sets = [[ANGLE; 256], [0; 256]];
+    sets[1][b'<' as usize] = ANGLE;
     let mut pair = 0;
     while pair < PAIRS.len() {
         let (before, last) = PAIRS[pair];
         let mut at = 0;
         while at < before.len() * last.len() {
-            table[last[at / before.len()] as usize] |= 1 << before[at % before.len()];
+            sets[0][before[at % before.len()] as usize] |= 1 << pair;
+            sets[1][last[at / before.len()] as usize] |= 1 << pair;
             at += 1;
         }
         pair += 1;
     }
-    table
+    sets
 };
 
 /// Returns true if `text` ends with what may be the start of a mark. `text` is a JSON string without its closing quote, and can
@@ -146,12 +149,7 @@ static BEFORE: [u128; 128] = {
 fn ends_in_mark(text: &[u8]) -> bool {
     // For nearly all texts, it's enough to look at the last two bytes to rule out a mark.
     let Some(&[before, last]) = text.last_chunk() else { return false };
-    let may_be = if before.is_ascii() {
-        BEFORE.get(usize::from(last)).is_some_and(|bytes| bytes >> before & 1 == 1)
-    } else {
-        last == b'<'
-    };
-    may_be && is_cut(text)
+    SETS[0][usize::from(before)] & SETS[1][usize::from(last)] != 0 && is_cut(text)
 }
 
 /// Performs the complete check of [`ends_in_mark`]. It is never inlined, so that each text doesn't have to save its registers.
