@@ -132,6 +132,11 @@ impl Session {
     /// Sets the skills of the session. Returns true if the menu has to change.
     pub(crate) fn set_skills(&mut self, skills: SkillSet, took: Duration, actions: &mut Actions) -> bool {
         let difference = Difference::between(&self.skills, &skills);
+        if !difference.is_empty() {
+            let identity = |skills: &SkillSet, name: &str| skills.get(name).map(|skill| skill.identity());
+            let is_other = |name: &str| identity(&self.skills, name) != identity(&skills, name);
+            self.server_calls.skills_replaced(is_other);
+        }
         self.skills = skills;
         actions.effects.push(self.serve(false));
         if self.compaction.lost().is_some() {
