@@ -134,6 +134,65 @@ fn roots_of_the_client_are_the_directories_of_the_session() {
     assert_eq!(server.end().0, Some(0));
 }
 
+/// A client that sends notifications faster than it answers is asked for its roots once at a time.
+#[test]
+fn notifications_about_roots_are_not_queued() {
+    let fixture = Fixture::new();
+    let mut server = Client::start(&fixture, &["--skills", "skills"]);
+    server.initialize("some-client", json!({ "roots": {} }));
+    for method in ["notifications/initialized", "notifications/roots/list_changed"] {
+        for _ in 0..200 {
+            server.send(&json!({ "jsonrpc": "2.0", "method": method }));
+        }
+    }
+    server.request("ping", json!({}));
+    // The request waits for the roots, but not for ever.
+    server.description();
+    let is_question = |message: &&Value| message["method"] == "roots/list";
+    let questions: Vec<_> = server.notices.iter().filter(is_question).cloned().collect();
+    assert_eq!(questions.len(), 1, "{questions:?}");
+    let no_roots =
+        |question: &Value| json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": [] } });
+    server.send(&no_roots(&questions[0]));
+    // The roots have changed since.
+    let question = server.receive_until(|message| message["method"] == "roots/list");
+    server.send(&no_roots(&question));
+    server.description();
+    assert_eq!(server.notices.iter().filter(is_question).count(), 1);
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
+fn errors_carry_the_id_of_their_request() {
+    let fixture = Fixture::new();
+    let mut server = Client::start(&fixture, &["--skills", "skills"]);
+    server.initialize("some-client", json!({}));
+    let many = format!("[0{}]", ",0".repeat(200_000));
+    for (number, (method, params, code)) in [
+        ("tools/call", "5", -32600),
+        ("tools/call", "[1]", -32600),
+        ("tools/call", r#"{"name":"x","_meta":5}"#, -32600),
+        ("tools/call", r#"{"name":5}"#, -32602),
+        ("tools/list", "true", -32600),
+        ("prompts/get", "{}", -32602),
+        ("ping", r#"{"_meta":""}"#, -32600),
+        ("unknown", "5", -32600),
+        ("unknown", "{}", -32601),
+        ("unknown", &many, -32600),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let stdin = server.stdin.as_mut().unwrap();
+        writeln!(stdin, r#"{{"jsonrpc":"2.0","id":"{number}","method":"{method}","params":{params}}}"#)
+            .unwrap();
+        let answer = server.receive();
+        assert_eq!(answer["id"], number.to_string(), "{method}: {answer}");
+        assert_eq!(answer["error"]["code"], code, "{method}: {answer}");
+    }
+    assert_eq!(server.end().0, Some(0));
+}
+
 #[test]
 fn skills_of_a_project_wait_for_the_user() {
     let fixture = Fixture::new();

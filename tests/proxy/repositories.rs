@@ -27,13 +27,21 @@ impl Repository {
     }
 
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
-        let output = Command::new("git")
-            .args(arguments)
+        self.run(Command::new("git").args(arguments))
+    }
+
+    /// Runs git. Its commits have this time, in seconds since 1970.
+    pub(crate) fn git_at(&self, time: u64, arguments: &[&str]) -> String {
+        self.run(Command::new("git").args(arguments).env("GIT_COMMITTER_DATE", format!("{time} +0000")))
+    }
+
+    fn run(&self, command: &mut Command) -> String {
+        let output = command
             .current_dir(self.path())
             .env("GIT_CONFIG_GLOBAL", if cfg!(windows) { "NUL" } else { "/dev/null" })
             .output()
             .expect("git");
-        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text").trim().to_owned()
     }
 

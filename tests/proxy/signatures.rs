@@ -10,7 +10,11 @@ use serde_json::json;
 
 use crate::repositories::{Home, Repository};
 
-crate::trials!(only_signed_versions_are_offered, a_signed_tag_counts_under_its_own_name);
+crate::trials!(
+    only_signed_versions_are_offered,
+    a_signed_tag_counts_under_its_own_name,
+    old_signed_versions_are_refused,
+);
 
 /// A key, with which commits of a repository can be signed.
 struct Key(PathBuf);
@@ -118,4 +122,56 @@ fn a_signed_tag_counts_under_its_own_name() {
     assert!(errors.contains("is not updated: commit ") && errors.contains(" is not signed"), "{errors}");
     tag("v1.3.0", "three");
     home.printed(&["update", "--yes"]);
+}
+
+/// A server can offer an old version again, and its signature is still right.
+fn old_signed_versions_are_refused() {
+    let repository = Repository::review();
+    let home = Home::new();
+    let Some(key) = Key::new(&home, "key") else { return };
+    key.allow(&home);
+    let signing = ["-c", "gpg.format=ssh", "-c", &format!("user.signingKey={}", key.0.display())];
+    let commit = |time: u64, body: &str| {
+        repository.skill("review", "Reviews.", body);
+        repository.git(&["add", "--all"]);
+        repository.git_at(time, &[&signing[..], &["commit", "--quiet", "-S", "--message=m"]].concat());
+        repository.git(&["rev-parse", "HEAD"])
+    };
+    let source = repository.source("");
+    let lock = home.config().with_file_name("skills.lock");
+    let old = commit(1_700_000_000, "old");
+    home.printed(&["add", &source, "--yes", "--verify", "git"]);
+    let new = commit(1_700_000_001, "new");
+    home.printed(&["update", "--yes"]);
+    assert_eq!(home.pinned(&lock, &source).as_ref(), Some(&new));
+    repository.git(&["reset", "--quiet", "--hard", &old]);
+    for command in [&["update", "--yes"][..], &["outdated"]] {
+        let errors = home.fails(command, 1);
+        let reason = format!(
+            "it offers commit {}, which is older than the approved commit {}",
+            &old[..12],
+            &new[..12]
+        );
+        assert!(errors.contains(&reason) && errors.contains("hint: "), "{errors}");
+    }
+    assert_eq!(home.pinned(&lock, &source).as_ref(), Some(&new));
+    assert_eq!(home.json(&["list", "--json"])["skills"][0]["name"], "review");
+    // The author takes the change back in a new commit.
+    let reverted = commit(1_700_000_002, "old again");
+    home.printed(&["update", "--yes"]);
+    assert_eq!(home.pinned(&lock, &source), Some(reverted));
+    // Tags of a range count by their versions.
+    let source = repository.source("#^1.0");
+    let tag = |name: &str| repository.git(&[&signing[..], &["tag", "-s", "--message=m", name]].concat());
+    tag("v1.0.0");
+    commit(1_700_000_001, "on another machine, whose clock is slow");
+    tag("v1.1.0");
+    home.printed(&["remove", &repository.source("")]);
+    home.printed(&["add", &source, "--yes", "--verify", "git"]);
+    repository.git(&["tag", "--delete", "v1.1.0"]);
+    let errors = home.fails(&["update", "--yes"], 1);
+    assert!(
+        errors.contains("it offers version v1.0.0, which is older than the approved version v1.1.0"),
+        "{errors}"
+    );
 }

@@ -17,6 +17,7 @@ crate::trials!(
     untrusted_skills_are_not_served,
     descriptions_hide_nothing,
     changed_skills_need_trust_again,
+    a_list_shows_the_present_version,
     a_version_that_was_not_listed_is_not_trusted,
     changes_are_noticed_when_files_are_read,
     #[cfg(unix)]
@@ -217,6 +218,21 @@ fn a_version_that_was_not_listed_is_not_trusted() {
     assert!(fixture.ask("/skills trust deploy").starts_with("`deploy` is trusted"));
     assert!(!activate(&mut fixture), "the skill is served");
     fixture.editor.finish();
+}
+
+/// The proxy reads the files again before it lists skills that wait, so the next command approves what is listed.
+fn a_list_shows_the_present_version() {
+    for command in ["/skills", "/skills trust deploy"] {
+        let project = Project::new();
+        let mut fixture = Fixture::over_http(project.proxy().arg("--no-watch"));
+        project.open(&mut fixture, "s");
+        project.write("Deploys anew.", "# ZQ-body");
+        let said = fixture.ask(command);
+        assert!(said.contains("Deploys anew."), "{said}");
+        let said = fixture.ask("/skills trust deploy");
+        assert!(said.starts_with("`deploy` is trusted"), "{said}");
+        fixture.finish();
+    }
 }
 
 /// Every read is checked, even if the change has not been noticed or watching is off.

@@ -1,7 +1,7 @@
 //! The shutdown if one side or a child keeps running, but has closed a stream or ignores what the proxy asks for.
 
 #[cfg(unix)]
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[cfg(unix)]
 use rustix::process::{Pid, Signal, kill_process};
@@ -27,6 +27,8 @@ crate::trials!(
     ctrl_c_ends_an_agent_that_does_not_react,
     #[cfg(unix)]
     ctrl_c_keeps_an_agent_that_continues,
+    #[cfg(unix)]
+    an_agent_that_floods_its_commands,
 );
 
 /// The agent can't receive a request that was held, and the client must not have to wait for an answer.
@@ -223,4 +225,26 @@ fn ctrl_c_keeps_an_agent_that_continues() {
     assert!(!editor.closes_stdout(Duration::from_secs(1)), "the agent was ended");
     editor.notify("_end", json!({}));
     assert_eq!(editor.ended().code(), Some(5));
+}
+
+/// Each list of commands of the agent gets the commands of all skills. This must not delay the shutdown.
+#[cfg(unix)]
+fn an_agent_that_floods_its_commands() {
+    let skills = Skills::new();
+    for number in 0..3_000 {
+        skills.add(&format!("skill-{number}"), "Does it.", "Body");
+    }
+    let mut fixture = Fixture::new(Proxy::new().flag("--skills", skills.path()));
+    fixture.new_session("s");
+    let commands = json!([{ "name": "web", "description": "Searches." }]);
+    let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": commands });
+    let params = json!({ "sessionId": "s", "update": update });
+    let line = json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }).to_string();
+    fixture.editor.request("_agent/say", json!({ "lines": vec![line; 600] }));
+    fixture.wait_for_command("web");
+    let start = Instant::now();
+    let id = Pid::from_raw(fixture.editor.id().cast_signed()).expect("an id");
+    kill_process(id, Signal::TERM).expect("the proxy runs");
+    assert_eq!(fixture.editor.ended().code(), Some(128 + 15));
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }

@@ -12,12 +12,12 @@ use skills_core::SkillName;
 use crate::{
     Interceptor, active,
     active_skills::ActivatedBy,
-    keys::SessionKey,
+    keys::{SessionKey, Ticket},
     menu::names::{Names, PREFIX, SKILLS},
     outputs::Actions,
     overview,
-    policy::Policy,
-    queries::Wanted,
+    policy::{CommandNames, Policy},
+    queries::{Reason, Wanted},
     record,
     session::Session,
     switches::{Switch, SwitchError},
@@ -85,6 +85,13 @@ pub(crate) fn arguments(message: &Message<'_>) -> String {
     typed.map(|typed| typed.rest.trim_end().to_owned()).unwrap_or_default()
 }
 
+/// Returns the answer to `/skills`. The unapproved skills in it count as listed.
+fn overview(session: &mut Session, names: CommandNames) -> String {
+    let text = overview::session(session, names);
+    session.listed.replace(overview::first_unapproved(session.switches.all().unapproved()));
+    text
+}
+
 impl Interceptor {
     /// Sends a message to the user and ends the turn, as an agent would.
     pub(crate) fn reply(
@@ -138,6 +145,10 @@ impl Interceptor {
             return false;
         }
         let Some(session) = self.sessions.get(key) else { return false };
+        if words.trim().is_empty() && !session.switches.all().unapproved().is_empty() {
+            self.list_after_search(key, prompt, id, actions);
+            return true;
+        }
         let text = match Switch::read(session, words) {
             Some(Ok(switch)) if switch.is_on() && !Typed::is_alone(prompt, self.client) => {
                 SwitchError::OtherText.to_string()
@@ -145,17 +156,39 @@ impl Interceptor {
             Some(Ok(switch)) => return self.switch(key, prompt, id, switch, actions),
             Some(Err(error)) => error.to_string(),
             None => match what {
-                "" => {
-                    let text = overview::session(session, self.policy.commands);
-                    session.listed.replace(overview::first_unapproved(session.switches.all().unapproved()));
-                    text
-                }
+                "" => overview(session, self.policy.commands),
                 "search" if !rest.trim().is_empty() => overview::search(session, rest.trim()),
                 _ => format!("{} {}", overview::USAGE, active::USAGE),
             },
         };
         self.reply(key, prompt, id, &text, actions);
         false
+    }
+
+    /// Holds a command that lists unapproved skills until they were searched again. Otherwise, a command that approves a listed skill
+    /// would fail if its files have changed since the last search.
+    pub(crate) fn list_after_search(
+        &mut self,
+        key: SessionKey,
+        prompt: &Message<'_>,
+        id: &Id,
+        actions: &mut Actions,
+    ) {
+        let ticket = self.pending.new_ticket();
+        self.hold_command(key, ticket, id, prompt);
+        self.ask_for_skills(Reason::Listing(key, ticket), actions);
+    }
+
+    /// Answers a command that lists unapproved skills, after the search.
+    pub(crate) fn listing_answered(&mut self, key: SessionKey, ticket: Ticket, actions: &mut Actions) {
+        let held = self.pending.fetching_prompt(ticket);
+        let words = held.and_then(|held| Some(arguments(&Message::parse(&held.line)?)));
+        let Some((words, session)) = words.zip(self.sessions.get(key)) else { return };
+        let text = match words.trim().strip_prefix(trust::TRUST) {
+            Some(words) => trust::list(session, words.trim()),
+            None => overview(session, self.policy.commands),
+        };
+        self.answer_command(key, ticket, &text, actions);
     }
 
     /// Activates a skill that a prompt invokes, once its text was fetched. If only the user can have written the command

@@ -156,7 +156,7 @@ pub use self::{
     marks::{Mark, MarkKey, begins_with_ours},
     mcp_clients::{McpCatalog, McpClient, mcp_client},
     mcp_messages::MAX_MCP_MESSAGE,
-    menu::spelling::spelled,
+    menu::spelling::{Words, spelled},
     outputs::{Actions, Effect, Level, Pass, SkillFile, Task, UserAnswer},
     policy::{Activation, Approve, CatalogIn, CommandNames, McpMode, OnDemand, Policy, Titles, ToolPolicy},
     queries::{

@@ -9,11 +9,11 @@ pub(crate) mod names;
 mod reflections;
 pub(crate) mod spelling;
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use acp_skills_wire::{Edit, Message, Node, build};
-use serde_json::{Value, json};
-use skills_core::text::shown;
+use serde_json::json;
+use skills_core::{Skill, text::shown};
 
 use self::names::{Names, SKILLS};
 use crate::{
@@ -42,30 +42,47 @@ struct Form {
     names: CommandNames,
 }
 
-/// Returns our entries as JSON.
-fn entries(session: &Session, names: &Names<'_>, version: Version) -> Vec<Value> {
+/// Returns our entries as JSON. An agent can send its list as often as it likes, so only the entries of skills whose names are also
+/// commands of the agent are made anew.
+fn entries<'n>(names: &'n Names<'_>, version: Version) -> Vec<Cow<'n, str>> {
     let mut entries = Vec::new();
     if !names.are_agents(SKILLS) {
         let what = "List the skills of this session, look for new ones, search them, or turn them on and off";
-        entries.push(version.command(
-            SKILLS,
-            what,
-            Some("[reload | search WORDS | on NAME | off NAME | active | drop NAME]"),
-        ));
+        let hint = "[reload | search WORDS | on NAME | off NAME | active | drop NAME]";
+        entries.push(version.command(SKILLS, what, Some(hint)).to_string().into());
     }
-    for (word, skill) in spelling::spelled(&session.skills).into_iter().take(MAX_LISTED) {
-        let (name, description) = names.entry(word, skill);
-        let hint = skill.hint().map(|hint| shown(&hint).into_owned());
-        entries.push(version.command(&name, &description, hint.as_deref()));
+    let words = names.words();
+    let make = || {
+        words
+            .iter()
+            .take(MAX_LISTED)
+            .map(|(word, skill)| entry(word, &spelling::description(skill), skill, version))
+            .collect()
+    };
+    let kept = words.entries(version, make);
+    for (index, (word, skill)) in words.iter().take(MAX_LISTED).enumerate() {
+        entries.push(match kept {
+            Some(kept) if names.is_free(word) => kept[index].as_str().into(),
+            _ => {
+                let (name, description) = names.entry(word, skill);
+                entry(&name, &description, skill, version).into()
+            }
+        });
     }
     entries
+}
+
+/// Returns the entry of a skill as JSON.
+fn entry(name: &str, description: &str, skill: &Skill, version: Version) -> String {
+    let hint = skill.hint().map(|hint| shown(&hint).into_owned());
+    version.command(name, description, hint.as_deref()).to_string()
 }
 
 /// Adds our entries to the agent's array `list`, removes reflections of them, and renames commands of the agent if a skill gets
 /// their names.
 fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, form: Form) {
     let names = Names::of(session, form.names);
-    let ours: Vec<_> = entries(session, &names, form.version).iter().map(ToString::to_string).collect();
+    let ours = entries(&names, form.version);
     let (first, last) = ours.split_at(ours.len().min(MAX_FIRST));
     let is_ours = |entry: &Node<'_>| names.is_reflection(*entry);
     if !list.elements().any(|entry| is_ours(&entry)) {
@@ -81,7 +98,7 @@ fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, form: Form) {
         let entry = Node::parse(entry.raw())?;
         let mut edit = Edit::new();
         names.rename(&mut edit, entry);
-        Some(String::from_utf8_lossy(&edit.apply(entry.raw())).into_owned())
+        Some(Cow::from(String::from_utf8_lossy(&edit.apply(entry.raw())).into_owned()))
     });
     let all = first.iter().cloned().chain(theirs).chain(last.iter().cloned()).collect::<Vec<_>>().join(",");
     edit.replace(list.span(), format!("[{all}]"));

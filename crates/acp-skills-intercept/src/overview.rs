@@ -125,7 +125,7 @@ fn list_skills(text: &mut String, session: &Session, names: &Names<'_>) {
     let skills = &session.skills;
     let words = spelling::spelled(skills);
     for skill in skills.iter().take(MAX_SHOWN) {
-        let word = words.iter().find(|(_, other)| other.name == skill.name).map(|(word, _)| word.as_str());
+        let word = words.iter().find(|(_, other)| other.name == skill.name).map(|(word, _)| word);
         let name = match word {
             Some(word) if names.skill_of(word).is_none() => format!("/{PREFIX}{word}"),
             Some(word) => format!("/{word}"),

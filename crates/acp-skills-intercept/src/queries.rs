@@ -270,6 +270,8 @@ pub enum Reason {
     CatchUp(Duration),
     /// A user entered `/skills reload`, and waits for the answer.
     Reload(SessionKey, Ticket),
+    /// A user entered a command that lists skills which wait for approval. The list has to show the files as they are now.
+    Listing(SessionKey, Ticket),
     /// The client asked for a list of skills without a session.
     List(Ticket),
 }

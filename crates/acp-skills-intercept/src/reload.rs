@@ -28,7 +28,7 @@ impl Interceptor {
         self.ask_for_skills(Reason::Reload(session, ticket), actions);
     }
 
-    fn ask_for_skills(&mut self, reason: Reason, actions: &mut Actions) {
+    pub(crate) fn ask_for_skills(&mut self, reason: Reason, actions: &mut Actions) {
         let workspaces = self.workspaces().into_iter().collect();
         actions.ask(Query::Skills { workspaces, reason });
     }
@@ -50,7 +50,7 @@ impl Interceptor {
             Reason::Reload(session, ticket) => {
                 self.sessions.get(session).map(|open| (open.skills.clone(), session, ticket))
             }
-            Reason::Changed(_) | Reason::CatchUp(_) | Reason::List(_) => None,
+            Reason::Changed(_) | Reason::CatchUp(_) | Reason::Listing(..) | Reason::List(_) => None,
         };
         // Sessions that were set up after the query aren't included in the answer, so we have to make another query for them.
         let is_of_all = !matches!(reason, Reason::CatchUp(_));
@@ -102,6 +102,9 @@ impl Interceptor {
         if let Some((before, session, ticket)) = asked {
             self.reload_answered(session, ticket, &before, took, actions);
         }
+        if let Reason::Listing(session, ticket) = reason {
+            self.listing_answered(session, ticket, actions);
+        }
     }
 
     /// Answers `/skills reload` with the changes.
@@ -129,6 +132,11 @@ impl Session {
     /// Sets the skills of the session. Returns true if the menu has to change.
     pub(crate) fn set_skills(&mut self, skills: SkillSet, took: Duration, actions: &mut Actions) -> bool {
         let difference = Difference::between(&self.skills, &skills);
+        if !difference.is_empty() {
+            let identity = |skills: &SkillSet, name: &str| skills.get(name).map(|skill| skill.identity());
+            let is_other = |name: &str| identity(&self.skills, name) != identity(&skills, name);
+            self.server_calls.skills_replaced(is_other);
+        }
         self.skills = skills;
         actions.effects.push(self.serve(false));
         if self.compaction.lost().is_some() {

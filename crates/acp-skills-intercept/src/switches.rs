@@ -93,9 +93,8 @@ impl Session {
         if let Some(skill) = all.get(word) {
             return Some(skill.name.clone());
         }
-        let key = SkillName::key_of(word);
-        let spelled = spelling::spelled(all).into_iter().find(|(word, _)| SkillName::key_of(word) == key);
-        spelled.map(|(_, skill)| skill.name.clone()).or_else(|| self.switches.name_of(word).cloned())
+        let spelled = spelling::spelled(all).skill(word).map(|skill| skill.name.clone());
+        spelled.or_else(|| self.switches.name_of(word).cloned())
     }
 }
 

@@ -135,6 +135,19 @@ pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
     verb == TRUST && named(session, rest.trim()).is_ok() || untrust::is_ours(session, verb, rest)
 }
 
+/// Lists the unapproved skills that `words` name, without those that were listed before in this version. From now on, they count as
+/// listed.
+pub(crate) fn list(session: &mut Session, words: &str) -> String {
+    let skills = match named(session, words) {
+        Ok(skills) => skills,
+        Err(error) => return error.to_string(),
+    };
+    let unlisted: Vec<_> = skills.into_iter().filter(|entry| !session.listed.has(entry)).collect();
+    let text = overview::list_before_trust(session, &unlisted);
+    session.listed.add(overview::first_unapproved(&unlisted));
+    text
+}
+
 impl Interceptor {
     /// Handles `/skills trust`: approves the skills that `words` name, or all skills, in the versions that the user was shown.
     /// If nothing can be approved, lists the skills instead. If the command names a skill that was not listed as it is now,
@@ -160,10 +173,8 @@ impl Interceptor {
             }
         };
         if listed.is_empty() || !(words.is_empty() || unlisted.is_empty()) {
-            let text = overview::list_before_trust(session, &unlisted);
-            session.listed.add(overview::first_unapproved(&unlisted));
-            self.reply(key, prompt, id, &text, actions);
-            return false;
+            self.list_after_search(key, prompt, id, actions);
+            return true;
         }
         let ticket = self.pending.new_ticket();
         self.hold_command(key, ticket, id, prompt);

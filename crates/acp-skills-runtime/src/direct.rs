@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `client` | the MCP handler of one connection |
 //! | `sessions` | the sessions, and their skills after a change |
+//! | `settling` | the rounds in which a session learns its directories |
 //! | `skills` | the skills of a session, and which of them the client gets |
 //! | `catalog` | the texts with the catalog |
 //! | `own_skills` | the skills that a client loads itself |
@@ -27,6 +28,7 @@ mod own_skills;
 mod permission;
 mod roots;
 mod sessions;
+mod settling;
 mod skills;
 mod stdio;
 mod trust;

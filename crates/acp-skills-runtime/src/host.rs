@@ -369,11 +369,11 @@ impl RunningHost {
     /// Returns the current skills of these workspaces. This may block, because it reads from disk.
     fn refresh(&self, workspaces: Vec<Workspace>, reason: Reason) -> Refreshed {
         let started = Instant::now();
-        if matches!(reason, Reason::Reload(..)) {
+        if matches!(reason, Reason::Reload(..) | Reason::Listing(..)) {
             self.0.library.reload();
         }
         let took = match reason {
-            Reason::Reload(..) => started.elapsed(),
+            Reason::Reload(..) | Reason::Listing(..) => started.elapsed(),
             Reason::Changed(took) | Reason::CatchUp(took) => took,
             Reason::List(_) => Duration::ZERO,
         };

@@ -87,8 +87,12 @@ use crate::{activity::Observer, library::MakeToolbox, spans::Spans};
 
 /// The maximum number of open subscriptions of a connection.
 const MAX_SUBSCRIPTIONS: usize = 64;
+/// The maximum number of values in a message. A value needs up to 200 bytes of memory, even if it is only one digit.
+pub(crate) const MAX_VALUES: usize = 128 * 1024;
 /// The method of the request that replaces one that is too long.
 const TOO_LONG: &str = "acp-skills/message_too_long";
+/// The method of the request that replaces one that cannot be read.
+const UNREADABLE: &str = "acp-skills/message_unreadable";
 /// The method of the request that replaces a subscription at the limit.
 const TOO_MANY_SUBSCRIPTIONS: &str = "acp-skills/too_many_subscriptions";
 
@@ -259,10 +263,16 @@ impl Servers {
         }
     }
 
-    /// Passes an `mcp/message` notification of the agent to the server of a session.
-    pub(crate) fn notify_over_acp(&self, session: SessionKey, line: &[u8]) {
+    /// Passes an `mcp/message` notification of the agent to the server of a session. `permit` is released when the server has handled
+    /// it.
+    pub(crate) fn notify_over_acp(
+        &self,
+        session: SessionKey,
+        line: &[u8],
+        permit: Option<OwnedSemaphorePermit>,
+    ) {
         if let Some(server) = self.by_key(session) {
-            server.acp.notify(line);
+            server.acp.notify(line, permit);
         }
     }
 

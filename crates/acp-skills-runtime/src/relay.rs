@@ -244,7 +244,9 @@ async fn run_task(task: Task, mut permits: Option<OwnedSemaphorePermit>, hub: We
             tokio::time::sleep(time).await;
             handle(&hub, &host, Input::CallTimerEnded { session, timer });
         }
-        Task::Mcp { session, request: None, line } => host.servers().notify_over_acp(session, &line),
+        Task::Mcp { session, request: None, line } => {
+            host.servers().notify_over_acp(session, &line, permits);
+        }
         Task::CancelMcp { session, request } => host.servers().cancel_over_acp(session, &request),
         Task::Mcp { session, request: Some(id), line } => {
             let mut send = |line| send_to_agent(&hub, line);

@@ -25,7 +25,7 @@ pub use self::{
     edit::Edit,
     json::Node,
     message::{Id, Kind, Message},
-    skim::Skim,
+    skim::{Skim, has_more_values_than},
 };
 
 /// Runs the example in the README as a test.

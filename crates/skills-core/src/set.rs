@@ -6,6 +6,7 @@
 mod builder;
 
 use std::{
+    any::Any,
     collections::HashMap,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
@@ -58,6 +59,8 @@ struct Inner {
     index: OnceLock<SearchIndex>,
     /// Built by [`prepare_search`](crate::instructions::prepare_search).
     instructions_index: OnceLock<SearchIndex>,
+    /// The value of [`SkillSet::derived`].
+    derived: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 /// A skill of a set, with its diagnostics.
@@ -269,6 +272,15 @@ impl SkillSet {
     pub(crate) fn index_instructions(&self, read: impl Fn(&Skill) -> Option<Arc<str>>) {
         let build = || SearchIndex::with_instructions(self.iter().cloned(), read);
         self.0.instructions_index.get_or_init(build);
+    }
+
+    /// Returns a value that is computed from this snapshot, and keeps it as long as the snapshot. This is for a host that needs
+    /// the same value of many skills often.
+    ///
+    /// A snapshot keeps one value only. If it has one of another type, the value is computed with each call.
+    pub fn derived<T: Send + Sync + 'static>(&self, derive: impl Fn(&Self) -> T) -> Arc<T> {
+        let kept = self.0.derived.get_or_init(|| Arc::new(derive(self)));
+        Arc::clone(kept).downcast().unwrap_or_else(|_| Arc::new(derive(self)))
     }
 
     /// Returns the number of skills.

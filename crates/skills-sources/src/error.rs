@@ -32,6 +32,20 @@ pub enum SourceError {
         /// The cause, which is [`GitError::Unsigned`].
         source: GitError,
     },
+    /// The current version of the source is older than the approved one. This is an error if the user requires signatures, because a
+    /// server can offer an old version with its signature.
+    #[error(
+        "`{}` is not updated: it offers {offered}, which is older than the approved {approved}",
+        shown(address)
+    )]
+    Older {
+        /// The address of the source.
+        address: String,
+        /// The version that the source offers.
+        offered: String,
+        /// The approved version.
+        approved: String,
+    },
     /// The source can't have signatures, which the user requires.
     #[error("`{}` requires `verify: git`, but is not a git repository", shown(address))]
     NoSignatures {
@@ -132,6 +146,13 @@ impl SourceError {
                 shown(address)
             ),
             Self::Git { source, .. } | Self::Unsigned { source, .. } => source.hint().to_owned(),
+            Self::Older { address, .. } => {
+                let address = shown(address);
+                format!(
+                    "ask the author; to use the older version, run `acp-skills-proxy remove '{address}'` and `acp-skills-proxy add \
+                     '{address}' --verify git`"
+                )
+            }
             Self::NoSignatures { .. } => {
                 "remove `verify`, or use the git repository of the skills".to_owned()
             }

@@ -99,6 +99,8 @@ pub(super) struct Fetched {
     pub(super) commit: String,
     /// The tag of the commit, if the place has a range of versions.
     pub(super) tag: Option<String>,
+    /// The time of the commit in seconds since 1970, if its signature was checked.
+    pub(super) committed: Option<i64>,
     /// Notes for the user about files that were left out.
     pub(super) notes: Vec<String>,
 }
@@ -122,9 +124,12 @@ pub(super) fn fetch(
         Some(commit) => Found { commit: fetch_commit(&git, place, commit)?, tag: None },
         None => fetch_current(&git, place)?,
     };
-    if verify && is_current {
+    let committed = if verify && is_current {
         signature::verify(&git, &commit, tag.as_deref().or(place.reference.as_deref()))?;
-    }
+        signature::commit_time(&git, &commit)?
+    } else {
+        None
+    };
     let at = format!("{commit}:{}", place.path);
     let read = |output: &mut dyn Read| tree::read(output, limits);
     let entries = match git.talk(&["ls-tree", "-r", "-z", &at], Vec::new(), read) {
@@ -147,7 +152,7 @@ pub(super) fn fetch(
         checkout::write(output, &selection, directory, limits.bytes)
     })?;
     let notes = [selection.notes, tree::notes_on_pointers(&selection.wanted, &pointers)].concat();
-    Ok(Fetched { commit, tag, notes })
+    Ok(Fetched { commit, tag, committed, notes })
 }
 
 /// Creates an empty repository in `scratch`, which has the place as its remote.

@@ -63,6 +63,9 @@ pub struct PinnedGit {
     /// The tag of the commit, if the address has a range of versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
+    /// The time of the commit in seconds since 1970, if its signature was checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub committed: Option<i64>,
     /// The SHA-256 checksum of each approved skill, by its directory in the source. The root of the source is `.`.
     pub skills: BTreeMap<String, String>,
     /// Decisions about single skills.

@@ -131,7 +131,8 @@ impl Store {
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;
         let files = Arc::new(Files { dir: new.keep(), is_kept: AtomicBool::new(false) });
-        Ok(Checkout { commit: fetched.commit, tag: fetched.tag, notes: fetched.notes, root, files })
+        let git::Fetched { commit, tag, committed, notes } = fetched;
+        Ok(Checkout { commit, tag, committed, notes, root, files })
     }
 
     /// Creates a temporary directory on the disk of a source, which only the user can read. If it is left over, a fetch after at
@@ -189,6 +190,8 @@ pub(super) struct Checkout {
     pub(super) commit: String,
     /// The tag of the commit, if the place has a range of versions.
     pub(super) tag: Option<String>,
+    /// The time of the commit in seconds since 1970, if its signature was checked.
+    pub(super) committed: Option<i64>,
     /// Notes for the user about files that were left out.
     pub(super) notes: Vec<String>,
     /// The directory with the skills.

@@ -7,6 +7,7 @@ mod changes;
 mod compare;
 mod comparison;
 mod decide;
+mod rollback;
 mod stored;
 mod text;
 mod upkeep;
@@ -163,6 +164,7 @@ impl Updater {
             (Place::Git(place), _) => {
                 let fetched = self.store.fetch_git(place, None, self.options.observer.clone());
                 let fetched = fetched.map_err(|error| SourceError::git(address, error))?;
+                rollback::refuse(address, approved, &fetched)?;
                 // If the approved version is not in the store, or was changed on disk, fetch it again, because `approved::add` takes
                 // the files out of the checkout.
                 if let Some(Pinned::Git(git)) = approved
@@ -182,6 +184,7 @@ impl Updater {
                     .map_err(|error| SourceError::pin(address, error))?;
                 if let Pinned::Git(git) = &mut offer.pinned {
                     git.tag.clone_from(&fetched.tag);
+                    git.committed = fetched.committed;
                 }
                 offer.checkout = Some(fetched.clone());
                 offer.notes.splice(0..0, fetched.notes);

@@ -30,7 +30,7 @@ pub(crate) struct Client {
     pub(crate) stdin: Option<ChildStdin>,
     pub(crate) stdout: BufReader<ChildStdout>,
     /// The messages that are no responses.
-    notices: Vec<Value>,
+    pub(crate) notices: Vec<Value>,
 }
 
 impl Client {

@@ -3,12 +3,15 @@
 //! The other one stays in reach with a prefix: `/skill:NAME` or `/agent:NAME`. The menu shows it with this prefix, and both
 //! descriptions say which is which.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use acp_skills_wire::{Edit, Node};
 use skills_core::{Scope, Skill, SkillName};
 
-use super::{reflections, spelling};
+use super::{
+    reflections,
+    spelling::{self, Words},
+};
 use crate::{
     policy::CommandNames,
     session::{Session, menu::AgentCommands},
@@ -24,7 +27,7 @@ pub(crate) const AGENT_PREFIX: &str = "agent:";
 /// The names of the commands in one session.
 pub(crate) struct Names<'s> {
     theirs: AgentCommands,
-    skills: HashMap<String, &'s Arc<Skill>>,
+    words: Arc<Words>,
     /// The name of the skills server.
     server: Option<&'s str>,
     policy: CommandNames,
@@ -32,16 +35,15 @@ pub(crate) struct Names<'s> {
 
 impl<'s> Names<'s> {
     pub(crate) fn of(session: &'s Session, policy: CommandNames) -> Self {
-        let spelled = spelling::spelled(&session.skills).into_iter();
-        let skills = spelled.map(|(word, skill)| (SkillName::key_of(&word), skill)).collect();
+        let words = spelling::spelled(&session.skills);
         let server = session.server.name();
-        let is_own = |entry: Node<'_>| !reflections::is_reflection(entry, server, &skills);
-        Self { theirs: AgentCommands::of(&session.menu, is_own), skills, server, policy }
+        let is_own = |entry: Node<'_>| !reflections::is_reflection(entry, server, &words);
+        Self { theirs: AgentCommands::of(&session.menu, is_own), words, server, policy }
     }
 
     /// Returns true if an entry from the agent's list is a reflection of one of our commands.
     pub(super) fn is_reflection(&self, entry: Node<'_>) -> bool {
-        reflections::is_reflection(entry, self.server, &self.skills)
+        reflections::is_reflection(entry, self.server, &self.words)
     }
 
     /// Returns true if `/word` is a command of the agent.
@@ -50,12 +52,12 @@ impl<'s> Names<'s> {
     }
 
     /// Returns the skill that `word` names in the menu. Case is ignored.
-    pub(crate) fn skill(&self, word: &str) -> Option<&'s Arc<Skill>> {
-        self.skills.get(&SkillName::key_of(word)).copied()
+    pub(crate) fn skill(&self, word: &str) -> Option<&Arc<Skill>> {
+        self.words.skill(word)
     }
 
     /// Returns the skill that gets `/word`, or `None` if there is no such skill, or if `/word` is another command.
-    pub(crate) fn skill_of(&self, word: &str) -> Option<&'s Arc<Skill>> {
+    pub(crate) fn skill_of(&self, word: &str) -> Option<&Arc<Skill>> {
         if SkillName::key_of(word) == SKILLS {
             return None;
         }
@@ -87,11 +89,21 @@ impl<'s> Names<'s> {
         (is_known && (!self.theirs.has(word) || self.is_displaced(word))).then_some(command)
     }
 
-    /// Returns the name and the description of a skill in the menu.
-    pub(super) fn entry(&self, word: String, skill: &Skill) -> (String, String) {
+    /// Returns the words of the skills in the menu.
+    pub(super) fn words(&self) -> &Words {
+        &self.words
+    }
+
+    /// Returns true if no other command has this name.
+    pub(super) fn is_free(&self, word: &str) -> bool {
+        SkillName::key_of(word) != SKILLS && !self.theirs.has(word)
+    }
+
+    /// Returns the name and the description of a skill in the menu if its name is not free.
+    pub(super) fn entry(&self, word: &str, skill: &Skill) -> (String, String) {
         let description = spelling::description(skill);
-        let description = if self.are_agents(&word) { format!("Skill: {description}") } else { description };
-        let name = if self.skill_of(&word).is_some() { word } else { format!("{PREFIX}{word}") };
+        let description = if self.are_agents(word) { format!("Skill: {description}") } else { description };
+        let name = if self.skill_of(word).is_some() { word.to_owned() } else { format!("{PREFIX}{word}") };
         (name, description)
     }
 

@@ -1,20 +1,16 @@
 //! Recognizes reflections: slash commands that the agent creates from MCP prompts of the skills server.
 
-use std::{collections::HashMap, sync::Arc};
-
 use acp_skills_wire::{Node, json};
-use skills_core::{Skill, SkillName, text::shown_lines};
+use skills_core::text::shown_lines;
+
+use super::spelling::Words;
 
 /// The minimum length of a truncated description that identifies a skill, in characters.
 const MIN_SHORTENED_CHARS: usize = 30;
 
 /// Returns true if an entry from the agent's list is a reflection of a skill command. These commands are already in the menu.
-/// `server` is the name of the skills server, and `skills` are the skills by the keys of their words in the menu.
-pub(super) fn is_reflection(
-    entry: Node<'_>,
-    server: Option<&str>,
-    skills: &HashMap<String, &Arc<Skill>>,
-) -> bool {
+/// `server` is the name of the skills server, and `words` are the words of the skills in the menu.
+pub(super) fn is_reflection(entry: Node<'_>, server: Option<&str>, words: &Words) -> bool {
     let Some(server) = server else { return false };
     let Some(name) = entry.str("name") else { return false };
     let is_between = |start: &str, end: &str| {
@@ -25,7 +21,7 @@ pub(super) fn is_reflection(
     if is_between("mcp__", "__") || is_between("mcp:", ":") || is_between("", ":") {
         return true;
     }
-    by_meta(entry, server).unwrap_or_else(|| by_words(entry, &name, skills))
+    by_meta(entry, server).unwrap_or_else(|| by_words(entry, &name, words))
 }
 
 /// Returns true if the metadata names the skills server as source, or `None` if no source is given.
@@ -45,10 +41,8 @@ fn by_meta(entry: Node<'_>, server: &str) -> Option<bool> {
 }
 
 /// Returns true if the entry uses the name and description of a prompt from the skills server.
-fn by_words(entry: Node<'_>, name: &str, skills: &HashMap<String, &Arc<Skill>>) -> bool {
-    let Some(skill) = skills.get(&SkillName::key_of(name.trim().trim_start_matches('/'))) else {
-        return false;
-    };
+fn by_words(entry: Node<'_>, name: &str, words: &Words) -> bool {
+    let Some(skill) = words.skill(name.trim().trim_start_matches('/')) else { return false };
     let Some(theirs) = entry.str("description") else { return false };
     let theirs = one_line(&theirs);
     let ours = one_line(&shown_lines(&skill.description));

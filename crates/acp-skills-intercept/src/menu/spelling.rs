@@ -1,17 +1,63 @@
 //! Spells skills for a menu: names that users can type, and descriptions that fit on a line.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, OnceLock},
+};
 
 use skills_core::{Skill, SkillName, SkillSet, text::shown};
+
+use crate::version::Version;
 
 /// The maximum length of a description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 250;
 
-/// Returns the skills that the user can invoke, each with the word to type for it.
+/// The skills of a set that the user can invoke, each with the word to type for it, in the order of the set.
+#[derive(Debug)]
+pub struct Words {
+    list: Vec<(String, Arc<Skill>)>,
+    /// The indexes in `list`, by the keys of the words.
+    by_key: HashMap<String, usize>,
+    /// The entries of the menu for the first words, as JSON, in the version that asked for them first.
+    entries: OnceLock<(Version, Vec<String>)>,
+}
+
+impl Words {
+    fn of(skills: &SkillSet) -> Self {
+        let list = spell(skills);
+        let by_key =
+            list.iter().enumerate().map(|(index, (word, _))| (SkillName::key_of(word), index)).collect();
+        Self { list, by_key, entries: OnceLock::new() }
+    }
+
+    /// Returns all words with their skills.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Arc<Skill>)> {
+        self.list.iter().map(|(word, skill)| (word.as_str(), skill))
+    }
+
+    /// Returns the skill that a word names. Case is ignored.
+    pub fn skill(&self, word: &str) -> Option<&Arc<Skill>> {
+        self.by_key.get(&SkillName::key_of(word)).map(|&index| &self.list[index].1)
+    }
+
+    /// Returns the entries for the first words. They are made with the first call, and kept as long as the set. Returns `None` for
+    /// another version of the protocol than that of the first call.
+    pub(super) fn entries(&self, version: Version, make: impl Fn() -> Vec<String>) -> Option<&[String]> {
+        let (kept, entries) = self.entries.get_or_init(|| (version, make()));
+        (*kept == version).then_some(entries)
+    }
+}
+
+/// Returns the skills that the user can invoke, each with the word to type for it. The words are computed once for each set, because
+/// a set can have thousands of skills.
 ///
 /// Agents and editors split a command at the first space, so characters that are not allowed in a command become hyphens. Names
 /// that need no change always keep their spelling. If a changed name is taken, it gets a number.
-pub fn spelled(skills: &SkillSet) -> Vec<(String, &Arc<Skill>)> {
+pub fn spelled(skills: &SkillSet) -> Arc<Words> {
+    skills.derived(Words::of)
+}
+
+fn spell(skills: &SkillSet) -> Vec<(String, Arc<Skill>)> {
     let invocable = || skills.iter().filter(|skill| skill.properties.user_invocable);
     let as_it_is = |skill: &Skill| spelling(skill.name.as_str()) == skill.name.as_str();
     let mut taken: HashSet<String> =
@@ -20,11 +66,11 @@ pub fn spelled(skills: &SkillSet) -> Vec<(String, &Arc<Skill>)> {
         .map(|skill| {
             let word = spelling(skill.name.as_str());
             if as_it_is(skill) || taken.insert(SkillName::key_of(&word)) {
-                return (word, skill);
+                return (word, Arc::clone(skill));
             }
             let free = (2..).map(|number| format!("{word}-{number}"));
             let word = free.into_iter().find(|word| taken.insert(SkillName::key_of(word)));
-            (word.unwrap_or_default(), skill)
+            (word.unwrap_or_default(), Arc::clone(skill))
         })
         .collect()
 }
@@ -64,7 +110,7 @@ mod tests {
     fn words(names: &[&str]) -> Vec<String> {
         let skill = |name: &&str| Skill::builder(*name, "x").body("x").build().unwrap();
         let set: SkillSet = names.iter().map(skill).collect();
-        spelled(&set).into_iter().map(|(word, _)| word).collect()
+        spelled(&set).iter().map(|(word, _)| word.to_owned()).collect()
     }
 
     #[test]
@@ -83,6 +129,17 @@ mod tests {
         ] {
             assert_eq!(words(&names), expected, "{names:?}");
         }
+    }
+
+    #[test]
+    fn words_are_computed_once_for_each_set() {
+        let set: SkillSet = [Skill::builder("x", "x").body("x").build().unwrap()].into_iter().collect();
+        let words = spelled(&set);
+        assert!(Arc::ptr_eq(&words, &spelled(&set.clone())));
+        let make = || vec!["an entry".to_owned()];
+        let entries = words.entries(Version::One, make).unwrap();
+        assert_eq!(words.entries(Version::One, || panic!("the entries are kept")), Some(entries));
+        assert_eq!(words.entries(Version::Two, make), None);
     }
 
     #[test]

@@ -24,8 +24,8 @@ pub(crate) struct ServerQuestion {
     pub(crate) number: u64,
     /// The skill and the tool of a call, or `None` for a form.
     pub(crate) about: Option<(String, String)>,
-    /// The number of times that the session had been opened again.
-    pub(crate) openings: u64,
+    /// The generation of the permissions of the session, when the user was asked.
+    pub(crate) generation: u64,
 }
 
 impl Pending {

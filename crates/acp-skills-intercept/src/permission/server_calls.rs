@@ -164,8 +164,8 @@ impl Interceptor {
         actions: &mut Actions,
     ) {
         let ticket = self.pending.new_ticket();
-        let openings = self.sessions.get(key).map_or(0, |session| session.server_calls.openings);
-        let question = ServerQuestion { id: request.to_owned(), number, about, openings };
+        let generation = self.sessions.get(key).map_or(0, |session| session.server_calls.generation);
+        let question = ServerQuestion { id: request.to_owned(), number, about, generation };
         self.pending.insert(ticket, Some(key), None, Kind::ServerQuestion(question));
         actions.to_client.push(build::request(request, method, params));
     }
@@ -182,7 +182,7 @@ impl Interceptor {
         let answer = match (question.about, option.as_deref(), message.result) {
             (Some((skill, tool)), Some(ALWAYS), _) => {
                 if let Some(session) = self.sessions.get(key)
-                    && session.server_calls.openings == question.openings
+                    && session.server_calls.generation == question.generation
                 {
                     session.server_calls.allow_always(skill, tool);
                 }

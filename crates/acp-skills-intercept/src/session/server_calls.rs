@@ -25,8 +25,8 @@ pub(crate) struct ServerCalls {
     allowed: VecDeque<ServerCall>,
     /// The skills and tools for which the user allows all calls.
     always: HashSet<(String, String)>,
-    /// The number of times that the session was opened again.
-    pub(crate) openings: u64,
+    /// Counts how often permissions were forgotten, because a server can be another one.
+    pub(crate) generation: u64,
 }
 
 /// The ids of the options of a request that allow the call.
@@ -99,7 +99,15 @@ impl ServerCalls {
 
     /// Forgets all permissions, because a server of the same name can be another one when the session is opened again.
     pub(crate) fn reopened(&mut self) {
-        *self = Self { openings: self.openings + 1, ..Self::default() };
+        *self = Self { generation: self.generation + 1, ..Self::default() };
+    }
+
+    /// Forgets the permissions for the servers of skills for which `is_other` returns true, because another skill has the name now.
+    pub(crate) fn skills_replaced(&mut self, is_other: impl Fn(&str) -> bool) {
+        self.generation += 1;
+        self.asked.retain(|(_, call, _)| !is_other(&call.skill));
+        self.allowed.retain(|call| !is_other(&call.skill));
+        self.always.retain(|(skill, _)| !is_other(skill));
     }
 
     /// Forgets single calls and requests without an answer, because the turn has ended.

@@ -64,7 +64,7 @@ impl Host {
                 })
             }
             Query::Skills { workspaces, reason } => {
-                if matches!(reason, Reason::Reload(..)) {
+                if matches!(reason, Reason::Reload(..) | Reason::Listing(..)) {
                     self.skills = self.after_reload.take().unwrap_or_else(|| self.skills.clone());
                 }
                 let skills =

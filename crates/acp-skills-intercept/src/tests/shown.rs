@@ -161,7 +161,8 @@ fn titles_contain_no_markdown() {
 fn reasons_contain_no_markdown() {
     let mut fixture = fixture();
     open(&mut fixture);
-    let word = crate::menu::spelling::spelled(&fixture.host.skills).remove(0).0;
+    let words = crate::menu::spelling::spelled(&fixture.host.skills);
+    let word = words.iter().next().unwrap().0;
     let out = fixture.prompt(2, "s", &[&format!("/{word}")]);
     let ticket = out.ticket();
     let why = NotFetched { why: format!("the skill `{NAME}` is gone: {HOSTILE}"), failed: None };

@@ -15,6 +15,7 @@ use tokio::{sync::Mutex as AsyncMutex, time::timeout};
 use super::{
     roots,
     sessions::{Session, Sessions},
+    settling::Cause,
     trust,
 };
 use crate::mcp::{
@@ -68,8 +69,8 @@ impl Client {
     /// Returns the session of a request, once its directories are known.
     async fn session(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Session>, ErrorData> {
         if let Some(session) = self.current().await {
-            if timeout(SETTLE_TIMEOUT, session.settled.cancelled()).await.is_err() {
-                session.settled.cancel();
+            if timeout(SETTLE_TIMEOUT, session.settling.finished()).await.is_err() {
+                session.settling.finish();
             }
             return Ok(session);
         }
@@ -79,19 +80,30 @@ impl Client {
             return self.sessions.shared(name).await;
         }
         let session = self.own(name).await?;
-        session.settled.cancel();
+        session.settling.finish();
         Ok(session)
     }
 
-    /// Asks the client for its roots, and then the user about skills, in the background.
-    fn settle(&self, session: &Arc<Session>, client: Peer<RoleServer>, has_roots: bool) {
+    /// Asks the client for its roots, and then the user about skills, in the background. This is repeated if the roots change in the
+    /// meantime.
+    fn settle(&self, session: &Arc<Session>, client: Peer<RoleServer>, cause: Cause) {
+        if !session.settling.begins(cause) {
+            return;
+        }
         let sessions = self.sessions.clone();
         let session = Arc::clone(session);
         tokio::spawn(async move {
-            if has_roots {
-                use_roots(&sessions, &session, &client).await;
+            let mut has_roots = cause == Cause::RootsChanged
+                || client.peer_info().is_some_and(|info| has_roots(&info.capabilities));
+            loop {
+                if has_roots {
+                    use_roots(&sessions, &session, &client).await;
+                }
+                if !session.settling.ends() {
+                    break;
+                }
+                has_roots = true;
             }
-            session.settled.cancel();
             trust::ask(&sessions, &session);
         });
     }
@@ -136,7 +148,7 @@ impl responder::Client for Client {
             let capabilities = &request.capabilities;
             session.forms.connect(&context.peer, capabilities);
             if !has_roots(capabilities) {
-                session.settled.cancel();
+                session.settling.finish();
             }
             let mut result = session.handler.negotiate_initialize(&request)?;
             result.instructions = session.instructions(&self.sessions);
@@ -157,9 +169,7 @@ impl responder::Client for Client {
     fn on_initialized(&self, context: NotificationContext<RoleServer>) -> Boxed<'_, ()> {
         Box::pin(async move {
             let Some(session) = self.current().await else { return };
-            let client = context.peer.clone();
-            let info = client.peer_info();
-            self.settle(&session, client, info.is_some_and(|info| has_roots(&info.capabilities)));
+            self.settle(&session, context.peer.clone(), Cause::Initialized);
             session.handler.on_initialized(context).await;
         })
     }
@@ -167,7 +177,7 @@ impl responder::Client for Client {
     fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) -> Boxed<'_, ()> {
         Box::pin(async move {
             if let Some(session) = self.current().await {
-                self.settle(&session, context.peer, true);
+                self.settle(&session, context.peer, Cause::RootsChanged);
             }
         })
     }

@@ -12,7 +12,10 @@ use rmcp::{Peer, RoleServer};
 use serde_json::{Map, Value, json};
 use skills_core::{text::shown, toolbox::CALL_SKILL_TOOL};
 
-use super::{forms, sessions::Sessions};
+use super::{
+    forms,
+    sessions::{Session, Sessions},
+};
 
 /// The field of the form that allows later calls as well.
 const ALWAYS: &str = "always";
@@ -26,7 +29,7 @@ pub(super) fn asked(sessions: &Sessions, key: SessionKey, number: u64, question:
     let answer = match &question {
         UserQuestion::Call { needs_user: false, .. } => Some(UserAnswer::Allowed),
         UserQuestion::Call { skill, tool, .. }
-            if session.is_some_and(|session| session.forms.is_allowed(skill, tool)) =>
+            if session.is_some_and(|session| session.forms.is_allowed(&identity(&session, skill), tool)) =>
         {
             Some(UserAnswer::Allowed)
         }
@@ -64,6 +67,7 @@ async fn ask(
 ) -> UserAnswer {
     match question {
         UserQuestion::Call { skill, tool, input, .. } => {
+            let asked = sessions.get(key).map(|session| identity(&session, &skill));
             let Some((action, content)) = forms::show(client, form(&skill, &tool, &input)).await else {
                 return UserAnswer::Unavailable;
             };
@@ -71,7 +75,7 @@ async fn ask(
                 return UserAnswer::Refused;
             }
             let is_always = content.is_some_and(|content| content[ALWAYS] == true);
-            if let Some(session) = sessions.get(key).filter(|_| is_always) {
+            if let Some((session, skill)) = sessions.get(key).zip(asked).filter(|_| is_always) {
                 session.forms.allow_always(skill, tool);
             }
             UserAnswer::Allowed
@@ -85,6 +89,11 @@ async fn ask(
             }
         }
     }
+}
+
+/// Returns the identity of the skill that has this name in a session now. Empty if there is none.
+fn identity(session: &Session, skill: &str) -> String {
+    session.handler.skills().get(skill).map_or_else(String::new, |skill| skill.identity())
 }
 
 /// Returns the form about a call.

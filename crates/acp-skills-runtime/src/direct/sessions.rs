@@ -22,9 +22,8 @@ use parking_lot::Mutex;
 use rmcp::{ErrorData, model::Tool};
 use skills_core::{Difference, order, set::Unapproved, toolbox::ACTIVATE_SKILL};
 use tokio::{sync::Mutex as AsyncMutex, task::spawn_blocking};
-use tokio_util::sync::CancellationToken;
 
-use super::{Options, catalog, forms::Forms, own_skills::OwnSkills, skills::Skills};
+use super::{Options, catalog, forms::Forms, own_skills::OwnSkills, settling::Settling, skills::Skills};
 use crate::{
     host::RunningHost,
     mcp::{handler::Handler, random_hex},
@@ -72,8 +71,8 @@ pub(super) struct Session {
     place: McpCatalog,
     /// Guards the instructions that the client has received. No other lock is taken while it is held.
     instructions: Mutex<Option<String>>,
-    /// Cancelled once the directories of the session are known.
-    pub(super) settled: CancellationToken,
+    /// The rounds in which the directories of the session become known.
+    pub(super) settling: Settling,
     pub(super) forms: Forms,
 }
 
@@ -167,7 +166,7 @@ impl Sessions {
             client,
             place,
             instructions: Mutex::default(),
-            settled: CancellationToken::new(),
+            settling: Settling::default(),
             forms: Forms::default(),
         });
         if let Some(state) = self.0.states.lock().get_mut(&key) {

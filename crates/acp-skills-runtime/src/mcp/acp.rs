@@ -12,11 +12,13 @@ mod channel;
 
 use std::{collections::HashMap, sync::Arc};
 
-use acp_skills_wire::{INTERNAL_ERROR, INVALID_PARAMS, Id, Message, REQUEST_CANCELLED, build};
+use acp_skills_wire::{
+    INTERNAL_ERROR, INVALID_PARAMS, Id, Message, REQUEST_CANCELLED, build, has_more_values_than,
+};
 use parking_lot::Mutex;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
-    ClientRequest, RequestId,
+    ClientRequest, GetExtensions, RequestId,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -28,7 +30,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::channel::Channel;
 use super::{
-    MAX_SUBSCRIPTIONS,
+    MAX_SUBSCRIPTIONS, MAX_VALUES,
     handler::Handler,
     responder::{self, AnyTransport, Responder},
 };
@@ -85,6 +87,8 @@ enum Reply {
 enum Invalid {
     #[error("`params` of `mcp/message` cannot be read: {0}")]
     Unreadable(serde_json::Error),
+    #[error("`mcp/message` contains too many values")]
+    Values,
     #[error("`mcp/message` has no `method`")]
     NoMethod,
     #[error("`params` of an MCP message must be an object")]
@@ -141,15 +145,17 @@ impl Connection {
         }
     }
 
-    /// Passes an `mcp/message` notification to the server, or cancels the request that it names.
-    pub(super) fn notify(&self, line: &[u8]) {
+    /// Passes an `mcp/message` notification to the server, or cancels the request that it names. `permit` is released when the server
+    /// has handled it, because the queue of the server has no limit of its own.
+    pub(super) fn notify(&self, line: &[u8], permit: Option<OwnedSemaphorePermit>) {
         let notified = outer(line).and_then(|mut message| {
             if message["method"] == CANCELLED {
                 let request = &message["params"]["requestId"];
                 self.cancel_if(|waiting| waiting.inner == *request);
                 return Ok(());
             }
-            let notification = inner::<ClientNotification>(&mut message)?;
+            let mut notification = inner::<ClientNotification>(&mut message)?;
+            notification.extensions_mut().insert(permit.map(Arc::new));
             if let Some(open) = self.0.lock().as_ref().filter(|open| open.is_initialized) {
                 // This fails if the server has ended.
                 let _ = open.to_server.send(ClientJsonRpcMessage::notification(notification));
@@ -220,6 +226,9 @@ impl Connection {
 
 /// Reads the params of `mcp/message`.
 fn outer(line: &[u8]) -> Result<Value, Invalid> {
+    if has_more_values_than(line, MAX_VALUES) {
+        return Err(Invalid::Values);
+    }
     let params = Message::parse(line).and_then(|message| message.params);
     let params = params.map(|params| serde_json::from_slice(params.raw()));
     params.unwrap_or(Ok(Value::Null)).map_err(Invalid::Unreadable)
@@ -267,5 +276,54 @@ impl Inner {
             let _ = responder::serve(Responder::Session(handler), AnyTransport::new(channel), end).await;
         });
         Self { to_server, pending, last_id: 0, is_initialized: false, _end: guard }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::{sync::Semaphore, time::timeout};
+
+    use super::*;
+    use crate::mcp::fixture::{REVISION, handler, skill};
+
+    fn message(id: Option<u64>, method: &str, params: &Value) -> Vec<u8> {
+        let params = json!({ "serverId": "x", "method": method, "params": params });
+        let mut message = json!({ "jsonrpc": "2.0", "method": "mcp/message", "params": params });
+        if let Some(id) = id {
+            message["id"] = id.into();
+        }
+        message.to_string().into_bytes()
+    }
+
+    /// The server handles notifications in tasks of their own, so an agent that sends them faster has to wait for these tasks.
+    #[tokio::test]
+    async fn a_notification_has_its_permit_until_it_was_handled() {
+        let connection = Connection::default();
+        let (handler, end) = (handler(skill("review")), CancellationToken::new());
+        let info = json!({ "name": "x", "version": "1" });
+        let params = json!({ "protocolVersion": REVISION, "capabilities": {}, "clientInfo": info });
+        let hello = message(Some(1), "initialize", &params);
+        let id = Message::parse(&hello).and_then(|message| message.id()).unwrap();
+        connection.answer((&handler, &end), (&id, &hello), &mut None, &mut |_| {}).await;
+        let room = Arc::new(Semaphore::new(64));
+        let notification = message(None, "notifications/initialized", &json!({}));
+        while let Ok(permit) = Arc::clone(&room).try_acquire_owned() {
+            connection.notify(&notification, Some(permit));
+        }
+        assert_eq!(room.available_permits(), 0, "the server had no time yet");
+        timeout(Duration::from_mins(1), room.acquire_many(64)).await.unwrap().unwrap().forget();
+    }
+
+    #[tokio::test]
+    async fn a_message_with_too_many_values_is_refused() {
+        let connection = Connection::default();
+        let values = json!({ "a": vec![1; MAX_VALUES] });
+        let line = message(Some(1), "tools/list", &values);
+        let id = Message::parse(&line).and_then(|message| message.id()).unwrap();
+        let context = (&handler(skill("review")), &CancellationToken::new());
+        let answer = connection.answer(context, (&id, &line), &mut None, &mut |_| {}).await;
+        assert!(String::from_utf8(answer).unwrap().contains("too many values"));
     }
 }

@@ -2,10 +2,28 @@
 
 use acp_skills_intercept::SERVER_NAME;
 use rmcp::model::{
-    CallToolResult, ContentBlock, Implementation, MetaObject, ServerCapabilities, ServerConfig, Tool,
-    ToolAnnotations,
+    CallToolResult, ContentBlock, ErrorCode, ErrorData, Implementation, MetaObject, ServerCapabilities,
+    ServerConfig, Tool, ToolAnnotations,
 };
 use skills_core::{ToolDefinition, ToolOutput, toolbox::Content};
+
+use super::{TOO_LONG, TOO_MANY_SUBSCRIPTIONS, UNREADABLE};
+
+/// The methods of the requests that the server answers.
+const METHODS: [&str; 12] = [
+    "initialize",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "server/discover",
+    "skills/get",
+    "skills/list",
+    "subscriptions/listen",
+    "tools/call",
+    "tools/list",
+];
 
 /// Returns the name, the version and the capabilities of the server.
 pub(crate) fn info() -> ServerConfig {
@@ -16,6 +34,23 @@ pub(crate) fn info() -> ServerConfig {
     let mut info = ServerConfig::new(capabilities.build());
     info.server_info = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION"));
     info
+}
+
+/// Returns the error of a request that no other function answers.
+pub(super) fn refusal(method: &str) -> ErrorData {
+    let invalid = |why: &'static str| ErrorData::invalid_request(why, None);
+    match method {
+        TOO_LONG => invalid("message is longer than 4 MiB, or contains too many values"),
+        UNREADABLE => {
+            invalid("request cannot be read: `jsonrpc` must be \"2.0\", `params` and `_meta` must be objects")
+        }
+        TOO_MANY_SUBSCRIPTIONS => invalid("too many open subscriptions"),
+        // We get here if the params of a known method could not be read.
+        _ if METHODS.contains(&method) => {
+            ErrorData::invalid_params(format!("`params` of `{method}` cannot be read"), None)
+        }
+        _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None),
+    }
 }
 
 /// Converts the definition of a tool.

@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
-        GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult, ListPromptsResult,
-        ListResourcesResult, ListSkillsResult, ListToolsResult, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SubscriptionFilter,
+        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, GetPromptRequestParams,
+        GetPromptResponse, GetSkillRequestParams, GetSkillResult, ListPromptsResult, ListResourcesResult,
+        ListSkillsResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+        ReadResourceResponse, ServerConfig, SubscriptionFilter,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -31,7 +31,7 @@ use tokio::sync::mpsc::Sender;
 use tracing::{Instrument, Span, debug_span};
 
 use super::{
-    Inputs, TOO_LONG, TOO_MANY_SUBSCRIPTIONS,
+    Inputs,
     calls::Call,
     changes::{Listeners, Lists},
     connection_end::{self, ConnectionEnd},
@@ -310,11 +310,7 @@ impl ServerHandler for Handler {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(match &*request.method {
-            TOO_LONG => ErrorData::invalid_request("message is longer than 4 MiB", None),
-            TOO_MANY_SUBSCRIPTIONS => ErrorData::invalid_request("too many open subscriptions", None),
-            _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None),
-        })
+        Err(conversion::refusal(&request.method))
     }
 
     async fn list_prompts(

@@ -24,7 +24,8 @@ const ARGUMENTS: &str = "arguments";
 
 /// Returns the list of prompts.
 pub(super) fn list(toolbox: &Toolbox) -> ListPromptsResult {
-    let prompts = spelled(toolbox.skills()).into_iter().map(|(word, skill)| {
+    let words = spelled(toolbox.skills());
+    let prompts = words.iter().map(|(word, skill)| {
         let mut argument = PromptArgument::new(ARGUMENTS).with_required(false);
         if let Some(hint) = skill.hint() {
             argument = argument.with_description(shown(&hint));
@@ -44,10 +45,8 @@ pub(super) async fn get(
     request: GetPromptRequestParams,
     context: &CallContext,
 ) -> Result<(GetPromptResult, SkillName, EventKind), ErrorData> {
-    let key = SkillName::key_of(&request.name);
     let known = spelled(toolbox.skills());
-    let found = known.iter().find(|(word, _)| SkillName::key_of(word) == key);
-    let Some((_, skill)) = found else {
+    let Some(skill) = known.skill(&request.name) else {
         return Err(ErrorData::invalid_params(format!("no such prompt: `{}`", request.name), None));
     };
     let words = request.arguments.as_ref().and_then(|arguments| arguments.get(ARGUMENTS));

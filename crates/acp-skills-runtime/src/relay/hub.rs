@@ -49,6 +49,13 @@ const PENDING_SETUP_TIMEOUT: Duration = Duration::from_secs(2);
 /// message can be needed to release them, such as a cancellation or the answer to a request of the agent.
 const HELD_DELAY: Duration = Duration::from_millis(100);
 
+/// The size of the output of changed lines, in bytes, from which a batch is written before the rest of it is decided. A short line
+/// can become long, such as a list of commands, so a batch can need much memory and time otherwise.
+const MAX_ROUND_BYTES: usize = 1024 * 1024;
+
+/// The maximum time that a shutdown waits for the interceptor.
+const SHUTDOWN_LOCK_TIMEOUT: Duration = Duration::from_millis(100);
+
 /// The center of the relay, shared by the two pumps and the tasks.
 ///
 /// Locks are taken in the order of the fields. `interceptor` and `carrying_out` are never held at the same time.
@@ -100,9 +107,10 @@ impl Hub {
         (hub, receiver)
     }
 
-    /// Returns the shutdown grace that suits this agent, if one is known.
+    /// Returns the shutdown grace that suits this agent, if one is known. Returns `None` if the interceptor is busy for a long time,
+    /// for example with a very long message.
     pub(super) fn shutdown_grace(&self) -> Option<Duration> {
-        self.interceptor.lock().shutdown_grace()
+        self.interceptor.try_lock_for(SHUTDOWN_LOCK_TIMEOUT)?.shutdown_grace()
     }
 
     /// Removes what must not stay on disk after this process.
@@ -123,18 +131,38 @@ impl Hub {
     /// If no line changes, the storage itself is queued and `storage` is left empty. This is the hot path: it must not allocate
     /// per line, log, or create spans.
     pub(super) fn batch(self: &Arc<Self>, from: Side, storage: &mut Vec<u8>, len: usize) -> bool {
+        let (mut decided, mut is_queued) = self.round(from, storage, 0, len);
+        while decided < len {
+            // The lane keeps an error for the caller, so we can ignore it here.
+            let _ = self.lane_to(from.other()).drain();
+            let (end, queued) = self.round(from, storage, decided, len);
+            is_queued |= queued;
+            decided = end;
+        }
+        is_queued
+    }
+
+    /// Passes lines to the interceptor, from the line at `start` on, and queues the result for the other side. Stops after
+    /// [`MAX_ROUND_BYTES`] of changed lines. Returns the start of the next line, and true if anything was queued.
+    fn round(
+        self: &Arc<Self>,
+        from: Side,
+        storage: &mut Vec<u8>,
+        mut start: usize,
+        len: usize,
+    ) -> (usize, bool) {
         let lane = self.lane_to(from.other());
         let mut actions = Actions::default();
         let mut interceptor = self.interceptor.lock();
         // The start of the lines that are not changed and that we have not copied into `edited` yet.
-        let mut run = 0;
+        let mut run = start;
         let mut edited: Option<Vec<u8>> = None;
-        let mut start = 0;
         // Index a slice, because the index operator of a vector is not inlined with the optimization for size.
         let bytes = &storage[..len];
-        let mut line_breaks = memchr::memchr_iter(b'\n', bytes);
+        let first = start;
+        let mut line_breaks = memchr::memchr_iter(b'\n', &bytes[first..]);
         while start < len {
-            let end = line_breaks.next().map_or(len, |at| at + 1);
+            let end = line_breaks.next().map_or(len, |at| first + at + 1);
             let line = &bytes[start..end];
             let pass = match from {
                 Side::Client => interceptor.from_client(line, &mut actions),
@@ -160,20 +188,25 @@ impl Hub {
                     edited.extend_from_slice(&ours);
                 }
                 run = end;
+                if edited.len() > MAX_ROUND_BYTES {
+                    start = end;
+                    break;
+                }
             }
             start = end;
         }
         let chunk = match edited {
             Some(mut edited) => {
-                edited.extend_from_slice(&bytes[run..]);
+                edited.extend_from_slice(&bytes[run..start]);
                 Chunk::from(edited)
             }
+            None if first > 0 => Chunk::from(bytes[first..].to_vec()),
             None => Chunk { bytes: std::mem::take(storage), len },
         };
         let is_queued = chunk.len > 0;
         lane.push(chunk);
         self.carry_out(interceptor, actions, MayBlock::Yes);
-        is_queued
+        (start, is_queued)
     }
 
     /// Waits until the next message of the client may be read. A message that was held is queued for the agent by another thread,

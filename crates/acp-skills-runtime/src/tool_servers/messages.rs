@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use acp_skills_wire::Skim;
+use acp_skills_wire::{Kind, Skim, has_more_values_than};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
@@ -22,6 +22,7 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::ServerError;
+use crate::mcp::MAX_VALUES;
 
 /// The maximum number of messages that wait to be sent. A server that does not read gets no further answers.
 const MAX_QUEUE: usize = 64;
@@ -224,6 +225,11 @@ impl Rpc {
 
     /// Handles a message of the server. Lines that are not messages are ignored.
     pub(super) fn receive(&self, line: &[u8]) {
+        if has_more_values_than(line, MAX_VALUES) {
+            let mut skim = Skim::default();
+            skim.read(line);
+            return self.refuse(&skim, "it contains too many values");
+        }
         let Ok(mut message) = serde_json::from_slice::<Value>(line) else {
             // The message may be nested too deeply.
             let mut skim = Skim::default();
@@ -250,7 +256,8 @@ impl Rpc {
 
     /// Fails the request that a message answers. The message could not be read for this reason.
     pub(super) fn refuse(&self, message: &Skim, why: &'static str) {
-        if let Some(id) = message.addressee().and_then(|(id, _)| id.to_json().parse().ok()) {
+        let answered = message.addressee().filter(|(_, kind)| *kind == Kind::Response);
+        if let Some(id) = answered.and_then(|(id, _)| id.to_json().parse().ok()) {
             self.answered(id, Err(ServerError::Invalid(why)));
         }
     }
@@ -357,5 +364,29 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, MAX_PROGRESS);
+    }
+
+    /// Parsed JSON needs much more memory than its text.
+    #[tokio::test]
+    async fn an_answer_with_too_many_values_fails() {
+        let (rpc, mut outgoing) = Rpc::new(Box::new(Ignored), CancellationToken::new());
+        let limit = Duration::from_mins(1);
+        let ask = || Ask { method: "x", params: json!({}), limit, what: "answer", progress: None };
+        let values = format!("[1{}]", ",1".repeat(MAX_VALUES));
+        let long = format!(r#""{}""#, "[,{".repeat(MAX_VALUES));
+        for (result, is_refused) in [(&values, true), (&long, false)] {
+            let server = async {
+                let id = outgoing.recv().await.unwrap().request.unwrap();
+                // A request of the server can have the same id.
+                let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x","params":{result}}}"#);
+                rpc.receive(request.as_bytes());
+                rpc.receive(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#).as_bytes());
+            };
+            let (answer, ()) = tokio::join!(rpc.ask(ask()), server);
+            let refusal = Err(ServerError::Invalid("it contains too many values"));
+            assert_eq!(answer == refusal, is_refused);
+            assert_eq!(answer.is_ok(), !is_refused);
+            while outgoing.try_recv().is_ok() {}
+        }
     }
 }

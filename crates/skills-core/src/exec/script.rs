@@ -191,16 +191,17 @@ async fn run(
         let interrupted = |_| failed("call was interrupted before the script started".to_owned());
         async move { prepared.await.map_err(interrupted)? }
     };
-    // The files may change while the call waits, so we wait before we check them.
-    let permit = options.executor.permit(&context.caller).await.map_err(not_started)?;
     let mut values = Vec::new();
     if let Some(variables) = &skill.variables {
-        // Check the call first, because the user may have to unlock the secrets. This can take long, so check it again afterwards.
+        // Check the call first, because the user may have to unlock the secrets. Other scripts must not have to wait for the user, so
+        // this is done before the script takes its place among those that run.
         prepared().await?;
         values = variables.resolve().await.map_err(|error| {
             failed(format!("environment of skill `{}` is not available: {error}", skill.name))
         })?;
     }
+    // The files may change while the call waits, so we wait before we check them.
+    let permit = options.executor.permit(&context.caller).await.map_err(not_started)?;
     let mut invocation = prepared().await?;
     // A sandbox inherits them, so they are not among its arguments.
     let values = values.into_iter().map(|(name, value)| (name.into(), value.into()));

@@ -134,13 +134,13 @@ impl<'a> Git<'a> {
         self.talk(arguments, Vec::new(), |_output| Ok(()))
     }
 
-    /// Runs a command and returns its output, which is one line.
+    /// Runs a command and returns its output, which is one line. Of a longer output, returns the first 4096 bytes.
     pub(super) fn line(&self, arguments: &[&str]) -> Result<String, GitError> {
         self.talk(arguments, Vec::new(), |output| {
-            let mut line = String::new();
-            let read = output.take(4096).read_to_string(&mut line);
+            let mut line = Vec::new();
+            let read = output.take(4096).read_to_end(&mut line);
             read.map_err(|source| GitError::System { what: arguments[0].to_owned(), source })?;
-            Ok(line.trim().to_owned())
+            Ok(String::from_utf8_lossy(&line).trim().to_owned())
         })
     }
 

@@ -45,6 +45,14 @@ fn tag_object(git: &Git<'_>, name: &str) -> Result<Option<String>, GitError> {
     Ok((own == Some(name.trim_start_matches("refs/tags/"))).then_some(tag))
 }
 
+/// Returns the time of a commit in seconds since 1970. A signature of the commit or of its tag covers it. `None` if it cannot be read.
+pub(super) fn commit_time(git: &Git<'_>, commit: &str) -> Result<Option<i64>, GitError> {
+    let text = git.line(&["cat-file", "-p", commit])?;
+    let mut header = text.lines().take_while(|line| !line.is_empty());
+    let committer = header.find_map(|line| line.strip_prefix("committer "));
+    Ok(committer.and_then(|line| line.rsplit(' ').nth(1)?.parse().ok()))
+}
+
 /// Returns `None` if git accepts the signature, or else what git said.
 fn accepts(git: &Git<'_>, arguments: &[&str]) -> Result<Option<String>, GitError> {
     match git.run(arguments) {

@@ -79,6 +79,7 @@ impl PinnedGit {
     /// there is such a skill.
     fn add(&mut self, theirs: &Self) -> bool {
         let mut agree = true;
+        self.committed = self.committed.or(theirs.committed);
         for (path, digest) in &theirs.skills {
             let ours = self.skills.get(path);
             let is_kept = |side: &Self| side.decisions.kept.contains_key(path);

@@ -164,7 +164,7 @@ impl PinnedGit {
 
     /// Creates a pin without decisions.
     pub(crate) fn new(commit: String, skills: BTreeMap<String, String>) -> Self {
-        Self { commit, tag: None, skills, decisions: Decisions::default() }
+        Self { commit, tag: None, committed: None, skills, decisions: Decisions::default() }
     }
 }
 

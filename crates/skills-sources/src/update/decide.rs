@@ -99,7 +99,8 @@ impl Updater {
         let (skills, decisions) = decide(current.as_ref(), known, &offered, decision, &today());
         match &offer.pinned {
             Pinned::Git(git) => {
-                Pinned::Git(PinnedGit { commit: git.commit.clone(), tag: git.tag.clone(), skills, decisions })
+                let PinnedGit { commit, tag, committed, .. } = git.clone();
+                Pinned::Git(PinnedGit { commit, tag, committed, skills, decisions })
             }
             Pinned::Web(web) => {
                 let is_decided = !decisions.kept.is_empty() || !decisions.pinned.is_empty();

@@ -245,3 +245,26 @@ fn files_that_were_restored_have_to_be_listed_again() {
     fixture.prompt(4, "s", &[ONE]);
     assert_eq!(approved(&mut fixture), ["demo"]);
 }
+
+/// A list shows the files as they are on disk, even if the library has not noticed a change.
+#[test]
+fn a_list_has_the_present_versions() {
+    for list in [LIST, ALL, ONE] {
+        let mut fixture = fixture(&[], &json!({}));
+        fixture.host.skills = waiting([("demo", "v1")]);
+        open(&mut fixture, 1, "s");
+        fixture.host.after_reload = Some(waiting([("demo", "v2")]));
+        let said = says(&fixture.prompt(2, "s", &[list]));
+        assert!(said.contains("Does v2."), "{said}");
+        assert!(approved(&mut fixture).is_empty());
+        fixture.prompt(3, "s", &[ONE]);
+        assert_eq!(approved(&mut fixture), ["demo"]);
+    }
+    // The skill was trusted in another process.
+    let mut fixture = fixture(&[], &json!({}));
+    fixture.host.skills = waiting([("demo", "v1")]);
+    open(&mut fixture, 1, "s");
+    fixture.host.after_reload = Some(waiting([]));
+    let said = says(&fixture.prompt(2, "s", &[ONE]));
+    assert_eq!(said, "No skills from this project are waiting for approval.");
+}

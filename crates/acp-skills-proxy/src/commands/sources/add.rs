@@ -1,6 +1,6 @@
 //! `add`: adds a source. Shows its skills, asks for approval, and writes the configuration and the lock file.
 
-use std::{path::Path, process::ExitCode};
+use std::{mem, path::Path, process::ExitCode};
 
 use acp_skills::config::{ConfigError, SourceEntry, Verify, edit, expand_home};
 use clap::Args;
@@ -90,7 +90,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         );
         UsageError::new(error.to_string()).hint(hint).into()
     })?;
-    let target = Target::read(&common)?;
+    let mut target = Target::read(&common)?;
     let path = shown_path(&target.path);
     let is_there = |entry: &SourceEntry| {
         entry.source == address.as_str()
@@ -137,7 +137,9 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     if offer.skills.is_empty() {
         return Err(nothing(&address, &found).into());
     }
-    let shadowed = shadowed(&target, &updater, &offer);
+    let by = approval.name(&target);
+    let config = mem::take(&mut target.config);
+    let shadowed = shadowed(&target, config, &updater, &offer);
     let progress = Progress::spinner("reading files");
     let changes = offer.changes_since(None);
     let findings = findings::by_skill(&changes);
@@ -154,7 +156,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         // Make sure to write the lock file first. If there's an error after that, we just have an unused entry in the
         // lock file. If we did it the other way around, the configuration would have a source with no approved
         // version, and it would then be approved automatically in the next session.
-        let decision = Decision::approve_all().by(approval.name(&target));
+        let decision = Decision::approve_all().by(by);
         updater.approve(&target.lock(), &address, &offer, &decision).map_err(lock_error)?;
         target.change(&updater, add)?;
     } else {

@@ -1,9 +1,9 @@
 //! Finds skills of a new source that will not be used, because a skill with the same name takes precedence.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, mem};
 
 use acp_skills::{
-    config::{Config, Settings},
+    config::{Config, Settings, SourceEntry},
     library::Workspace,
 };
 use serde::Serialize;
@@ -21,15 +21,21 @@ pub(super) struct Shadowed {
     pub(super) by: String,
 }
 
-/// Returns the skills of `offer` that will not be used. Skills that only some projects use are not considered, and flags are not
-/// known here.
-pub(super) fn shadowed(target: &Target, updater: &Updater, offer: &Offer) -> Vec<Shadowed> {
+/// Returns the skills of `offer` that will not be used with `config`, the contents of the configuration file. Skills that only some
+/// projects use are not considered, and flags are not known here.
+pub(super) fn shadowed(
+    target: &Target,
+    mut config: Config,
+    updater: &Updater,
+    offer: &Offer,
+) -> Vec<Shadowed> {
+    let sources = mem::take(&mut config.sources);
     // New sources are added at the end, where they have the lowest precedence.
-    let mut used = of_directories(target).unwrap_or_else(|error| {
+    let mut used = of_directories(target, config).unwrap_or_else(|error| {
         tracing::warn!("cannot compare the skills with those of the configuration: {error:#}");
         HashMap::new()
     });
-    for (name, source) in of_sources(target, updater) {
+    for (name, source) in of_sources(target, &sources, updater) {
         used.entry(name).or_insert(source);
     }
     let shadowed = offer.skills.iter().filter_map(|skill| {
@@ -38,14 +44,11 @@ pub(super) fn shadowed(target: &Target, updater: &Updater, offer: &Offer) -> Vec
     shadowed.collect()
 }
 
-/// Returns the skills of the configuration that don't come from sources: the key of each name, and a description of
-/// where the skill is.
-fn of_directories(target: &Target) -> anyhow::Result<HashMap<String, String>> {
-    if !target.path.exists() {
+/// Returns the skills of a configuration without sources: the key of each name, and a description of where the skill is.
+fn of_directories(target: &Target, mut config: Config) -> anyhow::Result<HashMap<String, String>> {
+    if target.text.is_empty() {
         return Ok(HashMap::new());
     }
-    let mut config = Config::read(&target.path)?;
-    config.sources.clear();
     config.projects.clear();
     let skills = Settings::resolve(config)?.skills.load()?.at(&Workspace::default());
     let place = |source: &Source| match source {
@@ -55,12 +58,12 @@ fn of_directories(target: &Target) -> anyhow::Result<HashMap<String, String>> {
     Ok(skills.iter().map(|skill| (skill.name.key(), place(&skill.source))).collect())
 }
 
-/// Returns the approved skills of the sources of the configuration, in the order of the sources. Each has the key of its name,
+/// Returns the approved skills of `sources`, in the order of the sources. Each has the key of its name,
 /// and a source.
-fn of_sources(target: &Target, updater: &Updater) -> Vec<(String, String)> {
+fn of_sources(target: &Target, sources: &[SourceEntry], updater: &Updater) -> Vec<(String, String)> {
     let locked = LockFile::read(&target.lock()).unwrap_or_default();
     let mut skills = Vec::new();
-    for entry in &target.config.sources {
+    for entry in sources {
         let approved = locked.get(&entry.source).zip(Address::parse(&entry.source).ok());
         let approved = approved.and_then(|(pinned, address)| updater.approved(&address, pinned));
         for skill in approved.into_iter().flat_map(|offer| offer.skills) {

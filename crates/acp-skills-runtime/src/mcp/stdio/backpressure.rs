@@ -3,7 +3,8 @@
 //! The MCP server accepts each request at once and keeps each answer until it is read. Without back-pressure, an
 //! agent that sends requests and never reads the answers would make the server keep an unlimited number of them.
 //!
-//! A message that is too long is replaced: the server receives a short request with the same id, and answers it with an error.
+//! A message that is too long, or a request that the server cannot read, is replaced: the server receives a short request with the
+//! same id, and answers it with an error. Otherwise, the error would have no id.
 
 use std::{
     io,
@@ -13,11 +14,12 @@ use std::{
 };
 
 use acp_skills_intercept::MAX_MCP_MESSAGE;
-use acp_skills_wire::{Kind, Skim};
+use acp_skills_wire::{Id, Kind, Message, Skim, has_more_values_than};
 use parking_lot::Mutex;
+use rmcp::model::ClientJsonRpcMessage;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
 
-use crate::mcp::TOO_LONG;
+use crate::mcp::{MAX_VALUES, TOO_LONG, UNREADABLE};
 
 /// The size of one read, in bytes.
 const CHUNK_BYTES: usize = 8 * 1024;
@@ -95,8 +97,11 @@ impl Lines {
                 self.kept.extend_from_slice(piece);
             }
             if piece.ends_with(b"\n") {
-                if let Some(skim) = self.skipped.take() {
-                    self.kept.extend(replacement(&skim));
+                let line = &self.kept[self.complete..];
+                let instead = self.skipped.take().map(|skim| replacement(&skim)).or_else(|| refused(line));
+                if let Some(instead) = instead {
+                    self.kept.truncate(self.complete);
+                    self.kept.extend(instead);
                 }
                 self.complete = self.kept.len();
             }
@@ -127,11 +132,27 @@ impl Lines {
 /// Returns the message for the server in place of one that is too long. It is empty unless the client waits for an answer.
 fn replacement(skim: &Skim) -> Vec<u8> {
     if let Some((id, Kind::Request)) = skim.addressee() {
-        return format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"{TOO_LONG}\"}}\n", id.to_json())
-            .into_bytes();
+        return request(&id, TOO_LONG);
     }
-    tracing::warn!("a message of the agent's MCP client is longer than 4 MiB, so it was dropped");
+    tracing::warn!("a message of the MCP client is too long, so it was dropped");
     Vec::new()
+}
+
+/// Returns the message in place of a complete line, if the server cannot read it.
+fn refused(line: &[u8]) -> Option<Vec<u8>> {
+    if has_more_values_than(line, MAX_VALUES) {
+        let mut skim = Skim::default();
+        skim.read(line);
+        return Some(replacement(&skim));
+    }
+    let message = Message::parse(line).filter(|message| message.kind() == Kind::Request)?;
+    let is_readable = serde_json::from_slice::<ClientJsonRpcMessage>(line).is_ok();
+    if is_readable { None } else { Some(request(&message.id()?, UNREADABLE)) }
+}
+
+/// Builds a request that the server answers with an error.
+fn request(id: &Id, method: &str) -> Vec<u8> {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"{method}\"}}\n", id.to_json()).into_bytes()
 }
 
 impl AsyncRead for Reader {
@@ -198,19 +219,21 @@ mod tests {
     #[tokio::test]
     async fn a_message_that_is_too_long_is_replaced() {
         let message = |id: &str, length: usize| {
-            let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m","params":""#);
-            let end = "\"}";
+            let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m","params":{{"a":""#);
+            let end = "\"}}";
             format!("{start}{}{end}\n", "x".repeat(length - start.len() - end.len()))
         };
         let replaced = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{TOO_LONG}"}}"#) + "\n";
         let fits = message("1", MAX_MCP_MESSAGE);
         let notification = message("1", 2 * MAX_MCP_MESSAGE).replace("\"id\":1,", "");
+        let values = format!(r#"{{"id":8,"method":"m","params":[1{}]}}"#, ",1".repeat(MAX_VALUES));
         for (sent, expected) in [
             (fits.clone() + &fits, fits.clone() + &fits),
             (message("1", MAX_MCP_MESSAGE + 1) + &fits, replaced("1") + &fits),
             (fits.clone() + &message("\"a\"", 3 * MAX_MCP_MESSAGE), fits.clone() + &replaced("\"a\"")),
             (notification + &fits, fits.clone()),
             ("a\n\nb\nc".to_owned(), "a\n\nb\nc\n".to_owned()),
+            (format!("{values}\n{fits}"), replaced("8") + &fits),
         ] {
             let (mut theirs, ours) = tokio::io::duplex(64 * 1024);
             let (mut reader, _writer) = split(Box::pin(ours));

@@ -13,6 +13,7 @@ use crate::{
     exec::{find_program, tests::some_variable},
     name::SkillName,
     skill::{Source, Stored},
+    tool::{ToolError, Variables},
     toolbox::{Toolbox, ToolboxOptions},
 };
 
@@ -270,4 +271,38 @@ async fn a_sandboxed_script_writes_only_its_working_directory() {
     fixture.options.limits.timeout = Duration::from_secs(1);
     let result = fixture.run("slow.sh").await;
     assert_eq!((&result["stdout"], &result["error"]), (&json!("begun\n"), &json!("ExecutionTimeout")));
+}
+
+/// Secrets that the user does not unlock.
+#[derive(Debug, Default)]
+struct Locked(Arc<tokio::sync::Notify>);
+
+impl Variables for Locked {
+    fn resolve(&self) -> futures::future::BoxFuture<'static, Result<Vec<(String, String)>, ToolError>> {
+        self.0.notify_one();
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn scripts_do_not_wait_for_the_secrets_of_others() {
+    let mut fixture = Fixture::new(&[("a.sh", "echo ran")]);
+    fixture.options.executor = Executor::new(1);
+    let source = Source::Stored(Stored::new(fixture.skill_dir(), "SKILL.md"));
+    let mut skill = Skill::new(SkillName::new("kit").unwrap(), "x", source);
+    let locked = Locked::default();
+    let asked = Arc::clone(&locked.0);
+    skill.variables = Some(Arc::new(locked));
+    let (skill, context) = (Arc::new(skill), CallContext::in_directory(fixture.cwd()));
+    let call = ScriptCall { script: "scripts/a.sh".to_owned(), args: Vec::new(), stdin: None };
+    let mut waiting = std::pin::pin!(run_script(&skill, call, &fixture.options, &context));
+    tokio::select! {
+        result = &mut waiting => panic!("{result:?}"),
+        () = asked.notified() => {}
+    }
+    let result = tokio::select! {
+        result = &mut waiting => panic!("{result:?}"),
+        result = tokio::time::timeout(Duration::from_mins(1), fixture.run("a.sh")) => result.unwrap(),
+    };
+    assert_eq!(result["stdout"], "ran\n", "{result}");
 }

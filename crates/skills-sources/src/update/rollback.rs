@@ -1,0 +1,80 @@
+//! Refuses old versions of sources with signatures. A signature does not say that a version is the current one, so a server could
+//! offer a version with a known flaw again.
+
+use skills_core::text::shown;
+
+use crate::{
+    address::Address,
+    error::SourceError,
+    lockfile::{Pinned, PinnedGit},
+    store::Checkout,
+    versions,
+};
+
+/// Returns an error if a version with an accepted signature is older than the approved one: if its tag names a lower version, or if
+/// its commit has an earlier time. Both are signed. Versions without a check of their signature pass.
+///
+/// # Errors
+/// Returns [`SourceError::Older`].
+pub(super) fn refuse(
+    address: &Address,
+    approved: Option<&Pinned>,
+    offered: &Checkout,
+) -> Result<(), SourceError> {
+    let (Some(Pinned::Git(approved)), Some(committed)) = (approved, offered.committed) else { return Ok(()) };
+    if approved.commit == offered.commit || !is_older(approved, offered.tag.as_deref(), committed) {
+        return Ok(());
+    }
+    let name = |commit: &str, tag: Option<&str>| match tag {
+        Some(tag) => format!("version {}", shown(tag)),
+        None => format!("commit {}", &commit[..commit.len().min(12)]),
+    };
+    Err(SourceError::Older {
+        address: address.to_string(),
+        offered: name(&offered.commit, offered.tag.as_deref()),
+        approved: name(&approved.commit, approved.tag.as_deref()),
+    })
+}
+
+/// Versions decide if both have a tag, because an older line of versions can get newer commits.
+fn is_older(approved: &PinnedGit, tag: Option<&str>, committed: i64) -> bool {
+    let before = approved.tag.as_deref().and_then(versions::version);
+    match before.zip(tag.and_then(versions::version)) {
+        Some((before, now)) if before != now => now < before,
+        _ => approved.committed.is_some_and(|before| committed < before),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn versions_and_times_are_compared() {
+        for (before, now, expected) in [
+            ((None, Some(10)), (None, 9), true),
+            ((None, Some(10)), (None, 10), false),
+            ((None, Some(10)), (None, 11), false),
+            // The lock file was written by an earlier version of this program.
+            ((None, None), (None, 9), false),
+            ((Some("v1.2.0"), Some(10)), (Some("v1.1.9"), 11), true),
+            ((Some("v1.2.0"), Some(10)), (Some("1.10.0"), 9), false),
+            // The tag was moved.
+            ((Some("v1.2.0"), Some(10)), (Some("v1.2.0"), 9), true),
+            // The address had no range before.
+            ((None, Some(10)), (Some("v1.2.0"), 9), true),
+        ] {
+            let (tag, committed) = before;
+            let approved = PinnedGit {
+                commit: "a".repeat(40),
+                tag: tag.map(str::to_owned),
+                committed,
+                skills: BTreeMap::new(),
+                decisions: Default::default(),
+            };
+            assert_eq!(is_older(&approved, now.0, now.1), expected, "{before:?} {now:?}");
+        }
+    }
+}
