@@ -162,7 +162,11 @@ fn named<T: Clone>(
     if let Some(missing) = names.iter().find(|other| !skills.iter().any(|skill| is(skill, other))) {
         let all: Vec<_> = skills.iter().map(|skill| format!("`{}`", shown(name(skill)))).collect();
         let error = UsageError::new(format!("no skill `{}` of the project {what}", shown(missing)));
-        return Err(if all.is_empty() { error } else { error.hint(format!("use one of {}", all.join(", "))) });
+        return Err(if all.is_empty() {
+            error
+        } else {
+            error.hint(format!("use one of {}", all.join(", ")))
+        });
     }
     let is_named = |skill: &&T| names.is_empty() || names.iter().any(|other| is(skill, other));
     Ok(skills.iter().filter(is_named).cloned().collect())
