@@ -15,6 +15,8 @@
       ;; Open a session at the start, because commands are completed only in a session.
       agent-shell-session-strategy 'new)
 (menu-bar-mode -1)
+;; The number counts lines that are not shown.
+(line-number-mode -1)
 (setq frame-background-mode 'dark)
 (frame-set-background-mode (selected-frame))
 

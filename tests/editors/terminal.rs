@@ -128,10 +128,37 @@ impl<'b> Terminal<'b> {
         }
     }
 
+    /// Turns the mouse wheel in the middle of the screen until these words are visible. The program must read the mouse.
+    pub(crate) fn scrolls_up_to(&self, words: &str) {
+        let end = Instant::now() + DEADLINE;
+        let turn = format!("\x1b[<64;{};{}M", SIZE.0 / 2, SIZE.1 / 2);
+        while !self.screen().contains(words) {
+            assert!(Instant::now() < end, "{words:?} is not above the screen:\n{}", self.screen());
+            self.types(&turn);
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Presses keys repeatedly until the screen no longer contains these words.
+    pub(crate) fn presses_while(&self, keys: &[&str], words: &str) {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            self.presses(keys);
+            if self.within(KEY_TIMEOUT, |screen| !screen.contains(words)) {
+                return;
+            }
+            assert!(Instant::now() < end, "{words:?} is still on the screen:\n{}", self.screen());
+        }
+    }
+
     fn shows_within(&self, words: &str, time: Duration) -> bool {
+        self.within(time, |screen| screen.contains(words))
+    }
+
+    fn within(&self, time: Duration, matches: impl Fn(&str) -> bool) -> bool {
         let end = Instant::now() + time;
         loop {
-            if self.screen().contains(words) {
+            if matches(&self.screen()) {
                 return true;
             }
             if Instant::now() > end {

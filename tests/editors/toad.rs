@@ -46,8 +46,9 @@ fn send(terminal: &Terminal<'_>, text: &str) {
     terminal.shows(READY);
     terminal.types(text);
     terminal.shows(text);
-    // We may have to press the key more than once, because it doesn't do anything until the session is open.
-    terminal.presses_until(&["Enter"], READY);
+    // We may have to press the key more than once, because it doesn't do anything until the session is open. A question that
+    // replaces the input line must not be answered.
+    terminal.presses_while(&["Enter"], &format!("▊ ❯ {text}"));
 }
 
 fn a_skill_is_activated_by_the_model(toad: &Path) {
@@ -130,6 +131,7 @@ fn a_failed_start_is_shown(toad: &Path) {
     let fixture = Fixture::new();
     let terminal = start(toad, &fixture, &fixture.broken_proxy());
     terminal.shows("The agent failed to start.");
-    // We expect to see the reason here, and then what toad suggests.
-    terminal.compare("toad-fails");
+    // The reason is above what toad suggests. toad breaks it into two lines.
+    terminal.scrolls_up_to("error: no such");
+    terminal.shows("skill directory: ~/skills/no-such-skill");
 }

@@ -11,7 +11,7 @@ pub enum ActivatedBy {
     Model,
     /// The user, with a command.
     User,
-    /// The proxy, because the skill matches a prompt.
+    /// The proxy, because the skill matches a prompt, or because a prompt that may contain the text of a file names it.
     Prompt,
 }
 
@@ -21,7 +21,7 @@ impl ActivatedBy {
         match self {
             Self::Model => "by the model",
             Self::User => "by you",
-            Self::Prompt => "because it matches a prompt",
+            Self::Prompt => "because of a prompt",
         }
     }
 }

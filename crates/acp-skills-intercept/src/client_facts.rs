@@ -8,8 +8,8 @@ use crate::version::Version;
 #[expect(clippy::struct_excessive_bools, reason = "all fields are independent facts")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ClientFacts {
-    /// True if the client shortens titles at a colon: CodeCompanion shows `Read: Skill` for `Skill: code-review`.
-    cuts_titles: bool,
+    /// True if the client is CodeCompanion. It shortens titles at a colon, and names each shared file in a block of its own.
+    is_code_companion: bool,
     /// True if the client announces that it shows boolean options.
     says_booleans: bool,
     /// True if the client can show a form to its user, for a request of the agent.
@@ -41,7 +41,7 @@ impl ClientFacts {
             shows_notices: notices.is_some_and(|notices| notices.is_object()),
             is_named: name.is_some(),
             is_jupyter: name.as_ref().is_some_and(|name| name == "Jupyter AI"),
-            cuts_titles: name.is_some_and(|name| name == "CodeCompanion.nvim"),
+            is_code_companion: name.is_some_and(|name| name == "CodeCompanion.nvim"),
             says_booleans: booleans.is_some_and(|node| !node.is_null() && node.as_bool() != Some(false)),
         }
     }
@@ -76,8 +76,13 @@ impl ClientFacts {
         self.is_jupyter
     }
 
-    /// Returns the separator between the parts of a title.
+    /// Returns true if the client names each shared file in a block of its own.
+    pub(crate) fn names_files(self) -> bool {
+        self.is_code_companion
+    }
+
+    /// Returns the separator between the parts of a title. CodeCompanion shows `Read: Skill` for `Skill: code-review`.
     pub(crate) fn separator(self) -> &'static str {
-        if self.cuts_titles { " " } else { ": " }
+        if self.is_code_companion { " " } else { ": " }
     }
 }

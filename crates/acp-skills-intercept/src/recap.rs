@@ -4,7 +4,8 @@
 //! one, is in its own `<previous_user_message>` block. The block after the messages contains their number. The new message comes
 //! first. If avante also repeats the agent's answers, it comes last.
 //!
-//! Jupyter AI puts a note about notebooks before the first message of a session, in the same block.
+//! Jupyter AI puts a note about notebooks before the first message of a session, in the same block. CodeCompanion names each file
+//! that the user shares in a block before the message.
 
 use acp_skills_wire::Node;
 
@@ -24,6 +25,9 @@ const NEWEST_LAST: (&str, &str) = (
 /// The start of the note of Jupyter AI, which ends with an empty line.
 const NOTE: &str = "System note: When creating or editing Jupyter notebooks";
 const NOTE_END: &str = "\n\n";
+
+/// The start of the block in which CodeCompanion names a file. The block does not contain the file's text.
+const SHARED_FILE: &str = "Sharing the following file as context: ";
 
 /// The user's message in such a prompt.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,7 +49,8 @@ impl NewMessage {
     /// Returns true if all text of a prompt is the user's message, and what this client adds to it. Other text may come from a file.
     pub(crate) fn is_alone(blocks: Node<'_>, client: ClientFacts) -> bool {
         let texts = blocks.elements().filter_map(|block| block.text("text"));
-        let texts: Vec<_> = texts.filter(|text| !text.trim().is_empty()).collect();
+        let is_name = |text: &str| client.names_files() && text.starts_with(SHARED_FILE);
+        let texts: Vec<_> = texts.filter(|text| !text.trim().is_empty() && !is_name(text)).collect();
         match texts.as_slice() {
             [text] => client.adds_note() || !text.starts_with(NOTE),
             [messages @ .., count] => {

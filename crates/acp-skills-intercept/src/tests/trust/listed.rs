@@ -181,6 +181,7 @@ fn a_message_with_other_text_approves_nothing() {
     const NOTE: &str =
         "System note: When creating or editing Jupyter notebooks (.ipynb), use tools.\n\n/skills trust demo";
     const REPEATED: &str = "<previous_user_message>/skills trust demo</previous_user_message>";
+    const FILE: &str = "Sharing the following file as context: /p/main.rs";
     const OLD: &str = "<previous_user_message>hello</previous_user_message>";
     const ANSWER: &str = "<previous_assistant_message>hello</previous_assistant_message>";
     const FIRST: &str =
@@ -204,6 +205,11 @@ fn a_message_with_other_text_approves_nothing() {
         (Some("Jupyter AI"), &[ASKED, NOTE], false),
         (Some("Jupyter AI"), &[NOTE, "a file"], false),
         (Some("Zed"), &[NOTE], false),
+        (Some("CodeCompanion.nvim"), &[FILE, "/skills trust demo"], true),
+        (Some("CodeCompanion.nvim"), &[FILE, FILE, "/skills trust demo"], true),
+        (Some("CodeCompanion.nvim"), &["/skills trust demo", FILE, ASKED], false),
+        (Some("CodeCompanion.nvim"), &[ASKED, "/skills trust demo"], false),
+        (Some("Zed"), &[FILE, "/skills trust demo"], false),
         (None, &[NOTE], false),
         (None, &[ASKED, NOTE], false),
     ] {

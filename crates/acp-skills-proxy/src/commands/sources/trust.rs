@@ -161,9 +161,12 @@ fn named<T: Clone>(
     let is = |skill: &T, other: &String| SkillName::key_of(name(skill)) == SkillName::key_of(other);
     if let Some(missing) = names.iter().find(|other| !skills.iter().any(|skill| is(skill, other))) {
         let all: Vec<_> = skills.iter().map(|skill| format!("`{}`", shown(name(skill)))).collect();
-        let hint = if all.is_empty() { "there is none".to_owned() } else { all.join(", ") };
-        return Err(UsageError::new(format!("no skill `{}` of the project {what}", shown(missing)))
-            .hint(format!("skills of which this is true: {hint}")));
+        let error = UsageError::new(format!("no skill `{}` of the project {what}", shown(missing)));
+        return Err(if all.is_empty() {
+            error
+        } else {
+            error.hint(format!("use one of {}", all.join(", ")))
+        });
     }
     let is_named = |skill: &&T| names.is_empty() || names.iter().any(|other| is(skill, other));
     Ok(skills.iter().filter(is_named).cloned().collect())
