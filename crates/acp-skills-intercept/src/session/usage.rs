@@ -1,7 +1,8 @@
 //! [`Usage`]: falls of the context usage that an agent reports with `usage_update`.
 //!
 //! A fall by more than half means that the conversation was compacted, unless the conversation is small. Some agents also report
-//! the usage of a subagent or of a side request. Their next report jumps back, and the fall does not count.
+//! the usage of a subagent or of a side request. Their next report jumps back, and the fall does not count. A report of 0 is
+//! ignored, because agents send it after a failed request.
 
 /// The context usage of one session.
 #[derive(Debug, Clone, Default)]
@@ -12,6 +13,8 @@ pub(crate) struct Usage {
     before_fall: Option<u64>,
     /// True if another signal has announced a compaction, so that the next fall belongs to it.
     expects_fall: bool,
+    /// True if the user's command for a compaction was cancelled. If the agent completed it anyway, the usage falls by any amount.
+    is_doubtful: bool,
 }
 
 /// The meaning of a report.
@@ -28,6 +31,9 @@ pub(crate) enum UsageChange {
 impl Usage {
     /// Reads a report.
     pub(crate) fn report(&mut self, used: u64, size: u64) -> UsageChange {
+        if used == 0 {
+            return UsageChange::Nothing;
+        }
         let Some((before, size)) = self.last.replace((used, size)) else { return UsageChange::Nothing };
         if let Some(high) = self.before_fall
             && before < high / 2
@@ -35,6 +41,9 @@ impl Usage {
         {
             self.before_fall = None;
             return UsageChange::Recovered;
+        }
+        if std::mem::take(&mut self.is_doubtful) && used < before {
+            return UsageChange::Fell;
         }
         // If the agent doesn't report a size, we can't tell if the conversation is small.
         let is_small = size == 0 || before < size / 5;
@@ -56,14 +65,24 @@ impl Usage {
     }
 
     /// Returns true if the next report has to be read even if the usage has not fallen.
-    pub(crate) fn has_fallen(&self) -> bool {
-        self.before_fall.is_some()
+    pub(crate) fn must_be_read(&self) -> bool {
+        self.before_fall.is_some() || self.is_doubtful
     }
 
     /// Notes a compaction that was announced by another signal.
     pub(crate) fn announced(&mut self) {
         // If the fall came first, it is settled now.
         self.expects_fall = self.before_fall.take().is_none();
+    }
+
+    /// Notes that the user's command for a compaction was cancelled.
+    pub(crate) fn command_cancelled(&mut self) {
+        self.is_doubtful = true;
+    }
+
+    /// Notes that a prompt is sent. Later reports don't tell about the command that was cancelled before.
+    pub(crate) fn prompt_sent(&mut self) {
+        self.is_doubtful = false;
     }
 
     /// Stops expecting a fall.
@@ -106,7 +125,9 @@ mod tests {
             (&[80, 20][..], &[Nothing, Fell][..]),
             (&[80, 39], &[Nothing, Fell]),
             (&[81, 40], &[Nothing, Fell]),
-            (&[80, 0], &[Nothing, Fell]),
+            (&[80, 1], &[Nothing, Fell]),
+            // 0 is no report.
+            (&[80, 0, 81, 20], &[Nothing, Nothing, Nothing, Fell]),
             // By half or less, or step by step.
             (&[80, 40], &[Nothing, Nothing]),
             (&[80, 60, 40, 30], &[Nothing; 4]),
@@ -122,7 +143,7 @@ mod tests {
             (&[80, 20, 71], &[Nothing, Fell, Nothing]),
             // Two compactions without a prompt between them.
             (&[90, 40, 10], &[Nothing, Fell, Fell]),
-            (&[u64::MAX, 0, u64::MAX], &[Nothing, Fell, Recovered]),
+            (&[u64::MAX, 1, u64::MAX], &[Nothing, Fell, Recovered]),
         ] {
             assert_eq!(read(reports), expected, "{reports:?}");
         }
@@ -144,13 +165,32 @@ mod tests {
         );
         // The fall came first.
         usage.announced();
-        assert!(!usage.has_fallen());
+        assert!(!usage.must_be_read());
         assert_eq!([usage.report(80, 100), usage.report(20, 100)], [Nothing, Fell]);
         // The agent reports no fall for the compaction, and it is long ago.
         usage.settled();
         usage.announced();
         usage.turn_over();
         assert_eq!([usage.report(80, 100), usage.report(20, 100)], [Nothing, Fell]);
+    }
+
+    #[test]
+    fn any_fall_counts_after_a_cancelled_command() {
+        for (next, expected) in [(10, Nothing), (11, Nothing), (0, Nothing), (9, Fell)] {
+            let mut usage = Usage::default();
+            usage.report(10, 100);
+            usage.command_cancelled();
+            assert!(usage.must_be_read());
+            assert_eq!(usage.report(next, 100), expected, "{next}");
+            // Only the first report counts.
+            assert_eq!(usage.report(8, 100), if next == 0 { Fell } else { Nothing }, "{next}");
+            assert!(!usage.must_be_read());
+        }
+        let mut usage = Usage::default();
+        usage.report(10, 100);
+        usage.command_cancelled();
+        usage.prompt_sent();
+        assert_eq!(usage.report(9, 100), Nothing);
     }
 
     #[test]
