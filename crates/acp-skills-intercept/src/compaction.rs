@@ -316,6 +316,8 @@ impl Interceptor {
             && is_compact_command(session, message, &self.agent, &self.policy)
         {
             session.compaction.commanded(id.clone());
+            // The next report has to be read.
+            self.count_usage();
         }
     }
 

@@ -90,7 +90,7 @@ impl Compaction {
     /// Notes that a prompt is sent to the agent.
     pub(crate) fn prompt_sent(&mut self) {
         self.is_live = true;
-        self.usage.prompt_sent();
+        self.usage.prompt_sent(!self.commands.is_empty());
     }
 
     /// Returns true if the agent has received a prompt since the session was set up.
@@ -189,6 +189,7 @@ impl Compaction {
     /// Notes that a compaction failed or was cancelled. If it was that of a command, the turn of the command does not count.
     pub(crate) fn failed(&mut self) {
         self.commands.clear();
+        self.usage.command_over(false);
     }
 
     /// Notes that the agent accepted a prompt but the turn is not over.
@@ -223,16 +224,20 @@ impl Compaction {
         let is_command = self.commands.len() < before;
         // Codex doesn't report the end of a call that failed.
         let is_open = is_command && !std::mem::take(&mut self.calls).is_empty();
+        let has_shrunk = is_command && self.usage.command_over(forgotten);
         if forgotten {
-            if is_command {
-                self.usage.command_cancelled();
-            }
             let has_lost = !over.is_empty();
             // The loss of a later prompt includes those before it.
             over.into_iter().rev().for_each(|sent| self.dropped(sent));
-            return if has_lost && self.lost.is_some() { TurnEnd::LostAgain } else { TurnEnd::Ordinary };
+            return if has_shrunk {
+                TurnEnd::Compacted
+            } else if has_lost && self.lost.is_some() {
+                TurnEnd::LostAgain
+            } else {
+                TurnEnd::Ordinary
+            };
         }
-        if is_command && !is_open { TurnEnd::Compacted } else { TurnEnd::Ordinary }
+        if has_shrunk || (is_command && !is_open) { TurnEnd::Compacted } else { TurnEnd::Ordinary }
     }
 
     /// Notes that the agent may have dropped a prompt with instructions.

@@ -13,8 +13,20 @@ pub(crate) struct Usage {
     before_fall: Option<u64>,
     /// True if another signal has announced a compaction, so that the next fall belongs to it.
     expects_fall: bool,
-    /// True if the user's command for a compaction was cancelled. If the agent completed it anyway, the usage falls by any amount.
-    is_doubtful: bool,
+    /// The user's command for a compaction. An agent may complete it after it was cancelled, and then the usage is smaller.
+    command: Command,
+}
+
+/// The state of the user's command for a compaction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Command {
+    #[default]
+    None,
+    Running,
+    /// The usage has become smaller while the command was running.
+    Shrunk,
+    /// The turn of the command was cancelled. The next report tells if the agent has completed it.
+    Cancelled,
 }
 
 /// The meaning of a report.
@@ -42,8 +54,15 @@ impl Usage {
             self.before_fall = None;
             return UsageChange::Recovered;
         }
-        if std::mem::take(&mut self.is_doubtful) && used < before {
-            return UsageChange::Fell;
+        match self.command {
+            Command::Running if used < before => self.command = Command::Shrunk,
+            Command::Cancelled => {
+                self.command = Command::None;
+                if used < before {
+                    return UsageChange::Fell;
+                }
+            }
+            _ => {}
         }
         // If the agent doesn't report a size, we can't tell if the conversation is small.
         let is_small = size == 0 || before < size / 5;
@@ -66,7 +85,7 @@ impl Usage {
 
     /// Returns true if the next report has to be read even if the usage has not fallen.
     pub(crate) fn must_be_read(&self) -> bool {
-        self.before_fall.is_some() || self.is_doubtful
+        self.before_fall.is_some() || self.command != Command::None
     }
 
     /// Notes a compaction that was announced by another signal.
@@ -75,14 +94,23 @@ impl Usage {
         self.expects_fall = self.before_fall.take().is_none();
     }
 
-    /// Notes that the user's command for a compaction was cancelled.
-    pub(crate) fn command_cancelled(&mut self) {
-        self.is_doubtful = true;
+    /// Notes that a prompt is sent. `in_command` is true if the user's command for a compaction runs. Later reports don't tell about a
+    /// command that ended before.
+    pub(crate) fn prompt_sent(&mut self, in_command: bool) {
+        self.command = match self.command {
+            Command::Shrunk if in_command => Command::Shrunk,
+            _ if in_command => Command::Running,
+            _ => Command::None,
+        };
     }
 
-    /// Notes that a prompt is sent. Later reports don't tell about the command that was cancelled before.
-    pub(crate) fn prompt_sent(&mut self) {
-        self.is_doubtful = false;
+    /// Notes the end of the command. Returns true if the usage has become smaller.
+    pub(crate) fn command_over(&mut self, is_cancelled: bool) -> bool {
+        let before = std::mem::take(&mut self.command);
+        if is_cancelled && before == Command::Running {
+            self.command = Command::Cancelled;
+        }
+        before == Command::Shrunk
     }
 
     /// Stops expecting a fall.
@@ -179,8 +207,8 @@ mod tests {
         for (next, expected) in [(10, Nothing), (11, Nothing), (0, Nothing), (9, Fell)] {
             let mut usage = Usage::default();
             usage.report(10, 100);
-            usage.command_cancelled();
-            assert!(usage.must_be_read());
+            usage.prompt_sent(true);
+            assert!(!usage.command_over(true) && usage.must_be_read());
             assert_eq!(usage.report(next, 100), expected, "{next}");
             // Only the first report counts.
             assert_eq!(usage.report(8, 100), if next == 0 { Fell } else { Nothing }, "{next}");
@@ -188,9 +216,27 @@ mod tests {
         }
         let mut usage = Usage::default();
         usage.report(10, 100);
-        usage.command_cancelled();
-        usage.prompt_sent();
+        usage.prompt_sent(true);
+        usage.command_over(true);
+        usage.prompt_sent(false);
         assert_eq!(usage.report(9, 100), Nothing);
+    }
+
+    #[test]
+    fn any_fall_counts_while_a_command_runs() {
+        for (reports, expected) in
+            [(&[][..], false), (&[10], false), (&[11], false), (&[0], false), (&[9], true), (&[9, 12], true)]
+        {
+            let mut usage = Usage::default();
+            usage.report(10, 100);
+            usage.prompt_sent(true);
+            assert!(usage.must_be_read());
+            for &used in reports {
+                assert_eq!(usage.report(used, 100), Nothing);
+            }
+            assert_eq!(usage.command_over(false), expected, "{reports:?}");
+            assert!(!usage.must_be_read());
+        }
     }
 
     #[test]
