@@ -143,6 +143,7 @@ impl Interceptor {
                 session.server_calls.turn_over();
                 let end = session.compaction.turn_over(id, forgotten);
                 session.turn_ended(end, self.agent.quirks, actions);
+                self.turn_has_read(key, message, actions);
             }
             Turn::Accepted => {
                 session.turns.accepted();

@@ -7,8 +7,9 @@
 //! |---|---|
 //! | `compaction_update` ([session compaction](https://agentclientprotocol.com/rfds/session-compaction)) | agents, to clients that advertise it |
 //! | a tool call | Claude and some adapters of Codex, to other clients |
-//! | a message of its own | Codex, to other clients |
+//! | a message of its own | Codex, to other clients, and Qwen |
 //! | `usage_update`, whose `used` falls | most agents that report usage |
+//! | a turn whose model calls have read less than the conversation had | Gemini |
 //! | a command of the user, such as `/compact` | the user |
 //!
 //! A signal counts only after the agent has received a prompt, and not while it replays the history. [`restoration`] decides what
@@ -35,6 +36,15 @@ use crate::{
 
 /// The message of Codex. Line breaks follow.
 pub(crate) const MESSAGE: &str = "*Context compacted to fit the model's context window.*";
+
+/// The start of the message of Qwen. The name of the model and the numbers of tokens follow.
+const QWEN: &str = "IMPORTANT: This conversation ";
+
+/// A part of the message of Qwen.
+const QWEN_PART: &str = "A compressed context will be sent for future messages (compressed from: ";
+
+/// The start of the message of Copilot if the command of the user has failed.
+const FAILURE: &str = "Failed to run /compact: ";
 
 /// The title of the tool call.
 const TITLE: &str = "Compact conversation";
@@ -112,15 +122,28 @@ fn is_of_subagent(meta: Option<Node<'_>>) -> bool {
     meta.and_then(|meta| meta.at(&["claudeCode", PARENT])).is_some_and(|parent| !parent.is_null())
 }
 
-/// Returns true if a chunk of the agent is the whole message of Codex.
-fn is_message(update: Node<'_>) -> bool {
-    update.at(&["content", "text"]).and_then(|text| text.as_text()).is_some_and(|text| text.trim() == MESSAGE)
+/// Returns the message about a compaction in a chunk of the agent: `Completed`, or `Other` if the compaction has failed.
+fn message_in(update: Node<'_>) -> Option<Progress> {
+    let text = update.at(&["content", "text"])?.as_text()?;
+    if text.trim() == MESSAGE || (text.starts_with(QWEN) && text.contains(QWEN_PART)) {
+        Some(Progress::Completed)
+    } else if text.starts_with(FAILURE) {
+        Some(Progress::Other)
+    } else {
+        None
+    }
 }
 
-/// Returns true if the raw JSON of a text may be the message of Codex.
+/// Returns true if the raw JSON of a text may be a message about a compaction.
 pub(crate) fn may_be_message(raw: &[u8]) -> bool {
-    const MAX_BREAKS: usize = r"\n\n\n\n".len();
-    (MESSAGE.len()..=MESSAGE.len() + MAX_BREAKS).contains(&raw.len()) && raw.starts_with(MESSAGE.as_bytes())
+    // The first byte is enough for most texts.
+    let start = match raw.first() {
+        Some(b'*') => MESSAGE,
+        Some(b'I') => QWEN,
+        Some(b'F') => FAILURE,
+        _ => return false,
+    };
+    raw.starts_with(start.as_bytes())
 }
 
 /// Returns true if the raw JSON of a text may be the message of Codex after other bytes.
@@ -209,30 +232,53 @@ impl Interceptor {
         true
     }
 
-    /// Handles a chunk of a message of the agent, which may be the message of Codex.
+    /// Handles a chunk of a message of the agent, which may be a message about a compaction.
     pub(crate) fn compaction_message(
         &mut self,
         message: &Message<'_>,
         update: Node<'_>,
         actions: &mut Actions,
     ) {
-        if is_message(update)
+        if let Some(progress) = message_in(update)
             && !is_of_subagent(update.get("_meta"))
             && let Some(key) = self.live_session(message)
             && let Some(session) = self.sessions.get(key)
         {
-            session.compacted(CompactionSignal::Message, self.agent.quirks, actions);
+            if progress == Progress::Completed {
+                session.compacted(CompactionSignal::Message, self.agent.quirks, actions);
+            } else {
+                session.compaction.failed();
+            }
+        }
+    }
+
+    /// Handles the response at the end of a turn, which can contain the input of all calls of the model.
+    pub(crate) fn turn_has_read(&mut self, key: SessionKey, response: &Message<'_>, actions: &mut Actions) {
+        const TOKENS: [&str; 4] = ["_meta", "quota", "token_count", "input_tokens"];
+        let tokens = response.result.and_then(|result| result.at(&TOKENS)?.as_number());
+        let Some(session) = self.sessions.get(key) else { return };
+        if session.compaction.turn_has_read(tokens) {
+            session.compacted(CompactionSignal::Usage, self.agent.quirks, actions);
+        }
+        // The next report has to be read.
+        if session.compaction.watches_usage() {
+            self.count_usage();
+        }
+    }
+
+    /// Counts the reports of the context usage that were not read.
+    fn count_usage(&mut self) {
+        if let Some((key, used)) = self.reader.usage_scanner.take()
+            && let Some(session) = self.sessions.get(key)
+        {
+            session.compaction.usage_passed(used);
         }
     }
 
     /// Handles a report of the context usage.
     pub(crate) fn usage_update(&mut self, message: &Message<'_>, update: Node<'_>, actions: &mut Actions) {
         // Reports that were not read have to be counted first.
-        if let Some((key, used)) = self.reader.usage_scanner.take()
-            && let Some(session) = self.sessions.get(key)
-        {
-            session.compaction.usage_passed(used);
-        }
+        self.count_usage();
         let Some(session_id) = message.param(&["sessionId"]) else { return };
         let Some(key) = session_id.as_str().and_then(|id| self.sessions.key_of(&id)) else { return };
         let Some(used_node) = update.get("used") else { return };
@@ -270,6 +316,8 @@ impl Interceptor {
             && is_compact_command(session, message, &self.agent, &self.policy)
         {
             session.compaction.commanded(id.clone());
+            // The next report has to be read.
+            self.count_usage();
         }
     }
 

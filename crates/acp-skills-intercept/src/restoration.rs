@@ -117,16 +117,20 @@ impl Session {
         actions: &mut Actions,
     ) -> Option<Vec<String>> {
         let signal = self.compaction.lost()?;
+        let was_told = self.briefing.guide().is_some();
         if !agent.quirks.keeps_prompts {
             self.briefing.lost();
         }
         let mut texts: Vec<_> =
             self.brief_in_prompt(prompt, agent, policy, Occasion::Ordinary).into_iter().collect();
         let (fitting, others) = within_budget(self.lost_skills(), instructions, policy.restore_budget);
-        texts.extend(self.instructions_again(&fitting, &others).map(|text| self.marks.wrap(&text)));
+        let instructions = self.instructions_again(&fitting, &others);
+        // A command can come before everything else. Then the catalog is not restored, but sent for the first time.
+        let is_restored = was_told || instructions.is_some();
+        texts.extend(instructions.map(|text| self.marks.wrap(&text)));
         self.compaction.restored(prompt.id(), fitting.iter().map(|(name, _)| name));
         self.remind(actions);
-        if !texts.is_empty() {
+        if is_restored && !texts.is_empty() {
             let kind = EventKind::Restored {
                 skills: fitting.iter().map(|(name, _)| name.to_string()).collect(),
                 tokens: texts.iter().map(|text| estimate_tokens(text) as u64).sum(),

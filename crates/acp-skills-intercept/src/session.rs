@@ -6,7 +6,7 @@
 //! | `awaited` | the skills that join when a file comes up |
 //! | `briefing` | the texts about skills that the model has received |
 //! | `activations` | the active skills, and who activated them |
-//! | `compaction`, `usage` | what the model has lost in a compaction, and falls of the context usage |
+//! | `compaction`, `usage`, `turn_input` | what the model has lost in a compaction, and falls of the context usage |
 //! | `turns` | the agent's work |
 //! | `tools` | the states of waiting for the agent to list the skill tools |
 //! | `menu` | the commands that the client shows |
@@ -36,6 +36,7 @@ pub(crate) mod server;
 pub(crate) mod server_calls;
 mod switches;
 pub(crate) mod tools;
+mod turn_input;
 mod turns;
 mod usage;
 

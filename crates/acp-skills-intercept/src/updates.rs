@@ -128,6 +128,7 @@ impl Interceptor {
         };
         if let Some(session) = self.sessions.get(key) {
             session.call_touches(update, actions);
+            session.compaction.call_updated();
         }
         let Some(id) = update.str("toolCallId") else { return Pass::Untouched };
         if self.compaction_call(key, &id, update, shape == Shape::Whole, actions) {

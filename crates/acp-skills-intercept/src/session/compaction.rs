@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use acp_skills_wire::Id;
 use skills_core::SkillName;
 
-use super::usage::{Usage, UsageChange};
+use super::{
+    turn_input::TurnInput,
+    usage::{Usage, UsageChange},
+};
 use crate::events::CompactionSignal;
 
 /// The maximum number of open tool calls and commands that are remembered.
@@ -31,6 +34,7 @@ pub(crate) struct Compaction {
     /// The keys of skills whose last instructions were in a prompt. Some agents keep the prompts.
     in_prompts: BTreeSet<String>,
     usage: Usage,
+    turn_input: TurnInput,
 }
 
 /// A loss: the catalog, unless it is in the system prompt, and the instructions of the active skills.
@@ -80,11 +84,13 @@ impl Compaction {
         // The agent may count from the start again.
         self.last_id = None;
         self.usage.reopened();
+        self.turn_input = TurnInput::default();
     }
 
     /// Notes that a prompt is sent to the agent.
     pub(crate) fn prompt_sent(&mut self) {
         self.is_live = true;
+        self.usage.prompt_sent(!self.commands.is_empty());
     }
 
     /// Returns true if the agent has received a prompt since the session was set up.
@@ -183,6 +189,7 @@ impl Compaction {
     /// Notes that a compaction failed or was cancelled. If it was that of a command, the turn of the command does not count.
     pub(crate) fn failed(&mut self) {
         self.commands.clear();
+        self.usage.command_over(false);
     }
 
     /// Notes that the agent accepted a prompt but the turn is not over.
@@ -214,13 +221,23 @@ impl Compaction {
         let over: Vec<_> = self.unconfirmed.extract_if(.., is_over).collect();
         let before = self.commands.len();
         self.commands.retain(|(id, accepted)| !matches(id, *accepted));
+        let is_command = self.commands.len() < before;
+        // Codex doesn't report the end of a call that failed.
+        let is_open = is_command && !std::mem::take(&mut self.calls).is_empty();
+        let has_shrunk = is_command && self.usage.command_over(forgotten);
         if forgotten {
             let has_lost = !over.is_empty();
             // The loss of a later prompt includes those before it.
             over.into_iter().rev().for_each(|sent| self.dropped(sent));
-            return if has_lost && self.lost.is_some() { TurnEnd::LostAgain } else { TurnEnd::Ordinary };
+            return if has_shrunk {
+                TurnEnd::Compacted
+            } else if has_lost && self.lost.is_some() {
+                TurnEnd::LostAgain
+            } else {
+                TurnEnd::Ordinary
+            };
         }
-        if self.commands.len() < before { TurnEnd::Compacted } else { TurnEnd::Ordinary }
+        if has_shrunk || (is_command && !is_open) { TurnEnd::Compacted } else { TurnEnd::Ordinary }
     }
 
     /// Notes that the agent may have dropped a prompt with instructions.
@@ -270,7 +287,21 @@ impl Compaction {
 
     /// Reads a report of the context usage.
     pub(crate) fn usage(&mut self, used: u64, size: u64) -> UsageChange {
+        if used == 0 {
+            // OpenCode reports this if the compaction of a command failed or was cancelled.
+            self.failed();
+        }
         self.usage.report(used, size)
+    }
+
+    /// Notes an update about a tool call.
+    pub(crate) fn call_updated(&mut self) {
+        self.turn_input.call_updated();
+    }
+
+    /// Notes the end of a turn whose model calls have read `tokens` in all. Returns true if the conversation was compacted.
+    pub(crate) fn turn_has_read(&mut self, tokens: Option<u64>) -> bool {
+        self.turn_input.turn_over(tokens.unwrap_or(0))
     }
 
     /// Remembers that reports without a fall have passed. The last one was `used`.
@@ -285,7 +316,7 @@ impl Compaction {
 
     /// Returns true if the next report of the usage has to be read.
     pub(crate) fn watches_usage(&self) -> bool {
-        self.usage.has_fallen()
+        self.usage.must_be_read()
     }
 
     /// Takes back a loss that was only noticed by the usage. Returns true if there was one.

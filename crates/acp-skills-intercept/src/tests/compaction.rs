@@ -3,6 +3,7 @@
 mod attacks;
 mod commands;
 mod dropped;
+mod failures;
 mod signals;
 mod usage;
 

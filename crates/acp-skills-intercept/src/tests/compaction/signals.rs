@@ -62,11 +62,15 @@ fn usage(used: u64) -> Value {
     json!({ "sessionUpdate": "usage_update", "used": used, "size": 200_000 })
 }
 
+/// Qwen compacts the conversation before it sends a prompt to the model.
+const QWEN: &str = "IMPORTANT: This conversation approached the input token limit for mock-model. A compressed context will be \
+                    sent for future messages (compressed from: 190000 to ~181099 tokens).";
+
 const CODEX: &str = "*Context compacted to fit the model's context window.*\n\n";
 
 #[test]
 fn each_signal_is_noticed() {
-    use CompactionSignal::{CompactionUpdate, Message, ToolCall, Usage};
+    use CompactionSignal::{CompactionUpdate, ToolCall, Usage};
     let claude = json!({ "title": "Compact conversation", "kind": "think", "_meta": { "claudeCode": { "toolName": "compact" } } });
     let air =
         json!({ "title": "Compacting", "_meta": { "jetbrains": { "air": { "contextCompaction": {} } } } });
@@ -112,25 +116,8 @@ fn each_signal_is_noticed() {
             ],
             None,
         ),
-        ("codex", vec![chunk(CODEX)], Some(Message)),
-        ("codex without line breaks", vec![chunk(CODEX.trim_end())], Some(Message)),
-        ("codex after other chunks", vec![chunk("a"), chunk("b"), chunk(CODEX), chunk("c")], Some(Message)),
-        ("codex, text first", vec![text_first("a"), text_first("b"), text_first(CODEX)], Some(Message)),
-        (
-            "codex in a text, text first",
-            vec![text_first("a"), text_first(&format!("It says: {CODEX}"))],
-            None,
-        ),
-        ("codex in a message", vec![chunk(&format!("It says: {CODEX}"))], None),
-        ("codex with more", vec![chunk("a"), chunk(&format!("{CODEX}or so"))], None),
-        (
-            "codex in a thought",
-            vec![
-                json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": CODEX } }),
-            ],
-            None,
-        ),
         ("usage", vec![usage(150_000), usage(40_000)], Some(Usage)),
+        ("usage of a request that failed", vec![usage(150_000), usage(0), usage(151_000)], None),
         (
             "usage after many reports",
             vec![usage(10), usage(90_000), usage(150_000), usage(160_000), usage(30_000)],
@@ -152,6 +139,46 @@ fn each_signal_is_noticed() {
             Some(CompactionUpdate),
         ),
         ("two signals, usage first", vec![usage(150_000), usage(20_000), update("completed")], Some(Usage)),
+    ];
+    for (name, updates, expected) in table {
+        check(name, &updates, expected);
+    }
+}
+
+#[test]
+fn messages_are_noticed() {
+    use CompactionSignal::Message;
+    let table: Vec<(&str, Vec<Value>, Option<CompactionSignal>)> = vec![
+        ("codex", vec![chunk(CODEX)], Some(Message)),
+        ("codex without line breaks", vec![chunk(CODEX.trim_end())], Some(Message)),
+        ("codex after other chunks", vec![chunk("a"), chunk("b"), chunk(CODEX), chunk("c")], Some(Message)),
+        ("codex, text first", vec![text_first("a"), text_first("b"), text_first(CODEX)], Some(Message)),
+        (
+            "codex in a text, text first",
+            vec![text_first("a"), text_first(&format!("It says: {CODEX}"))],
+            None,
+        ),
+        ("codex in a message", vec![chunk(&format!("It says: {CODEX}"))], None),
+        ("codex with more", vec![chunk("a"), chunk(&format!("{CODEX}or so"))], None),
+        (
+            "codex in a thought",
+            vec![
+                json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": CODEX } }),
+            ],
+            None,
+        ),
+        ("qwen", vec![chunk(QWEN)], Some(Message)),
+        (
+            "qwen after other chunks",
+            vec![chunk("a"), chunk(&format!("{QWEN}\nA warning.")), chunk("c")],
+            Some(Message),
+        ),
+        ("qwen in a message", vec![chunk("a"), chunk(&format!("It says: {QWEN}"))], None),
+        (
+            "a message that begins like that of qwen",
+            vec![chunk("IMPORTANT: This conversation is over.")],
+            None,
+        ),
     ];
     for (name, updates, expected) in table {
         check(name, &updates, expected);
