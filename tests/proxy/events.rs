@@ -39,10 +39,10 @@ const FAILING: (&str, &str) = if cfg!(windows) {
 };
 
 /// This word must never be recorded.
-const SECRET: &str = "SECRET";
+pub(crate) const SECRET: &str = "SECRET";
 
 /// Creates a skills directory that can cause events of every kind.
-fn all_kinds() -> Skills {
+pub(crate) fn all_kinds() -> Skills {
     let skills = Skills::review();
     skills.write("review/references/secret.md", SECRET);
     skills.write(&format!("review/{}", FAILING.0), FAILING.1);
@@ -110,9 +110,9 @@ fn compacted() -> Value {
     json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": update } })
 }
 
-/// Causes events of every kind.
-fn record_every_kind(skills: &Skills, file: &Path) {
-    let proxy = recording(skills, file)
+/// Causes events of every kind, in several runs of a proxy.
+pub(crate) fn record_every_kind(skills: &Skills, proxy: impl Fn() -> Proxy) {
+    let first = proxy()
         .flag("--skills", skills.path().join("more"))
         .flag("--search", "on")
         .arg("--allow-scripts")
@@ -125,7 +125,7 @@ fn record_every_kind(skills: &Skills, file: &Path) {
     skills.write("project/.skills/local/SKILL.md", local);
     skills.add("more/other", "Other.", "Other.");
     skills.add("more/old", "Old.", "Old.");
-    let (mut fixture, connection) = connected(proxy);
+    let (mut fixture, connection) = connected(first);
     let mut call = |tool: &str, arguments: Value| fixture.call(&connection, tool, arguments);
     call("activate_skill", json!({ "name": "review" }));
     call("activate_skill", json!({ "name": SECRET }));
@@ -161,7 +161,7 @@ fn record_every_kind(skills: &Skills, file: &Path) {
     fixture.exchange("session/load", load, json!({ "result": {} }));
     fixture.finish();
     // Now use an agent that never connects, to get the events for this.
-    let mut fixture = Fixture::over_http(recording(skills, file).flag("--mcp-wait", "0.01"));
+    let mut fixture = Fixture::over_http(proxy().flag("--mcp-wait", "0.01"));
     fixture.new_session("u");
     fixture.prompt("u", SECRET);
     fixture.finish();
@@ -198,7 +198,7 @@ fn documented() -> (Fields, BTreeMap<String, Fields>) {
 fn events_match_the_documented_schema() {
     let skills = all_kinds();
     let file = skills.path().join("events.jsonl");
-    record_every_kind(&skills, &file);
+    record_every_kind(&skills, || recording(&skills, &file));
     let (common, kinds) = documented();
     assert!(common.len() == 4 && kinds.len() == 13, "the documentation was not parsed: {kinds:?}");
     let written = events(&file);

@@ -21,6 +21,7 @@ mod catalog;
 mod chain;
 mod chain_ends;
 mod clients;
+mod collector;
 mod commands;
 mod compaction;
 mod conformance;
@@ -78,6 +79,8 @@ mod state;
 mod supervision;
 mod switches;
 mod team;
+mod telemetry;
+mod telemetry_faults;
 mod tool_server_faults;
 mod tool_server_http;
 #[cfg(unix)]
@@ -182,6 +185,8 @@ fn main() -> ExitCode {
     trials.extend(supervision::trials());
     trials.extend(switches::trials());
     trials.extend(team::trials());
+    trials.extend(telemetry::trials());
+    trials.extend(telemetry_faults::trials());
     trials.extend(tool_server_faults::trials());
     trials.extend(tool_server_http::trials());
     #[cfg(unix)]

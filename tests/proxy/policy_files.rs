@@ -28,7 +28,7 @@ fn a_policy_that_cannot_be_used() {
         ("sources: {alow: []}", "", "unknown key `alow` in `sources`"),
         ("", "", "the file is empty"),
         ("sources: [", "", "policy is invalid"),
-        ("require: {telemetry: true}", "", "`require.telemetry` is true"),
+        ("require: {telemetry: true}", "", "OTEL_EXPORTER_OTLP_ENDPOINT is not set"),
         ("{}", "chmod 666 policy.yaml", "the group or other users can write to it"),
         ("{}", "chmod 664 policy.yaml", "the group or other users can write to it"),
         ("{}", "chmod 777 .", "the group or other users can write to it"),

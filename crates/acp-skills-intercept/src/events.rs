@@ -7,7 +7,7 @@ use std::{fmt, time::Duration};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use skills_core::{SkillSet, set::REFUSED_BY_POLICY};
 
-pub use crate::active_skills::ActivatedBy;
+pub use crate::{active_skills::ActivatedBy, trace_context::TraceContext};
 
 /// An event. The fields are explained in the table of each event above.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +116,9 @@ pub struct End {
     pub bytes: u64,
     /// The duration.
     pub ms: Millis,
+    /// The trace of the agent that the activity belongs to. It is not written to the record.
+    #[serde(skip)]
+    pub trace: Option<Box<TraceContext>>,
 }
 
 /// The outcome of an activity.

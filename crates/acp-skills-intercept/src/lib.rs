@@ -73,6 +73,7 @@
 //! | `requests` | the client's requests without an answer |
 //! | `inputs`, `outputs`, `queries` | the interface of the interceptor |
 //! | `workspace` | the directories of a session |
+//! | `trace_context` | the trace that a request belongs to |
 //! | `keys`, `ids`, `active_skills` | our names for sessions, queries and timers; ids of our messages; active skills of a session |
 
 mod active;
@@ -134,6 +135,7 @@ mod titles;
 mod toggles;
 pub mod tool_paths;
 mod tools;
+mod trace_context;
 mod trust;
 mod typed;
 mod updates;

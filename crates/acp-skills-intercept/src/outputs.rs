@@ -11,6 +11,7 @@ use crate::{
     events::EventKind,
     keys::{SessionKey, Timer},
     queries::Query,
+    trace_context::TraceContext,
     workspace::Workspace,
 };
 
@@ -124,6 +125,8 @@ pub enum Effect {
         session: SessionKey,
         /// The id of the client's request, as JSON.
         request: String,
+        /// The trace of the client that the turn belongs to.
+        trace: Option<Box<TraceContext>>,
     },
     /// Note the end of a turn in the log: the agent has answered the prompt.
     TurnEnded(SessionKey),

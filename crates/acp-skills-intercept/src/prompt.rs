@@ -19,6 +19,7 @@ use crate::{
     requests::Purpose,
     restoration,
     session::Session,
+    trace_context::TraceContext,
     typed::Typed,
     words::{is_command, words},
 };
@@ -64,7 +65,11 @@ impl Interceptor {
         actions: &mut Actions,
     ) -> (Purpose, Pass) {
         let Some(session) = self.sessions.get(key) else { return (Purpose::Other, Pass::Untouched) };
-        actions.effects.push(Effect::TurnStarted { session: key, request: id.to_json().into_owned() });
+        actions.effects.push(Effect::TurnStarted {
+            session: key,
+            request: id.to_json().into_owned(),
+            trace: TraceContext::of(message),
+        });
         let wanted = match &invoked {
             Some(skill) => Some(commands::wanted(session, skill, message)),
             None => wanted(session, message, &self.policy),

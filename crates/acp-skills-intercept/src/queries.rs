@@ -12,6 +12,7 @@ use crate::{
     active_skills::ActiveSkills,
     events::EventKind,
     keys::{SessionKey, Ticket},
+    trace_context::TraceContext,
     workspace::Workspace,
 };
 
@@ -229,6 +230,8 @@ pub struct Needs {
     pub open_names: bool,
     /// The agent's name and version, to load whether this agent connects to the skills server.
     pub agent: Option<String>,
+    /// The trace of the client that the session belongs to.
+    pub trace: Option<Box<TraceContext>>,
 }
 
 /// An MCP server of the client that becomes a skill.

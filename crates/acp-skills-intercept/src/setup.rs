@@ -25,6 +25,7 @@ use crate::{
     requests::{OpenRequest, Purpose, Setup, SetupKind},
     servers,
     session::{Activations, Session, Switches},
+    trace_context::TraceContext,
     workspace::Workspace,
 };
 
@@ -154,7 +155,9 @@ impl Interceptor {
             None => Vec::new(),
         };
         let listen = self.policy.listen.clone();
-        let needs = Needs { transport, listen, servers, open_names, agent: self.agent.identity(), ..needs };
+        let agent = self.agent.identity();
+        let trace = TraceContext::of(message);
+        let needs = Needs { servers, transport, listen, open_names, agent, trace, ..needs };
         let setup = HeldSetup {
             method: message.method().into_owned(),
             line: message.line.to_vec(),

@@ -20,7 +20,7 @@ use clap::{
 
 use acp_skills::{
     agents::{self, AgentError},
-    config::{Config, LogLevel, SandboxKind, ServersOnDemand, Words, expand_home},
+    config::{Config, LogLevel, SandboxKind, ServersOnDemand, TelemetryProtocol, Words, expand_home},
     intercept::{Approve, CommandNames, Titles, ToolPolicy},
     skills_core::exec::{Environment, ScriptCwd},
 };
@@ -252,6 +252,10 @@ flags! {
         /// `acp-skills-proxy report` summarizes the file.
         #[arg(long, value_name = "FILE", value_parser = path())]
         events: Option<PathBuf>,
+        /// Send the same events as spans, logs and metrics to an OpenTelemetry collector, over HTTP. This needs the environment
+        /// variable `OTEL_EXPORTER_OTLP_ENDPOINT`, and the other `OTEL_*` variables apply as well.
+        #[arg(long, value_name = "PROTOCOL")]
+        telemetry: Option<TelemetryProtocol>,
         /// Keep state between runs in a directory: the active skills of each session, which are restored if the session
         /// is loaded or resumed; skills that are turned off in a directory (`/skills off NAME --here`); project skills
         /// that you trust, and the secret of the marks around our text (without this flag, these are in the platform's

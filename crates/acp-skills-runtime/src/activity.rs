@@ -9,7 +9,7 @@ use acp_skills_intercept::SessionKey;
 use serde_json::{Map, Value};
 use skills_core::ToolOutput;
 
-use crate::events::{EventFile, Record};
+use crate::events::{EventFile, Record, TraceContext};
 
 /// A finished call of one of our tools.
 #[derive(Debug, Clone)]
@@ -51,11 +51,40 @@ pub enum Activity {
     Called(Box<ToolCall>),
     /// An event of the record, as `--events` writes it.
     Recorded(Arc<Record>),
+    /// A session, or a turn in it, begins or ends.
+    Session(SessionKey, SessionStep),
+}
+
+/// The beginning or the end of a session or a turn.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum SessionStep {
+    /// The client has requested a session. It may belong to a trace of the client.
+    Requested(Option<Box<TraceContext>>),
+    /// The agent has opened the session. This is its id of the session.
+    Opened(String),
+    /// The client has sent a prompt to the agent. It may belong to a trace of the client.
+    TurnStarted(Option<Box<TraceContext>>),
+    /// The agent has answered the prompt. This is also reported if there is no turn.
+    TurnEnded,
+    /// The session has ended, or could not be opened.
+    Closed,
 }
 
 /// A function that is called with each activity. It is called by the threads that move messages, so it must not
 /// block.
 pub type Observer = Arc<dyn Fn(&Activity) + Send + Sync>;
+
+/// Returns an observer that calls both observers.
+pub fn both(first: Option<Observer>, second: Option<Observer>) -> Option<Observer> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(Arc::new(move |activity| {
+            first(activity);
+            second(activity);
+        })),
+        (first, second) => first.or(second),
+    }
+}
 
 /// Returns an observer that writes the events of the record to `file` and ignores all other activities.
 pub fn record_to(file: &EventFile) -> Observer {

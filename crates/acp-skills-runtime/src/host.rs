@@ -5,6 +5,7 @@
 //! any lock of the relay. It also carries out effects, which never block.
 
 mod decisions;
+mod observation;
 
 use std::{
     collections::HashSet,
@@ -31,9 +32,8 @@ use tracing::{Instrument, Span};
 
 use crate::{
     activation_store::ActivationStore,
-    activity::{Activity, Observer},
+    activity::{Observer, SessionStep},
     agent_store::AgentStore,
-    events::Record,
     library::{Library, MakeToolbox},
     mark_secret,
     mcp::Servers,
@@ -208,11 +208,7 @@ impl RunningHost {
             Effect::Log(Level::Warn, text) => tracing::warn!("{text}"),
             Effect::Log(Level::Info, text) => tracing::info!("{text}"),
             Effect::Log(Level::Debug, text) => tracing::debug!("{text}"),
-            Effect::Record { session, kind } => {
-                if let Some(observer) = &self.0.observer {
-                    observer(&Activity::Recorded(Arc::new(Record::now(session, kind))));
-                }
-            }
+            Effect::Record { session, kind } => self.record(session, kind),
             Effect::SaveActiveSkills { id, active } => {
                 if let Some(activations) = &self.0.activations {
                     activations.save(&id, active);
@@ -235,13 +231,21 @@ impl RunningHost {
                 self.0.spans.set_id(session, &id);
                 let _span = self.0.spans.current(session).entered();
                 tracing::debug!("agent opened the session");
+                self.observe(session, SessionStep::Opened(id));
             }
-            Effect::TurnStarted { session, request } => self.0.spans.start_turn(session, &request),
-            Effect::TurnEnded(session) => self.0.spans.end_turn(session),
+            Effect::TurnStarted { session, request, trace } => {
+                self.0.spans.start_turn(session, &request);
+                self.observe(session, SessionStep::TurnStarted(trace));
+            }
+            Effect::TurnEnded(session) => {
+                self.0.spans.end_turn(session);
+                self.observe(session, SessionStep::TurnEnded);
+            }
             Effect::TurnCancelled(session) => self.0.servers.drop_waiting(session),
             Effect::CloseServer(session) => {
                 self.0.servers.close(session);
                 self.0.spans.close(session);
+                self.observe(session, SessionStep::Closed);
             }
             Effect::AnswerServer { session, number, answer } => {
                 self.0.servers.answer_server(session, number, answer);
@@ -258,8 +262,9 @@ impl RunningHost {
     /// Answers a query with a call of `answer`, within the span of its session.
     pub(crate) async fn answer(&self, query: Query, answer: impl FnOnce(Input)) {
         let session = query.session();
-        if let (Query::SetUp { .. }, Some(session)) = (&query, session) {
+        if let (Query::SetUp { needs, .. }, Some(session)) = (&query, session) {
             self.0.spans.open(session);
+            self.observe(session, SessionStep::Requested(needs.trace.clone()));
         }
         let span = session.map_or_else(Span::none, |session| self.0.spans.current(session));
         self.answer_within_span(query, answer).instrument(span).await;
@@ -324,8 +329,18 @@ impl RunningHost {
     /// Provides the skills, the MCP server and the saved state of a session. This may block, because it reads from
     /// disk.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
-        let Needs { workspace, skills, client_skills, servers, recall, transport, listen, open_names, agent } =
-            needs;
+        let Needs {
+            workspace,
+            skills,
+            client_skills,
+            servers,
+            recall,
+            transport,
+            listen,
+            open_names,
+            agent,
+            ..
+        } = needs;
         let cwd = workspace.cwd.as_deref();
         self.check_directory(cwd);
         let saved = self.0.activations.as_ref().zip(recall);

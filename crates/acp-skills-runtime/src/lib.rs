@@ -24,6 +24,7 @@
 //! | [`direct`] | the MCP server for clients without ACP |
 //! | [`demo`] | the built-in scripted agent |
 //! | `spans` | the `tracing` spans of sessions and turns |
+//! | [`telemetry`] | sending events as spans, logs and metrics of OpenTelemetry |
 //! | [`worker`] | a background thread with a bounded queue |
 
 pub mod activation_store;
@@ -42,5 +43,6 @@ pub mod processes;
 pub mod relay;
 mod spans;
 pub mod switch_store;
+pub mod telemetry;
 pub mod tool_servers;
 pub mod worker;

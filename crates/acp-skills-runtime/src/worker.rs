@@ -1,7 +1,8 @@
 //! [`Worker`]: a background thread with a bounded queue.
 //!
 //! Submitting an item never blocks, no matter how slow the thread is. If the queue is full, the item is dropped and
-//! counted. The thread takes all queued items at once, so bursts are processed in batches.
+//! counted. The thread takes all queued items at once, so bursts are processed in batches. The work can ask for a time at which it is
+//! called again, until which items are collected.
 //!
 //! This is used for everything that the proxy writes besides messages: events, state, and messages on stderr.
 
@@ -31,6 +32,8 @@ pub struct Batch<T> {
     pub items: Vec<T>,
     /// The number of items that were dropped since the previous batch because the queue was full.
     pub dropped: u64,
+    /// True if no items follow, because the queue is closed.
+    pub is_last: bool,
 }
 
 struct Shared<T> {
@@ -68,23 +71,26 @@ impl<T> Shared<T> {
         self.queue.lock()
     }
 
-    /// Waits for items. Returns `None` once the queue is closed and empty.
-    fn next_batch(&self) -> Option<Batch<T>> {
+    /// Waits for items, or until the time `wake` if there is one. Once the queue is closed, returns the last batch, which can be empty.
+    fn next_batch(&self, wake: Option<Instant>) -> Batch<T> {
         let mut queue = self.queue();
         queue.is_busy = false;
         self.progressed.notify_all();
         loop {
-            if queue.has_work() {
+            let is_due = wake.map_or_else(|| queue.has_work(), |wake| Instant::now() >= wake);
+            if is_due || queue.is_closed {
                 queue.is_busy = true;
                 queue.weight = 0;
                 let items = mem::take(&mut queue.items);
                 let dropped = mem::take(&mut queue.dropped);
-                return Some(Batch { items, dropped });
+                return Batch { items, dropped, is_last: queue.is_closed };
             }
-            if queue.is_closed {
-                return None;
+            match wake {
+                Some(wake) => {
+                    self.submitted.wait_until(&mut queue, wake);
+                }
+                None => self.submitted.wait(&mut queue),
             }
-            self.submitted.wait(&mut queue);
         }
     }
 }
@@ -113,6 +119,34 @@ impl<T: Send + 'static> Worker<T> {
         weigh: fn(&T) -> usize,
         mut work: impl FnMut(Batch<T>) + Send + 'static,
     ) -> io::Result<Self> {
+        let work = move |batch: Batch<T>| {
+            if !batch.items.is_empty() || batch.dropped > 0 {
+                work(batch);
+            }
+            None
+        };
+        Self::start_with(name, capacity, weigh, work)
+    }
+
+    /// Starts a thread like [`start`](Self::start), whose work can return the time of its next call. Until then, items are collected.
+    /// The work is called at this time even if there are no items, and a last time when the queue is closed.
+    ///
+    /// # Errors
+    /// Returns an error if the thread cannot be started.
+    pub fn start_paced(
+        name: &str,
+        capacity: usize,
+        work: impl FnMut(Batch<T>) -> Option<Instant> + Send + 'static,
+    ) -> io::Result<Self> {
+        Self::start_with(name, capacity, |_item| 1, work)
+    }
+
+    fn start_with(
+        name: &str,
+        capacity: usize,
+        weigh: fn(&T) -> usize,
+        mut work: impl FnMut(Batch<T>) -> Option<Instant> + Send + 'static,
+    ) -> io::Result<Self> {
         let queue = Queue {
             items: Vec::new(),
             weight: 0,
@@ -130,8 +164,14 @@ impl<T: Send + 'static> Worker<T> {
         });
         let worker = Arc::clone(&shared);
         thread::Builder::new().name(name.to_owned()).spawn(move || {
-            while let Some(batch) = worker.next_batch() {
-                work(batch);
+            let mut wake = None;
+            loop {
+                let batch = worker.next_batch(wake);
+                let is_last = batch.is_last;
+                wake = work(batch);
+                if is_last {
+                    break;
+                }
             }
             worker.queue().is_finished = true;
             worker.progressed.notify_all();
@@ -148,10 +188,19 @@ impl<T: Send + 'static> Worker<T> {
 impl<T> Worker<T> {
     /// Closes the queue and waits for up to 2 seconds until the queued items are processed.
     pub fn finish(&self) {
+        self.finish_within(DRAIN_TIMEOUT);
+    }
+
+    /// Closes the queue and waits for up to `timeout` until the queued items are processed. Does nothing if the queue is closed
+    /// already.
+    pub fn finish_within(&self, timeout: Duration) {
         let mut queue = self.0.queue();
+        if queue.is_closed {
+            return;
+        }
         queue.is_closed = true;
         self.0.submitted.notify_all();
-        let deadline = Instant::now() + DRAIN_TIMEOUT;
+        let deadline = Instant::now() + timeout;
         while !queue.is_finished && Instant::now() < deadline {
             self.0.progressed.wait_until(&mut queue, deadline);
         }

@@ -7,7 +7,7 @@ use std::{path::PathBuf, sync::Arc, thread};
 
 use acp_skills_intercept::Policy;
 use acp_skills_runtime::{
-    activity::Observer,
+    activity::{self, Observer},
     demo,
     host::Host,
     library::{Library, MakeToolbox},
@@ -16,6 +16,7 @@ use acp_skills_runtime::{
         Relay,
         chain::{self, ChainEnd},
     },
+    telemetry::Telemetry,
 };
 use agent_client_protocol::{Agent, Client, Conductor, ConnectTo, ConnectionDriver, Error, Proxy};
 use futures::{
@@ -55,6 +56,8 @@ pub struct SkillsProxy {
     policy: Policy,
     bridge: Option<PathBuf>,
     observer: Option<Observer>,
+    /// The observer that sends telemetry.
+    telemetry: Option<Observer>,
     sandbox: Option<Sandbox>,
     processes: Processes,
     secret_in: Option<PathBuf>,
@@ -75,6 +78,7 @@ impl SkillsProxy {
             policy: Policy::default(),
             bridge: None,
             observer: None,
+            telemetry: None,
             sandbox: None,
             processes: Processes::default(),
             secret_in: None,
@@ -87,12 +91,16 @@ impl SkillsProxy {
     /// secret of the marks around our text.
     ///
     /// # Errors
-    /// Returns the errors of [`Settings::resolve`] and [`SkillSources::load`](crate::config::SkillSources::load).
+    /// Returns the errors of [`Settings::resolve`] and [`SkillSources::load`](crate::config::SkillSources::load), and
+    /// [`ConfigError::Unstartable`] if the thread for telemetry can't be started.
     pub fn from_config(config: Config) -> Result<Self, ConfigError> {
         let settings = Settings::resolve(config)?;
+        let telemetry = settings.telemetry.map(Telemetry::start).transpose();
+        let telemetry = telemetry.map_err(ConfigError::Unstartable)?;
         let library = settings.skills.load()?.into_library();
         let proxy = Self::with_library(library).toolbox(settings.toolbox).policy(settings.policy);
         Ok(Self {
+            telemetry: telemetry.map(Telemetry::into_observer),
             sandbox: settings.sandbox,
             processes: settings.processes,
             secret_in: settings.state,
@@ -155,7 +163,8 @@ impl SkillsProxy {
     /// Returns [`AttachError`] if a skill or a tool can't be attached.
     pub(crate) fn into_parts(self) -> Result<(Policy, Host), AttachError> {
         let library = self.attached.in_front_of(self.library)?;
-        let host = Host::new(library).toolbox(self.toolbox).observer(self.observer);
+        let observer = activity::both(self.observer, self.telemetry);
+        let host = Host::new(library).toolbox(self.toolbox).observer(observer);
         let mut host = host.sandbox(self.sandbox).processes(self.processes).secret_in(self.secret_in);
         if let Some(program) = self.bridge {
             host = host.bridge(program);

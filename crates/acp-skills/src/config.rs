@@ -39,8 +39,8 @@ pub use skills_sources::disk::{cache_dir, config_file, error_text, expand_home, 
 
 pub use self::{
     choices::{
-        CatalogLocation, CheckUpdates, Discover, Elsewhere, LogLevel, SandboxKind, SearchTool, Trusted,
-        Validation, Verify,
+        CatalogLocation, CheckUpdates, Discover, Elsewhere, LogLevel, SandboxKind, SearchTool,
+        TelemetryProtocol, Trusted, Validation, Verify,
     },
     entries::{SkillEntry, SourceEntry, StoredSkill},
     error::{ConfigError, describe_load_error},
@@ -208,6 +208,9 @@ pub struct Config {
     pub drafts: bool,
     /// The file to which the record of events is appended (`--events`). By default, no record is written.
     pub events: Option<PathBuf>,
+    /// Send the record as telemetry with this protocol (`--telemetry`), if the environment variable `OTEL_EXPORTER_OTLP_ENDPOINT` is
+    /// set. By default, no telemetry is sent.
+    pub telemetry: Option<TelemetryProtocol>,
     /// The directory for state that outlives a session, such as the active skills of sessions and skills that are switched off
     /// (`--state`). By default, only the user's trust in the skills of projects and the secret of the marks around our text are
     /// stored, in the state directory of the platform.

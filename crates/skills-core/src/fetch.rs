@@ -14,14 +14,15 @@ use std::{
 
 use ureq::{
     http::{StatusCode, Uri, header},
-    unversioned::transport::DefaultConnector,
+    tls::{PemItem, RootCerts, TlsConfig, parse_pem},
+    unversioned::{resolver::DefaultResolver, transport::DefaultConnector},
 };
 
 use self::loopback::{Checked, ThisMachine, is_disguised, is_plain};
 
 use crate::{skill::Sha256, text::shown};
 
-pub use self::exchange::{Exchange, Interrupt, Request, exchange};
+pub use self::exchange::{Exchange, Host, Interrupt, Request, exchange, is_web_url};
 
 /// The default maximum size of the content: 1 MiB.
 pub const MAX_BODY_BYTES: u64 = 1024 * 1024;
@@ -168,7 +169,7 @@ pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<O
             _ => FetchError::Transport { url: url.to_owned(), source: error.into() },
         };
         let remaining = deadline.saturating_duration_since(Instant::now());
-        let mut request = agent(&uri, remaining).get(uri.clone());
+        let mut request = agent(&uri, remaining, Host::Checked).get(uri.clone());
         if let Some(etag) = etag {
             request = request.header(header::IF_NONE_MATCH, etag);
         }
@@ -260,7 +261,7 @@ fn is_this_machine(error: &io::Error) -> bool {
     matches!(error.get_ref(), Some(error) if error.is::<ThisMachine>())
 }
 
-fn agent(uri: &Uri, timeout: Duration) -> ureq::Agent {
+fn agent(uri: &Uri, timeout: Duration, host: Host<'_>) -> ureq::Agent {
     let mut config = ureq::Agent::config_builder()
         .max_redirects(0)
         .max_redirects_will_error(false)
@@ -271,7 +272,22 @@ fn agent(uri: &Uri, timeout: Duration) -> ureq::Agent {
     if is_plain(uri) {
         config = config.proxy(None);
     }
-    ureq::Agent::with_parts(config.build(), DefaultConnector::default(), Checked { uri: uri.clone() })
+    let authorities = match host {
+        Host::Chosen(pem) => pem,
+        Host::Checked => None,
+    };
+    if let Some(pem) = authorities {
+        let found = parse_pem(pem).filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        });
+        config = config.tls_config(TlsConfig::builder().root_certs(RootCerts::from(found)).build());
+    }
+    let connector = DefaultConnector::default();
+    match host {
+        Host::Checked => ureq::Agent::with_parts(config.build(), connector, Checked { uri: uri.clone() }),
+        Host::Chosen(_) => ureq::Agent::with_parts(config.build(), connector, DefaultResolver::default()),
+    }
 }
 
 fn redirect(status: StatusCode, location: Option<&header::HeaderValue>) -> Option<String> {

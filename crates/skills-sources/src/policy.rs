@@ -51,7 +51,12 @@ pub struct Policy {
     scripts: Scripts,
     servers: Option<Vec<ServerPattern>>,
     required: Vec<Address>,
+    /// True if no session may run without telemetry.
+    telemetry: bool,
 }
+
+/// The rule about telemetry.
+const TELEMETRY: &str = "require.telemetry";
 
 /// The use of programs that belong to skills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -167,6 +172,16 @@ impl Policy {
     /// Returns the lock file of the administrator. Only the versions in it are used.
     pub fn lock(&self) -> Option<&Path> {
         self.lock.as_deref()
+    }
+
+    /// Returns true if sessions need telemetry.
+    pub fn requires_telemetry(&self) -> bool {
+        self.telemetry
+    }
+
+    /// Returns the refusal of sessions without telemetry. `why` is the reason why telemetry can't be sent.
+    pub fn without_telemetry(&self, why: String) -> Refusal {
+        Refusal { why, ..self.refusal("start without telemetry".to_owned(), TELEMETRY) }
     }
 
     /// Returns the sources that each session uses.

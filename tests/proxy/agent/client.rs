@@ -4,7 +4,7 @@ use rmcp::{
     ClientHandler, ClientLifecycleMode, RoleClient,
     model::{
         CallToolRequestParams, ClientCapabilities, ClientConfig, GetPromptRequestParams, Implementation,
-        ProtocolVersion, ServerNotification, SubscriptionFilter,
+        ProtocolVersion, RequestParamsMeta, ServerNotification, SubscriptionFilter,
     },
     service::{ClientServiceExt, NotificationContext, RunningService},
     transport::{
@@ -138,10 +138,18 @@ pub(super) async fn prompt(client: &Client, name: &str) -> Result<Value, String>
 }
 
 /// Calls a tool. If `arguments` is not an object, the call has none.
-pub(super) async fn call(client: &Client, tool: &str, arguments: &Value) -> Result<Value, String> {
+pub(super) async fn call(
+    client: &Client,
+    tool: &str,
+    arguments: &Value,
+    trace: Option<&str>,
+) -> Result<Value, String> {
     let mut request = CallToolRequestParams::new(tool.to_owned());
     if let Some(arguments) = arguments.as_object() {
         request = request.with_arguments(arguments.clone());
+    }
+    if let Some(parent) = trace {
+        request.set_traceparent(parent);
     }
     client.running.call_tool(request).await.map(|result| json!(result)).map_err(|error| error.to_string())
 }

@@ -119,7 +119,8 @@ impl ScriptedAgent {
                 let client = self.client(&params);
                 tasks.spawn(async move {
                     let tool = params["tool"].as_str().expect("a tool");
-                    answer(&id, client::call(&client, tool, &params["arguments"]).await);
+                    let trace = params["traceparent"].as_str();
+                    answer(&id, client::call(&client, tool, &params["arguments"], trace).await);
                 });
             }
             "look" => {

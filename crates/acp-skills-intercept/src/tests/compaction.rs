@@ -158,6 +158,7 @@ fn the_last_used_skills_come_first() {
         error: None,
         bytes: 1,
         ms: Duration::ZERO.into(),
+        trace: None,
     };
     let read = EventKind::FileRead { skill: Some("review".to_owned()), file: None, end };
     fixture.handle(Input::Recorded(KEY, read));

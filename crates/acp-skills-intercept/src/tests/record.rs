@@ -13,7 +13,8 @@ use crate::{
 const KEY: SessionKey = SessionKey(1);
 
 pub(super) fn activation(by: ActivatedBy) -> EventKind {
-    let end = End { outcome: Outcome::Ok, error: None, bytes: 4, ms: Duration::from_millis(1).into() };
+    let end =
+        End { outcome: Outcome::Ok, error: None, bytes: 4, ms: Duration::from_millis(1).into(), trace: None };
     EventKind::SkillActivated { skill: Some("review".to_owned()), path: None, root: None, by, tokens: 1, end }
 }
 

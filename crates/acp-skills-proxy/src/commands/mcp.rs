@@ -8,7 +8,6 @@ use std::{
 };
 
 use acp_skills::{
-    activity,
     config::{Config, Elsewhere, Settings},
     intercept::McpCatalog,
 };
@@ -113,6 +112,7 @@ fn serve(mut config: Config, serving: Serving) -> anyhow::Result<ExitCode> {
     let events = config.events.as_deref().map(record::open).transpose()?;
     let switches = record::open_switches(config.state.as_deref())?;
     let settings = Settings::resolve(config)?;
+    let telemetry = record::start_telemetry(settings.telemetry)?;
     let listening =
         serving.listen.map(|address| listen(address, serving.token_file.as_deref())).transpose()?;
     if listening.is_none() && stdio::is_typed() {
@@ -137,7 +137,7 @@ fn serve(mut config: Config, serving: Serving) -> anyhow::Result<ExitCode> {
         .bridge(env::current_exe()?)
         .sandbox(settings.sandbox)
         .processes(settings.processes)
-        .observer(events.as_ref().map(activity::record_to))
+        .observer(record::observer(events.as_ref(), telemetry.as_ref()))
         .switch_store(switches);
     // Nothing is printed on stdout after this, unless we listen.
     let client = if listening.is_none() { Some(stdio::take()?) } else { None };
@@ -156,6 +156,7 @@ fn serve(mut config: Config, serving: Serving) -> anyhow::Result<ExitCode> {
     });
     // Make sure that all events are written before we exit.
     drop(events);
+    drop(telemetry);
     // Exit now instead of waiting for threads, which can be blocked in a read forever.
     runtime.shutdown_background();
     let code = code?;

@@ -12,7 +12,6 @@ use crate::{
     log, output, refusal, runtime, stdio, system,
 };
 use acp_skills::{
-    activity,
     config::{Config, Settings, bytes_of_mebibytes},
     events::EventFile,
     intercept::OnDemand,
@@ -110,6 +109,7 @@ fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<
     }
     let library = settings.skills.load()?;
     let (events, memory) = open_files(events.as_deref(), state.as_deref())?;
+    let telemetry = record::start_telemetry(settings.telemetry)?;
     let switches = record::open_switches(state.as_deref())?;
     let agents = state
         .as_deref()
@@ -131,7 +131,7 @@ fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<
             .sandbox(settings.sandbox)
             .processes(settings.processes.clone())
             .secret_in(settings.state)
-            .observer(events.as_ref().map(activity::record_to))
+            .observer(record::observer(events.as_ref(), telemetry.as_ref()))
             .activation_store(memory.clone())
             .switch_store(switches)
             .agent_store(agents.clone());
@@ -147,6 +147,7 @@ fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<
     });
     // Make sure that all events and the state are written before we exit.
     drop(events);
+    drop(telemetry);
     if let Some(memory) = memory {
         memory.finish();
     }

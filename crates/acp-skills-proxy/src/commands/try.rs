@@ -24,7 +24,7 @@ use crate::{
     words::count,
 };
 use acp_skills::{
-    activity::{self, Activity, Observer, ToolCall},
+    activity::{Activity, Observer, ToolCall},
     client::Update,
     config::Settings,
     one_shot::{Answer, OneShot, Trace},
@@ -90,13 +90,14 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
         return Err(loaded.none().into());
     }
     let events = events.as_deref().map(record::open).transpose()?;
+    let telemetry = record::start_telemetry(settings.telemetry)?;
     let runtime = runtime::new()?;
     let (output_end, output_ended) = oneshot::channel();
     let show = Show {
         full,
         last: Mutex::new(Kind::Nothing),
         output_end: Mutex::new(Some(output_end)),
-        record: events.as_ref().map(activity::record_to),
+        record: record::observer(events.as_ref(), telemetry.as_ref()),
     };
     let steps = Arc::new(AtomicU64::new(0));
     let seen = Arc::clone(&steps);
@@ -136,6 +137,7 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
     runtime.shutdown_background();
     // Make sure that all events are written before we exit.
     drop(events);
+    drop(telemetry);
     match end? {
         End::Answer(answer) => {
             output::print(&format!("\n\n── turn ended: {}\n", answer.stop_reason))?;
@@ -178,7 +180,7 @@ struct Show {
     last: Mutex<Kind>,
     /// Sends the result of the first write to stdout that failed. `Ok` means that the reader has closed the pipe.
     output_end: Mutex<Option<oneshot::Sender<io::Result<()>>>>,
-    /// Writes events to the file of `--events`.
+    /// Writes events to the file of `--events`, and sends telemetry.
     record: Option<Observer>,
 }
 

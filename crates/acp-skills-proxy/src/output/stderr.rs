@@ -94,7 +94,7 @@ mod tests {
         ] {
             let items = items.into_iter().map(|item| item.as_bytes().to_vec()).collect();
             let mut text = Vec::new();
-            write(&mut text, &Batch { items, dropped });
+            write(&mut text, &Batch { items, dropped, is_last: false });
             assert_eq!(String::from_utf8(text).unwrap(), expected);
         }
     }

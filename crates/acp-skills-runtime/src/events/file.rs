@@ -185,7 +185,7 @@ mod tests {
             let what = EventKind::EventsDropped { count: found };
             Arc::new(Record::now(None, what))
         };
-        Batch { items: numbers.map(record).collect(), dropped: lost }
+        Batch { items: numbers.map(record).collect(), dropped: lost, is_last: false }
     }
 
     /// Returns the counts in the written lines, with `None` for an incomplete line.

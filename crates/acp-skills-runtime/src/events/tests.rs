@@ -14,6 +14,7 @@ fn end() -> End {
         error: Some("FileNotFound".to_owned()),
         bytes: 120,
         ms: Duration::from_micros(1_234_567).into(),
+        trace: None,
     }
 }
 

@@ -11,7 +11,7 @@ use skills_core::{
     toolbox::{ACTIVATE_SKILL, Content, READ_SKILL_FILE, RUN_SKILL_SCRIPT, SEARCH_SKILLS},
 };
 
-use crate::events::{ActivatedBy, End, EventKind, Outcome};
+use crate::events::{ActivatedBy, End, EventKind, Outcome, TraceContext};
 
 /// A call of one of our tools, at its start.
 pub(super) struct Call<'a> {
@@ -19,6 +19,8 @@ pub(super) struct Call<'a> {
     pub(super) context: &'a CallContext,
     pub(super) tool: &'a str,
     pub(super) arguments: &'a Map<String, Value>,
+    /// The trace of the agent that the call belongs to.
+    pub(super) trace: Option<Box<TraceContext>>,
 }
 
 impl<'a> Call<'a> {
@@ -49,6 +51,7 @@ impl<'a> Call<'a> {
             error: code.map(str::to_owned),
             bytes: output.map_or(0, bytes),
             ms: time.into(),
+            trace: self.trace.clone(),
         };
         match self.tool {
             ACTIVATE_SKILL => EventKind::SkillActivated {
@@ -83,7 +86,7 @@ impl<'a> Call<'a> {
 /// Returns the event of an activation. The model received the instructions as `text`.
 pub(super) fn activated(skill: &Skill, by: ActivatedBy, text: &str, time: Duration) -> EventKind {
     let bytes = text.len() as u64;
-    let end = End { outcome: Outcome::Ok, error: None, bytes, ms: time.into() };
+    let end = End { outcome: Outcome::Ok, error: None, bytes, ms: time.into(), trace: None };
     let skill_name = Some(skill.name.to_string());
     let (path, root) = (path(skill), root(skill));
     EventKind::SkillActivated { skill: skill_name, path, root, by, tokens: tokens(text), end }
@@ -91,14 +94,14 @@ pub(super) fn activated(skill: &Skill, by: ActivatedBy, text: &str, time: Durati
 
 /// Returns the event of a file that the model has read.
 pub(super) fn read(skill: &Skill, file: String, bytes: usize, time: Duration) -> EventKind {
-    let end = End { outcome: Outcome::Ok, error: None, bytes: bytes as u64, ms: time.into() };
+    let end = End { outcome: Outcome::Ok, error: None, bytes: bytes as u64, ms: time.into(), trace: None };
     EventKind::FileRead { skill: Some(skill.name.to_string()), file: Some(file), end }
 }
 
 /// Returns the event of an activation that failed.
 pub(super) fn not_activated(skill: &Skill, by: ActivatedBy, time: Duration) -> EventKind {
     let error = Some("ActivationFailed".to_owned());
-    let end = End { outcome: Outcome::Error, error, bytes: 0, ms: time.into() };
+    let end = End { outcome: Outcome::Error, error, bytes: 0, ms: time.into(), trace: None };
     let skill_name = Some(skill.name.to_string());
     let (path, root) = (path(skill), root(skill));
     EventKind::SkillActivated { skill: skill_name, path, root, by, tokens: 0, end }

@@ -1,9 +1,9 @@
 //! The server, and definitions and results of tools, as rmcp's types.
 
-use acp_skills_intercept::SERVER_NAME;
+use acp_skills_intercept::{SERVER_NAME, events::TraceContext};
 use rmcp::model::{
-    CallToolResult, ContentBlock, ErrorCode, ErrorData, Implementation, MetaObject, ServerCapabilities,
-    ServerConfig, Tool, ToolAnnotations,
+    CallToolResult, ContentBlock, ErrorCode, ErrorData, Implementation, MetaObject, RequestMetaObject,
+    ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use skills_core::{ToolDefinition, ToolOutput, toolbox::Content};
 
@@ -66,6 +66,11 @@ pub(super) fn tool(definition: ToolDefinition) -> Tool {
     meta.insert("anthropic/alwaysLoad".to_owned(), true.into());
     tool.meta = Some(meta);
     tool
+}
+
+/// Returns the trace that a request belongs to.
+pub(super) fn trace(meta: &RequestMetaObject) -> Option<Box<TraceContext>> {
+    TraceContext::parse(meta.get_traceparent()?, meta.get_tracestate()).map(Box::new)
 }
 
 /// Converts the result of a call.

@@ -281,7 +281,13 @@ impl ServerHandler for Handler {
         let is_followed = context.meta.get_progress_token().is_some();
         let (progress, server_progress) = is_followed.then(progress_channel).unzip();
         let caller = self.linked(caller.called_by(self.caller(&context, skill)), progress);
-        let call = Call { toolbox: &toolbox, context: &caller, tool: &request.name, arguments: &arguments };
+        let call = Call {
+            toolbox: &toolbox,
+            context: &caller,
+            tool: &request.name,
+            arguments: &arguments,
+            trace: conversion::trace(&context.meta),
+        };
         let span = self.span_of(&call);
         self.arrived(&call);
         let answer = async {

@@ -7,7 +7,7 @@ mod events;
 use std::{io::Read, sync::Arc, thread, time::Duration};
 
 use parking_lot::Mutex;
-use skills_core::fetch::{self, Exchange, FetchError, Interrupt, Request};
+use skills_core::fetch::{self, Exchange, FetchError, Host, Interrupt, Request};
 use tokio::{
     runtime::Handle,
     sync::{Semaphore, mpsc::Receiver, oneshot},
@@ -163,7 +163,14 @@ impl Endpoint {
         if let Some(id) = last_id {
             add("Last-Event-ID", id);
         }
-        let request = Request { method, url: &self.url, headers: &headers, body: message, timeout };
+        let request = Request {
+            method,
+            url: &self.url,
+            host: Host::Checked,
+            headers: &headers,
+            body: message,
+            timeout,
+        };
         fetch::exchange(&request, interrupt)
     }
 

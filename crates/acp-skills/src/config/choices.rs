@@ -109,6 +109,16 @@ pub enum SandboxKind {
     Bwrap,
 }
 
+/// The protocol for telemetry (`--telemetry`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum TelemetryProtocol {
+    /// The protocol of OpenTelemetry, over HTTP.
+    Otlp,
+}
+
 /// The level of log messages (`--log`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]

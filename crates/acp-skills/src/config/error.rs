@@ -2,11 +2,12 @@
 
 use std::{io, path::PathBuf};
 
+use acp_skills_runtime::telemetry::SettingsError;
 use skills_core::{Diagnostic, LoadError};
 use skills_sources::{
     AddressError,
     disk::{error_text, shorten_home},
-    policy::PolicyError,
+    policy::{PolicyError, Refusal},
 };
 
 use super::SyntaxError;
@@ -51,6 +52,15 @@ pub enum ConfigError {
     /// The policy of this machine can't be used.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// The policy of this machine refuses to start.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The environment variables of telemetry are invalid.
+    #[error(transparent)]
+    Telemetry(#[from] SettingsError),
+    /// The thread for telemetry can't be started.
+    #[error("cannot start the thread for telemetry: {0}")]
+    Unstartable(#[source] io::Error),
     /// The requested sandbox can't be used on this system.
     #[error("--sandbox bwrap: {0}")]
     Sandbox(String),
@@ -63,6 +73,8 @@ impl ConfigError {
             Self::Syntax(error) => error.help.as_deref(),
             Self::Source(error) => Some(error.hint()),
             Self::Policy(error) => Some(error.hint()),
+            Self::Refused(_) => Some(Refusal::HINT),
+            Self::Telemetry(_) => Some("correct the variable, or turn telemetry off"),
             Self::Sandbox(_) => {
                 Some("install bubblewrap, or remove `--sandbox` to run scripts without a sandbox")
             }

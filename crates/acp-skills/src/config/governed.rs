@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use acp_skills_runtime::library::Rules;
+use acp_skills_runtime::{
+    library::Rules,
+    telemetry::{self, SettingsError},
+};
 use skills_core::{Scope, discovery::Limits, set::Skipped};
 use skills_sources::{
     Address, LOCK_NAME, Options, Sources, Spec,
@@ -13,7 +16,7 @@ use skills_sources::{
     policy::{Policy, Refusal, Scripts, check_protection},
 };
 
-use super::{Config, SandboxKind, SkillEntry, SourceEntry, VirtualSkill};
+use super::{Config, ConfigError, SandboxKind, SkillEntry, SourceEntry, VirtualSkill};
 
 /// Removes everything from the configuration that the policy refuses. Returns a record for each refusal.
 pub(super) fn narrow(config: &mut Config, policy: &Policy) -> Vec<Skipped> {
@@ -30,6 +33,29 @@ pub(super) fn narrow(config: &mut Config, policy: &Policy) -> Vec<Skipped> {
         narrow_entries(&mut project.sources, &mut project.skills, policy, &mut refused);
     }
     refused
+}
+
+/// Returns the settings of telemetry, if the user or the policy has turned it on.
+///
+/// # Errors
+/// Returns an error if the variables of telemetry are invalid, or if the policy requires telemetry that is off.
+pub(super) fn telemetry(
+    config: &Config,
+    policy: Option<&Policy>,
+) -> Result<Option<telemetry::Settings>, ConfigError> {
+    let required = policy.filter(|policy| policy.requires_telemetry());
+    if config.telemetry.is_none() && required.is_none() {
+        return Ok(None);
+    }
+    match (telemetry::Settings::from_env(), required) {
+        (Ok(settings), _) => Ok(Some(settings)),
+        (Err(error), Some(policy)) => Err(policy.without_telemetry(error.to_string()).into()),
+        (Err(SettingsError::Off(why)), None) => {
+            tracing::info!("telemetry is off: {why}");
+            Ok(None)
+        }
+        (Err(error), None) => Err(error.into()),
+    }
 }
 
 /// Returns the rules for the skills on disk. `options` are those of the user's sources.

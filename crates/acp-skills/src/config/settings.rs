@@ -6,6 +6,7 @@ use acp_skills_intercept::Policy;
 use acp_skills_runtime::{
     library::{DirectoryLibrary, MakeToolbox, Named, ProjectSkills, Scan, load_named},
     processes::Processes,
+    telemetry,
 };
 use globset::GlobSet;
 use skills_core::{
@@ -48,6 +49,8 @@ pub struct Settings {
     pub processes: Processes,
     /// The directory for state: the one of the configuration, or else the one of the platform. `None` if there is no home directory.
     pub state: Option<PathBuf>,
+    /// The settings of telemetry, if it is on. Pass it to [`Telemetry::start`](acp_skills_runtime::telemetry::Telemetry::start).
+    pub telemetry: Option<telemetry::Settings>,
 }
 
 /// The locations of all skills that a configuration names.
@@ -97,6 +100,8 @@ impl Settings {
     /// - [`ConfigError::Value`] if a glob is invalid, if no skills may be found at all, or if an agent can't connect to `listen`.
     /// - [`ConfigError::Source`] if the address of a source has an unknown format.
     /// - [`ConfigError::Sandbox`] if the requested sandbox can't be used on this system.
+    /// - [`ConfigError::Telemetry`] if the variables of telemetry are invalid, and [`ConfigError::Refused`] if the policy requires
+    ///   telemetry that is off.
     pub fn resolve(mut config: Config) -> Result<Self, ConfigError> {
         if config.max_skills == Some(0) {
             return Err(ConfigError::Value(
@@ -105,6 +110,7 @@ impl Settings {
         }
         let governing = Governing::load()?.map(Arc::new);
         let refused = governing.as_deref().map(|governing| governed::narrow(&mut config, governing));
+        let telemetry = governed::telemetry(&config, governing.as_deref())?;
         let mut policy = Policy::default();
         policy.mcp = config.mcp.unwrap_or(policy.mcp);
         elsewhere::apply(&config, &mut policy)?;
@@ -143,7 +149,7 @@ impl Settings {
         }
         skills.governing = governing;
         skills.refused = refused.unwrap_or_default();
-        Ok(Self { agent, policy, skills, toolbox, sandbox, processes, state })
+        Ok(Self { agent, policy, skills, toolbox, sandbox, processes, state, telemetry })
     }
 }
 

@@ -18,14 +18,27 @@ use super::{FetchError, agent, allowed, is_this_machine, redirect};
 pub struct Request<'a> {
     /// The method, for example `POST`.
     pub method: &'a str,
-    /// The URL: `https`, or `http` on loopback.
+    /// The URL: `https`, or `http` on loopback, unless [`host`](Self::host) allows more.
     pub url: &'a str,
+    /// The hosts that the URL can name.
+    pub host: Host<'a>,
     /// The headers.
     pub headers: &'a [(String, String)],
     /// The body, which may be empty.
     pub body: &'a [u8],
     /// The time limit for the request and for reading the response.
     pub timeout: Duration,
+}
+
+/// The hosts that the URL of a [`Request`] can name.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Host<'a> {
+    /// All hosts, if the URL is `https` and doesn't lead to this machine by a name that hides it. `http` is for loopback only.
+    #[default]
+    Checked,
+    /// All hosts, also with `http`, because an administrator or the user has set this URL. The server has to show a certificate of
+    /// these authorities, in the format PEM. `None` stands for the authorities of Mozilla.
+    Chosen(Option<&'a [u8]>),
 }
 
 /// Interrupts one [`exchange`] from another thread. Cheap to clone.
@@ -60,6 +73,18 @@ impl Exchange {
     }
 }
 
+/// Returns true if [`exchange`] accepts a URL that the user has [chosen](Host::Chosen).
+pub fn is_web_url(url: &str) -> bool {
+    chosen(url).is_some()
+}
+
+/// Returns the URL if it is an `https` or `http` URL with a host.
+fn chosen(url: &str) -> Option<http::Uri> {
+    let uri: http::Uri = url.trim().parse().ok()?;
+    let is_web = matches!(uri.scheme_str(), Some("https" | "http"));
+    Some(uri).filter(|uri| is_web && uri.host().is_some_and(|host| !host.is_empty()))
+}
+
 /// Sends a request. Redirects are not followed, because the headers and the body are meant for this URL only. Blocks until the
 /// headers of the response have arrived. `interrupt` is for this request only.
 ///
@@ -71,7 +96,11 @@ impl Exchange {
 pub fn exchange(request: &Request<'_>, interrupt: &Interrupt) -> Result<Exchange, FetchError> {
     let url = request.url;
     let refused = || FetchError::Refused { url: url.to_owned() };
-    let uri = allowed(url).ok_or_else(refused)?;
+    let uri = match request.host {
+        Host::Checked => allowed(url),
+        Host::Chosen(_) => chosen(url),
+    };
+    let uri = uri.ok_or_else(refused)?;
     let mut builder = http::Request::builder().method(request.method).uri(uri.clone());
     for (name, value) in request.headers {
         builder = builder.header(name, value);
@@ -82,7 +111,7 @@ pub fn exchange(request: &Request<'_>, interrupt: &Interrupt) -> Result<Exchange
         }
         _ => FetchError::Transport { url: url.to_owned(), source: error.into() },
     };
-    let agent = interrupt.0.get_or_init(|| agent(&uri, request.timeout)).clone();
+    let agent = interrupt.0.get_or_init(|| agent(&uri, request.timeout, request.host)).clone();
     let response = if request.body.is_empty() {
         agent.run(builder.body(()).map_err(|_| refused())?)
     } else {

@@ -6,7 +6,7 @@ use globset::{Glob, GlobBuilder, GlobSetBuilder};
 use serde_json::{Map, Value};
 use skills_core::{Scope, scan::Risk};
 
-use super::{LocalSkills, Policy, Scripts, addresses::Pattern, servers::ServerPattern};
+use super::{LocalSkills, Policy, Scripts, TELEMETRY, addresses::Pattern, servers::ServerPattern};
 use crate::{Address, reason::Reason};
 
 impl Policy {
@@ -90,9 +90,10 @@ impl Policy {
         }
         match require.get("telemetry") {
             None => {}
-            Some(Value::Bool(false)) => self.written.push(("require.telemetry", "false".to_owned())),
+            Some(Value::Bool(false)) => self.written.push((TELEMETRY, "false".to_owned())),
             Some(Value::Bool(true)) => {
-                return Err("`require.telemetry` is true, but this version can't send telemetry".into());
+                self.telemetry = true;
+                self.written.push((TELEMETRY, "true".to_owned()));
             }
             Some(_) => return Err("`require.telemetry` must be `true` or `false`".into()),
         }

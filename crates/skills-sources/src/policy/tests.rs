@@ -359,7 +359,6 @@ fn invalid_files_are_refused() {
         ("mcp: {allow: ['@playwright/*']}", "is not an MCP server"),
         ("mcp: {allow: ['/opt/* x']}", "`*` can only be the last argument"),
         ("mcp: {allow: ['ftp://x']}", "is not a URL"),
-        ("require: {telemetry: true}", "this version can't send telemetry"),
         ("require: {telemetry: 1}", "`require.telemetry` must be"),
         ("require: {sources: ['acme/x']}", "`require.sources`: invalid source"),
         (

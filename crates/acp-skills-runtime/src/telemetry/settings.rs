@@ -1,0 +1,203 @@
+//! [`Settings`]: the [environment variables](https://opentelemetry.io/docs/specs/otel/protocol/exporter/) of OpenTelemetry.
+
+use std::{fs, io, path::PathBuf, time::Duration};
+
+use percent_encoding::percent_decode_str;
+use skills_core::fetch;
+
+use super::attributes::Attributes;
+
+/// The kinds of telemetry, in the order in which they are sent: their name in variables, and the path of their collector.
+pub(super) const SIGNALS: [(&str, &str); 3] =
+    [("TRACES", "v1/traces"), ("LOGS", "v1/logs"), ("METRICS", "v1/metrics")];
+
+/// The default name of the service.
+const SERVICE: &str = "acp-skills-proxy";
+/// The default time until a collector has to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The default time in which records are collected before they are sent.
+const DELAY: Duration = Duration::from_secs(5);
+
+/// Where telemetry is sent, and as whom.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The collectors of the [`SIGNALS`].
+    pub(super) collectors: [Option<Collector>; 3],
+    /// The attributes of this process.
+    pub(super) resource: Attributes,
+    pub(super) delay: Duration,
+    /// True if metrics are the changes since the last export.
+    pub(super) is_delta: bool,
+}
+
+/// The receiver of one kind of telemetry.
+#[derive(Clone)]
+pub(super) struct Collector {
+    pub(super) url: String,
+    /// The headers, which can be secret.
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) timeout: Duration,
+    /// The authorities for `https`, in the format PEM.
+    pub(super) authorities: Option<Vec<u8>>,
+}
+
+/// Hides the URL and the headers, which can have secrets.
+impl std::fmt::Debug for Collector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Collector").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
+}
+
+/// The reason why telemetry can't be sent. It contains no values of variables, because they can be secret.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// Telemetry is off.
+    #[error("{0}")]
+    Off(&'static str),
+    /// The value of a variable is invalid.
+    #[error("{variable} is invalid: {expected}")]
+    Invalid {
+        /// The name of the variable.
+        variable: String,
+        /// The kind of value that is expected.
+        expected: &'static str,
+    },
+    /// The file with the certificates of authorities can't be read.
+    #[error("cannot read the file of {variable}: {source}")]
+    Certificate {
+        /// The name of the variable.
+        variable: String,
+        /// The error of the system.
+        source: io::Error,
+    },
+}
+
+/// Returns the value of an environment variable.
+type Get<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+impl Settings {
+    /// Reads the variables of this process. An empty value is the same as none.
+    ///
+    /// # Errors
+    /// - [`SettingsError::Off`] if there is no collector, or if `OTEL_SDK_DISABLED` or all exporters are off.
+    /// - [`SettingsError::Invalid`] if a value is invalid, or names a protocol other than HTTP with protobuf.
+    /// - [`SettingsError::Certificate`] if the file of a certificate can't be read.
+    pub fn from_env() -> Result<Self, SettingsError> {
+        Self::from(&|name| std::env::var(name).ok())
+    }
+
+    fn from(get: Get<'_>) -> Result<Self, SettingsError> {
+        let get: Get<'_> = &|name| get(name).map(|value| value.trim().to_owned()).filter(|v| !v.is_empty());
+        if get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+            return Err(SettingsError::Off("OTEL_SDK_DISABLED is true"));
+        }
+        let mut collectors = [const { None }; 3];
+        for (collector, signal) in collectors.iter_mut().zip(SIGNALS) {
+            *collector = Collector::from(signal, get)?;
+        }
+        if collectors.iter().all(Option::is_none) {
+            let why = match get("OTEL_EXPORTER_OTLP_ENDPOINT") {
+                None => "OTEL_EXPORTER_OTLP_ENDPOINT is not set",
+                Some(_) => {
+                    "OTEL_TRACES_EXPORTER, OTEL_LOGS_EXPORTER and OTEL_METRICS_EXPORTER turn all exporters off"
+                }
+            };
+            return Err(SettingsError::Off(why));
+        }
+        let delay = milliseconds("OTEL_BSP_SCHEDULE_DELAY", get)?.unwrap_or(DELAY);
+        let temporality = get("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE").unwrap_or_default();
+        let is_delta = ["delta", "lowmemory"].iter().any(|delta| temporality.eq_ignore_ascii_case(delta));
+        Ok(Self { collectors, resource: resource(get)?, delay, is_delta })
+    }
+}
+
+impl Collector {
+    fn from((signal, path): (&str, &str), get: Get<'_>) -> Result<Option<Self>, SettingsError> {
+        let exporters = get(&format!("OTEL_{signal}_EXPORTER"));
+        if exporters.is_some_and(|names| !names.split(',').any(|name| name.trim() == "otlp")) {
+            return Ok(None);
+        }
+        // A variable for one kind of telemetry comes first. Returns the name of the variable with its value.
+        let either = |suffix: &str| {
+            let names =
+                [format!("OTEL_EXPORTER_OTLP_{signal}_{suffix}"), format!("OTEL_EXPORTER_OTLP_{suffix}")];
+            names.into_iter().find_map(|name| get(&name).map(|value| (name, value)))
+        };
+        let Some((variable, url)) = either("ENDPOINT") else { return Ok(None) };
+        let is_whole = variable != "OTEL_EXPORTER_OTLP_ENDPOINT";
+        let url = if is_whole { url } else { format!("{}/{path}", url.trim_end_matches('/')) };
+        if !fetch::is_web_url(&url) {
+            return Err(invalid(variable, "expected a URL that begins with `https://` or `http://`"));
+        }
+        if let Some((variable, protocol)) = either("PROTOCOL")
+            && protocol != "http/protobuf"
+        {
+            return Err(invalid(variable, "only `http/protobuf` is supported"));
+        }
+        if let Some((variable, compression)) = either("COMPRESSION")
+            && compression != "none"
+        {
+            tracing::warn!("{variable} has no effect: telemetry is not compressed");
+        }
+        let mut headers = match either("HEADERS") {
+            Some((variable, list)) => pairs(variable, &list)?,
+            None => Vec::new(),
+        };
+        headers.push(("Content-Type".to_owned(), "application/x-protobuf".to_owned()));
+        let timeout = match either("TIMEOUT") {
+            Some((variable, _)) => milliseconds(&variable, get)?,
+            None => None,
+        };
+        let read = |(variable, path): (String, String)| {
+            fs::read(PathBuf::from(path)).map_err(|source| SettingsError::Certificate { variable, source })
+        };
+        let authorities = either("CERTIFICATE").map(read).transpose()?;
+        Ok(Some(Self { url, headers, timeout: timeout.unwrap_or(TIMEOUT), authorities }))
+    }
+}
+
+/// Returns the attributes of this process.
+fn resource(get: Get<'_>) -> Result<Attributes, SettingsError> {
+    let mut resource = Attributes::default()
+        .text("service.name", SERVICE)
+        .text("service.version", env!("CARGO_PKG_VERSION"))
+        .text("service.instance.id", crate::mcp::random_hex().unwrap_or_default())
+        .text("telemetry.sdk.name", SERVICE)
+        .text("telemetry.sdk.language", "rust")
+        .text("telemetry.sdk.version", env!("CARGO_PKG_VERSION"));
+    let variable = "OTEL_RESOURCE_ATTRIBUTES";
+    let given = get(variable).map(|list| pairs(variable.to_owned(), &list)).transpose()?;
+    let service = get("OTEL_SERVICE_NAME").map(|name| ("service.name".to_owned(), name));
+    for (key, value) in given.unwrap_or_default().into_iter().chain(service) {
+        resource = resource.without(&key).text(&key, value);
+    }
+    Ok(resource)
+}
+
+/// Parses a list such as `a=1,b=2`. Values are percent-encoded.
+fn pairs(variable: String, list: &str) -> Result<Vec<(String, String)>, SettingsError> {
+    let pair = |pair: &str| {
+        let (key, value) = pair.split_once('=')?;
+        let value = percent_decode_str(value.trim()).decode_utf8().ok()?;
+        Some((key.trim().to_owned(), value.into_owned())).filter(|(key, _)| !key.is_empty())
+    };
+    let parts = list.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let parsed: Option<Vec<_>> = parts.map(pair).collect();
+    parsed.ok_or_else(|| invalid(variable, "expected a list such as `key=value,key=value`"))
+}
+
+fn milliseconds(variable: &str, get: Get<'_>) -> Result<Option<Duration>, SettingsError> {
+    let Some(value) = get(variable) else { return Ok(None) };
+    match value.parse() {
+        Ok(number) => Ok(Some(Duration::from_millis(number))),
+        Err(_) => Err(invalid(variable.to_owned(), "expected a number of milliseconds")),
+    }
+}
+
+fn invalid(variable: String, expected: &'static str) -> SettingsError {
+    SettingsError::Invalid { variable, expected }
+}
+
+#[cfg(test)]
+mod tests;
