@@ -236,7 +236,7 @@ pub fn is_allowed(url: &str) -> bool {
 }
 
 /// Resolves `reference` in a document at `base`. Returns `None` if a redirect from `base` to the result would not be allowed.
-pub(crate) fn resolve(base: &str, reference: &str) -> Option<String> {
+pub fn resolve(base: &str, reference: &str) -> Option<String> {
     Some(redirect_target(&allowed(base)?, reference)?.to_string())
 }
 

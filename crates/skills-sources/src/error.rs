@@ -131,6 +131,10 @@ impl SourceError {
                 source.hint(),
                 shown(address)
             ),
+            Self::Git { address, source: GitError::OtherArchive } => format!(
+                "run `acp-skills-proxy update '{}'` to review and approve the current version",
+                shown(address)
+            ),
             Self::Git { source, .. } | Self::Unsigned { source, .. } => source.hint().to_owned(),
             Self::NoSignatures { .. } => {
                 "remove `verify`, or use the git repository of the skills".to_owned()

@@ -133,10 +133,12 @@ impl Updater {
     /// # Errors
     /// Returns [`SourceError::NoCache`] if there is no cache directory, and [`SourceError::Policy`] if the policy can't be used.
     pub fn new(observer: Option<Arc<dyn ProcessObserver>>) -> Result<Self, SourceError> {
+        let policy = Policy::load()?;
         let store = Store::new(cache_dir().ok_or(SourceError::NoCache)?);
+        let store = store.with_policy(policy.clone().map(Arc::new));
         let max_skills = Limits::default().max_skills;
         let options = Options { max_skills, observer, ..Options::default() };
-        Ok(Self { store, options, policy: Policy::load()? })
+        Ok(Self { store, options, policy })
     }
 
     /// Fetches the current version of a source. `approved` is the approved version, if any.
@@ -160,6 +162,9 @@ impl Updater {
     ) -> Result<Offer, SourceError> {
         self.permit(address)?;
         match (address.place(), approved) {
+            (Place::Git(place), _) if self.store.verifies() && !place.transport.is_git() => {
+                Err(SourceError::NoSignatures { address: address.to_string() })
+            }
             (Place::Git(place), _) => {
                 let fetched = self.store.fetch_git(place, None, self.options.observer.clone());
                 let fetched = fetched.map_err(|error| SourceError::git(address, error))?;

@@ -161,7 +161,7 @@ fn current(
     store: &Store,
 ) -> Result<Option<git::Found>, Box<dyn std::error::Error>> {
     match address.place() {
-        Place::Git(place) => Ok(git::find_commit(place, options.observer.clone(), &LIMITS)?),
+        Place::Git(place) => Ok(store.find(place, options.observer.clone(), &LIMITS)?),
         Place::Web(url) => {
             let known = store.index(url, pinned.version());
             let text = RemoteIndex::fetch_text(url, known.as_ref(), WEB_TIMEOUT)?;
