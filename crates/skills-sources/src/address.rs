@@ -67,7 +67,8 @@ pub struct GitPlace {
     /// A branch, a tag, a commit, a range of versions such as `^2.1`, or `latest`. `None` means the repository's default branch. For an
     /// archive, its SHA-256.
     pub reference: Option<String>,
-    /// The directory, relative to the root of the repository, with `/` as the separator. An empty path means the root.
+    /// The directory, relative to the root of the repository, with `/` as the separator. An empty path means the root. For an archive in
+    /// the index of a web site, the URL of the site.
     pub path: String,
     /// The transport. Git may use no other one.
     pub transport: Transport,

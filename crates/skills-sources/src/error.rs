@@ -116,6 +116,7 @@ impl SourceError {
         match source {
             WebError::Remote(source) => Self::Web { address, source },
             WebError::System(source) => Self::System { address, source },
+            WebError::Access(source) => Self::Git { address, source },
         }
     }
 

@@ -68,6 +68,7 @@ mod manifest;
 mod named;
 mod npm;
 mod origin;
+mod packed;
 pub mod policy;
 mod prune;
 mod reason;

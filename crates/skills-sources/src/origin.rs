@@ -54,6 +54,11 @@ impl Origins {
         let access = self.credentials.as_ref().map(|credentials| credentials.access(url));
         Ok(access.transpose().map_err(GitError::Credentials)?.unwrap_or_default())
     }
+
+    /// Returns the server of a site or an archive, with the credentials for it.
+    pub(super) fn server(&self, url: &str) -> Result<Server, GitError> {
+        Ok(Server::new(url, self.access(url)?.headers))
+    }
 }
 
 impl Origin<'_> {
@@ -83,7 +88,8 @@ impl Origin<'_> {
 
     fn download_archive(&self, commit: Option<&str>, file: &mut File) -> Result<Found, GitError> {
         let url = &self.place.url;
-        let server = Server::new(url, self.origins.access(url)?.headers);
+        // The credentials are those of the site that lists the archive.
+        let server = self.origins.server(if self.place.path.is_empty() { url } else { &self.place.path })?;
         let validator = server.download(url, file, self.limits.bytes, self.limits.total)?;
         let actual = checksum(file)?;
         if let Some(expected) = self.place.reference.as_ref().filter(|expected| **expected != actual) {
@@ -93,7 +99,10 @@ impl Origin<'_> {
             return Err(GitError::OtherArchive);
         }
         let found = Found { commit: actual, tag: None };
-        self.remember(url, validator, &found);
+        // An archive with a checksum is never looked for again.
+        if self.place.reference.is_none() {
+            self.remember(url, validator, &found);
+        }
         Ok(found)
     }
 
@@ -116,7 +125,7 @@ impl Origin<'_> {
     fn package(&self) -> Result<Package<'_>, GitError> {
         let package = Package::new(self.place, &self.origins.access(&self.place.url)?)?;
         if let Some(policy) = &self.origins.policy {
-            policy.registry(&package.registry).map_err(GitError::Registry)?;
+            policy.registry(&package.registry).map_err(|refusal| GitError::Registry(refusal.into()))?;
         }
         Ok(package)
     }
@@ -135,7 +144,7 @@ impl Origin<'_> {
         if let Some(checksum) = &self.place.reference {
             return Ok(Found { commit: checksum.clone(), tag: None });
         }
-        let server = Server::new(url, self.origins.access(url)?.headers);
+        let server = self.origins.server(url)?;
         let known = self.known(url);
         let validator = known.as_ref().map(|known| &known.validator);
         let Some(answer) = server.get(url, "*/*", validator, self.limits.total)? else {

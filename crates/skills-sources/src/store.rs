@@ -6,6 +6,7 @@
 //! | `git/PLACE/known-….json` | the version of an archive or a package at the last request, see `origin` |
 //! | `git/PLACE/.new-…` | a checkout for a review; if it is left over, a fetch or a prune after at least a day removes it |
 //! | `web/PLACE/SHA256.json` | the index of a web site |
+//! | `web/PLACE/SHA256/NAME/…` | the files of an approved archive in an index, see `packed` |
 //! | `locks/` | see `lockfile` |
 //!
 //! `PLACE` is a checksum of the address. Skills are always complete, because they are written to a temporary directory and renamed.
@@ -29,7 +30,7 @@ use skills_core::{
 
 use super::{
     access::Credentials,
-    address::{GitPlace, Place},
+    address::{GitPlace, Place, Transport},
     git::{self, Found, GitError},
     origin::{Origin, Origins},
     policy::Policy,
@@ -108,6 +109,10 @@ impl Store {
     }
 
     fn of_place(&self, place: &GitPlace) -> PathBuf {
+        if place.transport == Transport::Archive && !place.path.is_empty() {
+            // An archive in the index of a site.
+            return self.of_site(&place.path);
+        }
         self.dir.join("git").join(key(&format!("{}\n{}", place.url, place.path)))
     }
 
@@ -198,9 +203,20 @@ impl Store {
         self.dir.join("web").join(key(url))
     }
 
+    /// Fetches the index of a web site with the user's credentials. Returns `None` if it is the same as `known`.
+    pub(super) fn fetch_text(
+        &self,
+        url: &str,
+        known: Option<&IndexText>,
+        timeout: Duration,
+    ) -> Result<Option<IndexText>, WebError> {
+        let server = self.origins.server(url)?;
+        Ok(RemoteIndex::fetch_text_with(url, known, server.headers_for(url), timeout)?)
+    }
+
     /// Fetches the index of a web site, stores it, and returns its checksum.
     pub(super) fn fetch_index(&self, url: &str, known: Option<&IndexText>) -> Result<Sha256, WebError> {
-        let index = match RemoteIndex::fetch_text(url, known, WEB_TIMEOUT)? {
+        let index = match self.fetch_text(url, known, WEB_TIMEOUT)? {
             Some(index) => index,
             None => known.cloned().ok_or_else(|| {
                 io::Error::other("server returned `304 Not Modified` for a request without a validator")
@@ -260,6 +276,8 @@ pub(super) enum WebError {
     Remote(#[from] RemoteError),
     #[error("cannot store index: {0}")]
     System(#[from] io::Error),
+    #[error(transparent)]
+    Access(#[from] GitError),
 }
 
 /// The prefix of directories that are not complete yet.
@@ -280,8 +298,9 @@ pub(super) fn remove_leftovers(dir: &Path, old: Duration) {
 
 /// Returns the directory name for a source. A skill in the root of the source has this name if it doesn't have one of its own.
 fn name(place: &GitPlace) -> String {
-    let path = if place.path.is_empty() { place.url.trim_end_matches('/') } else { &place.path };
-    let last = path.rsplit('/').next().unwrap_or_default();
+    let has_path = place.transport.is_git() && !place.path.is_empty();
+    let path = if has_path { &place.path } else { place.url.split('?').next().unwrap_or(&place.url) };
+    let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let last =
         [".git", ".tar.gz", ".tgz", ".zip"].iter().find_map(|end| last.strip_suffix(end)).unwrap_or(last);
     let plain: String =

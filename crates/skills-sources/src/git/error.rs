@@ -88,7 +88,7 @@ pub enum GitError {
     Credentials(Box<dyn std::error::Error + Send + Sync>),
     /// The policy of an administrator doesn't allow the registry of a package.
     #[error(transparent)]
-    Registry(Refusal),
+    Registry(Box<Refusal>),
     /// A file of a skill has more than 64 MiB.
     #[error("`{}` is larger than 64 MiB", shown(.0))]
     FileTooLarge(String),
