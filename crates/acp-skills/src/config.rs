@@ -14,6 +14,7 @@ mod project;
 mod schema;
 mod scripts;
 mod settings;
+mod source_access;
 mod syntax;
 mod tool_server;
 mod virtual_skill;
@@ -48,6 +49,7 @@ pub use self::{
     project::{Globs, Project},
     schema::schema,
     settings::{Settings, SkillSources},
+    source_access::SourceAccess,
     syntax::{Place, SyntaxError},
     virtual_skill::VirtualSkill,
     words::Words,
@@ -75,7 +77,7 @@ pub struct Config {
     pub skills: Vec<SkillEntry>,
     /// Directories that are searched for skills, up to a depth of 6 (`--skills`).
     pub roots: Vec<PathBuf>,
-    /// Git repositories and web sites with skills (`--source`). They are fetched once and then pinned until they are updated.
+    /// Git repositories, archives, npm packages and web sites with skills (`--source`). They are fetched once and then pinned until they are updated.
     #[schemars(with = "Vec<schema::SourceShape>")]
     pub sources: Vec<SourceEntry>,
     /// Use only skills that are in `skills.lock`, and fetch nothing else (`--locked`). The default is false.
@@ -96,7 +98,7 @@ pub struct Config {
     pub nested: bool,
     /// The maximum number of skills that are searched for (`--max-skills`). The default is 10000.
     pub max_skills: Option<usize>,
-    /// The maximum number of MiB to receive from a git repository (`--max-fetch`). The default is 256. The number of its files and
+    /// The maximum number of MiB to receive from a git repository, or to unpack from an archive (`--max-fetch`). The default is 256. The number of its files and
     /// the length of their paths are limited in proportion.
     pub max_fetch: Option<NonZeroU32>,
     /// The check for new versions of sources in the background (`--check-updates`). The default is `daily`, or `never` if the
@@ -268,11 +270,14 @@ impl Config {
             Self::parse(&text, base).map_err(|error| SyntaxError::new(path.to_owned(), &text, &error))?;
         let lock = base.join(skills_sources::LOCK_NAME);
         let sources = config.projects.iter_mut().flat_map(|project| &mut project.sources);
-        sources.chain(&mut config.sources).for_each(|source| source.lock = Some(lock.clone()));
+        sources.chain(&mut config.sources).for_each(|source| {
+            source.lock = Some(lock.clone());
+            source.make_absolute(base);
+        });
         Ok((config, text))
     }
 
-    /// Returns the maximum number of bytes to receive from a git repository, if it is set.
+    /// Returns the maximum number of bytes to receive from a git repository or to unpack, if it is set.
     pub fn max_fetch_bytes(&self) -> Option<u64> {
         self.max_fetch.map(bytes_of_mebibytes)
     }

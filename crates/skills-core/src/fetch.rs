@@ -159,8 +159,23 @@ pub fn get(url: &str, limits: Limits) -> Result<Vec<u8>, FetchError> {
 /// # Errors
 /// Returns the errors of [`get`].
 pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<Option<Response>, FetchError> {
+    get_with(url, etag, &[], limits)
+}
+
+/// Fetches the content of `url` like [`get_if_changed`], with more headers. These are meant for the server of `url`: after a redirect to
+/// another scheme, host or port, they are not sent.
+///
+/// # Errors
+/// Returns the errors of [`get`]. A header that is not valid is a [`FetchError::Transport`].
+pub fn get_with(
+    url: &str,
+    etag: Option<&str>,
+    headers: &[(String, String)],
+    limits: Limits,
+) -> Result<Option<Response>, FetchError> {
     let deadline = Instant::now() + limits.timeout;
     let mut uri = allowed(url).ok_or_else(|| FetchError::Refused { url: url.to_owned() })?;
+    let first = uri.clone();
     for _ in 0..=MAX_REDIRECTS {
         let transport = |error: ureq::Error| match &error {
             ureq::Error::Io(error) if is_this_machine(error) => {
@@ -172,6 +187,11 @@ pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<O
         let mut request = agent(&uri, remaining, Host::Checked).get(uri.clone());
         if let Some(etag) = etag {
             request = request.header(header::IF_NONE_MATCH, etag);
+        }
+        if uri.scheme() == first.scheme() && uri.authority() == first.authority() {
+            for (name, value) in headers {
+                request = request.header(name, value);
+            }
         }
         let mut response = request.call().map_err(transport)?;
         let status = response.status();
@@ -237,7 +257,7 @@ pub fn is_allowed(url: &str) -> bool {
 }
 
 /// Resolves `reference` in a document at `base`. Returns `None` if a redirect from `base` to the result would not be allowed.
-pub(crate) fn resolve(base: &str, reference: &str) -> Option<String> {
+pub fn resolve(base: &str, reference: &str) -> Option<String> {
     Some(redirect_target(&allowed(base)?, reference)?.to_string())
 }
 

@@ -7,14 +7,17 @@
 //! | `https://….git`, `git+https://…[#REF:PATH]` | a git repository |
 //! | `git+ssh://…[#REF:PATH]`, `ssh://…`, `git@HOST:PATH` | a git repository |
 //! | `git+file:///…[#REF:PATH]` | a git repository on this machine |
+//! | `https://….tar.gz`, `….tgz` and `….zip`, with `#sha256=…` for a fixed version | an archive |
+//! | `npm:[@SCOPE/]NAME[@VERSION]` | an npm package |
 //! | any other `https://…`, and `http://…` on loopback | a web site with an index of skills |
 //!
 //! A reference is a branch, a tag, a commit, or a range of versions such as `^2.1`, which stands for the tag of the highest version in
-//! the range. `latest` stands for the highest version.
+//! the range. `latest` stands for the highest version. The version of a package is a range, a tag of its registry, or a number.
 //!
 //! Parts of an address become arguments of `git`, so an address is rejected if git could read a part of it as an option, or if its
 //! path leads out of the repository. Parsing doesn't use the network.
 
+mod archive;
 mod browser;
 mod checks;
 
@@ -28,10 +31,16 @@ use self::{
 };
 use crate::{disk::expand_home, reason::Reason, versions::Range};
 
+/// The start of the address and of the URL of an npm package.
+pub(super) const NPM: &str = "npm:";
+
+/// The public registry of npm packages.
+pub(super) const NPM_REGISTRY: &str = "https://registry.npmjs.org";
+
 /// The maximum length of an address, in bytes.
 const MAX_BYTES: usize = 2048;
 
-/// The address of a source: a git repository or a web site with skills.
+/// The address of a source: a git repository, an archive, an npm package, or a web site with skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     text: String,
@@ -42,28 +51,32 @@ pub struct Address {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {
-    /// A directory of a git repository.
+    /// A directory with versions: of a git repository, of an archive, or of an npm package.
     Git(GitPlace),
     /// The URL of a web site, of the directory of its index, or of the index itself.
     Web(String),
 }
 
-/// A directory of a git repository, at a reference.
+/// A directory of a git repository, at a reference. An archive and an npm package have the same form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GitPlace {
-    /// The URL for `git fetch`: `https://…`, `ssh://…`, `USER@HOST:PATH` or `file://…`.
+    /// The URL for `git fetch`: `https://…`, `ssh://…`, `USER@HOST:PATH` or `file://…`. For an archive, its URL; for a package, `npm:`
+    /// and its name.
     pub url: String,
-    /// A branch, a tag, a commit, a range of versions such as `^2.1`, or `latest`. `None` means the repository's default branch.
+    /// A branch, a tag, a commit, a range of versions such as `^2.1`, or `latest`. `None` means the repository's default branch. For an
+    /// archive, its SHA-256.
     pub reference: Option<String>,
-    /// The directory, relative to the root of the repository, with `/` as the separator. An empty path means the root.
+    /// The directory, relative to the root of the repository, with `/` as the separator. An empty path means the root. For an archive in
+    /// the index of a web site, the URL of the site.
     pub path: String,
     /// The transport. Git may use no other one.
     pub transport: Transport,
 }
 
-/// The transport over which a repository is fetched.
+/// The transport over which a repository is fetched, or the other kind of place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Transport {
     /// HTTPS.
     Https,
@@ -71,6 +84,17 @@ pub enum Transport {
     Ssh,
     /// A directory on this machine.
     File,
+    /// The place is not a repository, but an archive.
+    Archive,
+    /// The place is not a repository, but an npm package.
+    Npm,
+}
+
+impl Transport {
+    /// Returns true if the place is a git repository.
+    pub fn is_git(self) -> bool {
+        !matches!(self, Self::Archive | Self::Npm)
+    }
 }
 
 /// The error of [`Address::parse`]. The message contains the text and the reason; [`hint`](Self::hint) returns a valid form.
@@ -99,7 +123,8 @@ impl AddressError {
 }
 
 const FORMS: &str = "use `github:OWNER/REPO[/PATH][@REF]`, `gitlab:…`, `git+https://…[#REF:PATH]`, `git+ssh://…`, \
-                     `git+file:///…`, or the https address of a web site with skills";
+                     `git+file:///…`, `npm:PACKAGE[@VERSION]`, or the https address of a tar.gz or zip file or of a web site \
+                     with skills";
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,6 +160,7 @@ impl Address {
         let place = match text.split_once(':') {
             Some(("github", rest)) => hosted("github.com", rest).map(Place::Git),
             Some(("gitlab", rest)) => hosted("gitlab.com", rest).map(Place::Git),
+            Some(("npm", rest)) => archive::package(rest).map(Place::Git),
             Some((authority, rest)) if is_scp_like(authority, rest) => {
                 scp_like(authority, rest).map(Place::Git)
             }
@@ -193,6 +219,7 @@ fn by_scheme(text: &str) -> Option<Parsed<Place>> {
             Some(Err("connection is not encrypted, and skills could be changed in transit; use https or ssh"
                 .into()))
         }
+        "https" | "http" if archive::is_archive(rest) => Some(archive::of_url(text).map(Place::Git)),
         "https" => Some(from_browser(text, rest).unwrap_or_else(|| web(text))),
         "http" => Some(web(text)),
         _ => None,

@@ -109,13 +109,25 @@ pub(super) fn fetch(
     observer: Option<Arc<dyn ProcessObserver>>,
     max_skills: usize,
 ) -> Result<(), GitError> {
+    fetch_at(store, place, Some(&pinned.commit), pinned, observer, max_skills)
+}
+
+/// Fetches an approved version like [`fetch`], from another commit of the place, or from its current one.
+pub(super) fn fetch_at(
+    store: &Store,
+    place: &GitPlace,
+    commit: Option<&str>,
+    pinned: &PinnedGit,
+    observer: Option<Arc<dyn ProcessObserver>>,
+    max_skills: usize,
+) -> Result<(), GitError> {
     let _lock = store.lock(place)?;
     if served(store, place, pinned).is_some() {
         return Ok(());
     }
     // Check this before anything is received.
     check_unused(&store.root(place, &pinned.commit))?;
-    let checkout = store.fetch_locked(place, Some(&pinned.commit), observer)?;
+    let checkout = store.fetch_locked(place, commit, observer)?;
     add_locked(store, place, pinned, &checkout.root, max_skills)
 }
 

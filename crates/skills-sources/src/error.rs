@@ -130,6 +130,7 @@ impl SourceError {
         match source {
             WebError::Remote(source) => Self::Web { address, source },
             WebError::System(source) => Self::System { address, source },
+            WebError::Access(source) => Self::Git { address, source },
         }
     }
 
@@ -143,6 +144,10 @@ impl SourceError {
             Self::Git { address, source: source @ GitError::NoReference(_) } => format!(
                 "{}; run `acp-skills-proxy update '{}'` to see the current version",
                 source.hint(),
+                shown(address)
+            ),
+            Self::Git { address, source: GitError::OtherArchive } => format!(
+                "run `acp-skills-proxy update '{}'` to review and approve the current version",
                 shown(address)
             ),
             Self::Git { source, .. } | Self::Unsigned { source, .. } => source.hint().to_owned(),

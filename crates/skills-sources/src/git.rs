@@ -15,7 +15,7 @@
 //! Each fetch uses a new repository that is deleted afterwards, so it can't become stale, be corrupted, or be shared by two
 //! processes. First, one commit is fetched, without file contents if the server supports filters; then only the files of skills.
 
-mod checkout;
+pub(super) mod checkout;
 mod command;
 mod error;
 pub(super) mod paths;
@@ -37,6 +37,7 @@ use skills_core::{exec::ProcessObserver, order};
 
 use self::command::Git;
 pub use self::error::GitError;
+pub(super) use self::error::mebibytes;
 pub(super) use self::references::{Found, find_commit};
 use super::address::GitPlace;
 
@@ -71,12 +72,12 @@ impl Limits {
     }
 
     /// Returns the maximum number of files in the repository, of which most are not fetched. The default is 524,288.
-    fn entries(&self) -> usize {
+    pub(super) fn entries(&self) -> usize {
         usize::try_from(self.bytes / 512).unwrap_or(usize::MAX)
     }
 
     /// Returns the maximum size of the paths of these files. The default is 64 MiB.
-    fn path_bytes(&self) -> u64 {
+    pub(super) fn path_bytes(&self) -> u64 {
         self.bytes / 4
     }
 }

@@ -53,8 +53,10 @@
 //! | `versions` | ranges of versions, and the tags that they match |
 //! | `reason` | why a value in an address or a lock file is invalid |
 
+mod access;
 mod address;
 mod approved;
+mod archive;
 mod digest;
 pub mod disk;
 mod error;
@@ -64,6 +66,9 @@ mod load;
 mod lockfile;
 mod manifest;
 mod named;
+mod npm;
+mod origin;
+mod packed;
 pub mod policy;
 mod prune;
 mod reason;
@@ -76,6 +81,7 @@ mod update;
 mod versions;
 
 pub use self::{
+    access::{Access, Credentials},
     address::{Address, AddressError, GitPlace, Place, Transport},
     error::SourceError,
     git::GitError,

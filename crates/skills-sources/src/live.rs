@@ -26,6 +26,7 @@ use skills_core::{
 pub(crate) use self::checks::Checks;
 use super::{
     SourceError,
+    access::Credentials,
     address::{Address, Place},
     approved,
     lockfile::{LockError, LockFile, Pinned},
@@ -66,6 +67,8 @@ pub struct Options {
     pub check_updates: bool,
     /// The rules of an administrator about the skills of sources, if there are any. The caller has to leave out sources that are refused.
     pub policy: Option<Arc<Policy>>,
+    /// The user's settings for the servers of sources. Without them, requests have the credentials of `.netrc` and `.npmrc`.
+    pub credentials: Option<Arc<dyn Credentials>>,
     /// The observer that is notified when git starts and exits, so that it can be stopped with the program.
     pub observer: Option<Arc<dyn ProcessObserver>>,
 }
@@ -120,6 +123,9 @@ impl Sources {
     /// Starts to read the store on a background thread.
     pub fn start(specs: Vec<Spec>, options: Options) -> Self {
         let store = options.cache.clone().map(|dir| Store::new(dir).with_max_bytes(options.max_fetch_bytes));
+        let store = store.map(|store| {
+            store.with_credentials(options.credentials.clone()).with_policy(options.policy.clone())
+        });
         let inner = Inner { specs, store, options, state: Mutex::default(), notify: Mutex::default() };
         let sources = Self(Arc::new(inner));
         if !sources.is_empty() {

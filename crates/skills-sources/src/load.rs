@@ -1,7 +1,9 @@
 //! Loads the skills of a source that are in the store and match their approved checksum.
 
+mod site;
+
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
     fs, io,
     path::{Path, PathBuf},
 };
@@ -16,11 +18,13 @@ use skills_core::{
     skill::Guard,
 };
 
+use self::site::Site;
 use super::{
     address::{Address, Place},
     approved, digest,
     git::{BLOCK_BYTES, GitError},
-    lockfile::{Pinned, PinnedGit, PinnedWeb},
+    lockfile::{Pinned, PinnedGit},
+    packed,
     policy::{Policy, Refusal},
     store::Store,
 };
@@ -37,7 +41,7 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn takes(&self, entry: &Entry) -> bool {
+    pub(super) fn takes(&self, entry: &Entry) -> bool {
         self.filters.iter().all(|filter| filter.takes(&entry.skill.name))
     }
 }
@@ -66,12 +70,17 @@ pub(super) fn load(
         (Place::Web(url), Pinned::Web(pinned)) => {
             let index = |digest: &str| {
                 let index = store.index(url, digest)?;
-                RemoteIndex::parse(&index.text, &index.url).ok()
+                RemoteIndex::parse_with_archives(&index.text, &index.url).ok()
             };
             let own = index(&pinned.index)?;
             let kept: HashSet<_> = pinned.decisions.kept.values().collect();
             let kept = kept.into_iter().filter_map(|digest| Some((digest.as_str(), index(digest)?)));
-            Some(of_site(address, &own, &kept.collect(), pinned, wanted))
+            let takes = |name: &SkillName| wanted.filters.iter().all(|filter| filter.takes(name));
+            if !partly && !packed::missing(store, url, pinned, &takes).is_empty() {
+                return None;
+            }
+            let site = Site { address, url, store, pinned, wanted };
+            Some(site.skills(&own, &kept.collect()))
         }
         _ => None,
     }
@@ -149,8 +158,17 @@ pub(super) fn listed(index: &RemoteIndex, wanted: &Wanted<'_>) -> Option<BTreeMa
     if entries.iter().all(|entry| wanted.takes(entry)) {
         return None;
     }
-    let entries = entries.iter().filter(|entry| wanted.takes(entry));
-    Some(order::map(entries.map(|entry| (entry.skill.name.to_string(), digest::of_entry(&entry.skill)))))
+    let mut listed = all_listed(index);
+    for entry in entries.iter().filter(|entry| !wanted.takes(entry)) {
+        listed.remove(entry.skill.name.as_str());
+    }
+    Some(listed)
+}
+
+/// Returns the checksums of all skills of an index, by name.
+pub(super) fn all_listed(index: &RemoteIndex) -> BTreeMap<String, String> {
+    let skills = index.skills().iter();
+    order::map(skills.map(|skill| (skill.name.to_string(), digest::of_entry(skill))))
 }
 
 /// A skill that is not approved together with its source.
@@ -298,54 +316,6 @@ fn not_approved(address: &Address, name: &SkillName, is_known: bool) -> Diagnost
     };
     Diagnostic::error("not-approved", format!("skill `{name}` from {address} {why}"))
         .help(format!("use `acp-skills-proxy update '{address}'` to review and approve"))
-}
-
-/// Loads the skills of a web site. `kept` has the indexes of skills that stay at another version, by checksum.
-fn of_site(
-    address: &Address,
-    index: &RemoteIndex,
-    kept: &HashMap<&str, RemoteIndex>,
-    pinned: &PinnedWeb,
-    wanted: &Wanted<'_>,
-) -> SkillSet {
-    let mut skills = SkillSet::builder();
-    let decisions = &pinned.decisions;
-    let entries = index.skills().entries().iter();
-    let own = entries.filter(|entry| !decisions.kept.contains_key(entry.skill.name.as_str()));
-    let others = kept.iter().flat_map(|(digest, index)| {
-        let is_kept = move |entry: &&Entry| {
-            decisions.kept.get(entry.skill.name.as_str()).is_some_and(|kept| kept == digest)
-        };
-        index.skills().entries().iter().filter(is_kept)
-    });
-    for entry in own.chain(others).filter(|entry| wanted.takes(entry)).take(wanted.max_skills) {
-        let skill = &entry.skill;
-        let name = skill.name.as_str();
-        let approved = pinned.skills.as_ref().map(|skills| skills.get(name));
-        if approved.is_none_or(|approved| approved.is_some_and(|digest| *digest == digest::of_entry(skill))) {
-            // The files of a web site are fetched when they are used, so they can't be scanned before.
-            match refusal(skill, wanted) {
-                Some(refusal) => skills.skip(refusal.skipped(address.as_str())),
-                None => drop(skills.add_shared(skill.clone(), entry.diagnostics.clone())),
-            }
-        } else if !decisions.declined.contains_key(name) {
-            let why = not_approved(address, &skill.name, approved.flatten().is_some());
-            skills.skip(Skipped::new(address.as_str(), vec![why]));
-        }
-    }
-    let lost = decisions.kept.iter().filter(|(_, digest)| !kept.contains_key(digest.as_str()));
-    let lost = lost.filter_map(|(name, _)| SkillName::new(name));
-    for name in lost.filter(|name| wanted.filters.iter().all(|filter| filter.takes(name))) {
-        let why =
-            format!("skill `{name}` from {address} stays at a version that is not in the cache anymore");
-        let help = format!("use `acp-skills-proxy update '{address}'` to review and approve the current one");
-        let why = Diagnostic::error("not-approved", why).help(help);
-        skills.skip(Skipped::new(address.as_str(), vec![why]));
-    }
-    for skipped in index.skills().skipped() {
-        skills.skip(skipped.clone());
-    }
-    skills.build()
 }
 
 #[cfg(test)]

@@ -83,6 +83,9 @@ pub struct PinnedWeb {
     /// The SHA-256 checksum of the entry of each approved skill, by name. `None` approves all skills of the index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skills: Option<BTreeMap<String, String>>,
+    /// The SHA-256 checksum of the files of each approved skill that is in an archive, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub archives: BTreeMap<String, String>,
     /// Decisions about single skills.
     #[serde(default, skip_serializing_if = "Decisions::is_empty")]
     pub decisions: Decisions,
@@ -300,7 +303,8 @@ impl Pinned {
             Self::Web(web) => {
                 check_digest(&web.index)?;
                 web.decisions.check(check_digest)?;
-                web.skills.iter().flat_map(BTreeMap::values).try_for_each(|digest| check_digest(digest))
+                let skills = web.skills.iter().flat_map(BTreeMap::values);
+                skills.chain(web.archives.values()).try_for_each(|digest| check_digest(digest))
             }
         }
     }

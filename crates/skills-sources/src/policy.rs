@@ -31,7 +31,7 @@ use skills_core::{
 };
 
 use self::{addresses::Pattern, servers::ServerPattern};
-use crate::Address;
+use crate::{Address, address::NPM_REGISTRY};
 
 pub use self::{
     file::{PolicyError, check_protection, path},
@@ -131,6 +131,19 @@ impl Policy {
             return Ok(());
         }
         Err(self.refusal(format!("source `{}`", shown(address.as_str())), "sources.allow"))
+    }
+
+    /// Decides if the packages of an npm registry may be used. The public registry is allowed; the URL of another one must be allowed as
+    /// a source, because the settings of the user choose the registry.
+    ///
+    /// # Errors
+    /// Returns a refusal if no pattern of `sources.allow` matches the URL.
+    pub fn registry(&self, url: &str) -> Result<(), Refusal> {
+        let is_allowed = || Address::parse(url).is_ok_and(|address| self.source(&address).is_ok());
+        if self.sources.is_none() || url == NPM_REGISTRY || is_allowed() {
+            return Ok(());
+        }
+        Err(self.refusal(format!("npm registry `{}`", shown(url)), "sources.allow"))
     }
 
     /// Decides if a skill may read its instructions from a URL. The address must be allowed as a source.

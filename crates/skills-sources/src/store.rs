@@ -2,9 +2,11 @@
 //!
 //! | path below the cache directory | content |
 //! |---|---|
-//! | `git/PLACE/COMMIT/NAME/…` | the approved skills of a repository at a commit, see `approved` |
+//! | `git/PLACE/COMMIT/NAME/…` | the approved skills of a repository at a commit, see `approved`; the same for archives and packages |
+//! | `git/PLACE/known-….json` | the version of an archive or a package at the last request, see `origin` |
 //! | `git/PLACE/.new-…` | a checkout for a review; if it is left over, a fetch or a prune after at least a day removes it |
 //! | `web/PLACE/SHA256.json` | the index of a web site |
+//! | `web/PLACE/SHA256/NAME/…` | the files of an approved archive in an index, see `packed` |
 //! | `locks/` | see `lockfile` |
 //!
 //! `PLACE` is a checksum of the address. Skills are always complete, because they are written to a temporary directory and renamed.
@@ -27,8 +29,11 @@ use skills_core::{
 };
 
 use super::{
-    address::{GitPlace, Place},
-    git::{self, GitError},
+    access::Credentials,
+    address::{GitPlace, Place, Transport},
+    git::{self, Found, GitError},
+    origin::{Origin, Origins},
+    policy::Policy,
     system,
 };
 use crate::disk::{self, FileLock, leftovers};
@@ -43,17 +48,30 @@ pub(super) struct Store {
     limits: git::Limits,
     /// True if the signatures of new versions are checked.
     verify: bool,
+    origins: Origins,
 }
 
 impl Store {
     /// Creates a store in `dir`, which may not exist yet.
     pub(super) fn new(dir: PathBuf) -> Self {
-        Self { dir, limits: git::Limits::default(), verify: false }
+        Self { dir, limits: git::Limits::default(), verify: false, origins: Origins::default() }
     }
 
     /// Sets the maximum number of bytes to receive from a repository. `None` is the default.
     pub(super) fn with_max_bytes(self, max_bytes: Option<u64>) -> Self {
         Self { limits: git::Limits::of_bytes(max_bytes), ..self }
+    }
+
+    /// Sets the user's settings for the servers of sources.
+    pub(super) fn with_credentials(mut self, credentials: Option<Arc<dyn Credentials>>) -> Self {
+        self.origins.credentials = credentials;
+        self
+    }
+
+    /// Sets the rules of an administrator.
+    pub(super) fn with_policy(mut self, policy: Option<Arc<Policy>>) -> Self {
+        self.origins.policy = policy;
+        self
     }
 
     /// Checks the signatures of new versions.
@@ -91,6 +109,10 @@ impl Store {
     }
 
     fn of_place(&self, place: &GitPlace) -> PathBuf {
+        if place.transport == Transport::Archive && !place.path.is_empty() {
+            // An archive in the index of a site.
+            return self.of_site(&place.path);
+        }
         self.dir.join("git").join(key(&format!("{}\n{}", place.url, place.path)))
     }
 
@@ -126,13 +148,30 @@ impl Store {
         let root = new.path().join(name(place));
         let scratch = new.path().join(".git");
         fs::create_dir(&root).and_then(|()| fs::create_dir(&scratch)).map_err(failed)?;
-        let fetched = git::fetch(place, commit, &root, &scratch, observer, &self.limits, self.verify);
+        let origin = self.origin(place, &self.limits);
+        let fetched = origin.fetch(commit, &root, &scratch, observer, self.verify);
         // If this fails, a later fetch will remove the directory after at least a day.
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;
         let files = Arc::new(Files { dir: new.keep(), is_kept: AtomicBool::new(false) });
         let git::Fetched { commit, tag, committed, notes } = fetched;
         Ok(Checkout { commit, tag, committed, notes, root, files })
+    }
+
+    /// Returns the current version of a source, or `None` if only a fetch can tell. Sends one request.
+    pub(super) fn find(
+        &self,
+        place: &GitPlace,
+        observer: Option<Arc<dyn ProcessObserver>>,
+        limits: &git::Limits,
+    ) -> Result<Option<Found>, GitError> {
+        self.origin(place, limits).find(observer)
+    }
+
+    fn origin<'a>(&'a self, place: &'a GitPlace, limits: &'a git::Limits) -> Origin<'a> {
+        let reference = key(place.reference.as_deref().unwrap_or_default());
+        let known = self.of_place(place).join(format!("known-{reference}.json"));
+        Origin { place, known, limits, origins: &self.origins }
     }
 
     /// Creates a temporary directory on the disk of a source, which only the user can read. If it is left over, a fetch after at
@@ -165,9 +204,20 @@ impl Store {
         self.dir.join("web").join(key(url))
     }
 
+    /// Fetches the index of a web site with the user's credentials. Returns `None` if it is the same as `known`.
+    pub(super) fn fetch_text(
+        &self,
+        url: &str,
+        known: Option<&IndexText>,
+        timeout: Duration,
+    ) -> Result<Option<IndexText>, WebError> {
+        let server = self.origins.server(url)?;
+        Ok(RemoteIndex::fetch_text_with(url, known, server.headers_for(url), timeout)?)
+    }
+
     /// Fetches the index of a web site, stores it, and returns its checksum.
     pub(super) fn fetch_index(&self, url: &str, known: Option<&IndexText>) -> Result<Sha256, WebError> {
-        let index = match RemoteIndex::fetch_text(url, known, WEB_TIMEOUT)? {
+        let index = match self.fetch_text(url, known, WEB_TIMEOUT)? {
             Some(index) => index,
             None => known.cloned().ok_or_else(|| {
                 io::Error::other("server returned `304 Not Modified` for a request without a validator")
@@ -229,6 +279,8 @@ pub(super) enum WebError {
     Remote(#[from] RemoteError),
     #[error("cannot store index: {0}")]
     System(#[from] io::Error),
+    #[error(transparent)]
+    Access(#[from] GitError),
 }
 
 /// The prefix of directories that are not complete yet.
@@ -249,9 +301,11 @@ pub(super) fn remove_leftovers(dir: &Path, old: Duration) {
 
 /// Returns the directory name for a source. A skill in the root of the source has this name if it doesn't have one of its own.
 fn name(place: &GitPlace) -> String {
-    let path = if place.path.is_empty() { place.url.trim_end_matches('/') } else { &place.path };
-    let last = path.rsplit('/').next().unwrap_or_default();
-    let last = last.strip_suffix(".git").unwrap_or(last);
+    let has_path = place.transport.is_git() && !place.path.is_empty();
+    let path = if has_path { &place.path } else { place.url.split('?').next().unwrap_or(&place.url) };
+    let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let last =
+        [".git", ".tar.gz", ".tgz", ".zip"].iter().find_map(|end| last.strip_suffix(end)).unwrap_or(last);
     let plain: String =
         last.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
     let plain = plain.trim_matches(['.', '-']);

@@ -3,6 +3,7 @@
 //! Show the [`SkillChange`]s of an [`Offer`] to the user before you approve it. Approval applies to the checksums of the offer, and
 //! nothing is fetched in between.
 
+mod archives;
 mod changes;
 mod compare;
 mod comparison;
@@ -37,6 +38,7 @@ use super::{
     approved, digest, git, load,
     lockfile::{self, LockError, LockFile, Pinned, PinnedWeb},
     named::NamedSources,
+    packed::Unpacked,
     policy::Policy,
     store::{Checkout, Store},
     system,
@@ -64,6 +66,8 @@ pub struct Offer {
     left_out: BTreeMap<String, OfferedSkill>,
     /// The files of a repository, which are removed with the last clone of the offer.
     checkout: Option<Checkout>,
+    /// The skills of a web site that are in archives.
+    archives: Vec<Unpacked>,
     /// The limits for fetching the files of a web site.
     limits: git::Limits,
 }
@@ -134,10 +138,12 @@ impl Updater {
     /// # Errors
     /// Returns [`SourceError::NoCache`] if there is no cache directory, and [`SourceError::Policy`] if the policy can't be used.
     pub fn new(observer: Option<Arc<dyn ProcessObserver>>) -> Result<Self, SourceError> {
+        let policy = Policy::load()?;
         let store = Store::new(cache_dir().ok_or(SourceError::NoCache)?);
+        let store = store.with_policy(policy.clone().map(Arc::new));
         let max_skills = Limits::default().max_skills;
         let options = Options { max_skills, observer, ..Options::default() };
-        Ok(Self { store, options, policy: Policy::load()? })
+        Ok(Self { store, options, policy })
     }
 
     /// Fetches the current version of a source. `approved` is the approved version, if any.
@@ -161,6 +167,9 @@ impl Updater {
     ) -> Result<Offer, SourceError> {
         self.permit(address)?;
         match (address.place(), approved) {
+            (Place::Git(place), _) if self.store.verifies() && !place.transport.is_git() => {
+                Err(SourceError::NoSignatures { address: address.to_string() })
+            }
             (Place::Git(place), _) => {
                 let fetched = self.store.fetch_git(place, None, self.options.observer.clone());
                 let fetched = fetched.map_err(|error| SourceError::git(address, error))?;
@@ -202,8 +211,11 @@ impl Updater {
                     .store
                     .fetch_index(url, known.as_ref())
                     .map_err(|error| SourceError::web(address, error))?;
-                self.of_index(url, &digest.to_string())
-                    .ok_or_else(|| SourceError::Changed { address: address.to_string() })
+                let mut offer = self
+                    .of_index(url, &digest.to_string())
+                    .ok_or_else(|| SourceError::Changed { address: address.to_string() })?;
+                self.unpack(address, url, &mut offer, approved)?;
+                Ok(offer)
             }
         }
     }
@@ -240,6 +252,7 @@ impl Updater {
             // If this fails, the approved version is fetched when it is used.
             let _ = approved::add(&self.store, place, &git.parts()[0], checkout, self.options.max_skills);
         }
+        self.add_archives(offer, &pinned);
         Ok(pinned)
     }
 
@@ -292,12 +305,13 @@ impl Updater {
             left_out: BTreeMap::new(),
             limits: self.store.limits(),
             checkout: None,
+            archives: Vec::new(),
         })
     }
 
     fn of_index(&self, url: &str, digest: &str) -> Option<Offer> {
         let text = self.store.index(url, digest)?;
-        let index = RemoteIndex::parse(&text.text, &text.url).ok()?;
+        let index = RemoteIndex::parse_with_archives(&text.text, &text.url).ok()?;
         let mut skills: Vec<_> = index.skills().iter().filter_map(|skill| listed(skill)).collect();
         order::sort_by(&mut skills, |a, b| a.path.cmp(&b.path));
         let pinned = Pinned::Web(PinnedWeb::new(digest.to_owned(), None));
@@ -309,6 +323,7 @@ impl Updater {
             left_out: BTreeMap::new(),
             limits: self.store.limits(),
             checkout: None,
+            archives: Vec::new(),
         })
     }
 }
@@ -369,7 +384,8 @@ impl Offer {
     /// Keeps the local files of a repository after this process, because the user has to look at files that can't be shown. A
     /// fetch or a prune after at least a day removes them. Without this, they are removed when the last clone of the offer is dropped.
     pub fn keep_files(&self) {
-        if let Some(checkout) = &self.checkout {
+        let archives = self.archives.iter().filter_map(|archive| archive.checkout.as_ref());
+        for checkout in self.checkout.iter().chain(archives) {
             checkout.keep();
         }
     }

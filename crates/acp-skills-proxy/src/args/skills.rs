@@ -19,8 +19,9 @@ pub(crate) struct SkillArgs {
     #[arg(long = "skills", value_name = "DIR", value_parser = path())]
     pub roots: Vec<PathBuf>,
     /// Use the skills of a git repository (`github:OWNER/REPO[/PATH][@REF]`, `gitlab:…`, the URL of its page,
-    /// `git+https://…[#REF:PATH]`, `git+ssh://…`, `git+file:///…`) or of a web site with an index of skills (https, or http on
-    /// loopback). They are fetched once and pinned until `update`. Using this flag approves the first version, except skills in
+    /// `git+https://…[#REF:PATH]`, `git+ssh://…`, `git+file:///…`), of an archive (`https://….tar.gz` or `.zip`, with
+    /// `#sha256=…` for a fixed version), of an npm package (`npm:[@SCOPE/]NAME[@VERSION]`), or of a web site with an index of skills
+    /// (https, or http on loopback). They are fetched once and pinned until `update`. Using this flag approves the first version, except skills in
     /// which a scan finds a high risk; approve those with `update`. Repeatable.
     #[arg(long = "source", value_name = "SOURCE")]
     pub sources: Vec<String>,
@@ -48,7 +49,7 @@ pub(crate) struct SkillArgs {
     /// The maximum number of skills to find [default: 10000].
     #[arg(long, value_name = "NUMBER", value_parser = number::<usize>(), allow_negative_numbers = true)]
     pub max_skills: Option<usize>,
-    /// The maximum number of MiB to receive from a git repository [default: 256].
+    /// The maximum number of MiB to receive from a git repository, or to unpack from an archive [default: 256].
     #[arg(long, value_name = "MIB", value_parser = number::<NonZeroU32>(), allow_negative_numbers = true)]
     pub max_fetch: Option<NonZeroU32>,
     /// Look for new versions of sources in the background, at most once a day (`daily`), or not at all (`never`). `/skills` and

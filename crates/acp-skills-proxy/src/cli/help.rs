@@ -23,7 +23,7 @@ const FLAGS: &str = "\
 Flags of the proxy (`acp-skills-proxy help flags` lists all of them):
   --skill DIR      Use the skill in a directory; `--skills DIR` uses all skills below a directory
   --discover user  Use the skills in your own directories, such as ~/.agents/skills
-  --source SOURCE  Use the skills of a git repository or a web site
+  --source SOURCE  Use the skills of a git repository, an archive, an npm package or a web site
 
 Examples:
   acp-skills-proxy --skill ./code-review -- claude-agent-acp

@@ -38,7 +38,7 @@ use std::{
     time::Duration,
 };
 
-use acp_skills::config::{Config, SourceEntry, bytes_of_mebibytes, shorten_home};
+use acp_skills::config::{Config, SourceAccess, SourceEntry, bytes_of_mebibytes, shorten_home};
 use acp_skills_runtime::processes::Processes;
 use clap::Args;
 use skills_core::{
@@ -70,7 +70,7 @@ pub(crate) struct CommonArgs {
 /// The flag of the commands that fetch.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct FetchArgs {
-    /// The maximum number of MiB to receive from a git repository [default: 256].
+    /// The maximum number of MiB to receive from a git repository, or to unpack from an archive [default: 256].
     #[arg(long, value_name = "MIB", value_parser = number::<NonZeroU32>(), allow_negative_numbers = true)]
     max_fetch: Option<NonZeroU32>,
 }
@@ -282,14 +282,30 @@ pub(super) fn named(known: Vec<Known>, source: &str) -> anyhow::Result<Vec<Known
     Ok(matching)
 }
 
+/// Starts the log and returns an updater with the limits and the credentials of a configuration.
+pub(super) fn fetching_updater(
+    args: &CommonArgs,
+    fetch: &FetchArgs,
+    target: &Target,
+) -> anyhow::Result<Updater> {
+    let (updater, processes) = start(args)?;
+    let access = SourceAccess::new(&target.config, &processes).with_directory(target.path.parent());
+    Ok(updater.with_max_fetch_bytes(fetch.max_bytes(target)).with_credentials(Some(Arc::new(access))))
+}
+
 /// Starts the log and returns the updater. Its child processes end when this process ends.
 pub(super) fn updater(args: &CommonArgs) -> anyhow::Result<Updater> {
+    Ok(start(args)?.0)
+}
+
+fn start(args: &CommonArgs) -> anyhow::Result<(Updater, Processes)> {
     let mut config = Config::default();
     args.log.clone().override_in(&mut config);
     log::start(&config)?;
     let processes = Processes::default();
     processes.prepare(&std::env::current_exe()?);
-    Updater::new(Some(Arc::new(processes))).map_err(source_error)
+    let updater = Updater::new(Some(Arc::new(processes.clone()))).map_err(source_error)?;
+    Ok((updater, processes))
 }
 
 /// The age after which unused versions are removed from the cache automatically.

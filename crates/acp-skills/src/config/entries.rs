@@ -16,7 +16,7 @@ use serde::{
 use acp_skills_runtime::{
     library::load_named,
     processes::Processes,
-    tool_servers::{ServerProvider, SkillVariables},
+    tool_servers::{Secrets, ServerProvider, SkillVariables},
 };
 use skills_core::{
     discovery::NamedSkill,
@@ -171,12 +171,23 @@ pub struct SourceEntry {
     /// The lock file with the approved version of the source. `None` is the lock file in the state directory; the source is then
     /// named explicitly, which approves its first version once. Otherwise, a source that is not in the lock file is not used.
     pub lock: Option<PathBuf>,
+    /// The headers of each request for a web site, an archive or a package.
+    pub(super) headers: BTreeMap<String, String>,
+    /// The secrets for `${NAME}` in the values of `headers`.
+    pub(super) secrets: Secrets,
 }
 
 impl SourceEntry {
     /// Creates an entry for all skills of a source.
     pub fn new(source: impl Into<String>) -> Self {
         Self { source: source.into(), ..Self::default() }
+    }
+
+    /// Resolves the paths of secrets against the file's directory.
+    pub(super) fn make_absolute(&mut self, base: &Path) {
+        let mut secrets = SecretsEntry(std::mem::take(&mut self.secrets));
+        secrets.make_absolute(base);
+        self.secrets = secrets.0;
     }
 }
 
@@ -198,6 +209,14 @@ pub(super) struct SourceFields {
     /// `git` accepts new versions only if your git accepts the signature of the commit or the tag. By default, no signature is needed.
     #[serde(default)]
     verify: Option<Verify>,
+    /// Headers for each request to a web site, an archive or a registry of packages. `${NAME}` stands for a secret or an environment
+    /// variable of the proxy. Only the server of the source receives them.
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    /// The secrets for `${NAME}` in the values of `headers`; see virtual skills.
+    #[serde(default)]
+    #[schemars(with = "super::schema::SecretsShape")]
+    secrets: SecretsEntry,
 }
 
 impl<'de> Deserialize<'de> for SourceEntry {
@@ -207,7 +226,7 @@ impl<'de> Deserialize<'de> for SourceEntry {
             type Value = SourceEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a source address, or keys `source`, `include`, `exclude`, `nested` and `verify`")
+                f.write_str("a source address, or a map with the key `source`")
             }
 
             fn visit_str<E>(self, source: &str) -> Result<SourceEntry, E> {
@@ -215,9 +234,10 @@ impl<'de> Deserialize<'de> for SourceEntry {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<SourceEntry, A::Error> {
-                let SourceFields { source, include, exclude, nested, verify } =
+                let SourceFields { source, include, exclude, nested, verify, headers, secrets } =
                     Deserialize::deserialize(MapAccessDeserializer::new(fields))?;
-                Ok(SourceEntry { source, include, exclude, nested, verify, lock: None })
+                let secrets = secrets.0;
+                Ok(SourceEntry { source, include, exclude, nested, verify, lock: None, headers, secrets })
             }
         }
         deserializer.deserialize_any(Read)

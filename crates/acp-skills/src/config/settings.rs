@@ -25,7 +25,7 @@ use skills_sources::{
 
 use super::{
     CatalogLocation, CheckUpdates, Config, ConfigError, Discover, Project, SearchTool, SkillEntry,
-    SourceEntry, Trusted, Validation, elsewhere, governed, scripts,
+    SourceAccess, SourceEntry, Trusted, Validation, elsewhere, governed, scripts,
 };
 
 /// A resolved configuration, from which a proxy can be built.
@@ -67,6 +67,8 @@ pub struct SkillSources {
     filter: Filter,
     max_skills: Option<usize>,
     max_fetch_bytes: Option<u64>,
+    /// The settings for the servers of sources.
+    access: Arc<SourceAccess>,
     check_updates: bool,
     nested: bool,
     strict: bool,
@@ -198,6 +200,7 @@ impl SkillSources {
         let filter = filter(&config.include, &config.exclude)?;
         let max_fetch_bytes = config.max_fetch_bytes();
         let nested = config.nested;
+        let access = SourceAccess::new(&config, &processes);
         let sources = config.sources.iter().map(|entry| spec(entry, nested, &[&filter]));
         let sources = sources.collect::<Result<_, _>>()?;
         let trust = (!config.trust.contains(&Trusted::Project)).then(|| Trust::new(state));
@@ -214,6 +217,7 @@ impl SkillSources {
             filter,
             max_skills: config.max_skills,
             max_fetch_bytes,
+            access: Arc::new(access),
             check_updates: checks_updates(config.check_updates),
             nested: config.nested,
             strict: config.strict,
@@ -280,6 +284,7 @@ impl SkillSources {
             max_skills: scanned.limits.max_skills,
             max_fetch_bytes: self.max_fetch_bytes,
             locked: self.locked,
+            credentials: Some(self.access),
             check_updates: self.check_updates && self.watch,
             observer: Some(Arc::new(self.processes.clone())),
             policy: self.governing.clone(),

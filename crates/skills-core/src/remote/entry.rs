@@ -48,8 +48,10 @@ enum FileEntry {
 pub(super) enum EntryError {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    #[error("archives are not supported; unpack the archive and use `--skill DIR` instead")]
+    #[error("archives are not supported here; unpack the archive and use `--skill DIR` instead")]
     Archive,
+    #[error("an archive needs `url` and `digest`")]
+    IncompleteArchive,
     #[error("unknown type `{0}`")]
     UnknownType(String),
     #[error("name is missing")]
@@ -76,13 +78,20 @@ impl Entry {
     /// Converts the entry to a skill.
     ///
     /// `index` is the URL of the index, `base` the `baseUrl` of the whole index (empty if there is none), and `timeout` the
-    /// time limit for each file that is fetched later.
-    pub(super) fn into_skill(self, index: &str, base: &str, timeout: Duration) -> Result<Skill, EntryError> {
-        match self.kind.as_deref() {
-            None | Some("skill-md") => {}
+    /// time limit for each file that is fetched later. Archives are an error, unless the caller unpacks them.
+    pub(super) fn into_skill(
+        self,
+        index: &str,
+        base: &str,
+        timeout: Duration,
+        unpacks: bool,
+    ) -> Result<Skill, EntryError> {
+        let is_archive = match self.kind.as_deref() {
+            None | Some("skill-md") => false,
+            Some("archive") if unpacks => true,
             Some("archive") => return Err(EntryError::Archive),
             Some(other) => return Err(EntryError::UnknownType(other.to_owned())),
-        }
+        };
         let name = SkillName::new(&self.name).ok_or(EntryError::NoName)?;
         if name.as_str().chars().count() > MAX_LOADED_NAME_CHARS {
             return Err(EntryError::LongName);
@@ -90,7 +99,11 @@ impl Entry {
         if self.description.trim().is_empty() {
             return Err(EntryError::NoDescription);
         }
-        let files = self.files.map(read_files).transpose()?;
+        if is_archive && (self.url.is_none() || self.digest.is_none()) {
+            return Err(EntryError::IncompleteArchive);
+        }
+        // The files of an archive are known when it is unpacked.
+        let files = self.files.filter(|_| !is_archive).map(read_files).transpose()?;
         let location = match &self.url {
             Some(url) => Location::of_file(index, url)?,
             None => Location::of_directory(index, self.base.as_deref(), base, &self.name, files.as_deref())?,
@@ -106,6 +119,7 @@ impl Entry {
             sha256,
             base: location.base.map(Into::into),
             files: lists_files.then(|| other_files.into()),
+            is_archive,
             timeout,
         };
         let mut skill = Skill::new(name, self.description.trim(), Source::Remote(remote));

@@ -2,7 +2,7 @@
 //!
 //! Reads both drafts of the [format](https://github.com/cloudflare/agent-skills-discovery-rfc). In the first draft, a skill
 //! has `files` in a directory with its name; in the second, it has a `url` and a `digest`. The second draft also has archives,
-//! which we don't unpack: such a skill is skipped with a diagnostic. Beyond the drafts, a file may be an object
+//! which we don't unpack: such a skill is skipped with a diagnostic, unless the caller [unpacks](RemoteIndex::parse_with_archives) it. Beyond the drafts, a file may be an object
 //! `{"path", "sha256", "size"}`, and both the index and a skill may name their directory with `baseUrl`.
 
 use std::{sync::Arc, time::Duration};
@@ -112,13 +112,27 @@ impl RemoteIndex {
         known: Option<&IndexText>,
         timeout: Duration,
     ) -> Result<Option<IndexText>, RemoteError> {
+        Self::fetch_text_with(url, known, &[], timeout)
+    }
+
+    /// Fetches the text of an index like [`fetch_text`](Self::fetch_text), with headers such as those of [`fetch::get_with`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`RemoteIndex::fetch`].
+    pub fn fetch_text_with(
+        url: &str,
+        known: Option<&IndexText>,
+        headers: &[(String, String)],
+        timeout: Duration,
+    ) -> Result<Option<IndexText>, RemoteError> {
         let url = url.trim();
         let candidates = candidates(url);
         let mut first_error = None;
         for candidate in &candidates {
             let known = known.filter(|known| known.url == *candidate);
             let limits = Limits { max_bytes: MAX_INDEX_BYTES, timeout };
-            match fetch::get_if_changed(candidate, known.and_then(|known| known.etag.as_deref()), limits) {
+            let etag = known.and_then(|known| known.etag.as_deref());
+            match fetch::get_with(candidate, etag, headers, limits) {
                 Ok(None) => return Ok(None),
                 Ok(Some(response)) => {
                     let text = fetch::text_of(candidate, response.bytes)?;
@@ -147,7 +161,20 @@ impl RemoteIndex {
         Self::parse_with_timeout(text, url, fetch::TIMEOUT)
     }
 
+    /// Parses an index like [`parse`](Self::parse), for callers that unpack archives. The skills include those in
+    /// [archives](crate::remote::Remote::is_archive), whose files can't be read.
+    ///
+    /// # Errors
+    /// Returns the errors of [`RemoteIndex::parse`].
+    pub fn parse_with_archives(text: &str, url: &str) -> Result<Self, RemoteError> {
+        Self::read(text, url, fetch::TIMEOUT, true)
+    }
+
     fn parse_with_timeout(text: &str, url: &str, timeout: Duration) -> Result<Self, RemoteError> {
+        Self::read(text, url, timeout, false)
+    }
+
+    fn read(text: &str, url: &str, timeout: Duration, unpacks: bool) -> Result<Self, RemoteError> {
         let document: Document = serde_json::from_str(text)
             .map_err(|error| RemoteError::Index { url: url.to_owned(), message: error.to_string() })?;
         let base = document.base.unwrap_or_default();
@@ -167,7 +194,7 @@ impl RemoteIndex {
             };
             let skill = serde_json::from_value(value)
                 .map_err(EntryError::from)
-                .and_then(|entry: Entry| entry.into_skill(url, &base, timeout));
+                .and_then(|entry: Entry| entry.into_skill(url, &base, timeout, unpacks));
             match skill {
                 Ok(skill) => {
                     let _ = skills.add(skill, Vec::new());

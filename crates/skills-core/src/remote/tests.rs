@@ -83,7 +83,7 @@ fn entries_of_the_second_draft() {
             a https://example.com/s/a/SKILL.md?v=1 abcd https://example.com/s/a/ None
             b https://example.com/.well-known/skills/b.md abcd alone None
             c https://cdn.example.com/c/SKILL.md https://cdn.example.com/c/ None
-            skipping `d`: archives are not supported; unpack the archive and use `--skill DIR` instead
+            skipping `d`: archives are not supported here; unpack the archive and use `--skill DIR` instead
             skipping `e`: unknown type `hologram`"#]],
     );
 }

@@ -16,6 +16,8 @@ pub struct Remote {
     pub base: Option<Arc<str>>,
     /// The other files, sorted by path. `None` if the index doesn't list them.
     pub files: Option<Arc<[RemoteFile]>>,
+    /// True if [`url`](Self::url) and [`sha256`](Self::sha256) are those of an archive with all files. The caller has to unpack it.
+    pub is_archive: bool,
     /// The timeout for fetching one file.
     pub timeout: Duration,
 }

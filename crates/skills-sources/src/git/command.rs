@@ -241,6 +241,8 @@ impl<'a> Git<'a> {
             Transport::Https => "https",
             Transport::Ssh => "ssh",
             Transport::File => "file",
+            // There is no such repository.
+            Transport::Archive | Transport::Npm => "none",
         };
         command
             .current_dir(self.directory)

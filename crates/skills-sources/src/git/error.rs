@@ -4,7 +4,7 @@ use std::{io, path::PathBuf, time::Duration};
 
 use skills_core::text::{shown, shown_lines};
 
-use crate::disk::shorten_home;
+use crate::{disk::shorten_home, policy::Refusal};
 
 /// The maximum number of lines of git's output in a message.
 const MAX_LINES: usize = 4;
@@ -53,6 +53,42 @@ pub enum GitError {
     /// The repository exceeds a limit.
     #[error("repository is too large: {0}")]
     TooMuch(String),
+    /// The archive is invalid, or programs could read it in different ways.
+    #[error("invalid archive: {0}")]
+    Archive(String),
+    /// The archive exceeds a limit.
+    #[error("archive is too large: {0}")]
+    LargeArchive(String),
+    /// The archive has another checksum than expected.
+    #[error("archive has another checksum than {expected}: {actual}")]
+    Checksum {
+        /// The expected checksum.
+        expected: String,
+        /// The checksum of the received archive.
+        actual: String,
+    },
+    /// The archive has changed since its approval.
+    #[error("archive has changed since its approval")]
+    OtherArchive,
+    /// A request failed.
+    #[error("cannot download from {host}: {why}")]
+    Download {
+        /// The host.
+        host: String,
+        /// The reason.
+        why: String,
+        /// The HTTP status code, if the server has answered.
+        status: Option<u16>,
+    },
+    /// The package can't be found in its registry, or has an unusable version.
+    #[error("{0}")]
+    Package(String),
+    /// The credentials for the source can't be read.
+    #[error("cannot read the credentials: {0}")]
+    Credentials(Box<dyn std::error::Error + Send + Sync>),
+    /// The policy of an administrator doesn't allow the registry of a package.
+    #[error(transparent)]
+    Registry(Box<Refusal>),
     /// A file of a skill has more than 64 MiB.
     #[error("`{}` is larger than 64 MiB", shown(.0))]
     FileTooLarge(String),
@@ -182,6 +218,18 @@ impl GitError {
             Self::TooMuch(_) => {
                 "add the directory that contains the skills, as in `github:OWNER/REPO/PATH`, or raise `--max-fetch`"
             }
+            Self::Archive(_) => "ask the publisher for an archive that contains each file once, as a regular file",
+            Self::LargeArchive(_) => "if you trust the publisher, raise the limit with `--max-fetch MIB`",
+            Self::Checksum { .. } => "check the address, and ask the publisher for the current checksum",
+            Self::OtherArchive => "run `acp-skills-proxy update` to review and approve the current version",
+            Self::Download { status: Some(401 | 403 | 404), .. } => {
+                "check the address; for a private source, add the host to ~/.netrc, or set `headers` for the source in the configuration \
+                 file, or for an npm package, add its token to ~/.npmrc"
+            }
+            Self::Download { .. } => "check the network and the address, and try again",
+            Self::Package(_) => "check the name, the version and the registry of the package with `npm view PACKAGE`",
+            Self::Credentials(_) => "check `headers` and `secrets` of the source in the configuration file",
+            Self::Registry(_) => Refusal::HINT,
             Self::FileTooLarge(_) => "add a directory without this file, as in `github:OWNER/REPO/PATH`",
             Self::Failed { said, .. } => HINTS
                 .iter()
@@ -214,7 +262,7 @@ fn why_unsigned(commit: &str, said: &str) -> String {
 }
 
 /// Returns a number of bytes in words.
-pub(super) fn mebibytes(bytes: u64) -> String {
+pub(in super::super) fn mebibytes(bytes: u64) -> String {
     const MEBIBYTE: u64 = 1024 * 1024;
     if bytes.is_multiple_of(MEBIBYTE) {
         format!("{} MiB", bytes / MEBIBYTE)

@@ -1,9 +1,9 @@
 //! Selects paths of a repository that are safe on every operating system. A path is rejected if it would leave the directory, if
-//! operating systems interpret it differently, or if it differs from another path only in case.
+//! operating systems interpret it differently, or if it differs from another path only in case or in Unicode normalization.
 
 use std::collections::HashMap;
 
-use skills_core::text::sanitize;
+use skills_core::{SkillName, text::sanitize};
 
 /// The maximum length of a path, in bytes.
 const MAX_PATH_BYTES: usize = 1024;
@@ -72,7 +72,8 @@ fn is_device(name: &str) -> bool {
     is_port || matches!(stem.as_str(), "con" | "prn" | "aux" | "nul" | "conin$" | "conout$")
 }
 
-/// The first spelling of each directory and file. On a file system that ignores case, a second spelling would overwrite the first.
+/// The first spelling of each directory and file. On a file system that ignores case or the Unicode normalization, a second spelling would
+/// overwrite the first.
 ///
 /// A name is stored with the number of its directory, because paths can be long and have many directories.
 #[derive(Default)]
@@ -84,9 +85,10 @@ impl<'a> Spellings<'a> {
         let mut directory = 0;
         for name in path.split('/') {
             let number = self.0.len() + 1;
-            let (number, first) = *self.0.entry((directory, name.to_lowercase())).or_insert((number, name));
+            let (number, first) =
+                *self.0.entry((directory, SkillName::key_of(name))).or_insert((number, name));
             if first != name {
-                return Some("differs from another path only in case");
+                return Some("differs from another path only in case or in Unicode normalization");
             }
             directory = number;
         }

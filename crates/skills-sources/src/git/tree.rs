@@ -32,14 +32,32 @@ const MANIFESTS: [&str; 2] = ["marketplace.json", "plugin.json"];
 
 /// An entry of a tree other than a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     mode: Mode,
     object: String,
     path: Vec<u8>,
 }
 
+impl Entry {
+    /// Creates an entry. `object` stands for its content.
+    pub(crate) fn new(mode: Mode, object: String, path: Vec<u8>) -> Self {
+        Self { mode, object, path }
+    }
+
+    /// Returns the path, which may be unsafe.
+    pub(crate) fn path(&self) -> &[u8] {
+        &self.path
+    }
+
+    /// Removes the first bytes of the path.
+    pub(crate) fn remove_start(&mut self, bytes: usize) {
+        self.path.drain(..bytes);
+    }
+}
+
+/// The type of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+pub(crate) enum Mode {
     File,
     Program,
     Link,
@@ -49,21 +67,21 @@ enum Mode {
 
 /// A file to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wanted {
-    /// The hash of the blob.
-    pub(super) object: String,
+pub(crate) struct Wanted {
+    /// The hash of the blob, or what stands for the content in an archive.
+    pub(crate) object: String,
     /// A safe path, see [`safe`].
-    pub(super) path: String,
-    pub(super) is_program: bool,
+    pub(crate) path: String,
+    pub(crate) is_program: bool,
 }
 
 /// The files to fetch, and notes about files that were left out.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Selection {
-    pub(super) wanted: Vec<Wanted>,
+pub(crate) struct Selection {
+    pub(crate) wanted: Vec<Wanted>,
     /// The number of directories that the files need.
-    pub(super) directories: usize,
-    pub(super) notes: Vec<String>,
+    pub(crate) directories: usize,
+    pub(crate) notes: Vec<String>,
 }
 
 /// Reads the output of `git ls-tree -r -z`. Paths that are too long to be safe are cut.
@@ -109,7 +127,7 @@ pub(super) fn read(output: &mut dyn Read, limits: &Limits) -> Result<Vec<Entry>,
 /// # Errors
 /// Returns [`GitError::TooMuch`] if there are too many files, or if the files and their directories need more disk space than allowed
 /// even if they are empty.
-pub(super) fn select(entries: &[Entry], limits: &Limits) -> Result<Selection, GitError> {
+pub(crate) fn select(entries: &[Entry], limits: &Limits) -> Result<Selection, GitError> {
     let mut notes = Notes::default();
     let mut files = Vec::new();
     for entry in entries {
@@ -185,7 +203,7 @@ fn skills_with_too_many_files<'a>(
 }
 
 /// Returns notes about files that were left out because they are Git LFS pointers.
-pub(super) fn notes_on_pointers(wanted: &[Wanted], pointers: &[String]) -> Vec<String> {
+pub(crate) fn notes_on_pointers(wanted: &[Wanted], pointers: &[String]) -> Vec<String> {
     let skills: HashSet<&str> =
         wanted.iter().filter_map(|file| directory_if(&file.path, &SKILL_FILE_NAMES)).collect();
     let mut notes = Notes::default();

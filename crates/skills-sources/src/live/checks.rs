@@ -13,7 +13,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use skills_core::{RemoteIndex, remote::Sha256, text::shown};
+use skills_core::{remote::Sha256, text::shown};
 
 use super::{
     super::{
@@ -161,10 +161,10 @@ fn current(
     store: &Store,
 ) -> Result<Option<git::Found>, Box<dyn std::error::Error>> {
     match address.place() {
-        Place::Git(place) => Ok(git::find_commit(place, options.observer.clone(), &LIMITS)?),
+        Place::Git(place) => Ok(store.find(place, options.observer.clone(), &LIMITS)?),
         Place::Web(url) => {
             let known = store.index(url, pinned.version());
-            let text = RemoteIndex::fetch_text(url, known.as_ref(), WEB_TIMEOUT)?;
+            let text = store.fetch_text(url, known.as_ref(), WEB_TIMEOUT)?;
             let digest = text.map(|index| Sha256::of(index.text.as_bytes()).to_string());
             Ok(digest.map(|commit| git::Found { commit, tag: None }))
         }

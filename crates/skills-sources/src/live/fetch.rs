@@ -2,16 +2,18 @@
 
 use std::{io, time::Duration};
 
-use skills_core::RemoteIndex;
+use skills_core::{RemoteIndex, SkillName};
 
 use super::{
     super::{
         SourceError,
         address::{Address, GitPlace, Place},
         approved,
+        git::GitError,
         load::{self, HeldBack, Wanted},
         lockfile::{LockFile, Pinned, PinnedGit, PinnedWeb, lock_path},
         named::NamedSources,
+        packed::{self, Unpacked},
         store::{Checkout, Store},
     },
     Options, Spec,
@@ -39,14 +41,14 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
             Ok(Fetched { pinned: Pinned::Git(pinned), is_saved: true })
         }
         (Place::Web(url), Some(Pinned::Web(pinned))) => {
-            if store.index(url, &pinned.index).is_some() {
-                return Ok(Fetched { pinned: Pinned::Web(pinned), is_saved: true });
+            if store.index(url, &pinned.index).is_none() {
+                let digest =
+                    store.fetch_index(url, None).map_err(|error| SourceError::web(&spec.address, error))?;
+                if digest.to_string() != pinned.index {
+                    return Err(SourceError::Changed { address: spec.address.to_string() });
+                }
             }
-            let digest =
-                store.fetch_index(url, None).map_err(|error| SourceError::web(&spec.address, error))?;
-            if digest.to_string() != pinned.index {
-                return Err(SourceError::Changed { address: spec.address.to_string() });
-            }
+            fetch_archives(spec, url, &pinned, store, options);
             Ok(Fetched { pinned: Pinned::Web(pinned), is_saved: true })
         }
         _ => {
@@ -62,11 +64,22 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
             if waits(spec, store) {
                 return Err(not_approved(spec));
             }
-            let (mut pinned, checkout) = pin_now(spec, store, options)?;
+            let Current { mut pinned, checkout, archives } = pin_now(spec, store, options)?;
             if let (Some(checkout), Pinned::Git(git)) = (&checkout, &mut pinned) {
                 warn_of_risks(&spec.address, &load::hold_back_risks(&checkout.root, git));
             }
             let approved = approve_first(spec, pinned, store);
+            if let (Place::Web(url), Ok(Fetched { pinned: Pinned::Web(web), .. })) =
+                (spec.address.place(), &approved)
+            {
+                for archive in archives {
+                    let Some(checkout) = &archive.checkout else { continue };
+                    // If this fails, or if another process has approved another version, the archive is fetched again.
+                    let _ =
+                        approved::add(store, &archive.place, &archive.pinned, checkout, options.max_skills);
+                }
+                fetch_archives(spec, url, web, store, options);
+            }
             let (Place::Git(place), Some(checkout)) = (spec.address.place(), checkout) else {
                 return approved;
             };
@@ -105,6 +118,18 @@ fn fetch_parts(
         }
     }
     Ok(())
+}
+
+/// Fetches the approved archives of a site that are not in the store. An archive that can't be fetched is only a warning, because the
+/// other skills can be used.
+fn fetch_archives(spec: &Spec, url: &str, pinned: &PinnedWeb, store: &Store, options: &Options) {
+    let takes = |name: &SkillName| spec.filters.iter().all(|filter| filter.takes(name));
+    for (place, version) in packed::missing(store, url, pinned, &takes) {
+        let observer = options.observer.clone();
+        if let Err(error) = approved::fetch_at(store, &place, None, &version, observer, options.max_skills) {
+            tracing::warn!("cannot fetch an archive of {}: {error}; {}", spec.address, error.hint());
+        }
+    }
 }
 
 /// Returns true if a source that is not in the lock file has to wait for its approval: either it was not named explicitly, or it
@@ -186,9 +211,18 @@ fn warn_of_risks(address: &Address, held_back: &[HeldBack]) {
     }
 }
 
-/// Fetches the current version of a source. Returns the pin that approves the skills that pass the filters, and the files of a
-/// repository.
-fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<(Pinned, Option<Checkout>), SourceError> {
+/// The current version of a source.
+struct Current {
+    /// The pin that approves the skills that pass the filters.
+    pinned: Pinned,
+    /// The files of a repository.
+    checkout: Option<Checkout>,
+    /// The files of the archives of a web site.
+    archives: Vec<Unpacked>,
+}
+
+/// Fetches the current version of a source.
+fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<Current, SourceError> {
     let address = &spec.address;
     let wanted = Wanted {
         filters: &spec.filters,
@@ -208,18 +242,59 @@ fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<(Pinned, Opt
             let pinned = load::pin_wanted(&fetched.root, &fetched.commit, &wanted, max_bytes);
             let mut pinned = pinned.map_err(|error| SourceError::pin(address, error))?;
             pinned.tag.clone_from(&fetched.tag);
-            Ok((Pinned::Git(pinned), Some(fetched)))
+            Ok(Current { pinned: Pinned::Git(pinned), checkout: Some(fetched), archives: Vec::new() })
         }
         Place::Web(url) => {
             let digest = store.fetch_index(url, None).map_err(|error| SourceError::web(address, error))?;
-            let index = digest.to_string();
-            let skills = store
-                .index(url, &index)
-                .and_then(|index| RemoteIndex::parse(&index.text, &index.url).ok())
-                .and_then(|index| load::listed(&index, &wanted));
-            Ok((Pinned::Web(PinnedWeb::new(index, skills)), None))
+            let mut pinned = PinnedWeb::new(digest.to_string(), None);
+            let index = store
+                .index(url, &pinned.index)
+                .and_then(|index| RemoteIndex::parse_with_archives(&index.text, &index.url).ok());
+            let mut archives = Vec::new();
+            if let Some(index) = index {
+                pinned.skills = load::listed(&index, &wanted);
+                archives = unpack(spec, url, &index, &wanted, &mut pinned, store)?;
+            }
+            Ok(Current { pinned: Pinned::Web(pinned), checkout: None, archives })
         }
     }
+}
+
+/// Fetches the archives of a site, and adds them to `pinned`. Those that a person should review are removed from it.
+fn unpack(
+    spec: &Spec,
+    url: &str,
+    index: &RemoteIndex,
+    wanted: &Wanted<'_>,
+    pinned: &mut PinnedWeb,
+    store: &Store,
+) -> Result<Vec<Unpacked>, SourceError> {
+    let mut archives = Vec::new();
+    let entries = index.skills().entries().iter().filter(|entry| wanted.takes(entry));
+    for entry in entries {
+        let skill = &entry.skill;
+        let Some(archive) = packed::of(skill) else { continue };
+        // A lock file with archives names all skills, so that a skill without its archive is not approved.
+        let skills = pinned.skills.get_or_insert_with(|| load::all_listed(index));
+        let why = match packed::fetch(store, url, &skill.name, archive) {
+            Ok(mut unpacked) => {
+                let root = unpacked.checkout.as_ref().map(|checkout| &checkout.root);
+                let held_back = root.map(|root| load::hold_back_risks(root, &mut unpacked.pinned));
+                let held_back = held_back.into_iter().flatten().next();
+                if held_back.is_none() {
+                    pinned.archives.insert(skill.name.to_string(), unpacked.pinned.commit.clone());
+                    archives.push(unpacked);
+                    continue;
+                }
+                held_back.map(|held_back| held_back.why).unwrap_or_default()
+            }
+            Err(error @ GitError::Download { .. }) => return Err(SourceError::git(&spec.address, error)),
+            Err(error) => error.to_string(),
+        };
+        skills.remove(skill.name.as_str());
+        warn_of_risks(&spec.address, &[HeldBack { path: skill.name.to_string(), why }]);
+    }
+    Ok(archives)
 }
 
 #[cfg(test)]

@@ -135,14 +135,14 @@ impl Pinned {
         }
     }
 
-    /// Returns all commits, or all checksums of indexes.
+    /// Returns all commits, or all checksums of indexes and of the files of archives.
     pub(super) fn into_versions(self) -> impl Iterator<Item = String> {
         let version = self.version().to_owned();
-        let kept = match self {
-            Self::Git(git) => git.decisions.kept,
-            Self::Web(web) => web.decisions.kept,
+        let (kept, archives) = match self {
+            Self::Git(git) => (git.decisions.kept, BTreeMap::new()),
+            Self::Web(web) => (web.decisions.kept, web.archives),
         };
-        std::iter::once(version).chain(kept.into_values())
+        std::iter::once(version).chain(kept.into_values()).chain(archives.into_values())
     }
 }
 
@@ -171,6 +171,6 @@ impl PinnedGit {
 impl PinnedWeb {
     /// Creates a pin without decisions.
     pub(crate) fn new(index: String, skills: Option<BTreeMap<String, String>>) -> Self {
-        Self { index, skills, decisions: Decisions::default() }
+        Self { index, skills, archives: BTreeMap::new(), decisions: Decisions::default() }
     }
 }

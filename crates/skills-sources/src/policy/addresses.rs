@@ -85,7 +85,8 @@ impl Pattern {
         let reference = place.reference.as_deref();
         let has_reference = match &self.reference {
             Some(globs) => reference.is_some_and(|reference| globs.is_match(reference)),
-            None => reference.is_none_or(is_of_repository),
+            // The checksum of an archive only restricts the address.
+            None => place.transport == Transport::Archive || reference.is_none_or(is_of_repository),
         };
         has_reference && self.directory.as_ref().is_none_or(|globs| globs.is_match(&place.path))
     }
@@ -128,7 +129,12 @@ pub(super) fn url_globs(text: &str) -> Result<GlobSet, Reason> {
 /// Returns the normal form of the target of an address, without its reference and its directory.
 fn normal(place: &Place) -> Option<String> {
     match place {
-        Place::Git(place) => Some(format!("git {}", repository(place)?)),
+        Place::Git(place) => match place.transport {
+            Transport::Archive => normal_url(&place.url),
+            // Registries ignore case in old names only, so different cases can be different packages.
+            Transport::Npm => Some(place.url.clone()),
+            _ => Some(format!("git {}", repository(place)?)),
+        },
         Place::Web(url) => normal_url(url),
     }
 }
@@ -157,6 +163,7 @@ fn repository(place: &GitPlace) -> Option<String> {
             };
             (user, host, "22", path)
         }
+        Transport::Archive | Transport::Npm => return None,
     };
     let user = user.map(|user| percent_decode_str(user).decode_utf8()).transpose().ok()?;
     // The user `git` of hosting services stands for the same repositories as https.

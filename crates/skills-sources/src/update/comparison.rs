@@ -6,7 +6,7 @@ use super::{
     super::{
         SourceError,
         address::{Address, Place},
-        approved, git,
+        approved,
     },
     Offer, OfferedSkill, Pinned, SkillChange, Updater,
 };
@@ -104,7 +104,7 @@ impl Offer {
 
 impl Updater {
     /// Compares the current version of a source with its approved version. If a repository has no new commit, only its references are
-    /// requested.
+    /// requested. For an archive or a package, the request is conditional.
     ///
     /// Blocks: the files of changed skills are fetched.
     ///
@@ -157,7 +157,7 @@ impl Updater {
         if query.nested || !self.is_settled(query) {
             return Ok(false);
         }
-        let found = git::find_commit(place, self.options.observer.clone(), &self.store.limits());
+        let found = self.store.find(place, self.options.observer.clone(), &self.store.limits());
         let found = found.map_err(|error| SourceError::git(query.address, error))?;
         Ok(found.is_some_and(|found| found.commit == pinned.commit && found.tag == pinned.tag))
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     super::{
         address::{Address, Place},
-        digest,
+        load,
         lockfile::{Decisions, PinnedGit, PinnedWeb, REMOVED},
     },
     Offer, Pinned, Updater,
@@ -79,6 +79,10 @@ impl Updater {
         let current = current.filter(|pinned| {
             std::mem::discriminant::<Pinned>(pinned) == std::mem::discriminant(&offer.pinned)
         });
+        let archives_before = match current {
+            Some(Pinned::Web(web)) => web.archives.clone(),
+            _ => BTreeMap::new(),
+        };
         let empty = Decisions::default();
         let known = current.map_or(&empty, Pinned::decisions);
         let current = current.map(|pinned| Version {
@@ -104,9 +108,11 @@ impl Updater {
             }
             Pinned::Web(web) => {
                 let is_decided = !decisions.kept.is_empty() || !decisions.pinned.is_empty();
-                let is_all = web.skills.is_none() && !is_decided && skills == offered.skills;
+                let archives = offer.archives_of(&skills, archives_before);
+                let has_archives = !archives.is_empty() || !offer.archives.is_empty();
+                let is_all = web.skills.is_none() && !is_decided && !has_archives && skills == offered.skills;
                 let skills = if is_all { None } else { Some(skills) };
-                Pinned::Web(PinnedWeb { index: web.index.clone(), skills, decisions })
+                Pinned::Web(PinnedWeb { index: web.index.clone(), skills, archives, decisions })
             }
         }
     }
@@ -115,9 +121,8 @@ impl Updater {
     pub(super) fn all_of(&self, address: &Address, index: &str) -> Option<BTreeMap<String, String>> {
         let Place::Web(url) = address.place() else { return None };
         let index = self.store.index(url, index)?;
-        let index = RemoteIndex::parse(&index.text, &index.url).ok()?;
-        let skills = index.skills().iter();
-        Some(order::map(skills.map(|skill| (skill.name.to_string(), digest::of_entry(skill)))))
+        let index = RemoteIndex::parse_with_archives(&index.text, &index.url).ok()?;
+        Some(load::all_listed(&index))
     }
 }
 

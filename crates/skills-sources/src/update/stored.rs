@@ -24,7 +24,12 @@ impl Updater {
                 let kept = order::set(web.decisions.kept.values());
                 let versions =
                     std::iter::once(&web.index).chain(kept.into_iter().filter(|kept| **kept != web.index));
-                versions.map(|index| self.of_index(url, index)).collect()
+                let offer = |index: &String| {
+                    let mut offer = self.of_index(url, index)?;
+                    self.unpack_stored(url, &mut offer, web);
+                    Some(offer)
+                };
+                versions.map(offer).collect()
             }
             _ => return None,
         }

@@ -2,14 +2,16 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use super::{
     super::{
+        access::Credentials,
         address::{Address, GitPlace, Place},
         error::SourceError,
-        git::{self, GitError},
+        git::GitError,
         live::Checks,
         prune,
         versions::{self, LATEST, Range},
@@ -22,6 +24,12 @@ impl Updater {
     #[must_use]
     pub fn with_max_fetch_bytes(self, max_bytes: Option<u64>) -> Self {
         Self { store: self.store.with_max_bytes(max_bytes), ..self }
+    }
+
+    /// Sets the user's settings for the servers of sources, as in [`Options::credentials`](crate::Options::credentials).
+    #[must_use]
+    pub fn with_credentials(self, credentials: Option<Arc<dyn Credentials>>) -> Self {
+        Self { store: self.store.with_credentials(credentials), ..self }
     }
 
     /// Returns the newer version of a source that the last check in the background has found: its tag or its commit, or the checksum of
@@ -62,7 +70,7 @@ impl Updater {
         };
         self.permit(address)?;
         let newest = GitPlace { reference: Some(LATEST.to_owned()), ..place.clone() };
-        let found = match git::find_commit(&newest, self.options.observer.clone(), &self.store.limits()) {
+        let found = match self.store.find(&newest, self.options.observer.clone(), &self.store.limits()) {
             // The repository has no version at all.
             Err(GitError::NoReference(_)) => return Ok(None),
             found => found.map_err(|error| SourceError::git(address, error))?,

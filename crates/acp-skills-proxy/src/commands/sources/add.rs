@@ -12,9 +12,9 @@ use skills_core::{
 use skills_sources::{Address, Decision, OfferedSkill, Pinned, SkillChange};
 
 use super::{
-    ApprovalArgs, CommonArgs, FetchArgs, Target, filter, findings, keep_unseen, lock_error,
+    ApprovalArgs, CommonArgs, FetchArgs, Target, fetching_updater, filter, findings, keep_unseen, lock_error,
     shadowed::{Shadowed, shadowed},
-    show, source_error, updater,
+    show, source_error,
 };
 use crate::{error::UsageError, output, progress::Progress};
 
@@ -27,7 +27,10 @@ Examples:
   acp-skills-proxy add github:acme/skills@^2.1
       Use the highest version 2 from 2.1 on. `@latest` is the highest version of all.
   acp-skills-proxy add github:acme/skills/writing@v2 --exclude 'draft-*'
-  acp-skills-proxy add git@git.example.com:team/skills.git --config ./skills.yaml")]
+  acp-skills-proxy add git@git.example.com:team/skills.git --config ./skills.yaml
+  acp-skills-proxy add https://example.com/skills.tar.gz
+  acp-skills-proxy add npm:@acme/skills@^1
+      Use an npm package from the registry in your .npmrc.")]
 pub(crate) struct AddArgs {
     /// The address of the source, as for --source.
     source: String,
@@ -119,7 +122,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         filters.into_iter().collect::<Result<_, _>>().map_err(|error| UsageError::new(error.to_string()))?;
     // If we can't edit the file, fail here, before the source is fetched.
     add(&target.text)?;
-    let updater = updater(&common)?.with_max_fetch_bytes(fetch.max_bytes(&target));
+    let updater = fetching_updater(&common, &fetch, &target)?;
     let updater = if verify.is_some() { updater.verifying() } else { updater };
     let mut offer = {
         let _progress = Progress::spinner("fetching");

@@ -10,7 +10,7 @@ use skills_sources::{LockFile, Pinned, SkillChange};
 use super::{
     CommonArgs, FetchArgs, Target, choices,
     fetching::{self, Fetch, Latest},
-    known, lock_error, named, updater,
+    fetching_updater, known, lock_error, named,
 };
 use crate::{
     commands::table::{Align, Table, terminal_width},
@@ -85,7 +85,7 @@ pub(crate) fn run(args: OutdatedArgs) -> anyhow::Result<ExitCode> {
         let hint = "use `acp-skills-proxy add SOURCE` to add one";
         return Err(UsageError::new("no sources").hint(hint).into());
     }
-    let updater = Arc::new(updater(&args.common)?.with_max_fetch_bytes(args.fetch.max_bytes(&target)));
+    let updater = Arc::new(fetching_updater(&args.common, &args.fetch, &target)?);
     let mut fetches = Vec::new();
     for source in sources {
         let lock = LockFile::read(&source.lock).map_err(lock_error)?;

@@ -16,9 +16,9 @@ use super::{
     ApprovalArgs, CommonArgs, FetchArgs, Known, Target,
     choices::{self, ChoiceArgs},
     fetching::{self, Fetch, Latest},
-    keep_unseen, known, lock_error, named,
+    fetching_updater, keep_unseen, known, lock_error, named,
     show::{self, FindingsBySkill},
-    tidy, updater,
+    tidy,
 };
 use crate::{
     error::{self, UsageError},
@@ -103,7 +103,7 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
         let hint = "use `acp-skills-proxy add SOURCE` to add one";
         return Err(UsageError::new("no sources to update").hint(hint).into());
     }
-    let updater = updater(&args.common)?.with_max_fetch_bytes(args.fetch.max_bytes(&target));
+    let updater = fetching_updater(&args.common, &args.fetch, &target)?;
     let updater = Arc::new(updater);
     if !args.locked {
         resolve_conflicts(&updater, &sources)?;

@@ -1,0 +1,211 @@
+//! The user's settings for npm: `registry`, `@SCOPE:registry` and the credentials of registries, from `NPM_CONFIG_…`, from the user's
+//! [`.npmrc`](https://docs.npmjs.com/cli/configuring-npm/npmrc), and from the `.npmrc` beside the configuration file.
+//!
+//! The file beside the configuration file can be that of a project, which is not trusted with secrets: it can only name registries, and
+//! `${NAME}` is not replaced in it. Credentials are only used for the registry that they are for.
+
+use std::{
+    collections::HashMap,
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+
+use crate::{access::basic, address::NPM_REGISTRY, disk::expand_home};
+
+/// The start of the environment variables with settings, in lower case.
+const PREFIX: &str = "npm_config_";
+/// The maximum size of a file, in bytes.
+const MAX_BYTES: u64 = 256 * 1024;
+
+/// The user's settings, by key. A value is `None` if it contains a variable that is not set.
+#[derive(Default)]
+pub(crate) struct Settings(HashMap<String, Option<String>>);
+
+impl Settings {
+    /// Reads the settings. `directory` is that of the configuration file.
+    pub(crate) fn read(directory: Option<&Path>) -> Self {
+        let mut settings = Self::default();
+        let variables = env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let variables: Vec<_> = variables.filter_map(|(name, value)| Some((key_of(&name)?, value))).collect();
+        let named =
+            variables.iter().find(|(key, _)| key == "userconfig").map(|(_, path)| PathBuf::from(path));
+        let user = named.unwrap_or_else(|| expand_home(Path::new("~/.npmrc")));
+        settings.add_file(&user, true);
+        let project = directory.map(|directory| directory.join(".npmrc"));
+        // The user's file can also be beside the configuration file.
+        if let Some(project) = project.filter(|project| *project != user) {
+            settings.add_file(&project, false);
+        }
+        for (key, value) in variables {
+            settings.0.insert(key, Some(value));
+        }
+        settings
+    }
+
+    fn add_file(&mut self, path: &Path, is_trusted: bool) {
+        let Ok(facts) = fs::metadata(path) else { return };
+        if !facts.is_file() || facts.len() > MAX_BYTES {
+            tracing::warn!("cannot use {}: not a regular file of at most {MAX_BYTES} bytes", path.display());
+            return;
+        }
+        match fs::read_to_string(path) {
+            Ok(text) => self.add(&text, is_trusted),
+            Err(error) => tracing::warn!("cannot read {}: {error}", path.display()),
+        }
+    }
+
+    fn add(&mut self, text: &str, is_trusted: bool) {
+        for line in text.lines().map(str::trim).filter(|line| !line.starts_with([';', '#'])) {
+            let Some((key, value)) = line.split_once('=') else { continue };
+            let (key, value) = (key.trim(), unquoted(value.trim()));
+            if is_trusted {
+                let expanded = expanded(key).zip(expanded(value));
+                self.0.insert(
+                    expanded.clone().map_or_else(|| key.to_owned(), |(key, _)| key),
+                    expanded.map(|(_, value)| value),
+                );
+            } else if is_registry(key) && !value.contains("${") {
+                self.0.insert(key.to_owned(), Some(value.to_owned()));
+            }
+        }
+    }
+
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key)?.as_deref().filter(|value| !value.is_empty())
+    }
+
+    /// Returns the URL of a package's registry, without a `/` at its end.
+    pub(crate) fn registry(&self, package: &str) -> String {
+        let scope = package.split_once('/').and_then(|(scope, _)| self.get(&format!("{scope}:registry")));
+        scope.or_else(|| self.get("registry")).unwrap_or(NPM_REGISTRY).trim_end_matches('/').to_owned()
+    }
+
+    /// Returns the header with the credentials for a registry. A setting for a URL is also for all URLs below it.
+    pub(crate) fn authorization(&self, registry: &str) -> Option<(String, String)> {
+        let mut place = registry.split_once(':')?.1;
+        loop {
+            let get = |name: &str| self.get(&format!("{place}/:{name}"));
+            let header = |value: String| ("authorization".to_owned(), value);
+            if let Some(token) = get("_authToken") {
+                return Some(header(format!("Bearer {token}")));
+            }
+            if let Some(encoded) = get("_auth") {
+                return Some(header(format!("Basic {encoded}")));
+            }
+            if let Some((user, password)) = get("username").zip(get("_password")) {
+                let password = BASE64_STANDARD.decode(password).ok()?;
+                return Some(basic(&(user.to_owned(), String::from_utf8(password).ok()?)));
+            }
+            place = place.rsplit_once('/').map(|(above, _)| above).filter(|above| above.len() > 2)?;
+        }
+    }
+}
+
+/// Returns true if a key names a registry.
+fn is_registry(key: &str) -> bool {
+    key == "registry" || key.starts_with('@') && key.ends_with(":registry")
+}
+
+/// Returns the key of an environment variable. Names of settings can be in capital letters, but scopes and hosts keep their case.
+fn key_of(name: &str) -> Option<String> {
+    let (prefix, key) = name.split_at_checked(PREFIX.len())?;
+    if !prefix.eq_ignore_ascii_case(PREFIX) {
+        return None;
+    }
+    Some(if key.starts_with(['@', '/']) { key.to_owned() } else { key.to_ascii_lowercase() })
+}
+
+fn unquoted(value: &str) -> &str {
+    let inner = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
+    inner('"').or_else(|| inner('\'')).unwrap_or(value)
+}
+
+/// Replaces each `${NAME}` with the value of the environment variable. Returns `None` if a variable is not set.
+fn expanded(text: &str) -> Option<String> {
+    let mut expanded = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (name, after) = after.split_once('}')?;
+        let (name, is_optional) = name.strip_suffix('?').map_or((name, false), |name| (name, true));
+        expanded.push_str(before);
+        match env::var(name) {
+            Ok(value) => expanded.push_str(&value),
+            Err(_) if is_optional => {}
+            Err(_) => return None,
+        }
+        rest = after;
+    }
+    expanded.push_str(rest);
+    Some(expanded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registries_and_credentials_are_found() {
+        let mut settings = Settings::default();
+        settings.add(
+            "; comment\nregistry=https://npm.example/all/\n@acme:registry = \"https://npm.example/team/acme/\"\n\
+             //npm.example/team/:_authToken=t1\n//other.example/:username=ann\n//other.example/:_password=cHc=\n\
+             //basic.example:8080/:_auth=YTpi\n//unset.example/:_authToken=${ACP_SKILLS_NO_SUCH_VARIABLE}\n",
+            true,
+        );
+        for (package, expected) in
+            [("left", "https://npm.example/all"), ("@acme/skills", "https://npm.example/team/acme")]
+        {
+            assert_eq!(settings.registry(package), expected);
+        }
+        for (registry, expected) in [
+            ("https://npm.example/team/acme", Some("Bearer t1")),
+            ("https://npm.example/team", Some("Bearer t1")),
+            ("https://npm.example/all", None),
+            ("https://npm.example", None),
+            ("https://npm.example/teams", None),
+            ("https://other.example", Some("Basic YW5uOnB3")),
+            ("https://basic.example:8080/x", Some("Basic YTpi")),
+            ("https://basic.example/x", None),
+            ("https://unset.example", None),
+            ("https://evil-npm.example/team", None),
+        ] {
+            let found = settings.authorization(registry);
+            assert_eq!(found.as_ref().map(|(_, value)| value.as_str()), expected, "{registry}");
+        }
+        assert_eq!(Settings::default().registry("x"), NPM_REGISTRY);
+    }
+
+    /// The file of a project must not use the user's secrets.
+    #[test]
+    fn a_project_can_only_name_registries() {
+        let mut settings = Settings::default();
+        settings.add("//npm.example/:_authToken=mine\n", true);
+        settings.add(
+            "@acme:registry=https://npm.example\n@b:registry=https://evil.example/${HOME}\n\
+             //evil.example/:_authToken=${HOME}\n//npm.example/:_authToken=theirs\nuserconfig=/x\n",
+            false,
+        );
+        assert_eq!(settings.registry("@acme/x"), "https://npm.example");
+        assert_eq!(settings.registry("@b/x"), NPM_REGISTRY);
+        let token = settings.authorization("https://npm.example").unwrap().1;
+        assert_eq!(token, "Bearer mine");
+        assert_eq!(settings.authorization("https://evil.example"), None);
+    }
+
+    #[test]
+    fn variables_have_any_case() {
+        for (name, expected) in [
+            ("NPM_CONFIG_REGISTRY", Some("registry")),
+            ("npm_config_registry", Some("registry")),
+            ("npm_config_@acme:registry", Some("@acme:registry")),
+            ("npm_config_//npm.example/:_authToken", Some("//npm.example/:_authToken")),
+            ("NPM_CONFIG", None),
+            ("PATH", None),
+        ] {
+            assert_eq!(key_of(name).as_deref(), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Skills that a web site publishes as archives, each of them an entry with `type: archive` in its index.
+//!
+//! The entry has the checksum of the archive, and the lock file also has that of its files. An archive is unpacked when it is fetched, and
+//! its files are stored and served like those of a repository: as a place of its own, whose version is the checksum of the files.
+
+use skills_core::{RemoteIndex, Skill, SkillName, Source, remote::Remote};
+
+use super::{
+    address::{GitPlace, Transport},
+    approved, digest,
+    git::GitError,
+    lockfile::{PinnedGit, PinnedWeb},
+    store::{Checkout, Store},
+};
+
+/// The path of the only skill in an archive.
+const ROOT: &str = ".";
+
+/// Returns the archive of a skill, if it is in one.
+pub(super) fn of(skill: &Skill) -> Option<&Remote> {
+    match &skill.source {
+        Source::Remote(remote) if remote.is_archive => Some(remote),
+        _ => None,
+    }
+}
+
+/// Returns the place of an archive in the index of a site. Its reference is the checksum of the archive, so that every fetch checks it.
+pub(super) fn place(site: &str, archive: &Remote) -> GitPlace {
+    GitPlace {
+        url: archive.url.to_string(),
+        reference: archive.sha256.map(|checksum| checksum.to_string()),
+        path: site.to_owned(),
+        transport: Transport::Archive,
+    }
+}
+
+/// Returns the version of an archive by the checksum of its files.
+pub(super) fn version(files: &str) -> PinnedGit {
+    PinnedGit::new(files.to_owned(), [(ROOT.to_owned(), files.to_owned())].into())
+}
+
+/// Returns the approved archives of a site that are not in the store. Skills that stay at another version are part of them if their
+/// index is stored.
+pub(super) fn missing(
+    store: &Store,
+    site: &str,
+    pinned: &PinnedWeb,
+    takes: &dyn Fn(&SkillName) -> bool,
+) -> Vec<(GitPlace, PinnedGit)> {
+    let mut missing = Vec::new();
+    let kept = &pinned.decisions.kept;
+    for (name, files) in &pinned.archives {
+        let index = kept.get(name).unwrap_or(&pinned.index);
+        // Only the indexes of skills in archives are read here, which are few.
+        let index = store
+            .index(site, index)
+            .and_then(|index| RemoteIndex::parse_with_archives(&index.text, &index.url).ok());
+        let entry = index.and_then(|index| index.skills().get(name).cloned());
+        let Some(skill) = entry.filter(|skill| skill.name.as_str() == name && takes(&skill.name)) else {
+            continue;
+        };
+        let is_approved = pinned.skills.as_ref().and_then(|skills| skills.get(name));
+        if is_approved.is_none_or(|entry| *entry != digest::of_entry(&skill)) {
+            continue;
+        }
+        if let Some(archive) = of(&skill) {
+            let part = (place(site, archive), version(files));
+            missing.extend(approved::served(store, &part.0, &part.1).is_none().then_some(part));
+        }
+    }
+    missing
+}
+
+/// A skill that was unpacked for a review.
+#[derive(Debug, Clone)]
+pub(super) struct Unpacked {
+    pub(super) name: SkillName,
+    pub(super) place: GitPlace,
+    /// The version, see [`version`].
+    pub(super) pinned: PinnedGit,
+    /// The files, unless the version was approved before.
+    pub(super) checkout: Option<Checkout>,
+}
+
+/// Fetches the archive of a skill for a review.
+///
+/// # Errors
+/// Returns an error if the archive can't be fetched, or if it doesn't have the skill at its top.
+pub(super) fn fetch(
+    store: &Store,
+    site: &str,
+    name: &SkillName,
+    archive: &Remote,
+) -> Result<Unpacked, GitError> {
+    let place = place(site, archive);
+    let checkout = store.fetch_git(&place, None, None)?;
+    let failed = |source| GitError::Write { path: checkout.root.clone(), source };
+    let root = dunce::canonicalize(&checkout.root).map_err(failed)?;
+    let found = approved::find(&root, 2, false);
+    let is_it = |skill: &Skill| skill.dir() == Some(&*root) && skill.name.key() == name.key();
+    if !matches!(found.entries(), [entry] if is_it(&entry.skill)) {
+        let why =
+            format!("it should contain the skill `{name}` and no other one, with its `SKILL.md` at the top");
+        return Err(GitError::Archive(why));
+    }
+    let files = digest::of_skill(&root).map_err(failed)?.to_string();
+    Ok(Unpacked { name: name.clone(), place, pinned: version(&files), checkout: Some(checkout) })
+}

@@ -1,0 +1,138 @@
+//! The skills of a web site that are in archives: unpacking them for the review, and approving them.
+
+use std::{collections::BTreeMap, path::Path};
+
+use skills_core::SkillName;
+
+use super::{
+    super::{
+        SourceError, address::Address, approved, digest, git::GitError, lockfile::PinnedWeb, packed,
+        packed::Unpacked,
+    },
+    Offer, OfferedSkill, Pinned, Updater, offered_file,
+};
+
+impl Updater {
+    /// Fetches the archives of an offer. Those of the approved version are read from the store. A skill whose archive is not usable is
+    /// left out with a note.
+    ///
+    /// # Errors
+    /// Returns an error if an archive can't be downloaded or stored.
+    pub(super) fn unpack(
+        &self,
+        address: &Address,
+        url: &str,
+        offer: &mut Offer,
+        approved: Option<&Pinned>,
+    ) -> Result<(), SourceError> {
+        if let Some(Pinned::Web(approved)) = approved {
+            self.unpack_from_store(url, offer, approved);
+        }
+        let mut left_out = Vec::new();
+        for skill in offer.skills.iter_mut().filter(|skill| skill.waits_for_archive()) {
+            let fetched = match (SkillName::new(&skill.name), &skill.remote) {
+                (Some(name), Some(archive)) => packed::fetch(&self.store, url, &name, archive),
+                _ => continue,
+            };
+            match fetched {
+                Ok(unpacked) => {
+                    let root = unpacked.checkout.as_ref().map(|checkout| checkout.root.clone());
+                    skill.set_files(root.as_deref()).map_err(|error| SourceError::system(address, error))?;
+                    offer.archives.push(unpacked);
+                }
+                Err(error @ (GitError::Download { .. } | GitError::Write { .. })) => {
+                    return Err(SourceError::git(address, error));
+                }
+                Err(error) => left_out.push((skill.path.clone(), error)),
+            }
+        }
+        for (path, error) in left_out {
+            offer.skills.retain(|skill| skill.path != path);
+            offer.notes.push(format!("skipped `{path}`: {error}"));
+            // Otherwise, the pin would approve the whole index.
+            let skills = offer.skills.iter().map(|skill| (skill.path.clone(), skill.sha256.clone()));
+            if let Pinned::Web(web) = &mut offer.pinned {
+                web.skills = Some(skills.collect());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the archives of a stored offer from the store. Skills whose archive is not there are left out.
+    pub(super) fn unpack_stored(&self, url: &str, offer: &mut Offer, approved: &PinnedWeb) {
+        self.unpack_from_store(url, offer, approved);
+        offer.skills.retain(|skill| !skill.waits_for_archive());
+    }
+
+    fn unpack_from_store(&self, url: &str, offer: &mut Offer, approved: &PinnedWeb) {
+        for skill in offer.skills.iter_mut().filter(|skill| skill.waits_for_archive()) {
+            let Some(files) = approved.archives.get(&skill.path) else { continue };
+            let is_same = approved.skills.as_ref().and_then(|skills| skills.get(&skill.path));
+            let Some(archive) = &skill.remote else { continue };
+            let Some(name) = SkillName::new(&skill.name) else { continue };
+            if is_same.is_none_or(|entry| *entry != skill.sha256) {
+                continue;
+            }
+            let place = packed::place(url, archive);
+            let pinned = packed::version(files);
+            let root = approved::served(&self.store, &place, &pinned);
+            // The files may have been changed on disk.
+            let is_good = root
+                .as_ref()
+                .is_some_and(|root| digest::of_skill(root).is_ok_and(|digest| digest.to_string() == *files));
+            if is_good && skill.set_files(root.as_deref()).is_ok() {
+                offer.archives.push(Unpacked { name, place, pinned, checkout: None });
+            }
+        }
+    }
+
+    /// Moves the approved archives of an offer to the directories from which they are served.
+    pub(super) fn add_archives(&self, offer: &Offer, pinned: &Pinned) {
+        let Pinned::Web(web) = pinned else { return };
+        for Unpacked { name, place, pinned, checkout } in &offer.archives {
+            if let Some(checkout) = checkout
+                && web.archives.get(name.as_str()) == Some(&pinned.commit)
+            {
+                // If this fails, the archive is fetched when it is used.
+                let _ = approved::add(&self.store, place, pinned, checkout, self.options.max_skills);
+            }
+        }
+    }
+}
+
+impl Offer {
+    /// Returns the checksums of the files of approved skills in archives. `skills` are the approved skills, and `before` are the checksums
+    /// before the approval, which skills keep that stay at their version.
+    pub(super) fn archives_of(
+        &self,
+        skills: &BTreeMap<String, String>,
+        mut before: BTreeMap<String, String>,
+    ) -> BTreeMap<String, String> {
+        before.retain(|name, _| skills.contains_key(name));
+        for skill in &self.skills {
+            if skills.get(&skill.path) != Some(&skill.sha256) {
+                continue;
+            }
+            match self.archives.iter().find(|archive| archive.name.as_str() == skill.path) {
+                Some(archive) => drop(before.insert(skill.path.clone(), archive.pinned.commit.clone())),
+                None => drop(before.remove(&skill.path)),
+            }
+        }
+        before
+    }
+}
+
+impl OfferedSkill {
+    /// Returns true if the skill is in an archive that is not unpacked.
+    fn waits_for_archive(&self) -> bool {
+        self.dir.is_none() && self.remote.as_ref().is_some_and(|remote| remote.is_archive)
+    }
+
+    /// Sets the directory with the files.
+    fn set_files(&mut self, dir: Option<&Path>) -> std::io::Result<()> {
+        let Some(dir) = dir else { return Ok(()) };
+        self.files = digest::files(dir)?.into_iter().map(|path| offered_file(dir, path)).collect();
+        self.dir = Some(dir.to_owned());
+        Ok(())
+    }
+}
