@@ -12,7 +12,7 @@ mod netrc;
 use std::{fmt, fs::File, io, path::PathBuf, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use skills_core::fetch::{self, Exchange, FetchError, Interrupt, Request};
+use skills_core::fetch::{self, Exchange, FetchError, Host, Interrupt, Request};
 
 use super::git::{GitError, mebibytes};
 
@@ -90,7 +90,14 @@ impl Server {
             let mut headers = self.headers_for(&next).to_vec();
             headers.push(("accept".to_owned(), accept.to_owned()));
             headers.extend(known.map(Validator::header));
-            let request = Request { method: "GET", url: &next, headers: &headers, body: &[], timeout };
+            let request = Request {
+                method: "GET",
+                url: &next,
+                host: Host::Checked,
+                headers: &headers,
+                body: &[],
+                timeout,
+            };
             let answer = match fetch::exchange(&request, &Interrupt::default()) {
                 Err(FetchError::Redirect { to, .. }) => {
                     let target = fetch::resolve(&next, &to);

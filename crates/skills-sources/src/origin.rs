@@ -83,7 +83,7 @@ impl Origin<'_> {
             self.download_archive(commit, file)?
         };
         let notes = archive::unpack(file, directory, self.limits)?;
-        Ok(Fetched { commit: found.commit, tag: found.tag, notes })
+        Ok(Fetched { commit: found.commit, tag: found.tag, committed: None, notes })
     }
 
     fn download_archive(&self, commit: Option<&str>, file: &mut File) -> Result<Found, GitError> {
