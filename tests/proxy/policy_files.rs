@@ -132,6 +132,10 @@ fn commands_follow_the_policy() {
         code == Some(0) && text.starts_with("Valid. ") && text.contains("scripts: sandbox (from "),
         "{text}"
     );
+    // The commands of assertions belong to the skill like its scripts.
+    machine.write("scripts: sandbox");
+    assert_refused(&machine.says(&["eval", dir, "--allow", "checks", "--dry-run"]).1, "`scripts: sandbox`");
+    assert_eq!(machine.says(&["eval", dir, "--dry-run"]).0, Some(0));
 }
 
 fn no_variable_moves_the_policy() {

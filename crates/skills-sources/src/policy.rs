@@ -31,7 +31,10 @@ use skills_core::{
 };
 
 use self::{addresses::Pattern, servers::ServerPattern};
-use crate::{Address, address::NPM_REGISTRY};
+use crate::{
+    Address,
+    address::{NPM_REGISTRY, Place},
+};
 
 pub use self::{
     file::{PolicyError, check_protection, path},
@@ -139,11 +142,17 @@ impl Policy {
     /// # Errors
     /// Returns a refusal if no pattern of `sources.allow` matches the URL.
     pub fn registry(&self, url: &str) -> Result<(), Refusal> {
-        let is_allowed = || Address::parse(url).is_ok_and(|address| self.source(&address).is_ok());
-        if self.sources.is_none() || url == NPM_REGISTRY || is_allowed() {
+        if self.sources.is_none() || url == NPM_REGISTRY || self.is_url_allowed(url) {
             return Ok(());
         }
         Err(self.refusal(format!("npm registry `{}`", shown(url)), "sources.allow"))
+    }
+
+    /// Returns true if `sources.allow` has a URL that is fetched as it is. In contrast to a source, the address of a repository's page doesn't
+    /// stand for the repository.
+    fn is_url_allowed(&self, url: &str) -> bool {
+        let address = Address::parse(url).ok().filter(|address| matches!(address.place(), Place::Web(_)));
+        addresses::normal_url(url).is_some() && address.is_some_and(|address| self.source(&address).is_ok())
     }
 
     /// Decides if a skill may read its instructions from a URL. The address must be allowed as a source.
@@ -151,8 +160,7 @@ impl Policy {
     /// # Errors
     /// Returns the refusal of [`source`](Self::source).
     pub fn instructions(&self, skill: &str, url: &str) -> Result<(), Refusal> {
-        let is_allowed = || Address::parse(url).is_ok_and(|address| self.source(&address).is_ok());
-        if self.sources.is_none() || is_allowed() {
+        if self.sources.is_none() || self.is_url_allowed(url) {
             return Ok(());
         }
         let what = format!("URL of skill `{}`", shown(skill));
@@ -243,16 +251,27 @@ impl Policy {
         Refusal { why: why.to_owned(), ..self.refusal(what.to_owned(), rule) }
     }
 
-    /// Decides if the MCP server of a skill may be used.
+    /// Decides if the MCP server of a skill may be used. `variables` are the names of the environment variables in its entry.
     ///
     /// # Errors
-    /// Returns a refusal if no entry of `mcp.allow` matches the server.
-    pub fn server(&self, skill: &str, server: &Server<'_>) -> Result<(), Refusal> {
+    /// Returns a refusal if no entry of `mcp.allow` matches the server, or if a variable can change which code the server runs.
+    pub fn server<'v>(
+        &self,
+        skill: &str,
+        server: &Server<'_>,
+        mut variables: impl Iterator<Item = &'v str>,
+    ) -> Result<(), Refusal> {
         let Some(patterns) = &self.servers else { return Ok(()) };
-        if patterns.iter().any(|pattern| pattern.matches(server)) {
-            return Ok(());
+        let refusal = self.refusal(format!("MCP server of `{}`", shown(skill)), "mcp.allow");
+        if !patterns.iter().any(|pattern| pattern.matches(server)) {
+            return Err(refusal);
         }
-        Err(self.refusal(format!("MCP server of `{}`", shown(skill)), "mcp.allow"))
+        match variables.find(|name| servers::selects_code(name)) {
+            Some(name) => {
+                Err(Refusal { why: format!("`{}` can change which code runs", shown(name)), ..refusal })
+            }
+            None => Ok(()),
+        }
     }
 
     fn refusal(&self, what: String, rule: &str) -> Refusal {

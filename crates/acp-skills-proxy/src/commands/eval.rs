@@ -43,7 +43,7 @@ use acp_skills::{
 };
 use acp_skills_eval::{EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Workspace};
 use acp_skills_runtime::agent::{self, Signal};
-use skills_sources::policy::Refusal;
+use skills_sources::policy::{Policy, Refusal, Scripts};
 
 pub(crate) use self::args::EvalArgs;
 use self::{
@@ -132,6 +132,16 @@ async fn run_all(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Resu
     Ok((report, interrupted.get()))
 }
 
+/// Checks that the policy of this machine allows the commands of assertions, which belong to the skill like its scripts.
+fn permit_checks() -> anyhow::Result<()> {
+    match Policy::load()? {
+        Some(policy) if policy.scripts() != Scripts::Allowed => {
+            Err(policy.script("`--allow checks`", "the commands cannot run in the sandbox of scripts").into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Creates the evaluation from the flags.
 fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
     let EvalArgs {
@@ -155,6 +165,9 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
     options.seed = cases.seed;
     options.policy = settings.policy;
     options.allow = allow(&agents.allow);
+    if options.allow.checks {
+        permit_checks()?;
+    }
     options.grader = match agents.grader {
         _ if agents.no_grader => Grader::Nobody,
         Some(command) => Grader::Command(words(&command)?),

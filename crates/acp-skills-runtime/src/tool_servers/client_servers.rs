@@ -108,11 +108,12 @@ impl ClientServers {
                 return Some(Skipped::new(&server.skill, vec![finding]));
             }
         };
-        let address = match &server.address {
-            Address::Command { program, args, .. } => Server::Program(program, args),
-            Address::Http { url, .. } => Server::Url(url),
+        let (address, env) = match &server.address {
+            Address::Command { program, args, env, .. } => (Server::Program(program, args), &env[..]),
+            Address::Http { url, .. } => (Server::Url(url), &[][..]),
         };
-        Some(policy.server(&server.skill, &address).err()?.skipped(&server.skill))
+        let variables = env.iter().map(|(name, _)| name.as_str());
+        Some(policy.server(&server.skill, &address, variables).err()?.skipped(&server.skill))
     }
 
     fn known(

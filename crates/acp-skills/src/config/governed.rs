@@ -137,7 +137,7 @@ fn narrow_entries(
             SkillEntry::Stored(stored) => {
                 let name = stored.skill.file_name().unwrap_or_default().to_string_lossy();
                 let server = stored.mcp.as_ref();
-                let decided = server.map(|server| policy.server(&name, &server.server()));
+                let decided = server.map(|server| policy.server(&name, &server.server(), server.variables()));
                 (stored.skill.clone(), decided.and_then(Result::err))
             }
             SkillEntry::Virtual(skill) => (skill.name.as_str().into(), of_virtual(skill, policy).err()),
@@ -157,7 +157,7 @@ fn of_virtual(skill: &VirtualSkill, policy: &Policy) -> Result<(), Refusal> {
         policy.commands(&skill.name)?;
     }
     if let Some(server) = &skill.mcp {
-        policy.server(&skill.name, &server.server())?;
+        policy.server(&skill.name, &server.server(), server.variables())?;
     }
     skill.body_url.iter().try_for_each(|url| policy.instructions(&skill.name, url))
 }

@@ -85,6 +85,11 @@ impl ServerEntry {
         }
     }
 
+    /// Returns the names of the server's environment variables.
+    pub(super) fn variables(&self) -> impl Iterator<Item = &str> {
+        self.env.keys().map(String::as_str)
+    }
+
     /// Resolves paths against the file's directory.
     pub(super) fn make_absolute(&mut self, base: &Path) {
         if let Some(cwd) = &mut self.cwd {

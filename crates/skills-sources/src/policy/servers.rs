@@ -91,12 +91,38 @@ fn is_package(text: &str) -> bool {
     }
 }
 
-/// Returns true if an argument names the package, possibly with a version. A version must not be a URL, a path or another package, as in
-/// `name@npm:other`.
+/// Returns true if an environment variable can change which code the runners, interpreters and the dynamic linker load.
+pub(super) fn selects_code(variable: &str) -> bool {
+    const PREFIXES: [&str; 6] = ["BUN_", "DYLD_", "LD_", "NPM_CONFIG_", "PYTHON", "UV_"];
+    const NAMES: [&str; 13] = [
+        "BASH_ENV",
+        "CLASSPATH",
+        "ENV",
+        "GLIBC_TUNABLES",
+        "HOME",
+        "JAVA_TOOL_OPTIONS",
+        "JDK_JAVA_OPTIONS",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "PATH",
+        "PERL5OPT",
+        "RUBYOPT",
+        "XDG_CONFIG_HOME",
+    ];
+    let name = variable.to_ascii_uppercase();
+    NAMES.contains(&&*name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Returns true if an argument names the package, possibly with a version. A version must not be a URL, a path, a file or another package,
+/// as in `name@npm:other`, `name@.` and `name@other.tgz`.
 fn is_version_of(arg: &str, package: &str) -> bool {
     let Some(rest) = arg.strip_prefix(package) else { return false };
     let Some(version) = rest.strip_prefix("==").or_else(|| rest.strip_prefix('@')) else {
         return rest.is_empty();
     };
-    !version.is_empty() && version.chars().all(|c| c.is_ascii_alphanumeric() || ".^~+-".contains(c))
+    let lower = version.to_ascii_lowercase();
+    let is_file = [".tgz", ".tar", ".gz", ".whl", ".zip"].iter().any(|suffix| lower.ends_with(suffix));
+    version.starts_with(|c: char| c.is_ascii_alphanumeric() || "^~".contains(c))
+        && version.chars().all(|c| c.is_ascii_alphanumeric() || ".^~+-".contains(c))
+        && !is_file
 }

@@ -1,6 +1,6 @@
 //! Tables of decisions: which spellings of addresses, skills, servers and scripts a policy allows.
 
-use std::path::Path;
+use std::{iter, path::Path};
 
 use skills_core::scan::{Rules, scan_text};
 
@@ -218,7 +218,7 @@ fn a_refusal_names_the_rule_and_the_file() {
         (policy.commands("review").unwrap_err(), "skill `review`", "`scripts: never`"),
         (policy.script("`--allow-scripts`", ""), "`--allow-scripts`", "`scripts: never`"),
         (
-            policy.server("review", &Server::Url("https://evil.example")).unwrap_err(),
+            policy.server("review", &Server::Url("https://evil.example"), iter::empty()).unwrap_err(),
             "`review`",
             "`mcp.allow`",
         ),
@@ -270,7 +270,7 @@ fn mcp_servers() {
             [url] if url.contains("://") => Server::Url(url),
             _ => Server::Program(&words[0], &words[1..]),
         };
-        assert_eq!(policy.server("a", &server).is_ok(), expected, "{words:?} with {pattern}");
+        assert_eq!(policy.server("a", &server, iter::empty()).is_ok(), expected, "{words:?} with {pattern}");
     };
     for (pattern, words, expected) in [
         ("@playwright/mcp", "npx @playwright/mcp", true),
@@ -281,6 +281,12 @@ fn mcp_servers() {
         ("@playwright/mcp", "npx @playwright/mcp@npm:evil@1", false),
         ("@playwright/mcp", "npx @playwright/mcp@file:../evil", false),
         ("@playwright/mcp", "npx @playwright/mcp@evil/repository", false),
+        ("@playwright/mcp", "npx @playwright/mcp@.", false),
+        ("@playwright/mcp", "npx @playwright/mcp@..", false),
+        ("@playwright/mcp", "npx @playwright/mcp@v1.tgz", false),
+        ("@playwright/mcp", "npx @playwright/mcp@v1.TAR.GZ", false),
+        ("mcp-server-fetch", "uvx mcp-server-fetch@evil.whl", false),
+        ("@playwright/mcp", "npx @playwright/mcp@^1.2", true),
         ("@playwright/mcp", "npx -p evil @playwright/mcp", false),
         ("@playwright/mcp", "npx --package=evil @playwright/mcp", false),
         ("@playwright/mcp", "npx --registry=https://evil.example @playwright/mcp", false),
@@ -308,6 +314,41 @@ fn mcp_servers() {
         ("https://mcp.acme.example/a", "https://mcp.acme.example/a/b", false),
     ] {
         check(pattern, words, expected);
+    }
+}
+
+#[test]
+fn variables_of_mcp_servers() {
+    let policy = policy("mcp: {allow: ['@playwright/mcp']}");
+    let args = ["@playwright/mcp".to_owned()];
+    for (name, expected) in [
+        ("PLAYWRIGHT_HEADLESS", true),
+        ("NODE_ENV", true),
+        ("HTTPS_PROXY", true),
+        ("NODE_OPTIONS", false),
+        ("npm_config_package", false),
+        ("NPM_CONFIG_REGISTRY", false),
+        ("UV_INDEX_URL", false),
+        ("PYTHONPATH", false),
+        ("LD_PRELOAD", false),
+        ("Path", false),
+    ] {
+        let decided = policy.server("a", &Server::Program("npx", &args), iter::once(name));
+        assert_eq!(decided.is_ok(), expected, "{name}");
+    }
+}
+
+#[test]
+fn urls_of_instructions() {
+    let policy = policy("sources: {allow: ['github:acme/*', 'https://acme.example/**']}");
+    for (url, expected) in [
+        ("https://acme.example/skills/review.md", true),
+        ("https://acme.example/skills/review.md?x", false),
+        ("https://github.com/acme/x/blob/main/SKILL.md", false),
+        ("https://github.com/acme/x/blob/pull/1/head/SKILL.md?raw=true", false),
+        ("https://evil.example/review.md", false),
+    ] {
+        assert_eq!(policy.instructions("review", url).is_ok(), expected, "{url}");
     }
 }
 

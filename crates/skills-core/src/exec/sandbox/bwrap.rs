@@ -134,6 +134,14 @@ impl Bwrap {
     ) -> Invocation {
         let mut args = mounts;
         args.extend(self.namespaces());
+        // The user's variables of the dynamic linker could replace code of bubblewrap, so we remove them. Programs inside may need the
+        // directories of libraries.
+        for (name, value) in std::env::vars_os().filter(|(name, _)| environment::is_of_linker(name)) {
+            if name == "LD_LIBRARY_PATH" && !invocation.unset.contains(&name) {
+                args.extend(["--setenv".into(), name.clone(), value]);
+            }
+            invocation.unset.push(name);
+        }
         // A script can influence its variables and the files in its directory. The dynamic linker would use both before
         // bubblewrap confines anything. To avoid this, we set the variables inside the sandbox, and start bubblewrap in `/`.
         for (name, value) in std::mem::take(&mut invocation.env) {

@@ -80,6 +80,11 @@ const NAMES: &[&str] = &[
     "TMP",
 ];
 
+/// Returns true if the dynamic linker reads the variable.
+pub(super) fn is_of_linker(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b"LD_") || name == "GLIBC_TUNABLES"
+}
+
 /// Returns the names of the variables to remove. `is_socket` checks a path on the file system.
 pub(super) fn hidden(
     variables: impl Iterator<Item = (OsString, OsString)>,
@@ -136,6 +141,20 @@ mod tests {
             let variables = [(OsString::from(name), OsString::from(value))];
             let is_socket = |path: &Path| path == Path::new("/a/socket");
             assert_eq!(!hidden(variables.into_iter(), is_socket).is_empty(), expected, "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn variables_of_the_dynamic_linker() {
+        for (name, expected) in [
+            ("LD_PRELOAD", true),
+            ("LD_LIBRARY_PATH", true),
+            ("GLIBC_TUNABLES", true),
+            ("LDFLAGS", false),
+            ("ld_preload", false),
+            ("PATH", false),
+        ] {
+            assert_eq!(is_of_linker(OsStr::new(name)), expected, "{name}");
         }
     }
 }
