@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::Result;
@@ -19,6 +19,9 @@ use crate::fixture::{DEADLINE, Fixture, POLL_INTERVAL, compare, installed, on_pa
 
 /// The environment variable with a directory for pictures of the compared screens.
 const PICTURES: &str = "EDITORS_PICTURES";
+
+/// The time after which a click without effect is repeated.
+const CLICK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The programs that show a page.
 #[derive(Clone)]
@@ -138,6 +141,23 @@ impl Page {
         while self.try_to("click", selector) != Ok(json!(true)) {
             assert!(Instant::now() < end, "no {selector} in:\n{}", self.text("body > *"));
             thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Clicks on an element until another one is visible. An icon that shows and hides a view may need one more click, because on a
+    /// busy machine, a click that took too long is repeated although it had an effect.
+    pub(crate) fn clicks_until(&mut self, selector: &str, visible: &str) {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            self.clicks(selector);
+            let clicked = Instant::now();
+            while clicked.elapsed() < CLICK_TIMEOUT {
+                if !self.text(visible).is_empty() {
+                    return;
+                }
+                thread::sleep(POLL_INTERVAL);
+            }
+            assert!(Instant::now() < end, "no {visible} in:\n{}", self.text("body > *"));
         }
     }
 

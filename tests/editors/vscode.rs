@@ -14,6 +14,8 @@ use crate::{
 
 /// The directory of settings below the home directory.
 const SETTINGS: &str = ".config/Code";
+/// The title of the list of agents.
+const AGENTS: &str = ".pane-header[aria-label='Agents Section']";
 /// The conversation.
 const MESSAGES: &str = "#messages";
 /// The list of commands above the input.
@@ -84,9 +86,9 @@ impl Code {
             Page::open(&self.browser, fixture, &server.url(&format!("/?folder={}", folder.display())));
         page.shows(".monaco-workbench", "main.rs");
         // The icon appears when the extension has started.
-        page.clicks(".activitybar [aria-label^='ACP Client']");
+        page.clicks_until(".activitybar [aria-label^='ACP Client']", AGENTS);
         // Close the list of agents above the chat, to make room.
-        page.clicks(".pane-header[aria-label='Agents Section']");
+        page.clicks(AGENTS);
         run(&mut page, "ACP: Connect to Agent");
         page.shows(CHOICE, "Scripted");
         page.types("Scripted");
