@@ -5,7 +5,7 @@
 //! | `direct` | `recordings/direct`, made without the proxy: with the proxy, both sides must see the same messages |
 //! | `remembered` | `recordings/proxied`, in which the agent's history holds text of ours: none of it may reach the client |
 //! | `titles` | the titles of calls of our tools in `recordings/proxied` |
-//! | `compaction` | `recordings/compacted`, in which the agent compacts the conversation; all others restore nothing |
+//! | `compaction` | `recordings/compacted`, in which the agent compacts the conversation; all others restore nothing, such as `recordings/uncompacted`, in which a compaction fails |
 //! | `clients` | `recordings/clients`: the content blocks that clients send for commands and shared files |
 //! | `generated` | conversations with every message of the schema |
 //! | `families` | valid messages from the schema |

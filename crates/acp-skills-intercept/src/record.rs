@@ -37,9 +37,27 @@ impl Interceptor {
 
     /// Records that the model has activated a skill.
     pub(crate) fn activated(&mut self, key: SessionKey, skill: &SkillName, actions: &mut Actions) {
+        let key = self.caller(key);
         if let Some(session) = self.sessions.get(key) {
             activate(session, skill, ActivatedBy::Model, actions);
             received(session, skill, None, actions);
+        }
+    }
+
+    /// Returns the session whose model has called the skills server of the session `key`.
+    ///
+    /// OpenCode uses the server of the session that was opened last for all sessions of a directory. So if that session is idle, and
+    /// only one other session of the directory works, the call belongs to the other one.
+    fn caller(&self, key: SessionKey) -> SessionKey {
+        let Some(session) = self.sessions.iter().find(|session| session.key() == key) else { return key };
+        if session.turns.agent_works() {
+            return key;
+        }
+        let is_other = |other: &&Session| other.turns.agent_works() && other.workspace == session.workspace;
+        let mut others = self.sessions.iter().filter(is_other);
+        match (others.next(), others.next()) {
+            (Some(other), None) => other.key(),
+            _ => key,
         }
     }
 
@@ -48,6 +66,7 @@ impl Interceptor {
         if kind.is_reading_call() {
             self.agent.has_called = true;
         }
+        let key = self.caller(key);
         let session = self.sessions.get(key).and_then(|session| {
             if let Some(skill) = used_skill(&kind) {
                 session.activations.used(&skill);

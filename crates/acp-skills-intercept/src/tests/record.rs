@@ -106,3 +106,20 @@ fn only_new_activations_are_saved() {
     fixture.request(6, "session/delete", &json!({ "sessionId": "t" }));
     assert_eq!(remembered(&fixture.respond(6, &json!({}))), [("t", vec![])]);
 }
+
+/// OpenCode uses the server of the session that was opened last for all sessions of a directory.
+#[test]
+fn a_call_belongs_to_the_session_that_works() {
+    for (working, expected) in [(&["s"][..], "s"), (&["t"], "t"), (&["s", "t"], "t"), (&[], "t")] {
+        let mut fixture = Fixture::new(policy()).initialized("OpenCode", &json!({}));
+        fixture.new_session(1, "s");
+        fixture.new_session(2, "t");
+        for (request, session) in (3..).zip(working) {
+            fixture.prompt(request, session, &["hello"]);
+        }
+        let out = fixture.handle(Input::Activated(SessionKey(2), SkillName::new("review").unwrap()));
+        assert_eq!(remembered(&out), [(expected, vec![ActivatedBy::Model])], "{working:?}");
+        let out = fixture.handle(Input::Recorded(SessionKey(2), activation(ActivatedBy::Model)));
+        assert_eq!(out.records[0].0.as_deref(), Some(expected), "{working:?}");
+    }
+}

@@ -14,10 +14,15 @@ use crate::{diagnostic::Diagnostic, order, set::Skipped, skill::Scope};
 /// The maximum depth of a directory with skills below the root of a session.
 pub const MAX_TREE_DEPTH: usize = 5;
 
+/// Directories of generated files and of other projects, which are usually ignored by git. A skill may have such a name, so they
+/// are only skipped in the tree of a project.
+const GENERATED: [&str; 5] = ["bazel-out", "coverage", "dist", "vendor", "venv"];
+
 /// The directories below the root of a session, and those of them that may have skills.
 ///
-/// Hidden directories are not searched, and neither are those of package managers and build tools (such as `node_modules` and
-/// `target`), links, and other repositories. Each level is searched before the next one, in the order of the names.
+/// Hidden directories are not searched, and neither are those of package managers and build tools (such as `node_modules`,
+/// `target` and `dist`), links, and other repositories. `.gitignore` is not read: skills can be ignored by git and still be meant
+/// for the project. Each level is searched before the next one, in the order of the names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProjectTree {
@@ -77,7 +82,9 @@ fn subdirectories(dir: &Path) -> Vec<PathBuf> {
 
 /// Returns true if a directory with this name can be part of a project's tree.
 pub fn is_in_tree(name: &std::ffi::OsStr) -> bool {
-    may_have_skills(name) && !is_hidden(name) && !PROJECT_ENTRIES.iter().any(|entry| name == *entry)
+    may_have_skills(name)
+        && !is_hidden(name)
+        && !PROJECT_ENTRIES.iter().chain(&GENERATED).any(|other| name == *other)
 }
 
 fn too_many(root: &Path, max_dirs: usize) -> Skipped {
@@ -117,11 +124,11 @@ mod tests {
             4,
             false,
         );
-        for hidden in ["node_modules/p", "target/x", ".venv", ".hidden/x"] {
+        for hidden in ["node_modules/p", "target/x", "dist", "vendor/x", ".venv", ".hidden/x"] {
             check(&[&format!("{hidden}/.skills/x")], 100, &[], 0, false);
         }
         // This is another repository.
-        check(&["vendor/lib/.git", "vendor/lib/.skills/x"], 100, &[], 1, false);
+        check(&["modules/lib/.git", "modules/lib/.skills/x"], 100, &[], 1, false);
         check(&["1/2/3/4/5/.skills/x"], 100, &["1/2/3/4/5/.skills"], 5, false);
         check(&["1/2/3/4/5/6/.skills/x"], 100, &[], 5, false);
         check(&["a/.skills/x", "b/.skills/x", "c/.skills/x"], 2, &["a/.skills", "b/.skills"], 2, true);
