@@ -10,12 +10,13 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::{
-    fixture::{Connection, Fixture, MCP_2025, entry, texts},
+    fixture::{Connection, Fixture, MCP_2025, entry},
     trust::{Project, trust_all},
 };
 
 crate::trials!(
     names_of_new_files_do_not_reach_the_model,
+    a_change_of_any_file_keeps_the_skill_from_being_activated,
     #[cfg(unix)]
     a_missing_file_keeps_scripts_from_running,
     python_does_not_end_the_approval,
@@ -74,13 +75,42 @@ fn names_of_new_files_do_not_reach_the_model() {
     let resources = fixture.order("resources", order).expect("a list").to_string();
     assert!(resources.contains("skill://deploy/references/hosts.md"), "{resources}");
     seen += &resources;
-    seen += &texts(&fixture.prompt("s", "/deploy")).join("\n");
+    seen += &fixture.ask("/deploy");
     assert!(!seen.contains("ZQ-obey") && !seen.contains("ZQ-directory"), "{seen}");
     assert!(!seen.contains("ran\n") && seen.contains("contains a file that is new"), "{seen}");
     // The approved files are still listed.
     for known in ["`sub/`", "`hosts.md`", "`more.md`", "references/hosts.md", "references/sub/more.md"] {
         assert!(seen.contains(known), "{known}: {seen}");
     }
+    fixture.finish();
+}
+
+/// The instructions may tell the agent to open any file of the skill with its own tools, so all files count.
+fn a_change_of_any_file_keeps_the_skill_from_being_activated() {
+    let project = Project::new();
+    project.checkout.write(".skills/deploy/.hidden/part.md", "part\n");
+    let (mut fixture, connection) = approved(&project);
+    let activate =
+        |fixture: &mut Fixture| fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
+    assert!(!activate(&mut fixture).1, "the skill is served");
+    let check = |fixture: &mut Fixture, path: &str, why: &str| {
+        let (text, is_error) = activate(fixture);
+        assert!(is_error && text.contains(path) && text.contains(why) && !text.contains("ZQ"), "{text}");
+        let said = fixture.ask("/deploy");
+        assert!(said.contains(why) && !said.contains("ZQ"), "{path}: {said}");
+    };
+    let changed = "has changed since the user approved the skill";
+    let hosts = ".skills/deploy/references/hosts.md";
+    project.checkout.write(hosts, "evil\n");
+    check(&mut fixture, "`references/hosts.md`", changed);
+    project.checkout.write(hosts, "ZQ-hosts\n");
+    assert!(!activate(&mut fixture).1, "the approved version is served");
+    project.checkout.write(&format!(".skills/deploy/.new/{NEW}"), "evil\n");
+    check(&mut fixture, "skill", "contains a file that is new since the user approved it");
+    project.checkout.remove(".skills/deploy/.new");
+    project.checkout.remove(".skills/deploy/.hidden");
+    check(&mut fixture, "`.hidden/part.md`", changed);
+    assert!(fixture.ask("/skills reload").contains("Removed: `deploy`."));
     fixture.finish();
 }
 

@@ -39,6 +39,12 @@ fn trust_in_a_terminal_and_back() {
         (&json!("deploy"), &json!(true)),
         "{report}"
     );
+    // The report has the texts and the checksum of what is trusted.
+    let sha256 = &report["skills"][0]["sha256"];
+    assert!(sha256.as_str().is_some_and(|sha256| sha256.len() == 64), "{report}");
+    assert_eq!(&report["changes"][0]["after"]["sha256"], sha256, "{report}");
+    let changes = report["changes"].to_string();
+    assert!(changes.contains("+# ZQ-body") && changes.contains("+ZQ-hosts"), "{report}");
     fixture.wait_for_command("deploy");
     let text = home.printed(&["trust", "--dir", &dir]);
     assert!(text.contains("No skill of the project waits"), "{text}");

@@ -128,6 +128,11 @@ fn each_attack_is_found_in_its_file() {
             &["archive-file", "binary-file", "control-characters"],
         ),
         ("a.pdf", &[&b"%PDF-1.4\n"[..], &zip("x"), &vec![b' '; 100_000]].concat(), &["archive-file"]),
+        // Gzip data is found behind anything else, but not a magic number with values that no program writes.
+        ("a.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x4b\x04\0", &["archive-file"]),
+        ("a.png", b"\x89PNG\r\n\x1a\n\0\x1f\x8b\x08\0\0\0\0\0\x02\xff\x4b\x04\0", &["archive-file"]),
+        ("a.png", b"\x89PNG\r\n\x1a\n\0\x1f\x8b\x08\xe0\0\0\0\0\x02\xff\x4b\x04\0", &[]),
+        ("a.png", b"\x89PNG\r\n\x1a\n\0\x1f\x8b\x08", &[]),
         ("a.docx", &document("word/media/image1.png"), &[]),
         ("a.docx", &document("__main__.py"), &["archive-file"]),
         (".DS_Store", b"\0\0\0\x01Bud1\0\0", &[]),

@@ -38,7 +38,7 @@ use std::{fmt::Write, sync::Arc};
 use crate::{
     catalog::{Guide, escape_attribute, escape_xml, mounted_dir, one_line},
     diagnostic::Diagnostic,
-    files::{FileError, bundled},
+    files::{self, FileError, bundled},
     skill::{Skill, Source, Usage},
     tool::Offer,
 };
@@ -113,6 +113,7 @@ pub fn activate(
     cache: &BodyCache,
 ) -> Result<Activation, ActivationError> {
     let Body { text: body, outdated } = cache.load(skill)?;
+    files::check_activation(skill)?;
     let is_hidden = options.mount.is_none()
         && (options.guide == Guide::Prompts || options.guide == Guide::Tools && options.elsewhere);
     let dir = shown_dir(skill, options.mount.as_deref()).filter(|_| !is_hidden);

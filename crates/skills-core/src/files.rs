@@ -39,6 +39,7 @@ pub use bundled::{Bundled, bundled, read};
 pub use content::{FileContent, ReadOptions, media_type};
 pub use error::FileError;
 pub use every::{Bounds, VisitEntry};
+pub(crate) use guarded::check_activation;
 pub use guarded::is_unchanged;
 pub use list::{FileEntry, Listing};
 use open::{Opened, explain_sharing_violation, open_any};

@@ -110,8 +110,8 @@ pub struct Unapproved {
     pub skill: Arc<Skill>,
     /// The hash of all files of the skill. An approval applies to this hash.
     pub digest: String,
-    /// The time of the last change to a file or a directory of the skill, in nanoseconds since 1970. 0 if it is unknown.
-    pub changed_at: i128,
+    /// A hash of the times of the last change to the files of the skill and to the directories around them. 0 if they are unknown.
+    pub stamp: u64,
     /// True if an earlier version of the skill was approved.
     pub has_changed: bool,
     /// True if the user was asked and refused.
@@ -121,13 +121,13 @@ pub struct Unapproved {
 impl Unapproved {
     /// Creates the record of a skill that the user has not been asked about.
     pub fn new(skill: Arc<Skill>, digest: impl Into<String>) -> Self {
-        Self { skill, digest: digest.into(), changed_at: 0, has_changed: false, is_refused: false }
+        Self { skill, digest: digest.into(), stamp: 0, has_changed: false, is_refused: false }
     }
 
     /// Returns a text that is the same only if the files were not touched in between. Files that were changed and restored make
     /// another version, because the user may have reviewed them while they were different.
     pub fn version(&self) -> String {
-        format!("{} {}", self.digest, self.changed_at)
+        format!("{} {}", self.digest, self.stamp)
     }
 }
 
@@ -135,7 +135,7 @@ impl PartialEq for Unapproved {
     fn eq(&self, other: &Self) -> bool {
         let facts =
             |entry: &Self| (entry.has_changed, entry.is_refused, entry.skill.dir().map(Path::to_owned));
-        (&self.digest, self.changed_at) == (&other.digest, other.changed_at) && facts(self) == facts(other)
+        (&self.digest, self.stamp) == (&other.digest, other.stamp) && facts(self) == facts(other)
     }
 }
 

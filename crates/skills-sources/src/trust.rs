@@ -93,7 +93,7 @@ impl Trust {
                 }
             };
             let digest = fingerprint.digest().to_owned();
-            let changed_at = fingerprint.changed_at();
+            let stamp = fingerprint.stamp(project, &entry.skill);
             let place = place(project, &entry.skill);
             let skill = Skill::clone(&entry.skill).guarded(Guard::new(digest.as_str(), fingerprint));
             // Check again, since the file may have changed between discovery and the check above.
@@ -106,7 +106,7 @@ impl Trust {
                 skills.add(skill, entry.diagnostics.clone());
             } else {
                 let mut waiting = Unapproved::new(Arc::clone(&entry.skill), digest);
-                waiting.changed_at = changed_at;
+                waiting.stamp = stamp;
                 waiting.has_changed = decisions.knows(&place);
                 waiting.is_refused = decisions.refuses(&place, &waiting.digest);
                 skills.add_unapproved(waiting);
@@ -119,8 +119,8 @@ impl Trust {
     }
 
     /// Saves the user's decision for skills in a project. The decision applies to the versions in `skills`, which were shown to the
-    /// user; a skill that has changed since is in [`Decided::failed`]. An approval also fails if the files were changed and restored,
-    /// because the user may have reviewed them while they were different.
+    /// user; a skill that has changed since is in [`Decided::failed`]. An approval also fails if the files, or a directory above them in
+    /// the project, were changed and restored, because the user may have reviewed them while they were different.
     pub fn decide(&self, project: &Path, skills: &[Unapproved], trusted: bool) -> Decided {
         let mut decided = Decided::default();
         let mut decisions = Decisions::default();
@@ -135,7 +135,7 @@ impl Trust {
             match Fingerprint::of(&waiting.skill, &mut { Bounds::SKILL }) {
                 Ok(now)
                     if now.digest() == waiting.digest
-                        && (!trusted || now.changed_at() == waiting.changed_at) =>
+                        && (!trusted || now.stamp(project, &waiting.skill) == waiting.stamp) =>
                 {
                     decisions.set(place, waiting.digest.clone(), trusted);
                     decided.done.push(name);

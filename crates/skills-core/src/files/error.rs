@@ -42,7 +42,8 @@ pub enum FileError {
         /// The requested path.
         path: String,
     },
-    /// The file has changed since the user approved the skill, or is new. Before a script runs: the file has changed or is missing.
+    /// The file has changed since the user approved the skill, or is new. Before a script runs or a
+    /// skill of a project is activated: the file has changed or is missing.
     #[error(
         "`{}` has changed since the user approved the skill; ask the user to review the changes",
         path.escape_debug()

@@ -83,7 +83,6 @@ impl SkillFiles {
     }
 
     /// Lists up to `max` entries under the directory: those that [`visit`](Self::visit) passes, and those for which it fails.
-    #[cfg(feature = "exec")]
     pub(super) fn walk(&self, max: usize) -> Vec<Entry> {
         every(&self.dir, max, Repositories::Enter).0
     }

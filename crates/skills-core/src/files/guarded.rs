@@ -1,8 +1,7 @@
 //! Reads files of skills with a [`Guard`](crate::skill::Guard), which allows or rejects each file by its content.
 
-#[cfg(feature = "exec")]
-use std::collections::BTreeSet;
 use std::{
+    collections::BTreeSet,
     io::{self, Read},
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -10,12 +9,10 @@ use std::{
 
 use cap_std::fs::File;
 
-#[cfg(feature = "exec")]
-use super::Bounds;
-use super::{FileError, HARD_CAP_BYTES, SOFT_CAP_BYTES, SkillFiles, path};
+use super::{Bounds, FileError, HARD_CAP_BYTES, SOFT_CAP_BYTES, SkillFiles, every::Entry, path};
 use crate::{
     frontmatter::MAX_FRONTMATTER_BYTES,
-    skill::{Skill, Source},
+    skill::{Guard, Skill, Source},
 };
 
 /// Limits memory: the lock is held while a large file is in memory, so that only one such file is read at a time. No other
@@ -67,17 +64,31 @@ impl SkillFiles {
     /// file that has changed or is missing, [`FileError::Unseen`] if the script could read content through an entry that no guard
     /// can check, and [`FileError::Io`] if a file can't be read or the skill exceeds `bounds`.
     #[cfg(feature = "exec")]
-    pub(crate) fn check_all(&self, mut bounds: Bounds) -> Result<(), FileError> {
+    pub(crate) fn check_all(&self, bounds: Bounds) -> Result<(), FileError> {
         let Some(guard) = &self.guard else { return Ok(()) };
-        // Check all names before we read any file, because errors can contain the name of a file.
-        for entry in self.walk(bounds.entries) {
-            if !guard.knows(entry.path.trim_end_matches('/')) {
-                return Err(FileError::NewEntry);
-            }
-            if entry.is_unseen() {
-                return Err(FileError::Unseen { path: entry.path });
-            }
+        let entries = self.known_entries(guard, bounds)?;
+        if let Some(unseen) = entries.into_iter().find(Entry::is_unseen) {
+            return Err(FileError::Unseen { path: unseen.path });
         }
+        self.check_contents(guard, bounds)
+    }
+
+    /// Lists the entries of the skill.
+    ///
+    /// # Errors
+    /// Returns [`FileError::NewEntry`] if there is an entry that the guard doesn't know. All names are checked before any file is read,
+    /// because errors can contain the name of a file.
+    fn known_entries(&self, guard: &Guard, bounds: Bounds) -> Result<Vec<Entry>, FileError> {
+        let entries = self.walk(bounds.entries);
+        let is_known = |entry: &Entry| guard.knows(entry.path.trim_end_matches('/'));
+        if entries.iter().all(is_known) { Ok(entries) } else { Err(FileError::NewEntry) }
+    }
+
+    /// Compares the contents of all files with the guard, and checks that no file is missing.
+    ///
+    /// # Errors
+    /// Returns the errors of [`check_all`](Self::check_all), apart from [`FileError::Unseen`].
+    fn check_contents(&self, guard: &Guard, mut bounds: Bounds) -> Result<(), FileError> {
         let mut seen = BTreeSet::new();
         let mut refused = None;
         let visited = self.visit(&mut bounds, &mut |path, content| {
@@ -95,6 +106,22 @@ impl SkillFiles {
             (None, Ok(())) => missing().map_or(Ok(()), |path| Err(FileError::NotApproved { path })),
         }
     }
+}
+
+/// Checks all files of a skill before its activation, if its guard [asks for it](crate::skill::FileGuard::checks_activation). The
+/// instructions may refer to any of them, also for the agent's own tools. Links that lead out of the skill are allowed if they are known.
+///
+/// # Errors
+/// Returns [`FileError::NewEntry`] if there is an entry that the guard doesn't know, [`FileError::NotApproved`] with the first file
+/// that has changed or is missing, and [`FileError::Io`] if a file can't be read or the skill exceeds [`Bounds::SKILL`].
+pub(crate) fn check_activation(skill: &Skill) -> Result<(), FileError> {
+    let Source::Stored(stored) = &skill.source else { return Ok(()) };
+    let Some(guard) = stored.guard.as_ref().filter(|guard| guard.checks_activation()) else {
+        return Ok(());
+    };
+    let files = SkillFiles::of(skill)?;
+    files.known_entries(guard, Bounds::SKILL)?;
+    files.check_contents(guard, Bounds::SKILL)
 }
 
 /// Returns true if the `SKILL.md` of a stored skill is unchanged since discovery read it, so that the skill's name and

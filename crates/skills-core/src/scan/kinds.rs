@@ -101,11 +101,29 @@ pub(super) fn program(start: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// Returns a description of the archive that another file contains, or `None` if there is none.
+pub(super) fn hidden_archive(bytes: &[u8]) -> Option<&'static str> {
+    if contains_archive(bytes) {
+        Some("a ZIP archive in a file of another type")
+    } else if contains_gzip(bytes) {
+        Some("gzip data in a file of another type")
+    } else {
+        None
+    }
+}
+
+/// Returns true if the bytes contain the header of gzip data at any position. We also check the values that common programs write,
+/// because the three bytes of the magic number occur in pictures by chance.
+fn contains_gzip(bytes: &[u8]) -> bool {
+    memmem::find_iter(bytes, b"\x1F\x8B\x08")
+        .any(|at| matches!(bytes[at..], [_, _, _, 0..=0x1F, _, _, _, _, 0 | 2 | 4, 0..=13 | 255, ..]))
+}
+
 /// Returns true if the bytes contain a ZIP archive at any position. Interpreters and `unzip` search for the end of an archive, so they
 /// find it in any other file.
 ///
 /// Office documents are archives as well. Of these, only documents that contain a script or compiled code count.
-pub(super) fn contains_archive(bytes: &[u8]) -> bool {
+fn contains_archive(bytes: &[u8]) -> bool {
     const ENTRY: &[u8] = b"PK\x01\x02";
     const END: &[u8] = b"PK\x05\x06";
     let Some(end) = memmem::rfind(bytes, END) else { return false };

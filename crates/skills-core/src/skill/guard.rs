@@ -13,6 +13,12 @@ pub trait FileGuard: Send + Sync {
     /// Returns an error if `content` can't be read.
     fn allows(&self, path: &str, content: Option<&mut dyn io::Read>) -> io::Result<bool>;
 
+    /// Returns true if the skill can only be activated while all of its files are allowed, and none is missing. By default, only the files
+    /// that are read are checked.
+    fn checks_activation(&self) -> bool {
+        false
+    }
+
     /// Lists the paths of all entries that may be served, in the order of their bytes, without those before `start`. They have
     /// the format of `path` in [`allows`](Self::allows).
     fn paths<'a>(&'a self, start: &str) -> Box<dyn Iterator<Item = &'a str> + 'a>;
@@ -40,6 +46,10 @@ impl Guard {
         self.files.allows(path, content)
     }
 
+    pub(crate) fn checks_activation(&self) -> bool {
+        self.files.checks_activation()
+    }
+
     /// Returns true if there may be an entry with this name: a file, a link, or a directory that contains one.
     pub(crate) fn knows(&self, path: &str) -> bool {
         let begins = |end: &str| {
@@ -50,7 +60,6 @@ impl Guard {
     }
 
     /// Lists the paths of all entries that may be served.
-    #[cfg(feature = "exec")]
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.files.paths("")
     }

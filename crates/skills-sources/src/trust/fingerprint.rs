@@ -1,6 +1,13 @@
 //! [`Fingerprint`]: the checksums of a skill, to compare it with the approved version.
 
-use std::{collections::BTreeMap, fs::Metadata, io, iter, ops::Bound, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs::Metadata,
+    hash::{DefaultHasher, Hash, Hasher},
+    io, iter,
+    ops::Bound,
+    path::Path,
+};
 
 use skills_core::{Skill, SkillFiles, files::Bounds, remote::Sha256, skill::FileGuard};
 
@@ -11,7 +18,6 @@ pub(crate) type DigestEntry<'a> =
 /// The checksums of all files of a skill.
 pub(crate) struct Fingerprint {
     digest: String,
-    changed_at: i128,
     /// The checksum of each file, by path. `None` for an entry without content; for a link, the target is a part of the path.
     files: BTreeMap<String, Option<Sha256>>,
 }
@@ -44,13 +50,31 @@ impl Fingerprint {
             let digest = digest.map_or_else(|| "-".to_owned(), |digest| digest.to_string());
             text.extend([digest.as_str(), " ", &path.len().to_string(), " ", path, "\n"]);
         }
-        let changed_at = skill.dir().map_or(0, |dir| last_change(dir, found.keys().map(Path::new)));
-        Ok(Self { digest: Sha256::of(text.as_bytes()).to_string(), changed_at, files: found })
+        Ok(Self { digest: Sha256::of(text.as_bytes()).to_string(), files: found })
     }
 
-    /// Returns the time of the last change to a file or a directory of the skill, in nanoseconds since 1970.
-    pub(super) fn changed_at(&self) -> i128 {
-        self.changed_at
+    /// Returns a hash of the times of the last change to each file and directory of the skill, and to each directory above the skill
+    /// up to the root of the project. If one of these directories is replaced and restored, the files don't change, but the user may
+    /// have reviewed other files in between. 0 if the skill has no directory.
+    pub(super) fn stamp(&self, project: &Path, skill: &Skill) -> u64 {
+        let Some(dir) = skill.dir() else { return 0 };
+        let mut hasher = DefaultHasher::new();
+        let mut add = |path: &Path| {
+            path.symlink_metadata().map(|metadata| changed_at(&metadata)).ok().hash(&mut hasher);
+        };
+        dir.ancestors().skip(1).take_while(|above| above.starts_with(project)).for_each(&mut add);
+        let mut parent_before = None;
+        for entry in self.files.keys().map(Path::new) {
+            let parent = entry.parent();
+            // Entries of the same directory follow each other.
+            let above = parent.into_iter().flat_map(Path::ancestors).filter(|_| parent != parent_before);
+            for path in iter::once(entry).chain(above) {
+                // The path of a link also contains its target, so it can't be found. A link changes together with its directory.
+                add(&dir.join(path));
+            }
+            parent_before = parent;
+        }
+        hasher.finish()
     }
 
     /// Returns the checksum of the name and all files.
@@ -59,37 +83,18 @@ impl Fingerprint {
     }
 }
 
-/// Returns the time of the last change to one of these entries of a directory, to a directory above it, or to the directory itself.
-fn last_change<'p>(dir: &Path, entries: impl Iterator<Item = &'p Path>) -> i128 {
-    let mut last = 0;
-    let mut parent_before = None;
-    for entry in entries {
-        let parent = entry.parent();
-        // Entries of the same directory follow each other.
-        let above = parent.into_iter().flat_map(Path::ancestors).filter(|_| parent != parent_before);
-        for path in iter::once(entry).chain(above) {
-            // The path of a link also contains its target, so it can't be found. A link changes together with its directory.
-            last = last.max(dir.join(path).symlink_metadata().map_or(0, |metadata| changed_at(&metadata)));
-        }
-        parent_before = parent;
-    }
-    last
-}
-
 /// Returns the time of a change to the content, the name or the attributes. No program can set it.
 #[cfg(unix)]
-fn changed_at(metadata: &Metadata) -> i128 {
+fn changed_at(metadata: &Metadata) -> (i64, i64) {
     use std::os::unix::fs::MetadataExt;
 
-    i128::from(metadata.ctime()) * 1_000_000_000 + i128::from(metadata.ctime_nsec())
+    (metadata.ctime(), metadata.ctime_nsec())
 }
 
 /// Returns the time of a change to the content.
 #[cfg(not(unix))]
-fn changed_at(metadata: &Metadata) -> i128 {
-    let modified = metadata.modified().ok();
-    let since_1970 = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-    since_1970.and_then(|time| i128::try_from(time.as_nanos()).ok()).unwrap_or(0)
+fn changed_at(metadata: &Metadata) -> Option<std::time::SystemTime> {
+    metadata.modified().ok()
 }
 
 impl FileGuard for Fingerprint {
@@ -99,6 +104,10 @@ impl FileGuard for Fingerprint {
             Some(content) => known.is_some() && *known == Some(Sha256::of_content(content)?),
             None => known.is_none(),
         })
+    }
+
+    fn checks_activation(&self) -> bool {
+        true
     }
 
     fn paths<'a>(&'a self, start: &str) -> Box<dyn Iterator<Item = &'a str> + 'a> {

@@ -11,6 +11,9 @@ use skills_core::{
 
 use super::*;
 
+#[cfg(unix)]
+mod replaced;
+
 struct Project {
     dir: tempfile::TempDir,
     trust: Trust,

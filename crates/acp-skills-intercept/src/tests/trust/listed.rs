@@ -232,9 +232,9 @@ fn a_message_with_other_text_approves_nothing() {
 /// Files that were changed and restored are another version, even if the library missed the version in between.
 #[test]
 fn files_that_were_restored_have_to_be_listed_again() {
-    let touched = |time: i128| {
+    let touched = |stamp: u64| {
         let mut skill = waiting([("demo", "v1")]).unapproved()[0].clone();
-        skill.changed_at = time;
+        skill.stamp = stamp;
         let mut all = SkillSet::builder();
         all.add_unapproved(skill);
         all.build()

@@ -88,16 +88,31 @@ pub(crate) struct UntrustArgs {
 struct Row {
     name: String,
     path: Option<PathBuf>,
+    /// The checksum that the trust is for. Only in the output of `trust`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+}
+
+/// The JSON of `trust`.
+#[derive(Default, Serialize)]
+struct Report<'a> {
+    skills: Vec<Row>,
+    trusted: bool,
+    changes: &'a [SkillChange],
 }
 
 impl Row {
     fn new(skill: &Skill) -> Self {
-        Self { name: skill.name.to_string(), path: skill.dir().map(Path::to_owned) }
+        Self { name: skill.name.to_string(), path: skill.dir().map(Path::to_owned), sha256: None }
+    }
+
+    fn of_waiting(waiting: &Unapproved) -> Self {
+        Self { sha256: Some(waiting.digest.clone()), ..Self::new(&waiting.skill) }
     }
 
     fn of_directory(dir: &Path) -> Self {
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Self { name, path: Some(dir.to_owned()) }
+        Self { name, path: Some(dir.to_owned()), sha256: None }
     }
 }
 
@@ -187,7 +202,7 @@ pub(crate) fn trust(args: TrustArgs) -> anyhow::Result<ExitCode> {
     )?;
     if waiting.is_empty() {
         if flags.json {
-            output::print_json(&json!({ "skills": [], "trusted": true }))?;
+            output::print_json(&Report { trusted: true, ..Report::default() })?;
         } else {
             output::print("No skill of the project waits for your trust.\n")?;
         }
@@ -210,8 +225,8 @@ pub(crate) fn trust(args: TrustArgs) -> anyhow::Result<ExitCode> {
     let is_done = decided.done.len() == waiting.len() && decided.unsaved.is_none();
     report(&decided);
     if flags.json {
-        let skills: Vec<_> = waiting.iter().map(|waiting| Row::new(&waiting.skill)).collect();
-        output::print_json(&json!({ "skills": skills, "trusted": is_done }))?;
+        let skills = waiting.iter().map(Row::of_waiting).collect();
+        output::print_json(&Report { skills, trusted: is_done, changes: &changes })?;
     } else if is_done {
         output::print("Trusted until the next change.\n")?;
     } else if !decided.done.is_empty() {

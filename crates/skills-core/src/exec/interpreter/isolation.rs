@@ -87,6 +87,12 @@ impl Interpreter {
                 self.set_default("R_PROFILE_USER", "~/.Rprofile", machine);
                 self.set_default("R_ENVIRON_USER", "~/.Renviron", machine);
             }
+            "java" => {
+                // The default is the working directory, in which `META-INF/services` can name plugins of the compiler. We use a path below
+                // a file, which can't exist, because the compiler reports an error for an empty file.
+                let nowhere = format!("{}/none", machine.empty_file().display());
+                self.set_default("CLASSPATH", &nowhere, machine);
+            }
             "tsx" => self.set("TSX_TSCONFIG_PATH", machine.empty_file()),
             name if name.starts_with("ts-node") => self.isolate_ts_node(machine),
             _ => {}

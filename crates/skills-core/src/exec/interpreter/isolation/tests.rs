@@ -50,6 +50,13 @@ fn interpreters_read_no_configuration_of_a_project() {
         ("a", "#!/usr/bin/env -S deno run -c a.json\n", "deno", "/bin/deno [run] [-c] [a.json]"),
         ("a", "#!/usr/bin/env Rscript\n", "Rscript", &format!("{r} /bin/Rscript")),
         ("a", "#!/usr/bin/env tsx\n", "tsx", "TSX_TSCONFIG_PATH=EMPTY /bin/tsx"),
+        (
+            "a",
+            "#!/usr/bin/env -S java --source 17\n",
+            "java",
+            "CLASSPATH=EMPTY/none /bin/java [--source] [17]",
+        ),
+        ("a", "#!/usr/bin/env -S CLASSPATH=x java\n", "java", "CLASSPATH=x /bin/java"),
         ("a.py", "", "python3", "/bin/python3 [-B]"),
         ("a", "#!/bin/python3.12 -E\n", "python3.12", "/bin/python3.12 [-B] [-E]"),
         // These read nothing of a project.
