@@ -109,8 +109,8 @@ fn a_skill_is_activated_by_the_model(emacs: &Emacs) {
 fn a_skill_is_activated_by_a_command(emacs: &Emacs) {
     let fixture = Fixture::new();
     let terminal = emacs.ready(&fixture);
-    terminal.types("/");
-    terminal.shows("4 possible completions");
+    // The list may not open while agent-shell is still drawing what it received, so we may have to type it again.
+    terminal.types_until("/", "4 possible completions");
     terminal.compare("emacs-menu");
     enter(&terminal, "code-review look at @main.rs");
     terminal.shows("I follow the skill");

@@ -116,6 +116,19 @@ impl<'b> Terminal<'b> {
         }
     }
 
+    /// Types a text until the screen contains these words. Deletes it before it is typed again.
+    pub(crate) fn types_until(&self, text: &str, words: &str) {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            self.types(text);
+            if self.shows_within(words, KEY_TIMEOUT) {
+                return;
+            }
+            assert!(Instant::now() < end, "{words:?} is not on the screen:\n{}", self.screen());
+            self.presses(&vec!["BSpace"; text.len()]);
+        }
+    }
+
     /// Presses keys repeatedly until the screen contains these words.
     pub(crate) fn presses_until(&self, keys: &[&str], words: &str) {
         let end = Instant::now() + DEADLINE;
