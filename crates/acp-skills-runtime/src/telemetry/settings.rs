@@ -13,6 +13,11 @@ pub(super) const SIGNALS: [(&str, &str); 3] =
 
 /// The default name of the service.
 const SERVICE: &str = "acp-skills-proxy";
+/// The headers of each request, in addition to those of the user.
+const OWN_HEADERS: [(&str, &str); 2] = [
+    ("Content-Type", "application/x-protobuf"),
+    ("User-Agent", concat!("acp-skills-proxy/", env!("CARGO_PKG_VERSION"))),
+];
 /// The default time until a collector has to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The default time in which records are collected before they are sent.
@@ -144,7 +149,7 @@ impl Collector {
             Some((variable, list)) => pairs(variable, &list)?,
             None => Vec::new(),
         };
-        headers.push(("Content-Type".to_owned(), "application/x-protobuf".to_owned()));
+        headers.extend(OWN_HEADERS.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let timeout = match either("TIMEOUT") {
             Some((variable, _)) => milliseconds(&variable, get)?,
             None => None,
