@@ -192,7 +192,7 @@ fn serve(stream: TcpStream, mode: Mode, received: &Mutex<Vec<Request>>) {
             Mode::Floods => {
                 let mut stream = &stream;
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n\r\n");
-                while stream.write_all(&[b'x'; 4096]).is_ok() {}
+                while stream.write_all(&[b'x'; 8192]).is_ok() {}
                 return;
             }
             _ => success(&[]),

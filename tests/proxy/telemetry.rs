@@ -306,8 +306,10 @@ fn settings_of_the_environment() {
     let paths: Vec<_> = received.iter().map(|request| &*request.path).collect();
     assert_eq!(paths, ["/own/logs", "/v1/metrics"]);
     for request in &received {
-        assert!(request.headers.contains("authorization: basic ya=="), "{}", request.headers);
+        assert!(request.headers.contains("authorization: basic yq=="), "{}", request.headers);
         assert!(request.headers.contains("content-type: application/x-protobuf"), "{}", request.headers);
+        assert_eq!(request.headers.matches("user-agent: ").count(), 1, "{}", request.headers);
+        assert!(request.headers.contains("user-agent: acp-skills-proxy/"), "{}", request.headers);
         for text in ["skills-of-acme", "deployment.environment.name", "service.instance.id"] {
             assert!(contains(&request.body, text), "{text}");
         }

@@ -18,6 +18,7 @@ use crate::{
 
 crate::trials!(
     calls_over_http,
+    the_trace_of_the_agent_is_passed_on,
     redirects_are_refused,
     failing_servers_cost_an_error_only,
     a_forgotten_session_is_started_again,
@@ -223,6 +224,22 @@ fn calls_over_http() {
     assert_eq!(order, ["initialize", "notifications/initialized", "tools/list", "tools/call"]);
     fixture.exchange("session/close", json!({ "sessionId": "s" }), json!({ "result": {} }));
     server.wait_for("DELETE");
+    fixture.finish();
+}
+
+fn the_trace_of_the_agent_is_passed_on() {
+    let skills = Skills::new();
+    let server = Server::start("");
+    let (mut fixture, connection) = server.open(&skills);
+    let trace = "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01";
+    let arguments = json!({ "skill": "web", "tool": "say", "input": {} });
+    let params = json!({ "connection": connection.number, "tool": "call_skill_tool", "arguments": arguments, "traceparent": trace });
+    fixture.order("call", params).expect("a result");
+    fixture.call(&connection, "call_skill_tool", arguments);
+    let calls = server.seen("tools/call");
+    let metas: Vec<_> = calls.iter().map(|call| &call.body["params"]["_meta"]).collect();
+    assert_eq!(metas[0]["traceparent"], trace);
+    assert!(metas[0]["progressToken"].is_u64() && metas[1]["traceparent"].is_null(), "{metas:?}");
     fixture.finish();
 }
 

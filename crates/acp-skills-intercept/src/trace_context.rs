@@ -1,29 +1,29 @@
-//! [`TraceContext`]: the place of a request in a trace of the client or the agent, as `_meta` carries it.
+//! [`TraceContext`]: the trace that a request belongs to.
 //!
-//! ACP and MCP reserve the keys `traceparent` and `tracestate` of `_meta` for the
-//! [W3C trace context](https://www.w3.org/TR/trace-context/). The proxy passes them on as they are, and its own spans continue the
-//! trace.
+//! ACP and MCP reserve the keys `traceparent` and `tracestate` in `_meta` for the
+//! [W3C trace context](https://www.w3.org/TR/trace-context/). When a request contains these keys, they are forwarded unchanged, and used
+//! as the parent for spans of the proxy.
 
 use acp_skills_wire::Message;
 
 /// The maximum length of `tracestate`.
 const MAX_STATE: usize = 512;
 
-/// The place of a request in a trace.
+/// A trace context from the client or the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
     /// The id of the trace.
     pub trace: [u8; 16],
-    /// The id of the span that has sent the request.
+    /// The id of the parent span.
     pub parent: [u8; 8],
-    /// True if the sender records the trace.
+    /// True if the trace is sampled by the sender.
     pub is_sampled: bool,
-    /// The `tracestate`, or an empty text.
+    /// The value of `tracestate`, or an empty string.
     pub state: String,
 }
 
 impl TraceContext {
-    /// Parses a `traceparent` of any version, and a `tracestate`. An invalid `tracestate` is left out.
+    /// Parses a `traceparent` and an optional `tracestate`. Any version is supported, and an invalid `tracestate` is ignored.
     ///
     /// Returns `None` if the `traceparent` is invalid.
     pub fn parse(parent: &str, state: Option<&str>) -> Option<Self> {
@@ -45,7 +45,7 @@ impl TraceContext {
         })
     }
 
-    /// Reads the context of a request.
+    /// Returns the trace context from the `_meta` of a request.
     pub(crate) fn of(request: &Message<'_>) -> Option<Box<Self>> {
         let meta = request.param(&["_meta"])?;
         let parent = meta.str("traceparent")?;

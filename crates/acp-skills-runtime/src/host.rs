@@ -329,18 +329,7 @@ impl RunningHost {
     /// Provides the skills, the MCP server and the saved state of a session. This may block, because it reads from
     /// disk.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
-        let Needs {
-            workspace,
-            skills,
-            client_skills,
-            servers,
-            recall,
-            transport,
-            listen,
-            open_names,
-            agent,
-            ..
-        } = needs;
+        let Needs { workspace, skills, client_skills, servers, recall, transport, listen, .. } = needs;
         let cwd = workspace.cwd.as_deref();
         self.check_directory(cwd);
         let saved = self.0.activations.as_ref().zip(recall);
@@ -351,12 +340,12 @@ impl RunningHost {
         let transport = transport.filter(|_| !all.will_offer_nothing());
         let endpoint = transport.map(|transport| {
             let address = (transport, listen.as_ref());
-            let opened = self.0.servers.open(session, address, &all, context(&workspace), open_names);
+            let opened = self.0.servers.open(session, address, &all, context(&workspace), needs.open_names);
             opened.map_err(|error| HostError(error.to_string()))
         });
         let saved = self.0.switches.as_ref().zip(cwd);
         let off = saved.map(|(switches, cwd)| switches.load(cwd)).unwrap_or_default();
-        let known = self.0.agents.as_ref().zip(agent);
+        let known = self.0.agents.as_ref().zip(needs.agent);
         let never_connects = known.is_some_and(|(agents, agent)| agents.never_connects(&agent));
         let real = paths::without_links(&workspace);
         Provisions { skills, servers, off, active, endpoint, never_connects, real, workspace }

@@ -70,6 +70,7 @@ use acp_skills_intercept::{
 };
 use acp_skills_wire::Id;
 use parking_lot::{Mutex, MutexGuard};
+use serde_json::Map;
 use skills_core::{CallContext, SkillName, SkillSet};
 use tokio::{
     runtime::Handle,
@@ -291,7 +292,7 @@ impl Servers {
         let Some(server) = self.by_key(session) else { return Ok(Fetched::default()) };
         let span = tracing::debug_span!("fetch", skill = tracing::field::Empty);
         let Serving { toolbox, context, .. } = server.handler.now();
-        let context = server.handler.linked(context, None);
+        let context = server.handler.linked(context, None, Map::new());
         fetch::text(&toolbox, &context, wanted).instrument(span).await
     }
 

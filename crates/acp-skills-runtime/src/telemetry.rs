@@ -1,18 +1,19 @@
 //! [`Telemetry`]: sends the events of the record as spans, logs and metrics of OpenTelemetry.
 //!
-//! They are sent with [OTLP](https://opentelemetry.io/docs/specs/otlp/) over HTTP, by a thread of its own. The threads that move
-//! messages only put an item into a bounded queue, and do so for sessions, turns and calls, but not for chunks of the agent's answer.
+//! The data is sent over HTTP using [OTLP](https://opentelemetry.io/docs/specs/otlp/). A background thread is used for this, so a
+//! slow collector doesn't affect the relay. Other threads only add an item to a bounded queue when a session, a turn or a call
+//! starts or ends. Nothing is added for a chunk of the agent's response.
 //!
-//! No payload contains prompts, arguments, contents or paths: `attributes` has the table of what is sent.
+//! A request never contains a prompt, an argument, the content of a file or a path. See `attributes` for a list of all fields.
 //!
 //! | file | responsible for |
 //! |---|---|
 //! | `settings` | the environment variables `OTEL_*` |
-//! | `attributes` | the fields of events that are sent |
+//! | `attributes` | the attributes for events, and which fields are private |
 //! | `sessions` | spans, log records and metrics of sessions, turns and calls |
 //! | `metrics` | counters and durations |
 //! | `messages` | the messages of the protocol |
-//! | `exporter` | sending, trying again, and counting what is lost |
+//! | `exporter` | sending requests, retries, and counting lost records |
 
 mod attributes;
 mod exporter;
@@ -39,18 +40,18 @@ use crate::{
     worker::Worker,
 };
 
-/// The maximum number of items that wait for the thread. Further ones are dropped and counted.
+/// The maximum number of items in the queue. When the queue is full, new items are dropped and counted.
 const MAX_WAITING: usize = 1024;
-/// The maximum time that the end of the program waits for the collectors.
+/// The timeout for sending the remaining items when the program exits.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Sends telemetry. Dropping it sends everything that is left, for up to a second.
+/// Sends telemetry from a background thread. Dropping this blocks for up to a second to send the remaining items.
 pub struct Telemetry {
     worker: Worker<Item>,
     counts: Arc<Counts>,
 }
 
-/// Something that has happened, and its time in nanoseconds since 1970.
+/// An item in the queue. `time` is in nanoseconds since the Unix epoch.
 struct Item {
     time: u64,
     what: What,
@@ -62,7 +63,7 @@ enum What {
 }
 
 impl Telemetry {
-    /// Starts the thread. It connects to the collectors when there is something to send.
+    /// Starts the background thread. This doesn't connect to the collectors yet.
     ///
     /// # Errors
     /// Returns an error if the thread cannot be started.
@@ -73,7 +74,7 @@ impl Telemetry {
         Ok(Self { worker, counts })
     }
 
-    /// Returns the observer whose activities are sent.
+    /// Returns an observer that adds each event to the queue.
     pub fn observer(&self) -> Observer {
         let queue = self.worker.submitter();
         let counts = Arc::clone(&self.counts);
@@ -88,7 +89,7 @@ impl Telemetry {
         })
     }
 
-    /// Returns an observer that owns the telemetry: everything that is left is sent when the observer is dropped.
+    /// Converts this into an observer. When the observer is dropped, the remaining items are sent.
     pub fn into_observer(self) -> Observer {
         let observer = self.observer();
         Arc::new(move |activity| {
@@ -108,7 +109,7 @@ impl Drop for Telemetry {
     }
 }
 
-/// Returns the current time.
+/// Returns the current time in nanoseconds since the Unix epoch.
 fn nanoseconds_since_1970() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)

@@ -277,6 +277,46 @@ mod tests {
     }
 
     #[test]
+    fn paced_work_is_called_at_its_time_and_at_the_end() {
+        for (pause, expected) in [
+            // The second batch is what was collected until the first pause was over.
+            (Duration::ZERO, vec![(vec![1], false), (vec![], false), (vec![], true)]),
+            (Duration::from_hours(1), vec![(vec![1], false), (vec![2], true)]),
+        ] {
+            let (done, all) = mpsc::channel();
+            let mut pauses = Some(pause);
+            let worker = Worker::start_paced("test", 3, move |batch: Batch<u32>| {
+                done.send((batch.items, batch.is_last)).unwrap();
+                pauses.take().map(|pause| Instant::now() + pause)
+            });
+            let worker = worker.unwrap();
+            worker.submitter().submit(1);
+            let mut seen = vec![all.recv().unwrap()];
+            if pause.is_zero() {
+                seen.push(all.recv().unwrap());
+            } else {
+                worker.submitter().submit(2);
+            }
+            drop(worker);
+            seen.extend(all.iter());
+            assert_eq!(seen, expected);
+        }
+    }
+
+    #[test]
+    fn a_short_end_is_not_repeated() {
+        let (leave, leaves) = mpsc::channel::<()>();
+        let worker = Worker::start("test", 3, move |_batch: Batch<u32>| leaves.recv().unwrap_or_default());
+        let worker = worker.unwrap();
+        worker.submitter().submit(1);
+        let started = Instant::now();
+        worker.finish_within(Duration::from_millis(1));
+        drop(worker);
+        assert!(started.elapsed() < DRAIN_TIMEOUT);
+        drop(leave);
+    }
+
+    #[test]
     fn heavy_items_fill_the_queue_and_flushing_waits_for_all() {
         let (entered, enters) = mpsc::channel();
         let (leave, leaves) = mpsc::channel();

@@ -5,6 +5,7 @@ use rmcp::model::{
     CallToolResult, ContentBlock, ErrorCode, ErrorData, Implementation, MetaObject, RequestMetaObject,
     ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
+use serde_json::{Map, Value};
 use skills_core::{ToolDefinition, ToolOutput, toolbox::Content};
 
 use super::{TOO_LONG, TOO_MANY_SUBSCRIPTIONS, UNREADABLE};
@@ -71,6 +72,13 @@ pub(super) fn tool(definition: ToolDefinition) -> Tool {
 /// Returns the trace that a request belongs to.
 pub(super) fn trace(meta: &RequestMetaObject) -> Option<Box<TraceContext>> {
     TraceContext::parse(meta.get_traceparent()?, meta.get_tracestate()).map(Box::new)
+}
+
+/// Returns the members of `_meta` that are passed on to a server that a call uses.
+pub(super) fn passed_on(meta: &RequestMetaObject) -> Map<String, Value> {
+    let keys = ["traceparent", "tracestate", "baggage"];
+    let found = keys.into_iter().filter_map(|key| Some((key.to_owned(), meta.get(key)?.clone())));
+    found.collect()
 }
 
 /// Converts the result of a call.

@@ -21,7 +21,7 @@ use rmcp::{
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use skills_core::{
     CallContext, Caller, Skill, SkillName, SkillSet, ToolOutput,
     activation::BodyCache,
@@ -139,9 +139,15 @@ impl Handler {
         self.waiting.caller(connection, skill.cloned(), move || served.lock().0.clone())
     }
 
-    /// Adds the session to a context, so that MCP servers behind skills can use it. `progress` receives what they report.
-    pub(super) fn linked(&self, context: CallContext, progress: Option<Sender<Progress>>) -> CallContext {
-        context.with_host_data(Arc::new(CallLink { session: Arc::clone(&self.link), progress }))
+    /// Adds the session to a context, so that MCP servers behind skills can use it. `progress` receives what they report,
+    /// and `trace` is passed on to them.
+    pub(super) fn linked(
+        &self,
+        context: CallContext,
+        progress: Option<Sender<Progress>>,
+        trace: Map<String, Value>,
+    ) -> CallContext {
+        context.with_host_data(Arc::new(CallLink { session: Arc::clone(&self.link), progress, trace }))
     }
 
     /// Returns the reminder for the result of a call, if there is one. A skill that the call activates is left out.
@@ -280,7 +286,8 @@ impl ServerHandler for Handler {
         // Without a token, the client does not want to know.
         let is_followed = context.meta.get_progress_token().is_some();
         let (progress, server_progress) = is_followed.then(progress_channel).unzip();
-        let caller = self.linked(caller.called_by(self.caller(&context, skill)), progress);
+        let caller = caller.called_by(self.caller(&context, skill));
+        let caller = self.linked(caller, progress, conversion::passed_on(&context.meta));
         let call = Call {
             toolbox: &toolbox,
             context: &caller,
@@ -333,7 +340,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let Serving { toolbox, context: caller, .. } = self.now();
-        let caller = self.linked(caller.called_by(self.caller(&context, None)), None);
+        let caller = self.linked(caller.called_by(self.caller(&context, None)), None, Map::new());
         let (result, skill, event) = tokio::select! {
             answer = prompts::get(&toolbox, request, &caller) => answer?,
             // The server of a skill may be hanging.

@@ -1,8 +1,8 @@
-//! The attributes of events: the only place that decides which fields of an event leave this machine.
+//! The attributes for events. This module decides which fields of an event can be sent to a collector.
 //!
-//! A field that is not in the [table](ATTRIBUTES) is not sent. The names follow the
-//! [conventions for generative AI](https://github.com/open-telemetry/semantic-conventions-genai), and those that the conventions don't
-//! have begin with `acp_skills.`.
+//! A field will only be sent if it is listed in the [table](ATTRIBUTES). When possible, an attribute uses a name from the
+//! [conventions for generative AI](https://github.com/open-telemetry/semantic-conventions-genai). All other names use the
+//! prefix `acp_skills.`.
 
 use serde_json::Value as Json;
 
@@ -14,7 +14,7 @@ const MAX_NAME: usize = 128;
 /// The maximum number of names in a list.
 const MAX_NAMES: usize = 100;
 
-/// The names of attributes.
+/// The name of the agent.
 pub(super) const AGENT: &str = "gen_ai.agent.name";
 pub(super) const CONVERSATION: &str = "gen_ai.conversation.id";
 pub(super) const ERROR: &str = "error.type";
@@ -29,8 +29,8 @@ pub(super) const RULE: &str = "acp_skills.permission.rule";
 pub(super) const EVENT: &str = "acp_skills.event";
 pub(super) const TOKENS: &str = "acp_skills.tokens";
 
-/// The fields of events that are sent, with the name of their attribute. The paths of skills, roots, files and scripts, and the
-/// reasons of refusals are missing on purpose.
+/// Maps a field of an event to the name of an attribute. This table must not contain a field with a path, or the reason for a
+/// refusal, because both are private.
 const ATTRIBUTES: [(&str, &str); 23] = [
     ("agent", AGENT),
     ("skill", SKILL),
@@ -62,7 +62,7 @@ const ATTRIBUTES: [(&str, &str); 23] = [
 pub(super) struct Attributes(pub(super) Vec<KeyValue>);
 
 impl Attributes {
-    /// Returns the attributes of an event.
+    /// Returns the attributes for an event.
     pub(super) fn of(record: &Record) -> Self {
         let mut json = Vec::new();
         let mut all = Self::default();
@@ -86,7 +86,7 @@ impl Attributes {
         all
     }
 
-    /// Adds a text.
+    /// Adds a string attribute.
     pub(super) fn text(mut self, key: &str, text: impl Into<String>) -> Self {
         self.0.push(KeyValue {
             key: key.to_owned(),
@@ -95,7 +95,7 @@ impl Attributes {
         self
     }
 
-    /// Adds a text, if there is one.
+    /// Adds a string attribute if `text` is not `None`.
     pub(super) fn optional(self, key: &str, text: Option<&str>) -> Self {
         match text {
             Some(text) => self.text(key, text),
@@ -103,7 +103,7 @@ impl Attributes {
         }
     }
 
-    /// Returns an attribute that is a text.
+    /// Returns the value of a string attribute.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
         let found = self.0.iter().find(|attribute| attribute.key == key)?;
         match &found.value.as_ref()?.value {
@@ -112,7 +112,7 @@ impl Attributes {
         }
     }
 
-    /// Returns an attribute that is a whole number.
+    /// Returns the value of an integer attribute.
     pub(super) fn number(&self, key: &str) -> Option<i64> {
         let found = self.0.iter().find(|attribute| attribute.key == key)?;
         match &found.value.as_ref()?.value {
@@ -121,20 +121,20 @@ impl Attributes {
         }
     }
 
-    /// Returns the attributes with these keys.
+    /// Returns only the attributes with the given keys.
     pub(super) fn only(&self, keys: &[&str]) -> Self {
         let kept = self.0.iter().filter(|attribute| keys.contains(&attribute.key.as_str()));
         Self(kept.cloned().collect())
     }
 
-    /// Returns the attributes without the one with this key.
+    /// Removes an attribute.
     pub(super) fn without(mut self, key: &str) -> Self {
         self.0.retain(|attribute| attribute.key != key);
         self
     }
 }
 
-/// Converts a field of an event. Returns `None` if it is a text that doesn't look like a name.
+/// Converts a field of an event to an attribute value. Returns `None` for a string that is not a valid name.
 fn value_of(name: &str, value: &Json) -> Option<AnyValue> {
     let value = match value {
         Json::String(text) => Value::Text(checked(name, text)?),
@@ -151,7 +151,8 @@ fn value_of(name: &str, value: &Json) -> Option<AnyValue> {
     Some(AnyValue { value: Some(value) })
 }
 
-/// Returns a name, unless it could be a path or a sentence. The names of agents and tools come from the agent.
+/// Returns the string if it is a valid name. The names of agents and tools are provided by the agent, so they could contain a path or
+/// a sentence.
 fn checked(attribute: &str, text: &str) -> Option<String> {
     let fits = match attribute {
         AGENT => is_name(text, "_.:@/- "),
@@ -162,12 +163,12 @@ fn checked(attribute: &str, text: &str) -> Option<String> {
     fits.then(|| text.to_owned())
 }
 
-/// Returns the agent's id of a session, unless it could be a path.
+/// Returns the session id from the agent, or `None` if the id could be a path.
 pub(super) fn session_id(id: &str) -> Option<&str> {
     is_name(id, "_.:@-").then_some(id)
 }
 
-/// Returns true if a text consists of letters, digits and the characters in `others`, and doesn't begin like a path.
+/// Returns true if a string only contains letters, digits and the characters in `others`, and doesn't start like a path.
 fn is_name(text: &str, others: &str) -> bool {
     let fits = |character: char| character.is_alphanumeric() || others.contains(character);
     let begins =

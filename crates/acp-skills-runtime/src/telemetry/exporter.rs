@@ -1,7 +1,8 @@
-//! [`Exporter`]: sends what was collected, on the thread of the queue.
+//! [`Exporter`]: sends spans, log records and metrics to the collectors. It runs on the thread of the queue.
 //!
-//! A collector that doesn't answer costs only this thread. If it may answer later (no connection, 429, 502, 503 or 504), the records
-//! are kept and sent again, after a pause that doubles each time. Records that don't fit are dropped and counted.
+//! If a collector doesn't respond, only this thread will be blocked. After a connection error, or a response with the status 429, 502,
+//! 503 or 504, the request is retried. The delay between retries is doubled each time. When the buffer is full, additional records
+//! are dropped and counted.
 
 use std::{
     io::Read,
@@ -27,33 +28,36 @@ use super::{
 };
 use crate::worker::Batch;
 
-/// The maximum number of spans, and of log records, that wait for the collector.
+/// The maximum number of spans to buffer, and the maximum number of log records.
 const MAX_KEPT: usize = 1024;
 /// The maximum number of records in a request.
 const MAX_IN_REQUEST: usize = 512;
-/// The maximum size of an answer that is read.
+/// The maximum number of bytes to read from a response.
 const MAX_ANSWER: u64 = 16 * 1024;
-/// The time for everything that is sent at the end.
+/// The timeout for sending the remaining records when the program exits.
 const LAST: Duration = Duration::from_millis(900);
-/// The first pause after a failure, and the longest one.
+/// The initial delay before a retry.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The maximum delay before a retry.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
 
-/// Numbers that say how many records are lost.
+/// Counters from which the number of lost records is computed.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// The items that were submitted to the queue, and those that were taken out of it.
+    /// The number of items submitted to the queue.
     pub(super) submitted: AtomicU64,
+    /// The number of items received from the queue.
     pub(super) taken: AtomicU64,
-    /// The spans and log records that were made, and those that a collector has accepted.
+    /// The number of spans and log records created.
     made: AtomicU64,
+    /// The number of spans and log records accepted by a collector.
     accepted: AtomicU64,
-    /// The last failure.
+    /// The reason for the most recent failure.
     failure: Mutex<Option<String>>,
 }
 
 impl Counts {
-    /// Returns the number of records that were not sent.
+    /// Returns the number of records that have not been sent.
     pub(super) fn lost(&self) -> u64 {
         let less = |all: &AtomicU64, done: &AtomicU64| {
             all.load(Ordering::Relaxed).saturating_sub(done.load(Ordering::Relaxed))
@@ -61,33 +65,33 @@ impl Counts {
         less(&self.submitted, &self.taken) + less(&self.made, &self.accepted)
     }
 
-    /// Returns the reason of the last failure.
+    /// Returns the reason for the most recent failure.
     pub(super) fn reason(&self) -> String {
         self.failure.lock().clone().unwrap_or_else(|| "the collector did not answer in time".to_owned())
     }
 }
 
-/// The state of the thread.
+/// The state of the exporter's thread.
 pub(super) struct Exporter {
     settings: Settings,
     resource: Vec<u8>,
     sessions: Sessions,
     collected: Collected,
     counts: Arc<Counts>,
-    /// The time at which records are sent, if there are any.
+    /// The time when the buffered records should be sent. `None` if the buffers are empty.
     due: Option<Instant>,
-    /// The number of failures since the last success.
+    /// The number of failures since the previous successful request.
     failures: u32,
     has_warned: bool,
 }
 
 /// The result of a request.
 enum Sent {
-    /// The collector has accepted all but this number of records.
+    /// The request was accepted, except for this number of records.
     Accepted(u64),
-    /// The collector doesn't want these records.
+    /// The request was refused, and should not be retried.
     Refused(String),
-    /// The collector may want them later, maybe at a time that it has told.
+    /// The request can be retried, after this delay if the collector has provided one.
     Later(String, Option<Duration>),
 }
 
@@ -107,7 +111,7 @@ impl Exporter {
         }
     }
 
-    /// Handles what has happened, and sends it if it is time. Returns the time of the next call, if there is something to send.
+    /// Handles a batch from the queue, and sends the buffered records when they are due. Returns the time to call this again.
     pub(super) fn work(&mut self, batch: Batch<Item>) -> Option<Instant> {
         let taken = batch.items.len() as u64;
         self.collect(batch.items);
@@ -146,7 +150,7 @@ impl Exporter {
         }
     }
 
-    /// Makes records, and drops those that don't fit or that no collector receives.
+    /// Calls `make`, which adds records to the buffers. Drops records without a collector, and records that exceed the buffer.
     fn change(&mut self, make: impl FnOnce(&mut Self)) {
         let before = self.collected.spans.len() + self.collected.logs.len();
         make(self);
@@ -166,7 +170,7 @@ impl Exporter {
         self.lose(too_many as u64);
     }
 
-    /// Counts records that are lost.
+    /// Adds to the metric for lost records.
     fn lose(&mut self, count: u64) {
         if count > 0 {
             #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
@@ -174,7 +178,7 @@ impl Exporter {
         }
     }
 
-    /// Sends all records, until `deadline` if there is one. Returns the pause after which the rest can be sent, if there is a rest.
+    /// Sends all buffered records before the deadline. Returns the delay before a retry if a request failed.
     fn send_all(&mut self, deadline: Option<Instant>) -> Option<Duration> {
         let collectors = self.settings.collectors.clone();
         for (signal, collector) in collectors.iter().enumerate() {
@@ -208,7 +212,7 @@ impl Exporter {
         None
     }
 
-    /// Returns the items of the next request, and the time of metrics.
+    /// Returns the items for the next request, and the current time for metrics.
     fn next_request(&self, signal: usize) -> Option<(Vec<Vec<u8>>, u64)> {
         let time = nanoseconds_since_1970();
         let kept = &self.collected;
@@ -221,7 +225,7 @@ impl Exporter {
         (!items.is_empty()).then_some((items, time))
     }
 
-    /// Removes the items of a request. The collector has rejected some of them.
+    /// Removes the items of a request from the buffer. `rejected` is the number of items not accepted by the collector.
     fn done(&mut self, signal: usize, count: usize, rejected: u64, time: u64) {
         match signal {
             0 => drop(self.collected.spans.drain(..count)),
@@ -240,7 +244,7 @@ impl Exporter {
         Export { resource: Some(resource) }.encode_to_vec()
     }
 
-    /// Remembers a failure, and logs the first one.
+    /// Stores the reason for a failure. Only the first failure is logged.
     fn failed(&mut self, reason: String) {
         if !self.has_warned {
             self.has_warned = true;
@@ -250,7 +254,7 @@ impl Exporter {
     }
 }
 
-/// Sends a request.
+/// Sends a request to a collector.
 fn send(collector: &Collector, body: &[u8], deadline: Option<Instant>) -> Sent {
     let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let timeout = remaining.map_or(collector.timeout, |remaining| remaining.min(collector.timeout));

@@ -1,19 +1,19 @@
-//! The messages of [OTLP](https://github.com/open-telemetry/opentelemetry-proto), version 1.10, as far as we send them.
+//! The subset of the [OTLP messages](https://github.com/open-telemetry/opentelemetry-proto) used by the exporter.
 //!
-//! The numbers are those of the protocol. Requests for spans, logs and metrics have the same structure, so they share their types. A
-//! span, a log record or a metric is encoded as soon as it is finished, and a [`Scope`] contains it as bytes, which is the same on
-//! the wire.
+//! Each tag is defined by version 1.10 of the protocol. Export requests for spans, logs and metrics use the same structure, so a single
+//! type is sufficient. When a span, log record or metric is complete, it will be encoded to bytes. This makes it possible to
+//! use [`ScopeItems`] for any kind of item, because a nested message is encoded like a byte string.
 
 use prost::{Message, Oneof};
 
-/// An export request for one kind of items.
+/// A request to export spans, log records or metrics.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Export {
     #[prost(message, optional, tag = "1")]
     pub(super) resource: Option<ResourceItems>,
 }
 
-/// The items of a resource, which is this process.
+/// The items from a resource. There is only one resource, which is the current process.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ResourceItems {
     /// A [`Resource`].
@@ -23,24 +23,24 @@ pub(super) struct ResourceItems {
     pub(super) scope: Option<ScopeItems>,
 }
 
-/// The items of a scope, which is this program.
+/// The items from an instrumentation scope. There is only one scope, which is this crate.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ScopeItems {
     #[prost(message, optional, tag = "1")]
     pub(super) scope: Option<Scope>,
-    /// Each is a [`Span`], a [`LogRecord`] or a [`Metric`].
+    /// A list of encoded [`Span`], [`LogRecord`] or [`Metric`] messages.
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub(super) items: Vec<Vec<u8>>,
 }
 
-/// The attributes of this process.
+/// The attributes for the current process.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Resource {
     #[prost(message, repeated, tag = "1")]
     pub(super) attributes: Vec<KeyValue>,
 }
 
-/// The name and version of this program.
+/// The name and version of an instrumentation scope.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Scope {
     #[prost(string, tag = "1")]
@@ -85,7 +85,7 @@ pub(super) struct ArrayValue {
     pub(super) values: Vec<AnyValue>,
 }
 
-/// A finished span. Times are nanoseconds since 1970.
+/// A completed span. Times are in nanoseconds since the Unix epoch.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Span {
     #[prost(bytes = "vec", tag = "1")]
@@ -112,19 +112,19 @@ pub(super) struct Span {
     pub(super) flags: u32,
 }
 
-/// The kind of a span whose work is done in this process.
+/// The span kind for work done in this process.
 pub(super) const KIND_INTERNAL: i32 = 1;
-/// The kind of a span that waits for another process.
+/// The span kind for a request to another process.
 pub(super) const KIND_CLIENT: i32 = 3;
 
-/// The status of a span. A span without errors has none.
+/// The status of a span. This is only used for errors.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Status {
     #[prost(int32, tag = "3")]
     pub(super) code: i32,
 }
 
-/// The status code of an error.
+/// The status code for an error.
 pub(super) const STATUS_ERROR: i32 = 2;
 
 /// A log record. It has no body.
@@ -148,9 +148,9 @@ pub(super) struct LogRecord {
     pub(super) event_name: String,
 }
 
-/// The severity of an ordinary event.
+/// The severity used for most events.
 pub(super) const SEVERITY_INFO: i32 = 9;
-/// The severity of a failure.
+/// The severity used for failures.
 pub(super) const SEVERITY_WARN: i32 = 13;
 
 /// A metric with its data: either a sum or a histogram.
@@ -166,7 +166,7 @@ pub(super) struct Metric {
     pub(super) histogram: Option<Histogram>,
 }
 
-/// A number that only grows.
+/// A monotonic counter.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Sum {
     #[prost(message, repeated, tag = "1")]
@@ -177,7 +177,7 @@ pub(super) struct Sum {
     pub(super) is_monotonic: bool,
 }
 
-/// A distribution of durations.
+/// A histogram of durations.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Histogram {
     #[prost(message, repeated, tag = "1")]
@@ -186,9 +186,9 @@ pub(super) struct Histogram {
     pub(super) temporality: i32,
 }
 
-/// Each export has the changes since the last one.
+/// The temporality for values counted from the previous export.
 pub(super) const DELTA: i32 = 1;
-/// Each export has the totals since the start.
+/// The temporality for values counted from the start of the process.
 pub(super) const CUMULATIVE: i32 = 2;
 
 /// One series of a sum.
@@ -223,14 +223,14 @@ pub(super) struct HistogramPoint {
     pub(super) attributes: Vec<KeyValue>,
 }
 
-/// The answer to an export request.
+/// The response to an export request.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Answer {
     #[prost(message, optional, tag = "1")]
     pub(super) partial: Option<Partial>,
 }
 
-/// The part of a request that the collector has not accepted.
+/// Returned by a collector when only some items were accepted.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Partial {
     #[prost(int64, tag = "1")]

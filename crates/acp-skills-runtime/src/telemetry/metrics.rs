@@ -1,4 +1,4 @@
-//! [`Metrics`]: counters and durations.
+//! [`Metrics`]: counters, and histograms of durations.
 
 use std::mem;
 
@@ -9,46 +9,46 @@ use super::{
     messages::{CUMULATIVE, DELTA, Histogram, HistogramPoint, Metric, NumberPoint, Sum},
 };
 
-/// The maximum number of series. Further ones are left out.
+/// The maximum number of series. When this is exceeded, new series are ignored.
 const MAX_SERIES: usize = 1000;
 
-/// The bounds of the durations in seconds, as the conventions recommend them.
+/// The bucket boundaries in seconds, as recommended by the semantic conventions.
 const BOUNDS: [f64; 14] =
     [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 
-/// A metric: its name and its unit. The unit of durations is `s`.
+/// The name and unit of a metric. A metric with the unit `s` is a histogram, and any other metric is a counter.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Kind(&'static str, &'static str);
 
-/// The sessions that were opened.
+/// The number of opened sessions.
 pub(super) const SESSIONS: Kind = Kind("acp_skills.sessions", "{session}");
-/// The skills whose instructions the model has received, or should have received.
+/// The number of activations, including failed activations.
 pub(super) const ACTIVATIONS: Kind = Kind("acp_skills.activations", "{activation}");
-/// The tokens of these instructions.
+/// The number of tokens used by activated skills.
 pub(super) const TOKENS: Kind = Kind("acp_skills.activation.tokens", "{token}");
-/// The requests for permission.
+/// The number of permission requests.
 pub(super) const PERMISSIONS: Kind = Kind("acp_skills.permissions", "{request}");
-/// All events of the record.
+/// The number of events in the record.
 pub(super) const EVENTS: Kind = Kind("acp_skills.events", "{event}");
-/// The records that could not be sent.
+/// The number of dropped records.
 pub(super) const LOST: Kind = Kind("acp_skills.telemetry.lost", "{record}");
-/// The duration of tool calls.
+/// The duration of a tool call.
 pub(super) const CALLS: Kind = Kind("gen_ai.execute_tool.duration", "s");
-/// The duration of turns.
+/// The duration of a turn.
 pub(super) const TURNS: Kind = Kind("gen_ai.client.operation.duration", "s");
 
 const ALL: [&Kind; 8] = [&SESSIONS, &ACTIVATIONS, &TOKENS, &PERMISSIONS, &EVENTS, &LOST, &CALLS, &TURNS];
 
-/// All metrics.
+/// The values of all metrics.
 pub(super) struct Metrics {
     series: Vec<Series>,
-    /// The time from which the metrics are counted, in nanoseconds since 1970.
+    /// The start time for all values, in nanoseconds since the Unix epoch.
     start: u64,
     is_delta: bool,
     has_changes: bool,
 }
 
-/// The values of a metric with the same attributes.
+/// The values of a metric for a single set of attributes.
 struct Series {
     kind: &'static Kind,
     attributes: Attributes,
@@ -62,7 +62,7 @@ impl Metrics {
         Self { series: Vec::new(), start, is_delta, has_changes: false }
     }
 
-    /// Returns true if there is something to send.
+    /// Returns true if a value was added since the previous export.
     pub(super) fn has_changes(&self) -> bool {
         self.has_changes
     }
@@ -90,7 +90,7 @@ impl Metrics {
         self.has_changes = true;
     }
 
-    /// Returns the metrics that have values, encoded.
+    /// Returns all metrics with values as encoded messages.
     pub(super) fn encode(&self, time: u64) -> Vec<Vec<u8>> {
         let metrics = ALL.iter().filter_map(|kind| {
             let series: Vec<_> = self.series.iter().filter(|series| *series.kind == **kind).collect();
@@ -99,7 +99,7 @@ impl Metrics {
         metrics.collect()
     }
 
-    /// Notes that the metrics were received at this time.
+    /// Must be called when the metrics were exported. Resets the values if only changes should be sent.
     pub(super) fn sent(&mut self, time: u64) {
         self.has_changes = false;
         if self.is_delta {

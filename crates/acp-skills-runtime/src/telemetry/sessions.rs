@@ -1,7 +1,7 @@
 //! [`Sessions`]: turns the steps of sessions and the events of the record into spans, log records and metrics.
 //!
-//! The span of a session contains those of its turns, and the span of a turn those of the calls in it. If a request carries a
-//! [trace context](TraceContext), its span is a child of the sender's span instead.
+//! A session span is the parent of its turn spans, and a turn span is the parent of each call made during the turn. When a request
+//! contains a [trace context](TraceContext), the sender's span will be used as the parent instead.
 
 use std::sync::Arc;
 
@@ -24,23 +24,24 @@ use crate::{
     events::{ActivatedBy, End, EventKind, Outcome, Record, TraceContext},
 };
 
-/// The maximum number of sessions whose spans are open. A further one replaces the oldest.
+/// The maximum number of open sessions. When this is exceeded, the oldest session is removed.
 const MAX_SESSIONS: usize = 256;
-/// The operation of a turn.
+/// The operation name for a turn.
 const INVOKE_AGENT: &str = "invoke_agent";
-/// The operation of a call.
+/// The operation name for a tool call.
 const EXECUTE_TOOL: &str = "execute_tool";
-/// The operation of an activation without a call.
+/// The operation name for an activation that is not a tool call.
 const LOAD_SKILL: &str = "load_skill";
-/// The bits of a span's flags that tell whether its parent is in another process.
+/// The flag that must be set for [`PARENT_IS_REMOTE`] to be valid.
 const PARENT_IS_KNOWN: u32 = 0x100;
+/// The flag for a parent span from another process.
 const PARENT_IS_REMOTE: u32 = 0x200;
 
-/// The sessions that are open.
+/// The open sessions.
 #[derive(Default)]
 pub(super) struct Sessions(Vec<Session>);
 
-/// Encoded spans and log records, and the metrics.
+/// The buffers for encoded spans and log records, and the current metrics.
 pub(super) struct Collected {
     pub(super) spans: Vec<Vec<u8>>,
     pub(super) logs: Vec<Vec<u8>>,
@@ -49,14 +50,14 @@ pub(super) struct Collected {
 
 struct Session {
     key: SessionKey,
-    /// The agent's id of the session, once the agent has opened it.
+    /// The session id from the agent. `None` until the session is opened.
     id: Option<String>,
     agent: Option<String>,
     span: OpenSpan,
     turn: Option<OpenSpan>,
 }
 
-/// A span that has not ended.
+/// A span that is still open.
 #[derive(Debug, Clone)]
 struct OpenSpan {
     trace: [u8; 16],
@@ -69,7 +70,7 @@ struct OpenSpan {
 }
 
 impl Sessions {
-    /// Handles a step of a session at a time in nanoseconds since 1970.
+    /// Handles a step of a session. `time` is in nanoseconds since the Unix epoch.
     pub(super) fn step(&mut self, key: SessionKey, step: &SessionStep, time: u64, into: &mut Collected) {
         match step {
             SessionStep::Requested(trace) => {
@@ -95,7 +96,7 @@ impl Sessions {
         }
     }
 
-    /// Handles an event of the record.
+    /// Handles an event from the record.
     pub(super) fn record(&mut self, record: &Arc<Record>, time: u64, into: &mut Collected) {
         let of_record = |session: &&mut Session| session.id.is_some() && session.id == record.session;
         let mut session = self.0.iter_mut().rev().find(of_record);
@@ -139,7 +140,7 @@ impl Sessions {
         }
     }
 
-    /// Returns a session. Adds it if it is new.
+    /// Returns the session for a key, or adds a new session.
     fn open(&mut self, key: SessionKey, trace: Option<&TraceContext>, time: u64) -> &mut Session {
         let found = self.0.iter().position(|session| session.key == key);
         let place = found.unwrap_or_else(|| {
@@ -180,7 +181,7 @@ impl Session {
 }
 
 impl OpenSpan {
-    /// Starts a span in a trace of another process, or within another span, or in a trace of its own.
+    /// Starts a span. The parent is `remote` if provided, and `within` otherwise. When both are `None`, this starts a new trace.
     fn new(remote: Option<&TraceContext>, within: Option<&Self>, start: u64) -> Self {
         let mut span = Self {
             trace: [0; 16],
@@ -215,7 +216,7 @@ impl OpenSpan {
         }
     }
 
-    /// Adds the finished span, unless the other process has decided not to record this trace.
+    /// Ends the span and adds it to the buffer. Does nothing if the trace is not sampled.
     fn end(
         &self,
         name: String,
@@ -246,7 +247,7 @@ impl OpenSpan {
     }
 }
 
-/// Adds the operation and the tool to the attributes of an event that has a duration.
+/// Adds attributes for the operation, the tool and the error of a call.
 fn described(what: &EventKind, end: &End, attributes: Attributes) -> Attributes {
     let tool = match what {
         EventKind::SkillActivated { by: ActivatedBy::Model, .. } => ACTIVATE_SKILL,
@@ -269,7 +270,7 @@ fn described(what: &EventKind, end: &End, attributes: Attributes) -> Attributes 
     }
 }
 
-/// Returns the name of a call: `activate_skill review`, or `execute_tool search_skills` if there is no skill.
+/// Returns the span name for a call, for example `activate_skill review`, or `execute_tool search_skills` for a call without a skill.
 fn name(attributes: &Attributes) -> String {
     match (attributes.get(TOOL), attributes.get(SKILL)) {
         (Some(tool), Some(skill)) => format!("{tool} {skill}"),
@@ -278,12 +279,12 @@ fn name(attributes: &Attributes) -> String {
     }
 }
 
-/// Returns the name of an operation with its object, if there is one.
+/// Returns a span name from an operation and an optional object.
 fn with(operation: &str, object: Option<&str>) -> String {
     object.map_or_else(|| operation.to_owned(), |object| format!("{operation} {object}"))
 }
 
-/// Counts an event.
+/// Updates the metrics for an event.
 fn count(record: &Record, attributes: &Attributes, metrics: &mut Metrics) {
     let event = Attributes::default().text(EVENT, record.what.name());
     metrics.add(&metrics::EVENTS, event, 1.0);
@@ -308,7 +309,7 @@ fn count(record: &Record, attributes: &Attributes, metrics: &mut Metrics) {
     }
 }
 
-/// Returns the log record of an event.
+/// Creates a log record for an event.
 fn log(record: &Record, attributes: Attributes, span: Option<&OpenSpan>, time: u64) -> LogRecord {
     let is_failure = matches!(
         record.what,

@@ -7,63 +7,68 @@ use skills_core::fetch;
 
 use super::attributes::Attributes;
 
-/// The kinds of telemetry, in the order in which they are sent: their name in variables, and the path of their collector.
+/// The kinds of telemetry in the order used for sending. Each kind has a name that is used in environment variables, and a URL path.
 pub(super) const SIGNALS: [(&str, &str); 3] =
     [("TRACES", "v1/traces"), ("LOGS", "v1/logs"), ("METRICS", "v1/metrics")];
 
 /// The default name of the service.
 const SERVICE: &str = "acp-skills-proxy";
-/// The default time until a collector has to answer.
+/// The headers to add to each request, in addition to the headers from the user.
+const OWN_HEADERS: [(&str, &str); 2] = [
+    ("Content-Type", "application/x-protobuf"),
+    ("User-Agent", concat!("acp-skills-proxy/", env!("CARGO_PKG_VERSION"))),
+];
+/// The default timeout for a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The default time in which records are collected before they are sent.
+/// The default delay between the first buffered record and the request.
 const DELAY: Duration = Duration::from_secs(5);
 
-/// Where telemetry is sent, and as whom.
+/// The configuration of the exporter, from environment variables.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The collectors of the [`SIGNALS`].
+    /// The collector for each of the [`SIGNALS`]. `None` if this kind of telemetry is off.
     pub(super) collectors: [Option<Collector>; 3],
-    /// The attributes of this process.
+    /// The attributes for the current process.
     pub(super) resource: Attributes,
     pub(super) delay: Duration,
-    /// True if metrics are the changes since the last export.
+    /// True if metrics should only include changes since the previous export.
     pub(super) is_delta: bool,
 }
 
-/// The receiver of one kind of telemetry.
+/// The collector for one kind of telemetry.
 #[derive(Clone)]
 pub(super) struct Collector {
     pub(super) url: String,
-    /// The headers, which can be secret.
+    /// The headers to send, which can contain secrets.
     pub(super) headers: Vec<(String, String)>,
     pub(super) timeout: Duration,
-    /// The authorities for `https`, in the format PEM.
+    /// The root certificates for `https` in PEM format.
     pub(super) authorities: Option<Vec<u8>>,
 }
 
-/// Hides the URL and the headers, which can have secrets.
+/// Doesn't print the URL or the headers, because both can contain secrets.
 impl std::fmt::Debug for Collector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Collector").field("timeout", &self.timeout).finish_non_exhaustive()
     }
 }
 
-/// The reason why telemetry can't be sent. It contains no values of variables, because they can be secret.
+/// An error while reading the environment variables. The message doesn't include any value, because values can be secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
     /// Telemetry is off.
     #[error("{0}")]
     Off(&'static str),
-    /// The value of a variable is invalid.
+    /// An environment variable has an invalid value.
     #[error("{variable} is invalid: {expected}")]
     Invalid {
         /// The name of the variable.
         variable: String,
-        /// The kind of value that is expected.
+        /// The expected kind of value.
         expected: &'static str,
     },
-    /// The file with the certificates of authorities can't be read.
+    /// The file with root certificates can't be read.
     #[error("cannot read the file of {variable}: {source}")]
     Certificate {
         /// The name of the variable.
@@ -77,12 +82,12 @@ pub enum SettingsError {
 type Get<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Settings {
-    /// Reads the variables of this process. An empty value is the same as none.
+    /// Reads the environment variables. An empty value is ignored.
     ///
     /// # Errors
-    /// - [`SettingsError::Off`] if there is no collector, or if `OTEL_SDK_DISABLED` or all exporters are off.
-    /// - [`SettingsError::Invalid`] if a value is invalid, or names a protocol other than HTTP with protobuf.
-    /// - [`SettingsError::Certificate`] if the file of a certificate can't be read.
+    /// - [`SettingsError::Off`] if no collector is set, or if telemetry is disabled by a variable.
+    /// - [`SettingsError::Invalid`] if a value is invalid, or if the protocol is not supported.
+    /// - [`SettingsError::Certificate`] if the file with root certificates can't be read.
     pub fn from_env() -> Result<Self, SettingsError> {
         Self::from(&|name| std::env::var(name).ok())
     }
@@ -144,7 +149,7 @@ impl Collector {
             Some((variable, list)) => pairs(variable, &list)?,
             None => Vec::new(),
         };
-        headers.push(("Content-Type".to_owned(), "application/x-protobuf".to_owned()));
+        headers.extend(OWN_HEADERS.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let timeout = match either("TIMEOUT") {
             Some((variable, _)) => milliseconds(&variable, get)?,
             None => None,
@@ -157,7 +162,7 @@ impl Collector {
     }
 }
 
-/// Returns the attributes of this process.
+/// Returns the attributes for the current process.
 fn resource(get: Get<'_>) -> Result<Attributes, SettingsError> {
     let mut resource = Attributes::default()
         .text("service.name", SERVICE)
@@ -175,7 +180,7 @@ fn resource(get: Get<'_>) -> Result<Attributes, SettingsError> {
     Ok(resource)
 }
 
-/// Parses a list such as `a=1,b=2`. Values are percent-encoded.
+/// Parses a list such as `a=1,b=2` with percent-encoded values.
 fn pairs(variable: String, list: &str) -> Result<Vec<(String, String)>, SettingsError> {
     let pair = |pair: &str| {
         let (key, value) = pair.split_once('=')?;

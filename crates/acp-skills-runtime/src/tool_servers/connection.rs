@@ -228,8 +228,9 @@ impl Connection {
         tool: &str,
         arguments: Option<Map<String, Value>>,
         progress: Option<Sender<Progress>>,
+        trace: Map<String, Value>,
     ) -> Result<ToolOutput, ServerError> {
-        let mut params = json!({ "name": tool });
+        let mut params = json!({ "name": tool, "_meta": trace });
         // Some servers refuse calls without arguments, although the schema of the protocol allows them.
         params["arguments"] = Value::Object(arguments.unwrap_or_default());
         let limit = self.limits.call;

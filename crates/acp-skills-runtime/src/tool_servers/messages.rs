@@ -187,7 +187,7 @@ impl Rpc {
         let mut cancel = CancelOnDrop { rpc: self, id, is_cancellable: ask.method != "initialize" };
         let mut params = ask.params;
         if ask.method == "tools/call" {
-            params["_meta"] = json!({ "progressToken": id });
+            params["_meta"]["progressToken"] = id.into();
         }
         let line = json!({ "jsonrpc": "2.0", "id": id, "method": ask.method, "params": params });
         let line = line.to_string().into_bytes();

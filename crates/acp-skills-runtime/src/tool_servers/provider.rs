@@ -111,8 +111,10 @@ impl Inner {
         if context.caller.has_left() {
             return Err(ServerError::Cancelled);
         }
-        let progress = CallLink::of(context).and_then(|call| call.progress.clone());
-        let mut output = connection.call(name, arguments, progress).await?;
+        let link = CallLink::of(context);
+        let progress = link.and_then(|call| call.progress.clone());
+        let trace = link.map(|call| call.trace.clone()).unwrap_or_default();
+        let mut output = connection.call(name, arguments, progress, trace).await?;
         if let Some(before) = &listed.before {
             output.content.extend(self.changes(before, &listed.now).map(Content::Text));
         }

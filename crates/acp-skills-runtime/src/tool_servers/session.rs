@@ -13,6 +13,7 @@ use std::{
 
 use acp_skills_intercept::{Input, SessionKey, UserAnswer, UserQuestion, Workspace};
 use parking_lot::Mutex;
+use serde_json::{Map, Value};
 use skills_core::CallContext;
 use tokio::sync::{
     mpsc::{Sender, UnboundedSender, WeakUnboundedSender},
@@ -47,6 +48,8 @@ pub(crate) struct CallLink {
     pub(crate) session: Arc<SessionLink>,
     /// The receiver of the progress that a server reports.
     pub(crate) progress: Option<Sender<Progress>>,
+    /// The trace of the agent, which is passed on to the server in `_meta`.
+    pub(crate) trace: Map<String, Value>,
 }
 
 impl Session for SessionLink {
@@ -138,7 +141,6 @@ impl Drop for OpenQuestion<'_> {
 mod tests {
     use std::time::Duration;
 
-    use serde_json::Map;
     use tokio::{sync::mpsc::unbounded_channel, time::timeout};
 
     use super::*;

@@ -20,7 +20,7 @@ pub struct Request<'a> {
     pub method: &'a str,
     /// The URL: `https`, or `http` on loopback, unless [`host`](Self::host) allows more.
     pub url: &'a str,
-    /// The hosts that the URL can name.
+    /// Restricts the URL to certain hosts.
     pub host: Host<'a>,
     /// The headers.
     pub headers: &'a [(String, String)],
@@ -30,14 +30,14 @@ pub struct Request<'a> {
     pub timeout: Duration,
 }
 
-/// The hosts that the URL of a [`Request`] can name.
+/// The hosts that can be used in a [`Request`].
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Host<'a> {
-    /// All hosts, if the URL is `https` and doesn't lead to this machine by a name that hides it. `http` is for loopback only.
+    /// Allows any host with `https`, and only loopback with `http`. Refuses a URL that uses this machine under another name.
     #[default]
     Checked,
-    /// All hosts, also with `http`, because an administrator or the user has set this URL. The server has to show a certificate of
-    /// these authorities, in the format PEM. `None` stands for the authorities of Mozilla.
+    /// Allows any host with `https` or `http`. This should only be used if the URL was provided by the user or an administrator. The value
+    /// contains root certificates in PEM format. If it is `None`, the root certificates from Mozilla are used.
     Chosen(Option<&'a [u8]>),
 }
 
@@ -73,12 +73,12 @@ impl Exchange {
     }
 }
 
-/// Returns true if [`exchange`] accepts a URL that the user has [chosen](Host::Chosen).
+/// Returns true if the URL can be used with [`Host::Chosen`].
 pub fn is_web_url(url: &str) -> bool {
     chosen(url).is_some()
 }
 
-/// Returns the URL if it is an `https` or `http` URL with a host.
+/// Parses a URL. Returns `None` if the scheme is not `https` or `http`, or if there is no host.
 fn chosen(url: &str) -> Option<http::Uri> {
     let uri: http::Uri = url.trim().parse().ok()?;
     let is_web = matches!(uri.scheme_str(), Some("https" | "http"));

@@ -96,7 +96,7 @@ fn headers_times_and_the_resource() {
     let settings = settings.expect("settings");
     let [Some(traces), Some(logs), Some(_)] = &settings.collectors else { panic!("no collectors") };
     let owned = |pairs: &[(&str, &str)]| {
-        let pairs = pairs.iter().chain(&[("Content-Type", "application/x-protobuf")]);
+        let pairs = pairs.iter().chain(&OWN_HEADERS);
         pairs.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<Vec<_>>()
     };
     assert_eq!(traces.headers, owned(&[("authorization", "Basic YQ=="), ("x-team", "a")]));
