@@ -6,6 +6,7 @@
 //! | `agent` | the scripted agent: what this binary does if the proxy starts it as its agent |
 //! | `fixture` | both ends behind one interface, so that a test reads as a conversation |
 //! | `skills` | the skills that the tests use |
+//! | `file_server` | a server with files, such as archives |
 //! | `repositories` | git repositories, and users with their own home directory |
 //! | `machine` | a machine with a policy of an administrator |
 //!
@@ -16,6 +17,7 @@
 mod agent;
 mod approval;
 mod approved;
+mod archives;
 mod cache;
 mod catalog;
 mod chain;
@@ -32,6 +34,7 @@ mod elsewhere;
 mod events;
 #[cfg(target_os = "linux")]
 mod faults;
+mod file_server;
 #[cfg(target_os = "linux")]
 mod files_and_disks;
 mod fixture;
@@ -135,6 +138,7 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     trials.extend(approval::trials());
     trials.extend(approved::trials());
+    trials.extend(archives::trials());
     trials.extend(cache::trials());
     trials.extend(catalog::trials());
     trials.extend(chain::trials());

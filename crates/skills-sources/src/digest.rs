@@ -80,9 +80,6 @@ fn entry(remote: &Remote) -> String {
     let digest =
         |digest: Option<Sha256>| digest.map_or_else(|| "unknown".to_owned(), |digest| digest.to_string());
     let mut text = format!("{} {}\n", remote.url, digest(remote.sha256));
-    if remote.is_archive {
-        text.push_str("archive\n");
-    }
     // An index that lists no files allows every file of the skill, which is more than one that lists none.
     if remote.files.is_none() {
         text.push_str("*\n");

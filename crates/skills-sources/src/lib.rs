@@ -1,4 +1,4 @@
-//! Agent Skills from git repositories and web sites: pinned, stored on the local disk, and approved by checksum.
+//! Agent Skills from git repositories, archives, npm packages and web sites: pinned, stored on the local disk, and approved by checksum.
 //!
 //! A configuration lists sources as [`Address`]es. [`Sources`] serves their skills to an agent loop, and [`Updater`] shows what a
 //! source offers now and approves it. The lock file (`skills.lock`, [`LockFile`]) records the approved commit or index of each
@@ -33,10 +33,15 @@
 //!
 //! | file | responsible for |
 //! |---|---|
+//! | `access/` | requests to the servers of sources, with the user's credentials |
 //! | `address` | the syntax of addresses |
 //! | `approved` | the approved skills of repositories, apart from all others |
+//! | `archive/` | unpacking the skills of a tar.gz or zip file |
 //! | `git/` | fetching the skills of a repository with the user's `git` |
 //! | `store` | fetched sources on disk |
+//! | `npm/` | the versions of npm packages |
+//! | `origin` | fetching from a repository, an archive or a package |
+//! | `packed` | skills that a web site publishes as archives |
 //! | `named` | sources that were approved by naming them |
 //! | `manifest` | plugin manifests, in which a repository lists its directories of skills |
 //! | `policy/` | the rules of an administrator |

@@ -122,10 +122,7 @@ impl Default for Sources {
 impl Sources {
     /// Starts to read the store on a background thread.
     pub fn start(specs: Vec<Spec>, options: Options) -> Self {
-        let store = options.cache.clone().map(|dir| Store::new(dir).with_max_bytes(options.max_fetch_bytes));
-        let store = store.map(|store| {
-            store.with_credentials(options.credentials.clone()).with_policy(options.policy.clone())
-        });
+        let store = options.store();
         let inner = Inner { specs, store, options, state: Mutex::default(), notify: Mutex::default() };
         let sources = Self(Arc::new(inner));
         if !sources.is_empty() {
@@ -197,18 +194,6 @@ impl Sources {
             }
             failed.extend(fetching.into_iter().filter_map(|thread| thread.join().ok().flatten()));
             failed
-        })
-    }
-
-    /// Returns a message for each source that waits for approval, with a hint.
-    fn waiting(&self) -> Vec<String> {
-        if self.is_empty() {
-            return Vec::new();
-        }
-        self.with_state(|state| {
-            let specs = self.0.specs.iter().zip(&state.statuses);
-            let waiting = specs.filter(|(_, status)| matches!(status, Status::Waiting));
-            waiting.map(|(spec, _)| message(&fetch::not_approved(spec))).collect()
         })
     }
 

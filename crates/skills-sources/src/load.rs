@@ -165,9 +165,9 @@ pub(super) fn listed(index: &RemoteIndex, wanted: &Wanted<'_>) -> Option<BTreeMa
     Some(listed)
 }
 
-/// Returns the checksums of all skills of an index, by name.
+/// Returns the checksums of all skills of an index, by name, except those in archives.
 pub(super) fn all_listed(index: &RemoteIndex) -> BTreeMap<String, String> {
-    let skills = index.skills().iter();
+    let skills = index.skills().iter().filter(|skill| packed::of(skill).is_none());
     order::map(skills.map(|skill| (skill.name.to_string(), digest::of_entry(skill))))
 }
 

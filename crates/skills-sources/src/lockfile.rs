@@ -80,12 +80,10 @@ pub struct PinnedGit {
 pub struct PinnedWeb {
     /// The SHA-256 checksum of the index, which contains names, descriptions, URLs, and optionally checksums of files.
     pub index: String,
-    /// The SHA-256 checksum of the entry of each approved skill, by name. `None` approves all skills of the index.
+    /// The SHA-256 checksum of the entry of each approved skill, by name. For a skill in an archive, it is that of the files. `None`
+    /// approves all skills of the index that are not in archives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skills: Option<BTreeMap<String, String>>,
-    /// The SHA-256 checksum of the files of each approved skill that is in an archive, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub archives: BTreeMap<String, String>,
     /// Decisions about single skills.
     #[serde(default, skip_serializing_if = "Decisions::is_empty")]
     pub decisions: Decisions,
@@ -303,8 +301,7 @@ impl Pinned {
             Self::Web(web) => {
                 check_digest(&web.index)?;
                 web.decisions.check(check_digest)?;
-                let skills = web.skills.iter().flat_map(BTreeMap::values);
-                skills.chain(web.archives.values()).try_for_each(|digest| check_digest(digest))
+                web.skills.iter().flat_map(BTreeMap::values).try_for_each(|digest| check_digest(digest))
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Skills that a web site publishes as archives, each of them an entry with `type: archive` in its index.
 //!
-//! The entry has the checksum of the archive, and the lock file also has that of its files. An archive is unpacked when it is fetched, and
+//! The entry has the checksum of the archive, and the lock file has that of the files. An archive is unpacked when it is fetched, and
 //! its files are stored and served like those of a repository: as a place of its own, whose version is the checksum of the files.
 
-use skills_core::{RemoteIndex, Skill, SkillName, Source, remote::Remote};
+use skills_core::{RemoteIndex, Skill, SkillName, Source, order, remote::Remote};
 
 use super::{
     address::{GitPlace, Transport},
@@ -39,33 +39,31 @@ pub(super) fn version(files: &str) -> PinnedGit {
     PinnedGit::new(files.to_owned(), [(ROOT.to_owned(), files.to_owned())].into())
 }
 
-/// Returns the approved archives of a site that are not in the store. Skills that stay at another version are part of them if their
-/// index is stored.
+/// Returns the approved archives of a site that are not in the store. `takes` selects the skills by name.
 pub(super) fn missing(
     store: &Store,
     site: &str,
     pinned: &PinnedWeb,
     takes: &dyn Fn(&SkillName) -> bool,
 ) -> Vec<(GitPlace, PinnedGit)> {
-    let mut missing = Vec::new();
     let kept = &pinned.decisions.kept;
-    for (name, files) in &pinned.archives {
-        let index = kept.get(name).unwrap_or(&pinned.index);
-        // Only the indexes of skills in archives are read here, which are few.
-        let index = store
-            .index(site, index)
-            .and_then(|index| RemoteIndex::parse_with_archives(&index.text, &index.url).ok());
-        let entry = index.and_then(|index| index.skills().get(name).cloned());
-        let Some(skill) = entry.filter(|skill| skill.name.as_str() == name && takes(&skill.name)) else {
-            continue;
-        };
-        let is_approved = pinned.skills.as_ref().and_then(|skills| skills.get(name));
-        if is_approved.is_none_or(|entry| *entry != digest::of_entry(&skill)) {
-            continue;
-        }
-        if let Some(archive) = of(&skill) {
-            let part = (place(site, archive), version(files));
-            missing.extend(approved::served(store, &part.0, &part.1).is_none().then_some(part));
+    let mut missing = Vec::new();
+    // Without the index of a skill that stays at another version, its archive is unknown.
+    for version in order::set(std::iter::once(&pinned.index).chain(kept.values())) {
+        let index = store.index(site, version).filter(|index| index.text.contains("\"archive\""));
+        let index = index.and_then(|index| RemoteIndex::parse_with_archives(&index.text, &index.url).ok());
+        for skill in index.iter().flat_map(|index| index.skills().iter()) {
+            let name = skill.name.as_str();
+            let Some(archive) = of(skill).filter(|_| kept.get(name).unwrap_or(&pinned.index) == version)
+            else {
+                continue;
+            };
+            if let Some(files) = pinned.skills.as_ref().and_then(|skills| skills.get(name))
+                && takes(&skill.name)
+            {
+                let part = (place(site, archive), self::version(files));
+                missing.extend(approved::served(store, &part.0, &part.1).is_none().then_some(part));
+            }
         }
     }
     missing

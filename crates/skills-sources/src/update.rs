@@ -8,6 +8,7 @@ mod changes;
 mod compare;
 mod comparison;
 mod decide;
+mod offered;
 mod rollback;
 mod stored;
 mod text;
@@ -15,18 +16,17 @@ mod upkeep;
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use serde::Serialize;
 use skills_core::{
-    RemoteIndex, Skill, SkillName, SkillSet, Source, discovery::Limits, exec::ProcessObserver, order,
-    remote::Remote,
+    RemoteIndex, SkillName, SkillSet, Source, discovery::Limits, exec::ProcessObserver, order, remote::Remote,
 };
 
-use self::text::is_offered_as_script;
+use self::offered::{listed, offered_file};
 pub use self::{
     changes::{FileChange, FileChangeKind, SkillChange},
     comparison::{Comparison, Query, Rejected},
@@ -41,7 +41,6 @@ use super::{
     packed::Unpacked,
     policy::Policy,
     store::{Checkout, Store},
-    system,
 };
 use crate::disk::{FileLock, cache_dir, state_dir};
 
@@ -82,7 +81,7 @@ pub struct OfferedSkill {
     pub name: String,
     /// The description of the skill.
     pub description: String,
-    /// The SHA-256 checksum of the skill.
+    /// The SHA-256 checksum of the skill. For a web site, that of its entry in the index, or of the files of an archive.
     pub sha256: String,
     /// The files of the skill. For a web site, only the files that the index lists.
     pub files: Vec<OfferedFile>,
@@ -326,39 +325,6 @@ impl Updater {
             archives: Vec::new(),
         })
     }
-}
-
-/// Converts a skill of an index.
-fn listed(skill: &Skill) -> Option<OfferedSkill> {
-    let Source::Remote(remote) = &skill.source else { return None };
-    let files = remote.files.iter().flat_map(|files| files.iter());
-    let files = files.map(|file| OfferedFile {
-        path: file.path.clone(),
-        size: file.size,
-        // The content is only fetched for the review.
-        is_script: is_offered_as_script(&file.path, b""),
-    });
-    let name = skill.name.to_string();
-    let description = skill.description.clone();
-    let sha256 = digest::of_entry(skill);
-    let files = files.collect();
-    let remote = Some(remote.clone());
-    Some(OfferedSkill { path: name.clone(), name, description, sha256, files, dir: None, remote })
-}
-
-fn offered_file(dir: &Path, path: String) -> OfferedFile {
-    let file = dir.join(&path);
-    let metadata = fs::metadata(&file).ok();
-    let size = metadata.as_ref().map(fs::Metadata::len);
-    let begins = || -> Option<bool> {
-        let mut start = [0; 2];
-        std::io::Read::read_exact(&mut fs::File::open(&file).ok()?, &mut start).ok()?;
-        Some(is_offered_as_script(&path, &start))
-    };
-    let is_script = is_offered_as_script(&path, b"")
-        || metadata.is_some_and(|metadata| system::is_executable(&metadata))
-        || begins().unwrap_or(false);
-    OfferedFile { path, size, is_script }
 }
 
 /// Returns notes about invalid skills and about duplicate names.

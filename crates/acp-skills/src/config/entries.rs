@@ -215,7 +215,7 @@ pub(super) struct SourceFields {
     headers: BTreeMap<String, String>,
     /// The secrets for `${NAME}` in the values of `headers`; see virtual skills.
     #[serde(default)]
-    #[schemars(with = "super::schema::SecretsShape")]
+    #[schemars(with = "Option<super::schema::SecretsShape>")]
     secrets: SecretsEntry,
 }
 

@@ -105,6 +105,31 @@ fn addresses_are_parsed() {
     }
 }
 
+#[test]
+fn archives_and_packages() {
+    for (text, expected) in [
+        ("https://example.com/a/skills.tar.gz", "https://example.com/a/skills.tar.gz (default)"),
+        ("https://example.com/Skills.ZIP?raw=1", "https://example.com/Skills.ZIP?raw=1 (default)"),
+        ("http://127.0.0.1:8000/x.tgz", "http://127.0.0.1:8000/x.tgz (default)"),
+        (
+            "https://github.com/acme/skills/archive/refs/tags/v1.tar.gz",
+            "https://github.com/acme/skills/archive/refs/tags/v1.tar.gz (default)",
+        ),
+        (
+            "https://example.com/x.zip#sha256=0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef",
+            "https://example.com/x.zip 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+        ),
+        ("https://github.com/acme/skills/blob/main/pdf/x.zip", "https://github.com/acme/skills.git main pdf"),
+        ("https://example.zip", "web https://example.zip"),
+        ("npm:@acme/skills", "npm:@acme/skills (default)"),
+        ("npm:@acme/skills@^1.2", "npm:@acme/skills ^1.2"),
+        ("npm:skills@1.2.3", "npm:skills 1.2.3"),
+        ("npm:skills@next", "npm:skills next"),
+    ] {
+        assert_eq!(read(text), expected, "{text}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn local_repositories() {
@@ -117,6 +142,18 @@ fn local_repositories() {
 fn invalid_addresses_are_rejected() {
     for (text, expected) in [
         ("", "at most 2048 bytes"),
+        ("https://example.com/x.zip#sha256=01", "64 hexadecimal digits"),
+        ("https://example.com/x.zip#main", "64 hexadecimal digits"),
+        ("https://me:secret@example.com/x.zip", "must not contain a user name or password"),
+        ("https:///x.zip", "host is missing"),
+        ("http://example.com/x.zip", "only https"),
+        ("npm:", "not the name of a package"),
+        ("npm:@acme", "not the name of a package"),
+        ("npm:@acme/../x", "not the name of a package"),
+        ("npm:a/b", "not the name of a package"),
+        ("npm:--registry=x", "not the name of a package"),
+        ("npm:x@^y", "not a range of versions"),
+        ("npm:x@", "not a valid branch"),
         ("a b", "a space"),
         ("github:acme/skills\u{7}", "invisible character"),
         ("github:acme", "expected an owner and a repository"),
@@ -197,6 +234,9 @@ proptest::proptest! {
     #[test]
     fn git_gets_no_option_or_parent_path(text in "(github:|git\\+https://|git\\+ssh://|git@|https://github.com/|)[-a.:/@#~^\\\\%20git+ ]{0,30}") {
         if let Ok(address) = Address::parse(&text) && let Place::Git(place) = address.place() {
+            if !place.transport.is_git() {
+                return Ok(());
+            }
             let known = ["https://", "ssh://", "file:///"];
             let is_known = known.iter().any(|prefix| place.url.starts_with(prefix));
             proptest::prop_assert!(is_known || place.transport == Transport::Ssh && place.url.contains('@'), "{}", place.url);

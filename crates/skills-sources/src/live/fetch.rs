@@ -260,7 +260,7 @@ fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<Current, Sou
     }
 }
 
-/// Fetches the archives of a site, and adds them to `pinned`. Those that a person should review are removed from it.
+/// Fetches the archives of a site, and adds them to `pinned`, except those that a person should review.
 fn unpack(
     spec: &Spec,
     url: &str,
@@ -274,7 +274,7 @@ fn unpack(
     for entry in entries {
         let skill = &entry.skill;
         let Some(archive) = packed::of(skill) else { continue };
-        // A lock file with archives names all skills, so that a skill without its archive is not approved.
+        // An archive is only approved by its name and its checksum.
         let skills = pinned.skills.get_or_insert_with(|| load::all_listed(index));
         let why = match packed::fetch(store, url, &skill.name, archive) {
             Ok(mut unpacked) => {
@@ -282,7 +282,7 @@ fn unpack(
                 let held_back = root.map(|root| load::hold_back_risks(root, &mut unpacked.pinned));
                 let held_back = held_back.into_iter().flatten().next();
                 if held_back.is_none() {
-                    pinned.archives.insert(skill.name.to_string(), unpacked.pinned.commit.clone());
+                    skills.insert(skill.name.to_string(), unpacked.pinned.commit.clone());
                     archives.push(unpacked);
                     continue;
                 }
@@ -291,7 +291,6 @@ fn unpack(
             Err(error @ GitError::Download { .. }) => return Err(SourceError::git(&spec.address, error)),
             Err(error) => error.to_string(),
         };
-        skills.remove(skill.name.as_str());
         warn_of_risks(&spec.address, &[HeldBack { path: skill.name.to_string(), why }]);
     }
     Ok(archives)

@@ -16,13 +16,22 @@ use super::{
         lockfile::{LockError, LockFile, Pinned},
         store::Store,
     },
-    Options, Sources,
+    Options, Sources, Status, fetch, message,
 };
 
 /// The maximum number of threads.
 const MAX_THREADS: usize = 8;
 
 impl Options {
+    /// Returns the store in the cache directory, if there is one.
+    pub(super) fn store(&self) -> Option<Store> {
+        let store = Store::new(self.cache.clone()?)
+            .with_max_bytes(self.max_fetch_bytes)
+            .with_credentials(self.credentials.clone())
+            .with_policy(self.policy.clone());
+        Some(store)
+    }
+
     /// Reads a lock file. If that fails, returns the last readable version with the error, unless the file is that of an administrator,
     /// because users can change the copy of the last version.
     pub(super) fn lock_file(&self, path: &Path, store: &Store) -> (LockFile, Option<LockError>) {
@@ -33,6 +42,18 @@ impl Options {
 }
 
 impl Sources {
+    /// Returns a message for each source that waits for approval, with a hint.
+    pub(super) fn waiting(&self) -> Vec<String> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        self.with_state(|state| {
+            let specs = self.0.specs.iter().zip(&state.statuses);
+            let waiting = specs.filter(|(_, status)| matches!(status, Status::Waiting));
+            waiting.map(|(spec, _)| message(&fetch::not_approved(spec))).collect()
+        })
+    }
+
     /// Loads the approved version of a source. Returns `None` if it has to be fetched first. With `partly`, skills that stay at another
     /// version can be missing.
     pub(super) fn load(

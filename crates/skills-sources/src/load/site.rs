@@ -39,14 +39,14 @@ impl Site<'_> {
         for entry in own.chain(others).filter(|entry| wanted.takes(entry)).take(wanted.max_skills) {
             let skill = &entry.skill;
             let name = skill.name.as_str();
+            if let Some(archive) = packed::of(skill) {
+                self.add_packed(&mut skills, &skill.name, archive);
+                continue;
+            }
             let approved = pinned.skills.as_ref().map(|skills| skills.get(name));
             if approved
                 .is_none_or(|approved| approved.is_some_and(|digest| *digest == digest::of_entry(skill)))
             {
-                if let Some(archive) = packed::of(skill) {
-                    self.add_packed(&mut skills, &skill.name, archive);
-                    continue;
-                }
                 // The files of a web site are fetched when they are used, so they can't be scanned before.
                 match refusal(skill, wanted) {
                     Some(refusal) => skills.skip(refusal.skipped(address.as_str())),
@@ -77,8 +77,11 @@ impl Site<'_> {
     fn add_packed(&self, skills: &mut SkillSetBuilder, name: &SkillName, archive: &Remote) {
         let Self { address, pinned, wanted, .. } = self;
         let skip = |why| Skipped::new(address.as_str(), vec![why]);
-        let Some(files) = pinned.archives.get(name.as_str()) else {
-            return skills.skip(skip(not_approved(address, name, false)));
+        let Some(files) = pinned.skills.as_ref().and_then(|skills| skills.get(name.as_str())) else {
+            if !pinned.decisions.declined.contains_key(name.as_str()) {
+                skills.skip(skip(not_approved(address, name, false)));
+            }
+            return;
         };
         let part = packed::version(files);
         let Some(root) = approved::served(self.store, &packed::place(self.url, archive), &part) else {

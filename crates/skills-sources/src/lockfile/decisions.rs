@@ -135,14 +135,16 @@ impl Pinned {
         }
     }
 
-    /// Returns all commits, or all checksums of indexes and of the files of archives.
+    /// Returns all commits, or all checksums of indexes and of their skills. The version of an archive is the checksum of its skill.
     pub(super) fn into_versions(self) -> impl Iterator<Item = String> {
         let version = self.version().to_owned();
         let (kept, archives) = match self {
-            Self::Git(git) => (git.decisions.kept, BTreeMap::new()),
-            Self::Web(web) => (web.decisions.kept, web.archives),
+            Self::Git(git) => (git.decisions.kept, None),
+            Self::Web(web) => (web.decisions.kept, web.skills),
         };
-        std::iter::once(version).chain(kept.into_values()).chain(archives.into_values())
+        std::iter::once(version)
+            .chain(kept.into_values())
+            .chain(archives.into_iter().flatten().map(|skill| skill.1))
     }
 }
 
@@ -171,6 +173,6 @@ impl PinnedGit {
 impl PinnedWeb {
     /// Creates a pin without decisions.
     pub(crate) fn new(index: String, skills: Option<BTreeMap<String, String>>) -> Self {
-        Self { index, skills, archives: BTreeMap::new(), decisions: Decisions::default() }
+        Self { index, skills, decisions: Decisions::default() }
     }
 }

@@ -1,5 +1,7 @@
 //! Tables of decisions: which spellings of addresses, skills, servers and scripts a policy allows.
 
+mod archives;
+
 use std::{iter, path::Path};
 
 use skills_core::scan::{Rules, scan_text};

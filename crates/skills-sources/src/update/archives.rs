@@ -1,8 +1,8 @@
 //! The skills of a web site that are in archives: unpacking them for the review, and approving them.
 
-use std::{collections::BTreeMap, path::Path};
+use std::path::Path;
 
-use skills_core::SkillName;
+use skills_core::{RemoteIndex, SkillName};
 
 use super::{
     super::{
@@ -13,11 +13,11 @@ use super::{
 };
 
 impl Updater {
-    /// Fetches the archives of an offer. Those of the approved version are read from the store. A skill whose archive is not usable is
-    /// left out with a note.
+    /// Fetches the archives of an offer. Those of the approved version are read from the store. A new skill whose archive is not usable
+    /// is left out with a note.
     ///
     /// # Errors
-    /// Returns an error if an archive can't be downloaded or stored.
+    /// Returns an error if an archive can't be downloaded or stored, or if that of an approved skill is not usable.
     pub(super) fn unpack(
         &self,
         address: &Address,
@@ -26,8 +26,16 @@ impl Updater {
         approved: Option<&Pinned>,
     ) -> Result<(), SourceError> {
         if let Some(Pinned::Web(approved)) = approved {
-            self.unpack_from_store(url, offer, approved);
+            let index = self.store.index(url, &approved.index);
+            let index =
+                index.and_then(|index| RemoteIndex::parse_with_archives(&index.text, &index.url).ok());
+            let entry = |skill: &OfferedSkill| index.as_ref()?.skills().get(&skill.name);
+            self.unpack_from_store(url, offer, approved, &|skill| {
+                entry(skill).is_some_and(|entry| packed::of(entry) == skill.remote.as_ref())
+            });
         }
+        let is_approved =
+            |path: &str| approved.and_then(Pinned::skills).is_some_and(|skills| skills.contains_key(path));
         let mut left_out = Vec::new();
         for skill in offer.skills.iter_mut().filter(|skill| skill.waits_for_archive()) {
             let fetched = match (SkillName::new(&skill.name), &skill.remote) {
@@ -37,10 +45,16 @@ impl Updater {
             match fetched {
                 Ok(unpacked) => {
                     let root = unpacked.checkout.as_ref().map(|checkout| checkout.root.clone());
-                    skill.set_files(root.as_deref()).map_err(|error| SourceError::system(address, error))?;
+                    skill
+                        .set_files(root.as_deref(), &unpacked.pinned.commit)
+                        .map_err(|error| SourceError::system(address, error))?;
                     offer.archives.push(unpacked);
                 }
-                Err(error @ (GitError::Download { .. } | GitError::Write { .. })) => {
+                // Without its archive, an approved skill would look as if it were gone.
+                Err(error)
+                    if is_approved(&skill.path)
+                        || matches!(error, GitError::Download { .. } | GitError::Write { .. }) =>
+                {
                     return Err(SourceError::git(address, error));
                 }
                 Err(error) => left_out.push((skill.path.clone(), error)),
@@ -60,19 +74,28 @@ impl Updater {
 
     /// Reads the archives of a stored offer from the store. Skills whose archive is not there are left out.
     pub(super) fn unpack_stored(&self, url: &str, offer: &mut Offer, approved: &PinnedWeb) {
-        self.unpack_from_store(url, offer, approved);
+        let version = offer.pinned.version().to_owned();
+        let kept = &approved.decisions.kept;
+        self.unpack_from_store(url, offer, approved, &|skill| {
+            *kept.get(&skill.path).unwrap_or(&approved.index) == version
+        });
         offer.skills.retain(|skill| !skill.waits_for_archive());
     }
 
-    fn unpack_from_store(&self, url: &str, offer: &mut Offer, approved: &PinnedWeb) {
-        for skill in offer.skills.iter_mut().filter(|skill| skill.waits_for_archive()) {
-            let Some(files) = approved.archives.get(&skill.path) else { continue };
-            let is_same = approved.skills.as_ref().and_then(|skills| skills.get(&skill.path));
+    /// Reads the approved archives of an offer from the store. `is_approved` returns true for skills with the approved archive.
+    fn unpack_from_store(
+        &self,
+        url: &str,
+        offer: &mut Offer,
+        approved: &PinnedWeb,
+        is_approved: &dyn Fn(&OfferedSkill) -> bool,
+    ) {
+        for skill in offer.skills.iter_mut().filter(|skill| skill.waits_for_archive() && is_approved(skill)) {
+            let Some(files) = approved.skills.as_ref().and_then(|skills| skills.get(&skill.path)) else {
+                continue;
+            };
             let Some(archive) = &skill.remote else { continue };
             let Some(name) = SkillName::new(&skill.name) else { continue };
-            if is_same.is_none_or(|entry| *entry != skill.sha256) {
-                continue;
-            }
             let place = packed::place(url, archive);
             let pinned = packed::version(files);
             let root = approved::served(&self.store, &place, &pinned);
@@ -80,7 +103,7 @@ impl Updater {
             let is_good = root
                 .as_ref()
                 .is_some_and(|root| digest::of_skill(root).is_ok_and(|digest| digest.to_string() == *files));
-            if is_good && skill.set_files(root.as_deref()).is_ok() {
+            if is_good && skill.set_files(root.as_deref(), files).is_ok() {
                 offer.archives.push(Unpacked { name, place, pinned, checkout: None });
             }
         }
@@ -91,34 +114,12 @@ impl Updater {
         let Pinned::Web(web) = pinned else { return };
         for Unpacked { name, place, pinned, checkout } in &offer.archives {
             if let Some(checkout) = checkout
-                && web.archives.get(name.as_str()) == Some(&pinned.commit)
+                && web.skills.as_ref().and_then(|skills| skills.get(name.as_str())) == Some(&pinned.commit)
             {
                 // If this fails, the archive is fetched when it is used.
                 let _ = approved::add(&self.store, place, pinned, checkout, self.options.max_skills);
             }
         }
-    }
-}
-
-impl Offer {
-    /// Returns the checksums of the files of approved skills in archives. `skills` are the approved skills, and `before` are the checksums
-    /// before the approval, which skills keep that stay at their version.
-    pub(super) fn archives_of(
-        &self,
-        skills: &BTreeMap<String, String>,
-        mut before: BTreeMap<String, String>,
-    ) -> BTreeMap<String, String> {
-        before.retain(|name, _| skills.contains_key(name));
-        for skill in &self.skills {
-            if skills.get(&skill.path) != Some(&skill.sha256) {
-                continue;
-            }
-            match self.archives.iter().find(|archive| archive.name.as_str() == skill.path) {
-                Some(archive) => drop(before.insert(skill.path.clone(), archive.pinned.commit.clone())),
-                None => drop(before.remove(&skill.path)),
-            }
-        }
-        before
     }
 }
 
@@ -128,11 +129,12 @@ impl OfferedSkill {
         self.dir.is_none() && self.remote.as_ref().is_some_and(|remote| remote.is_archive)
     }
 
-    /// Sets the directory with the files.
-    fn set_files(&mut self, dir: Option<&Path>) -> std::io::Result<()> {
+    /// Sets the directory with the files, and their checksum.
+    fn set_files(&mut self, dir: Option<&Path>, sha256: &str) -> std::io::Result<()> {
         let Some(dir) = dir else { return Ok(()) };
         self.files = digest::files(dir)?.into_iter().map(|path| offered_file(dir, path)).collect();
         self.dir = Some(dir.to_owned());
+        sha256.clone_into(&mut self.sha256);
         Ok(())
     }
 }

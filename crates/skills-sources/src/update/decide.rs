@@ -79,10 +79,6 @@ impl Updater {
         let current = current.filter(|pinned| {
             std::mem::discriminant::<Pinned>(pinned) == std::mem::discriminant(&offer.pinned)
         });
-        let archives_before = match current {
-            Some(Pinned::Web(web)) => web.archives.clone(),
-            _ => BTreeMap::new(),
-        };
         let empty = Decisions::default();
         let known = current.map_or(&empty, Pinned::decisions);
         let current = current.map(|pinned| Version {
@@ -108,11 +104,10 @@ impl Updater {
             }
             Pinned::Web(web) => {
                 let is_decided = !decisions.kept.is_empty() || !decisions.pinned.is_empty();
-                let archives = offer.archives_of(&skills, archives_before);
-                let has_archives = !archives.is_empty() || !offer.archives.is_empty();
+                let has_archives = !offer.archives.is_empty();
                 let is_all = web.skills.is_none() && !is_decided && !has_archives && skills == offered.skills;
                 let skills = if is_all { None } else { Some(skills) };
-                Pinned::Web(PinnedWeb { index: web.index.clone(), skills, archives, decisions })
+                Pinned::Web(PinnedWeb { index: web.index.clone(), skills, decisions })
             }
         }
     }
