@@ -167,7 +167,7 @@ fn errors_carry_the_id_of_their_request() {
     let fixture = Fixture::new();
     let mut server = Client::start(&fixture, &["--skills", "skills"]);
     server.initialize("some-client", json!({}));
-    let many = format!("[0{}]", ",0".repeat(200_000));
+    let many = format!("[0{}]", ",0".repeat(300_000));
     for (number, (method, params, code)) in [
         ("tools/call", "5", -32600),
         ("tools/call", "[1]", -32600),

@@ -278,6 +278,11 @@ impl Editor {
         self.stdout = sync_channel(0).1;
     }
 
+    /// Reads stdout to its end, and drops the messages.
+    pub(crate) fn discard_stdout(&mut self) {
+        while self.stdout.recv_timeout(DEADLINE).is_ok() {}
+    }
+
     /// Reads stdout to its end. Returns false if it doesn't end within this time after the last line.
     pub(crate) fn closes_stdout(&mut self, time: Duration) -> bool {
         loop {

@@ -245,6 +245,7 @@ fn an_agent_that_floods_its_commands() {
     let start = Instant::now();
     let id = Pid::from_raw(fixture.editor.id().cast_signed()).expect("an id");
     kill_process(id, Signal::TERM).expect("the proxy runs");
+    fixture.editor.discard_stdout();
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     assert_eq!(fixture.editor.ended().code(), Some(128 + 15));
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }

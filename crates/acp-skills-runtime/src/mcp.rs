@@ -88,8 +88,6 @@ use crate::{activity::Observer, library::MakeToolbox, spans::Spans};
 
 /// The maximum number of open subscriptions of a connection.
 const MAX_SUBSCRIPTIONS: usize = 64;
-/// The maximum number of values in a message. A value needs up to 200 bytes of memory, even if it is only one digit.
-pub(crate) const MAX_VALUES: usize = 128 * 1024;
 /// The method of the request that replaces one that is too long.
 const TOO_LONG: &str = "acp-skills/message_too_long";
 /// The method of the request that replaces one that cannot be read.

@@ -136,6 +136,10 @@ impl Skim {
     }
 }
 
+/// The maximum number of values in a message that is parsed as a whole. A value needs up to 300 bytes of memory, even if it is only one
+/// digit.
+pub const MAX_VALUES: usize = 256 * 1024;
+
 /// Returns true if a message contains more than about `max` values. A parser needs memory for each value, which can be a hundred
 /// times its length.
 pub fn has_more_values_than(message: &[u8], max: usize) -> bool {

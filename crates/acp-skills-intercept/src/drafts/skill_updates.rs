@@ -3,6 +3,8 @@
 //!
 //! If the agent sends such a list itself, our skills are added to it. Like a list of commands, each list replaces the one before.
 
+use std::collections::HashSet;
+
 use acp_skills_wire::{Edit, Message, Node, build};
 use serde_json::{Value, json};
 use skills_core::SkillName;
@@ -11,6 +13,7 @@ use super::descriptors;
 use crate::{
     Interceptor,
     keys::SessionKey,
+    menu::spelling,
     outputs::{Actions, Pass},
     session::Session,
 };
@@ -22,20 +25,19 @@ const LIST: &str = "availableSkills";
 /// The maximum number of lists to keep for sessions that are not set up yet.
 const MAX_EARLY: usize = 64;
 
-/// Returns our entries for a list, without those whose names the agent uses.
-fn ours(session: &Session, theirs: Option<Node<'_>>) -> Vec<Value> {
-    let theirs: Vec<_> = theirs
-        .into_iter()
-        .flat_map(|list| list.elements())
-        .filter_map(|skill| Some(SkillName::key_of(&skill.str("name")?)))
-        .collect();
-    descriptors(&session.skills.filtered(|skill| !theirs.contains(&skill.name.key())))
-}
-
-/// Returns the edit that adds our entries to the agent's list.
+/// Returns the edit that adds our entries to the agent's list, without those whose names the agent uses. Our entries are made once for
+/// each set of skills, because the agent can send its list as often as it likes.
 fn merged(session: &Session, list: Node<'_>) -> Edit {
+    let names = list.elements().filter_map(|skill| Some(SkillName::key_of(&skill.str("name")?)));
+    let theirs: HashSet<String> = names.collect();
+    let words = spelling::spelled(&session.skills);
+    let all = words.descriptors.get_or_init(|| {
+        let key = |entry: &Value| entry["name"].as_str().map(SkillName::key_of).unwrap_or_default();
+        descriptors(&session.skills).iter().map(|entry| (key(entry), entry.to_string())).collect()
+    });
     let mut edit = Edit::new();
-    let ours: Vec<_> = ours(session, Some(list)).iter().map(ToString::to_string).collect();
+    let ours: Vec<_> =
+        all.iter().filter(|(key, _)| !theirs.contains(key)).map(|(_, entry)| &**entry).collect();
     if !ours.is_empty() {
         edit.push(list, &ours.join(","));
     }

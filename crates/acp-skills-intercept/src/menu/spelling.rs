@@ -20,6 +20,8 @@ pub struct Words {
     by_key: HashMap<String, usize>,
     /// The entries of the menu for the first words, as JSON, in the version that asked for them first.
     entries: OnceLock<(Version, Vec<String>)>,
+    /// The entries of a list of all skills, as in the drafts of ACP: the key of each name, and the JSON.
+    pub(crate) descriptors: OnceLock<Vec<(String, String)>>,
 }
 
 impl Words {
@@ -27,7 +29,7 @@ impl Words {
         let list = spell(skills);
         let by_key =
             list.iter().enumerate().map(|(index, (word, _))| (SkillName::key_of(word), index)).collect();
-        Self { list, by_key, entries: OnceLock::new() }
+        Self { list, by_key, entries: OnceLock::new(), descriptors: OnceLock::new() }
     }
 
     /// Returns all words with their skills.

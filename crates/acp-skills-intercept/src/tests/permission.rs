@@ -7,7 +7,7 @@ mod policies;
 mod server_calls;
 
 use serde_json::{Value, json};
-use skills_core::Properties;
+use skills_core::{Properties, Scope};
 
 use super::*;
 

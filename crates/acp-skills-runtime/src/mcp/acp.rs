@@ -13,7 +13,7 @@ mod channel;
 use std::{collections::HashMap, sync::Arc};
 
 use acp_skills_wire::{
-    INTERNAL_ERROR, INVALID_PARAMS, Id, Message, REQUEST_CANCELLED, build, has_more_values_than,
+    INTERNAL_ERROR, INVALID_PARAMS, Id, MAX_VALUES, Message, REQUEST_CANCELLED, build, has_more_values_than,
 };
 use parking_lot::Mutex;
 use rmcp::model::{
@@ -30,7 +30,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::channel::Channel;
 use super::{
-    MAX_SUBSCRIPTIONS, MAX_VALUES,
+    MAX_SUBSCRIPTIONS,
     handler::Handler,
     responder::{self, AnyTransport, Responder},
 };

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use acp_skills_wire::{Kind, Skim, has_more_values_than};
+use acp_skills_wire::{Kind, MAX_VALUES, Skim, has_more_values_than};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
@@ -22,7 +22,6 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::ServerError;
-use crate::mcp::MAX_VALUES;
 
 /// The maximum number of messages that wait to be sent. A server that does not read gets no further answers.
 const MAX_QUEUE: usize = 64;

@@ -134,23 +134,27 @@ fn permissions_end_when_the_session_is_opened_again() {
 /// Another skill can have the name, with another server.
 #[test]
 fn permissions_end_with_their_skill() {
-    let git = |scope| {
-        let mut git = Skill::builder("git", "Reads.").body("x").build().unwrap();
+    let git = |description: &str, scope| {
+        let mut git = Skill::builder("git", description).body("x").build().unwrap();
         git.scope = scope;
         git
     };
     let other = || Skill::builder("other", "Is another one.").body("x").build().unwrap();
-    for (now, stays) in
-        [(vec![git(Scope::User), other()], true), (vec![git(Scope::Project)], false), (vec![other()], false)]
-    {
+    for (now, stays) in [
+        (vec![git("Reads.", Scope::User), other()], true),
+        // The user edits the skill.
+        (vec![git("Reads it.", Scope::User)], true),
+        (vec![git("Reads it.", Scope::Project)], false),
+        (vec![other()], false),
+    ] {
         let mut fixture = fixture(CLAUDE, policy());
-        fixture.notices([git(Scope::User)].into_iter().collect());
+        fixture.notices([git("Reads.", Scope::User)].into_iter().collect());
         fixture.prompt(2, "s", &["hello"]);
         asks(&mut fixture);
         selects(&mut fixture, "always");
         assert!(is_allowed(&mut fixture));
         fixture.notices(now.into_iter().collect());
-        fixture.notices([git(Scope::User)].into_iter().collect());
+        fixture.notices([git("Reads.", Scope::User)].into_iter().collect());
         assert_eq!(is_allowed(&mut fixture), stays);
     }
 }

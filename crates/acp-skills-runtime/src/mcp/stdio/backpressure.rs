@@ -14,12 +14,12 @@ use std::{
 };
 
 use acp_skills_intercept::MAX_MCP_MESSAGE;
-use acp_skills_wire::{Id, Kind, Message, Skim, has_more_values_than};
+use acp_skills_wire::{Id, Kind, MAX_VALUES, Message, Skim, has_more_values_than};
 use parking_lot::Mutex;
 use rmcp::model::ClientJsonRpcMessage;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
 
-use crate::mcp::{MAX_VALUES, TOO_LONG, UNREADABLE};
+use crate::mcp::{TOO_LONG, UNREADABLE};
 
 /// The size of one read, in bytes.
 const CHUNK_BYTES: usize = 8 * 1024;
