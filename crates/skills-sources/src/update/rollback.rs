@@ -72,7 +72,7 @@ mod tests {
                 tag: tag.map(str::to_owned),
                 committed,
                 skills: BTreeMap::new(),
-                decisions: Default::default(),
+                decisions: crate::lockfile::Decisions::default(),
             };
             assert_eq!(is_older(&approved, now.0, now.1), expected, "{before:?} {now:?}");
         }
