@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::{
     agent::{self, tool_server},
     editor::Proxy,
-    fixture::{self, Fixture, MCP_2025, entry},
+    fixture::{self, Connection, Fixture, MCP_2025, entry},
     skills::Skills,
-    tool_servers::{count, starts},
+    tool_servers::{count, starts, wait_for},
 };
 
 crate::trials!(
@@ -20,6 +20,7 @@ crate::trials!(
     descriptions_are_kept,
     loaded_and_forked_sessions,
     withdrawn_servers_are_gone,
+    a_replaced_server_ends,
     names_that_differ_in_case,
 );
 
@@ -52,6 +53,21 @@ fn names(params: &Value) -> Vec<&str> {
     servers.map(|server| server["name"].as_str().expect("a name")).collect()
 }
 
+/// Calls a tool of a server, and allows the call. Returns the result.
+fn call(fixture: &mut Fixture, connection: &Connection, arguments: &Value) -> String {
+    let order = json!({ "connection": connection.number, "tool": "call_skill_tool", "arguments": arguments });
+    let order = fixture.editor.request("_agent/call", order);
+    let request = fixture
+        .editor
+        .wait_for("a request for permission", |message| message["method"] == "session/request_permission");
+    let title = ["skill", "tool"].map(|key| arguments[key].as_str().expect("a name")).join(": ");
+    assert_eq!(request["params"]["toolCall"]["title"], title);
+    let outcome = json!({ "outcome": { "outcome": "selected", "optionId": "allow" } });
+    fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": outcome }));
+    let result = fixture.editor.answer(&order);
+    fixture::outcome(&result["result"]).0
+}
+
 fn servers_of_the_editor_become_skills() {
     let skills = Skills::new();
     let mut fixture = Fixture::over_http(proxy(&skills, ""));
@@ -62,18 +78,9 @@ fn servers_of_the_editor_become_skills() {
     assert_eq!(fixture.listed_names(&connection), json!(["browser", "files"]));
     let text = fixture.call(&connection, "activate_skill", json!({ "name": "browser" })).0;
     assert!(text.contains("<tool name=\"all\">"), "{text}");
-    let arguments = json!({ "skill": "browser", "tool": "env" });
-    let order = json!({ "connection": connection.number, "tool": "call_skill_tool", "arguments": arguments });
-    let order = fixture.editor.request("_agent/call", order);
-    let request = fixture
-        .editor
-        .wait_for("a request for permission", |message| message["method"] == "session/request_permission");
-    assert_eq!(request["params"]["toolCall"]["title"], "browser: env");
-    let outcome = json!({ "outcome": { "outcome": "selected", "optionId": "allow" } });
-    fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": outcome }));
-    let result = fixture.editor.answer(&order);
+    let text = call(&mut fixture, &connection, &json!({ "skill": "browser", "tool": "env" }));
     // The editor has resolved all variables.
-    assert_eq!(fixture::outcome(&result["result"]).0, "${HOME} $$ ${");
+    assert_eq!(text, "${HOME} $$ ${");
     fixture.editor.unread();
     fixture.finish();
 }
@@ -173,6 +180,26 @@ fn withdrawn_servers_are_gone() {
     let (received, _) = fixture.exchange("session/load", params, json!({ "result": {} }));
     let connection = fixture.connect(&entry(&received["params"]), MCP_2025);
     assert_eq!(fixture.listed_names(&connection), json!(["own"]));
+    fixture.editor.unread();
+    fixture.editor.finish();
+}
+
+/// A server with other variables is another one, even if it has the same name.
+fn a_replaced_server_ends() {
+    let skills = Skills::new();
+    let mut fixture = Fixture::over_http(proxy(&skills, ""));
+    let mut entries = json!([server(&skills, "a")]);
+    let params = open(&mut fixture, "s", &entries);
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    let path = skills.dir("ended");
+    let arguments = json!({ "skill": "a", "tool": "at end", "input": { "text": path } });
+    assert_eq!(call(&mut fixture, &connection, &arguments), "noted");
+    let load = |servers: &Value| json!({ "sessionId": "s", "cwd": fixture::cwd(), "mcpServers": servers });
+    fixture.exchange("session/load", load(&entries), json!({ "result": {} }));
+    assert!(!path.exists(), "the server has ended, although it is still in use");
+    entries[0]["env"][2]["value"] = "other".into();
+    fixture.exchange("session/load", load(&entries), json!({ "result": {} }));
+    wait_for(&path);
     fixture.editor.unread();
     fixture.editor.finish();
 }

@@ -22,6 +22,7 @@ crate::trials!(
     servers_that_do_not_start,
     servers_end_with_the_proxy,
     servers_end_with_their_session,
+    servers_end_with_their_skill,
     nothing_is_left_of_a_killed_proxy,
 );
 
@@ -124,6 +125,18 @@ fn servers_end_with_their_session() {
     let arguments = crate::tool_servers::input("at end", &json!({ "text": path }));
     assert_eq!(fixture.call(&connection, "call_skill_tool", arguments).0, "noted");
     fixture.exchange("session/close", json!({ "sessionId": "s" }), json!({ "result": {} }));
+    crate::tool_servers::wait_for(&path);
+    fixture.editor.unread();
+    fixture.editor.finish();
+}
+
+fn servers_end_with_their_skill() {
+    let skills = Skills::new();
+    let (mut fixture, connection) = trusted(&skills, "");
+    let path = skills.dir("ended");
+    let arguments = crate::tool_servers::input("at end", &json!({ "text": path }));
+    assert_eq!(fixture.call(&connection, "call_skill_tool", arguments).0, "noted");
+    fixture.ask("/skills off kit");
     crate::tool_servers::wait_for(&path);
     fixture.editor.unread();
     fixture.editor.finish();

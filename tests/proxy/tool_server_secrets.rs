@@ -113,6 +113,8 @@ fn a_command_ends_with_the_proxy() {
 fn the_last_output_of_a_server_hides_secrets() {
     let skills = Skills::new();
     let (mut fixture, connection) = connected(&skills, "", &with_secret(&json!(["echo", "s3cret"])));
+    let (text, failed) = fixture.run(&connection, "refuse");
+    assert!(failed && text.contains(r"server answered with error 7: \u{1b}[31mbad <***>"), "{text}");
     let (text, failed) = fixture.run(&connection, "die");
     let words = "server has ended; the last lines of its stderr: starting / ";
     assert!(failed && text.contains(words), "{text}");

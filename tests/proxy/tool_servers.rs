@@ -353,6 +353,14 @@ fn servers_ask_the_client() {
     fixture.answers(&request, &json!({ "action": "decline" }));
     let text = outcome(&fixture.editor.answer(&order)["result"]).0;
     assert!(text.contains("\"result\":{\"action\":\"decline\"}"), "{text}");
+    let order = fixture.begin(&connection, &input("raw form", &json!({})));
+    let request = fixture.asked("elicitation/create");
+    assert_eq!(request["params"]["message"], r"kit: \u{1b}[2JWhich?\u{202e}");
+    assert_eq!(request["params"]["requestedSchema"]["properties"]["which"]["title"], r"\u{202e}A");
+    fixture.answers(&request, &json!({ "action": "decline" }));
+    fixture.editor.answer(&order);
+    let text = fixture.run(&connection, "long form").0;
+    assert!(text.contains("\"code\":-32602"), "{text}");
     fixture.finish();
     // This client shows no forms.
     let (mut fixture, connection) = trusted(&skills, "");

@@ -24,7 +24,9 @@ impl Interceptor {
             Kind::Request if message.method() == "session/request_permission" => {
                 self.permission(message, actions)
             }
-            Kind::Request if message.method() == "fs/read_text_file" => self.file_request(message, actions),
+            Kind::Request | Kind::Notification if message.method() == "fs/read_text_file" => {
+                self.file_request(message, actions)
+            }
             Kind::Request | Kind::Notification if message.method() == "mcp/message" => {
                 self.mcp_message(message, actions)
             }

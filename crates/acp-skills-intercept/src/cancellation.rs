@@ -21,7 +21,7 @@ impl Interceptor {
         let key = self.sessions.key_of(&id);
         if let Some(session) = self.sessions.find(&id) {
             session.claims.cancelled(session.turns.agent_works());
-            session.server_calls.turn_over();
+            session.server_calls.cancelled();
         }
         actions.effects.extend(key.map(Effect::TurnCancelled));
         let mut had_prompts = false;
@@ -99,6 +99,7 @@ impl Interceptor {
         actions.effects.push(Effect::CloseServer(key));
         let Some(session) = self.sessions.remove(key) else { return };
         self.reader.usage_scanner.forget(key);
+        self.server_closed(session.server.acp_id(), key);
         for entry in self.pending.take_session(key) {
             match entry.kind {
                 Kind::Permission { line, .. } => actions.to_client.push(line),

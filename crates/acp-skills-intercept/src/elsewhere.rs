@@ -67,9 +67,12 @@ impl Interceptor {
         Pass::Edited(edit.apply(message.line))
     }
 
-    /// Handles a request of the agent for the text of a file.
+    /// Handles a request of the agent for the text of a file. A request without an id can't be answered.
     pub(crate) fn file_request(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
-        let Some(id) = message.id().filter(|_| self.policy.elsewhere) else { return Pass::Untouched };
+        if !self.policy.elsewhere {
+            return Pass::Untouched;
+        }
+        let id = message.id();
         let path = message.param(&["path"]).and_then(|path| path.as_str());
         let session = message.session_id().and_then(|id| self.sessions.find(&id));
         let found = session.zip(path).and_then(|(session, path)| {
@@ -80,9 +83,10 @@ impl Interceptor {
             if self.client.reads_files() || !self.policy.reads_through_client {
                 return Pass::Untouched;
             }
-            actions.to_agent.push(build::error(&id, INVALID_PARAMS, NO_SKILL));
+            actions.to_agent.extend(id.map(|id| build::error(&id, INVALID_PARAMS, NO_SKILL)));
             return Pass::Consumed;
         };
+        let Some(id) = id else { return Pass::Consumed };
         self.learn_reading(actions);
         let Some(file) = asked_for(message, skill, path) else {
             let why = "the path is too long, or `line` and `limit` are not whole numbers";

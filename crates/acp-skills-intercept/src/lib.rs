@@ -144,7 +144,10 @@ mod version;
 mod words;
 mod workspace;
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
 
 pub use acp_skills_wire::{AUTH_REQUIRED, NOT_STARTED};
 use acp_skills_wire::{Class, Id, Message};
@@ -196,6 +199,8 @@ pub struct Interceptor {
     /// The agent's requests that are for us and have no answer yet, with their sessions: those to the skills servers over the ACP
     /// connection, and those for files of skills.
     mcp_requests: HashMap<Id, SessionKey>,
+    /// The ids of the skills servers of closed sessions that were reached over the ACP connection.
+    closed_servers: VecDeque<(String, SessionKey)>,
     /// All work that is held back until an answer or a call has arrived.
     pending: Pending,
     /// The state of reading the agent's lines.
@@ -218,6 +223,7 @@ impl Interceptor {
             sessions: Sessions::default(),
             requests: HashMap::new(),
             mcp_requests: HashMap::new(),
+            closed_servers: VecDeque::new(),
             pending: Pending::default(),
             reader: AgentReader::new(),
             ids: OwnIds::new(run),

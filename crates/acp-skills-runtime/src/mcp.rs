@@ -294,11 +294,11 @@ impl Servers {
         fetch::text(&toolbox, &context, wanted).instrument(span).await
     }
 
-    /// Sets the skills of a session. The tools and the texts for prompts use these skills from now on. This also applies to a
-    /// session whose agent doesn't use our MCP server. `is_setup` is true if the session is being set up.
+    /// Sets the skills of a session for its tools and the texts for prompts. `is_setup` is true if the session is being set up.
     pub(crate) fn serve(&self, session: SessionKey, skills: &SkillSet, context: CallContext, is_setup: bool) {
         match self.by_key(session) {
             Some(server) => {
+                let _inside = self.0.runtime.enter();
                 let lists = server.handler.serve(skills, context, is_setup);
                 if !lists.is_empty() {
                     self.0.runtime.spawn(async move { server.handler.listeners.notify(lists).await });
@@ -327,8 +327,7 @@ impl Servers {
     /// HTTP, if the user has chosen one, and `open_names` is true if the schemas of the server don't list the names of skills.
     ///
     /// # Errors
-    /// Returns an error if the listener or the socket cannot be opened, or if the bridge program of the stdio transport is missing or has a
-    /// path that is not valid Unicode.
+    /// Returns an error if the listener or the socket cannot be opened, or if the bridge program is missing or its path is not Unicode.
     pub(crate) fn open(
         &self,
         session: SessionKey,

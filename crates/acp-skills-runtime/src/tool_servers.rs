@@ -6,8 +6,11 @@
 //! | `provider` | the tools of one server, as a provider of `skills-core` |
 //! | `slot` | starting a server once, and starting it again after it has ended |
 //! | `connection` | the connection to a running server: listing and calling its tools |
+//! | `listing` | the tools of a running server, as they were listed last |
 //! | `messages` | JSON-RPC over that connection, in both directions |
 //! | `process`, `stdio`, `stderr` | servers that are programs |
+//! | `form` | forms that a server shows to the user |
+//! | `hidden` | the values of the configuration that are not shown |
 //! | `http` | servers with streamable HTTP |
 //! | `client_servers` | the client's servers as skills |
 //! | `session` | the session of a call: its servers, its directories, and questions to the user |
@@ -19,7 +22,10 @@
 
 mod client_servers;
 mod connection;
+mod form;
+mod hidden;
 mod http;
+mod listing;
 mod messages;
 mod process;
 mod provider;

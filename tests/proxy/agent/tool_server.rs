@@ -109,7 +109,7 @@ impl Server {
             ["all", "env", "where", "slow", "die", "flood", "bomb", "nonsense", "grow", "grow later"]
                 .into_iter()
                 .chain(["progress", "fails", "form", "sample", "roots", "hidden", "at end"])
-                .chain(["[]", "5", "true"])
+                .chain(["[]", "5", "true", "refuse", "raw form", "long form"])
                 .map(|name| tool(name, &format!("Does `{name}`.")))
                 .collect();
         tools.push(tool("look", "Reads only."));
@@ -151,6 +151,12 @@ impl Server {
                 let _ = io::stderr().write_all(text.as_bytes());
                 std::process::exit(3);
             }
+            "refuse" => {
+                let secret = env::var(SECRET).unwrap_or_default();
+                let error = json!({ "code": 7, "message": format!("\u{1b}[31mbad <{secret}>") });
+                write(&json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string());
+                return None;
+            }
             "flood" => {
                 for _ in 0..20_000 {
                     notify("notifications/message", &json!({ "level": "info", "data": "x".repeat(200) }));
@@ -190,12 +196,7 @@ impl Server {
             }
             "fails" => json!({ "content": [{ "type": "text", "text": "it failed" }], "isError": true }),
             "look" | "new" | "activate_skill" => said("seen"),
-            "form" => self.ask(
-                "elicitation/create",
-                &json!({ "message": "Which?", "requestedSchema": {
-                "type": "object", "properties": { "which": { "type": "string" } },
-            } }),
-            ),
+            name @ ("form" | "raw form" | "long form") => self.ask("elicitation/create", &form(name)),
             "sample" => self.ask("sampling/createMessage", &json!({ "messages": [], "maxTokens": 1 })),
             "roots" => self.ask("roots/list", &json!({})),
             other => panic!("no tool is called {other}"),
@@ -215,6 +216,17 @@ impl Server {
             }
         }
     }
+}
+
+/// Returns the params of a form.
+fn form(name: &str) -> Value {
+    let which = match name {
+        "raw form" => json!({ "type": "string", "title": "\u{202e}A" }),
+        "long form" => json!({ "type": "string", "title": "x".repeat(1 << 20) }),
+        _ => json!({ "type": "string" }),
+    };
+    let message = if name == "raw form" { "\u{1b}[2JWhich?\u{202e}" } else { "Which?" };
+    json!({ "message": message, "requestedSchema": { "type": "object", "properties": { "which": which } } })
 }
 
 /// Returns one part of each kind, with members that only some clients know.

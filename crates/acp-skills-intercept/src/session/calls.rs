@@ -5,6 +5,9 @@ use std::collections::{HashMap, VecDeque};
 /// The maximum number of calls. If an older call is dropped, it may be announced twice, or keep the agent's title.
 const MAX_CALLS: usize = 512;
 
+/// The maximum length of an id and of a tool's name, in bytes. Longer ones are not remembered.
+const MAX_BYTES: usize = 1024;
+
 /// The tool calls of one session, by the agent's id.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
@@ -34,18 +37,22 @@ pub(crate) struct Ours {
 impl Calls {
     /// Remembers that a call is announced to the client. Returns true if it was announced before.
     pub(crate) fn announced(&mut self, id: &str) -> bool {
-        std::mem::replace(&mut self.known(id).is_announced, true)
+        self.known(id).is_some_and(|call| std::mem::replace(&mut call.is_announced, true))
     }
 
     /// Remembers the name of the tool in the announcement, if the agent sends one.
     pub(crate) fn named(&mut self, id: &str, name: Option<String>) {
-        self.known(id).name = name;
+        if let Some(call) = self.known(id) {
+            call.name = name.filter(|name| name.len() <= MAX_BYTES);
+        }
     }
 
     /// Remembers that the call is not a call of the skill tools. One of our calls may have had the same id before,
     /// because some agents reuse ids in each turn.
     pub(crate) fn set_theirs(&mut self, id: &str) {
-        self.known(id).ours = None;
+        if let Some(call) = self.known(id) {
+            call.ours = None;
+        }
     }
 
     /// Returns the name of the tool in the announcement.
@@ -66,10 +73,16 @@ impl Calls {
 
     /// Remembers that the call is a call of the skill tools.
     pub(crate) fn set_ours(&mut self, id: &str, ours: Ours) {
-        self.known(id).ours = Some(ours);
+        if let Some(call) = self.known(id) {
+            call.ours = Some(ours);
+        }
     }
 
-    fn known(&mut self, id: &str) -> &mut Known {
+    /// Returns what is remembered of a call. Returns `None` if its id is too long.
+    fn known(&mut self, id: &str) -> Option<&mut Known> {
+        if id.len() > MAX_BYTES {
+            return None;
+        }
         if !self.known.contains_key(id) {
             if self.order.len() == MAX_CALLS
                 && let Some(oldest) = self.order.pop_front()
@@ -78,6 +91,26 @@ impl Calls {
             }
             self.order.push_back(id.to_owned());
         }
-        self.known.entry(id.to_owned()).or_default()
+        Some(self.known.entry(id.to_owned()).or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_ids_and_names_are_not_kept() {
+        let mut calls = Calls::default();
+        let (short, long) = ("x".repeat(MAX_BYTES), "x".repeat(MAX_BYTES + 1));
+        for (id, is_kept) in [(&short, true), (&long, false)] {
+            assert!(!calls.announced(id));
+            assert_eq!(calls.announced(id), is_kept);
+            calls.named(id, Some(short.clone()));
+            assert_eq!(calls.name(id).is_some(), is_kept);
+            calls.named(id, Some(long.clone()));
+            assert_eq!(calls.name(id), None);
+        }
+        assert_eq!((calls.known.len(), calls.order.len()), (1, 1));
     }
 }

@@ -62,6 +62,14 @@ impl SessionServer {
         matches!(offered, Some((_, Endpoint::Acp { server_id })) if server_id == id)
     }
 
+    /// Returns the server id if the server is reached over the ACP connection.
+    pub(crate) fn acp_id(&self) -> Option<&str> {
+        match &self.endpoint {
+            Some((_, Endpoint::Acp { server_id })) => Some(server_id),
+            _ => None,
+        }
+    }
+
     /// Returns the transport in the entry of `mcpServers`.
     pub(crate) fn transport(&self) -> Option<Transport> {
         self.endpoint.as_ref().filter(|_| self.is_offered()).map(|(transport, _)| *transport)

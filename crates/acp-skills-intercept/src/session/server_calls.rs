@@ -110,6 +110,13 @@ impl ServerCalls {
         self.always.retain(|(skill, _)| !is_other(skill));
     }
 
+    /// Forgets single calls and requests without an answer, because the turn was cancelled. A late answer to a question of the proxy
+    /// is not remembered for later calls.
+    pub(crate) fn cancelled(&mut self) {
+        self.generation += 1;
+        self.turn_over();
+    }
+
     /// Forgets single calls and requests without an answer, because the turn has ended.
     pub(crate) fn turn_over(&mut self) {
         self.asked.clear();

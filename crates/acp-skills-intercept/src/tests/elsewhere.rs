@@ -338,6 +338,22 @@ fn params_of_requests_for_files() {
     "#]].assert_eq(&text);
 }
 
+/// A request for a file of a skill never reaches the client, even if it can't be answered.
+#[test]
+fn requests_for_files_without_an_id() {
+    let mut fixture = open(elsewhere(), "x", true, &json!({}));
+    let ask = |path: &str| json!({ "sessionId": "s", "path": path });
+    for id in ["", r#""id":null,"#] {
+        for (path, forwarded) in [("/skills/review/SKILL.md", 0), ("/etc/passwd", 1)] {
+            let params = ask(path);
+            let line = format!(r#"{{{id}"method":"fs/read_text_file","params":{params}}}"#) + "\n";
+            let out = fixture.agent_line(&line);
+            assert_eq!(out.to_client.len(), forwarded, "{line}");
+            assert!(out.tasks.is_empty() && out.to_agent.is_empty(), "{out:?}");
+        }
+    }
+}
+
 #[test]
 fn a_request_for_a_file_is_cancelled_here_while_it_runs() {
     let mut fixture = open(elsewhere(), "x", true, &json!({}));

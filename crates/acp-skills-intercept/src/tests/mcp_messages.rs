@@ -30,4 +30,13 @@ fn only_messages_for_our_server_are_kept_from_the_client() {
     assert!(matches!(&out.tasks[..], [Task::CancelMcp { session: SessionKey(1), .. }]), "{out:?}");
     fixture.handle(Input::McpAnswered(Id::Raw("5".to_owned())));
     assert_eq!(fixture.agent(&cancel).to_client.len(), 1);
+    // After the end of the session, the host answers that the server is closed.
+    fixture.client(
+        &json!({ "jsonrpc": "2.0", "id": 9, "method": "session/close", "params": { "sessionId": "s" } }),
+    );
+    fixture.respond(9, &json!({}));
+    let out = fixture.agent(&ask("id-1"));
+    assert!(out.is_nothing());
+    assert!(matches!(&out.tasks[..], [Task::Mcp { session: SessionKey(1), .. }]), "{out:?}");
+    assert_eq!(fixture.agent(&ask("theirs")).to_client.len(), 1);
 }

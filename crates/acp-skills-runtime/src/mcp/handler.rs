@@ -44,7 +44,7 @@ use crate::{
     activity::{Activity, Observer, ToolCall},
     events::EventKind,
     spans::Spans,
-    tool_servers::{CallLink, Progress, SessionLink, progress_channel},
+    tool_servers::{CallLink, Progress, ServerProvider, SessionLink, progress_channel},
 };
 
 /// The receivers of everything that happens on a server: the interceptor, the observer and the log.
@@ -91,6 +91,8 @@ impl Handler {
     /// Replaces the skills that are served. `is_setup` is true if the session is being set up. Returns the lists that the agent has
     /// to ask for again.
     pub(super) fn serve(&self, skills: &SkillSet, context: CallContext, is_setup: bool) -> Lists {
+        // The servers of skills that are gone end here.
+        self.link.serve(ServerProvider::numbers(skills));
         let mut served = self.served.lock();
         let (serving, list) = &mut *served;
         let toolbox = serving.toolbox.with_skills(skills.clone());

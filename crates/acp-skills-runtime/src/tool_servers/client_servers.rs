@@ -14,7 +14,7 @@ use serde_json::Value;
 use skills_core::{
     Diagnostic, Scope, Skill, SkillSet,
     set::{REFUSED_BY_POLICY, Skipped},
-    text::shown,
+    text::{sanitize, shown},
     tool::ToolProvider,
 };
 use skills_sources::{
@@ -30,7 +30,7 @@ use crate::processes::Processes;
 const MAX_KNOWN: usize = 256;
 /// The maximum length of a description, in characters.
 const MAX_DESCRIPTION: usize = 500;
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The client's servers as skills. Cheap to clone; all clones share their state.
 #[derive(Clone)]
@@ -148,7 +148,7 @@ impl ClientServers {
         let cwd = cwd.map(Path::to_owned);
         runtime.spawn(async move {
             let Some(text) = provider.describe(cwd.as_deref()).await else { return };
-            let description: String = text.chars().take(MAX_DESCRIPTION).collect();
+            let description: String = sanitize(&text).chars().take(MAX_DESCRIPTION).collect();
             if let Some(store) = servers.store() {
                 let file = DescriptionFile { v: VERSION, description: description.clone() };
                 if let Err(error) = state::write(&store.about(digest.as_bytes()), Some(&file)) {

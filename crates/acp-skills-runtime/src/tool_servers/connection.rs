@@ -1,7 +1,6 @@
 //! [`Connection`]: the connection to one running server.
 
 use std::{
-    collections::HashSet,
     path::{Path, PathBuf},
     pin::Pin,
     sync::{
@@ -13,15 +12,15 @@ use std::{
 use acp_skills_intercept::{UserAnswer, UserQuestion};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Map, Value, json};
-use skills_core::{
-    ToolOutput,
-    tool::{Content, OfferedTool},
-};
-use tokio::sync::{Mutex, mpsc::Sender, oneshot};
+use skills_core::{ToolOutput, tool::Content};
+use tokio::sync::{mpsc::Sender, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Address, Limits, ServerError, ToolServer, http,
+    Address, Limits, ServerError, ToolServer, form,
+    hidden::Hidden,
+    http,
+    listing::{Listed, Listing, Tally, Tools},
     messages::{Answer, Ask, Listener, Progress, Rpc},
     process::{Process, Program},
     stderr::Stderr,
@@ -33,12 +32,6 @@ use crate::processes::Processes;
 const REVISION: &str = "2025-11-25";
 /// The maximum number of pages of a list.
 const MAX_PAGES: usize = 50;
-/// The maximum number of tools of a server. Others are left out.
-const MAX_TOOLS: usize = 500;
-/// The maximum length of the description and the schema of one tool, in bytes of JSON. Longer tools are left out.
-const MAX_TOOL_BYTES: usize = 64 * 1024;
-/// The maximum length of all descriptions and schemas, in bytes of JSON. Further tools are left out.
-const MAX_TOOLS_BYTES: usize = 512 * 1024;
 /// The maximum length of the sentence about a server, in characters.
 const MAX_ABOUT: usize = 200;
 /// The maximum length of a server's instructions, in characters.
@@ -50,10 +43,12 @@ pub(super) struct Connection {
     rpc: Rpc,
     info: Value,
     limits: Limits,
-    /// Guards the tools, as they were listed last. It is held while they are listed.
-    listed: Mutex<Option<Arc<Listed>>>,
+    /// The tools, as they were listed last.
+    listing: Listing,
     /// The number of times that the server has announced that its tools have changed.
     changes: Arc<AtomicU64>,
+    /// The values of the configuration that are not shown.
+    hidden: Arc<Hidden>,
     /// The server's standard error, if it is a program.
     stderr: Option<Stderr>,
     /// The server's process, if it is a program. It is dropped after the transport.
@@ -78,20 +73,6 @@ pub(super) trait Session: Send + Sync {
     ) -> Pin<Box<dyn Future<Output = Option<UserAnswer>> + Send>>;
 }
 
-/// The tools of a server at one moment.
-#[derive(Debug, Default)]
-pub(super) struct Listed {
-    pub(super) tools: Vec<OfferedTool>,
-    /// The number of changes that the server had announced before.
-    changes: u64,
-}
-
-/// The tools of a server, and those before if they were listed again.
-pub(super) struct Tools {
-    pub(super) now: Arc<Listed>,
-    pub(super) before: Option<Arc<Listed>>,
-}
-
 impl Connection {
     /// Starts a server and initializes the connection. The server is ended if `end` is cancelled.
     pub(super) async fn start(
@@ -106,27 +87,29 @@ impl Connection {
         let asks = Arc::default();
         let host = HostSide { skill, session, changes: Arc::clone(&changes), asks };
         let (rpc, outgoing) = Rpc::new(Box::new(host), end);
-        let process = match &server.address {
+        let (process, hidden) = match &server.address {
             Address::Command { program, args, env, cwd: own } => {
                 let cwd = own.as_deref().or(cwd);
                 let limit = server.limits.start;
                 let program = Program { name: program, args, env, secrets: &server.secrets, cwd, limit };
                 let started = program.start(processes).await?;
                 stdio::connect(&rpc, outgoing, started.stdin, started.stdout);
-                Some((started.process, started.stderr))
+                (Some((started.process, started.stderr)), started.hidden)
             }
             Address::Http { url, headers } => {
                 let headers = server.secrets.resolve(headers, processes, server.limits.start).await?;
+                let hidden = Arc::new(Hidden::of(&headers));
                 http::connect(&rpc, outgoing, url, headers);
-                None
+                (None, hidden)
             }
         };
         let (process, stderr) = process.unzip();
         let mut connection = Self {
             info: Value::Null,
             limits: server.limits,
-            listed: Mutex::default(),
+            listing: Listing::default(),
             changes,
+            hidden,
             stderr,
             _process: process,
             rpc,
@@ -160,7 +143,7 @@ impl Connection {
 
     /// Returns the server's instructions for using its tools.
     pub(super) fn instructions(&self) -> Option<String> {
-        let text = self.info["instructions"].as_str()?;
+        let text = self.hide(self.info["instructions"].as_str()?.to_owned());
         Some(text.chars().take(MAX_INSTRUCTIONS).collect())
     }
 
@@ -174,7 +157,7 @@ impl Connection {
             text(&info["description"]).or_else(|| text(&self.info["instructions"])).unwrap_or_default();
         let first = more.lines().next().unwrap_or_default();
         let first = first.trim_start_matches(['#', ' ']);
-        format!("{title}: {first}")
+        self.hide(format!("{title}: {first}"))
             .trim_end_matches([' ', ':', '.'])
             .chars()
             .take(MAX_ABOUT)
@@ -182,20 +165,14 @@ impl Connection {
             + "."
     }
 
+    /// Replaces the secrets of the configuration in a text of the server.
+    pub(super) fn hide(&self, text: String) -> String {
+        self.hidden.hide(text)
+    }
+
     /// Returns the tools. Lists them if this was not done before, or if they have changed.
     pub(super) async fn tools(&self) -> Result<Tools, ServerError> {
-        let mut listed = self.listed.lock().await;
-        // If the listing fails or is cancelled, the next call lists them again.
-        let changes = self.changes.load(Ordering::Relaxed);
-        let before = match &*listed {
-            Some(now) if now.changes == changes => {
-                return Ok(Tools { now: Arc::clone(now), before: None });
-            }
-            before => before.clone(),
-        };
-        let now = Arc::new(Listed { changes, ..self.list().await? });
-        *listed = Some(Arc::clone(&now));
-        Ok(Tools { now, before })
+        self.listing.tools(&self.changes, || self.list()).await
     }
 
     async fn list(&self) -> Result<Listed, ServerError> {
@@ -216,7 +193,7 @@ impl Connection {
                     None => break,
                 }
             }
-            Ok(tools.listed)
+            Ok(tools.into_listed())
         };
         let expired = ServerError::Timeout { what: "list its tools", limit: self.limits.list };
         tokio::time::timeout(self.limits.list, listing).await.unwrap_or(Err(expired))
@@ -238,12 +215,16 @@ impl Connection {
         output(self.ask(ask).await?)
     }
 
-    /// Sends a request and waits for the answer. If the server does not start or has ended, the error contains its last output.
+    /// Sends a request and waits for the answer. If the server does not start or has ended, the error contains its last output. Secrets
+    /// are hidden in errors.
     async fn ask(&self, ask: Ask<'_>) -> Result<Value, ServerError> {
         let is_start = ask.method == "initialize";
         let error = match self.rpc.ask(ask).await {
             Err(error @ ServerError::Ended) => error,
             Err(error @ ServerError::Timeout { .. }) if is_start => error,
+            Err(ServerError::Refused { code, message }) => {
+                return Err(ServerError::Refused { code, message: self.hidden.error(message) });
+            }
             other => return other,
         };
         let lines = match &self.stderr {
@@ -284,40 +265,6 @@ fn part(part: Value) -> Content {
     }
 }
 
-/// The tools of a list, within the limits.
-#[derive(Default)]
-struct Tally {
-    listed: Listed,
-    names: HashSet<String>,
-    bytes: usize,
-}
-
-impl Tally {
-    /// Adds a tool, or leaves it out. Returns false if there is no room for further tools.
-    fn add(&mut self, tool: &Value) -> bool {
-        let Some(name) = tool["name"].as_str().filter(|name| !name.is_empty()) else { return true };
-        let description = tool["description"].as_str().or_else(|| tool["title"].as_str()).unwrap_or_default();
-        let schema = Some(&tool["inputSchema"]).filter(|schema| schema.is_object());
-        let bytes = name.len() + description.len() + schema.map_or(0, |schema| schema.to_string().len());
-        if bytes > MAX_TOOL_BYTES || !self.names.insert(name.to_owned()) {
-            tracing::warn!(tool = %skills_core::text::shown(name), "left out a tool: too long, or listed twice");
-            return true;
-        }
-        if self.listed.tools.len() == MAX_TOOLS || self.bytes + bytes > MAX_TOOLS_BYTES {
-            tracing::warn!(first = %skills_core::text::shown(name), "left out the last tools: too many");
-            return false;
-        }
-        self.bytes += bytes;
-        self.listed.tools.push(OfferedTool {
-            name: name.to_owned(),
-            description: description.to_owned(),
-            input_schema: schema.cloned(),
-            read_only: tool["annotations"]["readOnlyHint"] == true,
-        });
-        true
-    }
-}
-
 /// Our side of the connection: what the server can ask for.
 struct HostSide {
     skill: String,
@@ -355,6 +302,10 @@ impl HostSide {
         let declined = || json!({ "action": "decline" });
         let is_form = params["mode"].as_str().is_none_or(|mode| mode == "form");
         let Some(session) = self.session.clone().filter(|_| is_form) else { return Answer::Now(declined()) };
+        let (message, schema) = match form::read(params) {
+            Ok(form) => form,
+            Err(why) => return Answer::Refused(why),
+        };
         if self.asks.swap(true, Ordering::Relaxed) {
             return Answer::Now(declined());
         }
@@ -362,8 +313,6 @@ impl HostSide {
         let asks = Arc::clone(&self.asks);
         let skill = self.skill.clone();
         tokio::spawn(async move {
-            let message = params["message"].as_str().unwrap_or_default().to_owned();
-            let schema = params["requestedSchema"].clone();
             let question = UserQuestion::Form { skill, message, schema };
             let result = match session.ask(question).await {
                 Some(UserAnswer::Form(result)) => result,

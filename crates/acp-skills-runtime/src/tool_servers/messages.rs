@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use acp_skills_wire::{Kind, MAX_VALUES, Skim, has_more_values_than};
+use acp_skills_wire::{INVALID_PARAMS, Kind, MAX_VALUES, Skim, has_more_values_than};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
@@ -60,6 +60,8 @@ pub(super) enum Answer {
     Now(Value),
     /// The result follows.
     Later(oneshot::Receiver<Value>),
+    /// The params are not acceptable, for this reason.
+    Refused(&'static str),
 }
 
 /// The messages between us and one server. Cheap to clone; all clones share their state.
@@ -299,11 +301,14 @@ impl Rpc {
                     }
                 });
             }
-            None => {
-                let error = json!({ "code": METHOD_NOT_FOUND, "message": "not supported" });
-                self.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
-            }
+            Some(Answer::Refused(why)) => self.send_error(&id, INVALID_PARAMS, why),
+            None => self.send_error(&id, METHOD_NOT_FOUND, "not supported"),
         }
+    }
+
+    fn send_error(&self, id: &Value, code: i64, message: &str) {
+        let error = json!({ "code": code, "message": message });
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{ServerError, stderr::Stderr, values::Secrets};
+use super::{ServerError, hidden::Hidden, stderr::Stderr, values::Secrets};
 use crate::processes::Processes;
 
 /// The time for a program to end by itself after its input was closed.
@@ -41,6 +41,8 @@ pub(super) struct Started {
     pub(super) stdin: ChildStdin,
     pub(super) stdout: ChildStdout,
     pub(super) stderr: Stderr,
+    /// The values of the configuration that are not shown.
+    pub(super) hidden: Arc<Hidden>,
 }
 
 impl Program<'_> {
@@ -63,8 +65,9 @@ impl Program<'_> {
         let mut group = ProcessGroup::spawn_without_terminal(command, Some(observer)).map_err(not_started)?;
         match group.pipes() {
             (Some(stdin), Some(stdout), Some(stderr)) => {
-                let stderr = Stderr::read(stderr, &env);
-                Ok(Started { process: Process(Some(group)), stdin, stdout, stderr })
+                let hidden = Arc::new(Hidden::of(&env));
+                let stderr = Stderr::read(stderr, Arc::clone(&hidden));
+                Ok(Started { process: Process(Some(group)), stdin, stdout, stderr, hidden })
             }
             _ => Err(ServerError::Ended),
         }

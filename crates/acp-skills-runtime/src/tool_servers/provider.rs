@@ -1,6 +1,7 @@
 //! [`ServerProvider`]: the tools of one server, as a provider of `skills-core`.
 
 use std::{
+    any::Any,
     path::Path,
     pin::Pin,
     sync::{
@@ -12,14 +13,15 @@ use std::{
 use acp_skills_intercept::{UserAnswer, UserQuestion};
 use serde_json::{Map, Value};
 use skills_core::{
-    CallContext, ToolOutput,
+    CallContext, SkillSet, ToolOutput,
     tool::{Content, Offer, OfferedTool, ProviderError, ToolError, ToolProvider},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Ask, CallLink, ServerError, ToolServer,
-    connection::{Connection, Listed, Session},
+    connection::{Connection, Session},
+    listing::Listed,
     slot::{Slot, Use},
 };
 use crate::processes::Processes;
@@ -56,7 +58,16 @@ impl ServerProvider {
         let tools = connection.tools().await.ok()?;
         let names: Vec<_> = tools.now.tools.iter().map(|tool| tool.name.as_str()).collect();
         let about = connection.about();
-        Some(format!("{about} Tools: {}.", names.join(", ")))
+        Some(connection.hide(format!("{about} Tools: {}.", names.join(", "))))
+    }
+
+    /// Returns the numbers of the providers of these skills.
+    pub(crate) fn numbers(skills: &SkillSet) -> Vec<u64> {
+        let own = |provider: &Arc<dyn ToolProvider>| {
+            let provider: &dyn Any = &**provider;
+            provider.downcast_ref::<Self>().map(|provider| provider.0.number)
+        };
+        skills.iter().filter_map(|skill| own(skill.provider.as_ref()?)).collect()
     }
 
     /// Returns the description of the server.

@@ -39,6 +39,8 @@ pub(crate) struct SessionLink {
 struct State {
     /// The servers by the number of their provider. `None` after the session was closed.
     slots: Option<HashMap<u64, Arc<Slot>>>,
+    /// The providers of the skills that are served, if they were set.
+    providers: Option<Vec<u64>>,
     roots: Vec<PathBuf>,
 }
 
@@ -75,7 +77,7 @@ impl CallLink {
 impl SessionLink {
     /// Creates the link of a session.
     pub(crate) fn new(session: SessionKey, inputs: &UnboundedSender<Input>) -> Self {
-        let state = State { slots: Some(HashMap::new()), roots: Vec::new() };
+        let state = State { slots: Some(HashMap::new()), providers: None, roots: Vec::new() };
         Self {
             session,
             inputs: inputs.downgrade(),
@@ -90,9 +92,27 @@ impl SessionLink {
         self.state.lock().roots = workspace.roots().map(ToOwned::to_owned).collect();
     }
 
-    /// Returns the place of a server, or `None` if the session was closed.
+    /// Sets the providers of the skills that are served, and ends the servers of all others.
+    pub(crate) fn serve(&self, providers: Vec<u64>) {
+        let mut ended = Vec::new();
+        {
+            let mut state = self.state.lock();
+            if let Some(slots) = &mut state.slots {
+                let gone = slots.extract_if(|number, _| !providers.contains(number));
+                ended.extend(gone.map(|(_, slot)| slot));
+            }
+            state.providers = Some(providers);
+        }
+        // A call that still runs does not keep its server.
+        ended.iter().for_each(|slot| slot.close());
+    }
+
+    /// Returns the place of a server, or `None` if the session was closed or no longer has the skill.
     pub(super) fn slot(&self, provider: u64) -> Option<Arc<Slot>> {
         let mut state = self.state.lock();
+        if state.providers.as_ref().is_some_and(|providers| !providers.contains(&provider)) {
+            return None;
+        }
         Some(Arc::clone(state.slots.as_mut()?.entry(provider).or_default()))
     }
 
@@ -144,6 +164,23 @@ mod tests {
     use tokio::{sync::mpsc::unbounded_channel, time::timeout};
 
     use super::*;
+    use crate::tool_servers::{ServerError, slot::Use};
+
+    #[tokio::test]
+    async fn servers_of_skills_that_are_gone_end() {
+        let (inputs, _received) = unbounded_channel();
+        let link = SessionLink::new(SessionKey(1), &inputs);
+        let (kept, gone) = (link.slot(1).unwrap(), link.slot(2).unwrap());
+        link.serve(vec![1, 3]);
+        assert!(Arc::ptr_eq(&kept, &link.slot(1).unwrap()));
+        // A call that began before does not start the server again.
+        assert!(link.slot(2).is_none());
+        assert!(link.slot(3).is_some());
+        let ended = gone.get(Use::Call, |_| std::future::pending()).await;
+        assert_eq!(ended.err(), Some(ServerError::Ended));
+        link.serve(vec![2]);
+        assert!(!Arc::ptr_eq(&gone, &link.slot(2).unwrap()));
+    }
 
     #[tokio::test]
     async fn a_cancelled_question_is_forgotten() {

@@ -1,6 +1,6 @@
 //! [`Stderr`]: the last lines that a server writes to its standard error. They explain why it has ended.
 
-use std::{env, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use skills_core::text::shown;
@@ -10,7 +10,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::values::Resolved;
+use super::hidden::Hidden;
 
 /// The maximum number of bytes to keep.
 const MAX_BYTES: usize = 8 * 1024;
@@ -18,8 +18,6 @@ const MAX_BYTES: usize = 8 * 1024;
 const MAX_LINES: usize = 5;
 /// The maximum number of characters to show.
 const MAX_CHARS: usize = 500;
-/// The minimum length of a value that is hidden because it could be a secret, in bytes.
-const MIN_HIDDEN: usize = 8;
 /// The time to wait for the end of the output, because a child of the server can keep it open.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -30,21 +28,13 @@ pub(super) struct Stderr {
     tail: Arc<Mutex<(Vec<u8>, bool)>>,
     /// Cancelled at the end of the output.
     end: CancellationToken,
-    hidden: Hidden,
-}
-
-/// Values that are not shown, and so must not appear in debug output either.
-struct Hidden(Vec<String>);
-
-impl std::fmt::Debug for Hidden {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Hidden").field(&self.0.len()).finish()
-    }
+    /// The values that are not shown.
+    hidden: Arc<Hidden>,
 }
 
 impl Stderr {
-    /// Reads a stream to its end in the background. `env` are the variables of the server.
-    pub(super) fn read(mut stream: impl AsyncRead + Unpin + Send + 'static, env: &Resolved) -> Self {
+    /// Reads a stream to its end in the background. `hidden` are values that are not shown.
+    pub(super) fn read(mut stream: impl AsyncRead + Unpin + Send + 'static, hidden: Arc<Hidden>) -> Self {
         let tail = Arc::<Mutex<(Vec<u8>, bool)>>::default();
         let end = CancellationToken::new();
         let (kept, guard) = (Arc::clone(&tail), end.clone().drop_guard());
@@ -59,7 +49,7 @@ impl Stderr {
                 *is_cut |= excess > 0;
             }
         });
-        Self { tail, end, hidden: Hidden::of(env) }
+        Self { tail, end, hidden }
     }
 
     /// Returns the last lines, or `None` if there are none.
@@ -71,37 +61,11 @@ impl Stderr {
     }
 }
 
-impl Hidden {
-    /// Returns the secrets in these variables, their longer values, and the values of the proxy's own variables that look like secrets.
-    fn of(env: &Resolved) -> Self {
-        let names = ["TOKEN", "KEY", "SECRET", "PASSW", "CREDENTIAL"];
-        let own = env::vars_os().filter_map(|(name, value)| {
-            let name = name.to_str()?.to_ascii_uppercase();
-            names.iter().any(|part| name.contains(part)).then(|| value.into_string().ok())?
-        });
-        let values = own.chain(env.values.iter().map(|(_, value)| value.clone()));
-        let long = values.filter(|value| value.len() >= MIN_HIDDEN);
-        // A value with several lines may be printed line by line.
-        let mut hidden = Vec::new();
-        for value in long.chain(env.secrets.iter().cloned()) {
-            hidden.extend(value.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned));
-        }
-        // A value can contain another one.
-        hidden.sort_unstable_by_key(|value| std::cmp::Reverse(value.len()));
-        Self(hidden)
-    }
-}
-
 /// Returns the last lines of `text`. If the beginning of the text is missing, its first line is left out, because it can contain the
 /// rest of a secret.
 fn last_lines(text: &str, is_cut: bool, hidden: &Hidden) -> Option<String> {
     let text = if is_cut { text.split_once('\n')?.1 } else { text };
-    let mut text = text.to_owned();
-    for value in &hidden.0 {
-        if text.contains(value) {
-            text = text.replace(value, "***");
-        }
-    }
+    let text = hidden.hide(text.to_owned());
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines[lines.len().saturating_sub(MAX_LINES)..].join(" / ");
     let excess = last.chars().count().saturating_sub(MAX_CHARS);
@@ -112,6 +76,7 @@ fn last_lines(text: &str, is_cut: bool, hidden: &Hidden) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool_servers::values::Resolved;
 
     #[test]
     fn last_lines_are_bounded_and_hide_secrets() {
@@ -142,7 +107,7 @@ mod tests {
     #[tokio::test]
     async fn only_the_end_of_a_flood_is_kept() {
         let text = format!("{}\nlast\n", "x".repeat(1 << 20));
-        let stderr = Stderr::read(std::io::Cursor::new(text.into_bytes()), &Resolved::default());
+        let stderr = Stderr::read(std::io::Cursor::new(text.into_bytes()), Arc::default());
         assert_eq!(stderr.last_lines().await.as_deref(), Some("last"));
         assert!(stderr.tail.lock().0.len() <= MAX_BYTES);
     }

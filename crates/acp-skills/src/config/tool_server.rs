@@ -53,7 +53,7 @@ pub(super) struct ServerEntry {
     #[serde(default)]
     #[schemars(with = "AskShape")]
     ask: Ask,
-    /// The time limit for starting the server, in seconds. The default is 30.
+    /// The time limits for starting the server and for listing its tools, in seconds. The default is 30.
     #[serde(default, alias = "start-timeout", deserialize_with = "super::seconds")]
     #[schemars(with = "Option<f64>")]
     start_timeout: Option<Duration>,
@@ -135,6 +135,7 @@ impl ServerEntry {
         };
         let mut limits = Limits::default();
         limits.start = self.start_timeout.unwrap_or(limits.start);
+        limits.list = limits.start;
         limits.call = self.timeout.unwrap_or(limits.call);
         Ok(ToolServer {
             skill: skill.to_owned(),

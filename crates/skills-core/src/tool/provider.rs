@@ -4,15 +4,15 @@
 //! the skill is activated, the provider is asked for an [`Offer`], which becomes a part of the activation. The model calls the
 //! tools with [`CALL_SKILL_TOOL`](crate::tool::CALL_SKILL_TOOL).
 
-use std::fmt;
+use std::{any::Any, fmt};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{CallContext, ToolError, ToolOutput};
 
-/// A service that provides tools of a skill.
-pub trait ToolProvider: fmt::Debug + Send + Sync {
+/// A service that provides tools of a skill. A host can convert it to [`Any`], to recognize its own providers.
+pub trait ToolProvider: Any + fmt::Debug + Send + Sync {
     /// Returns the tools for a session. Starts the service first if it is not running.
     ///
     /// # Errors

@@ -131,6 +131,25 @@ fn permissions_end_when_the_session_is_opened_again() {
     assert!(!is_allowed(&mut fixture), "the answer was about the servers before");
 }
 
+/// The user may answer the question of the proxy after the turn was cancelled.
+#[test]
+fn a_late_answer_allows_no_later_calls() {
+    for is_cancelled in [false, true] {
+        let mut fixture = fixture(CLAUDE, policy());
+        fixture.prompt(2, "s", &["hello"]);
+        let (skill, tool) = ("git".to_owned(), "look".to_owned());
+        let question = UserQuestion::Call { skill, tool, input: Map::new(), needs_user: true };
+        let out = fixture.handle(Input::UserAsked { session: SessionKey(1), number: 1, question });
+        let id = out.client()["id"].clone();
+        if is_cancelled {
+            ends(&mut fixture, End::Cancel);
+        }
+        let result = json!({ "outcome": { "outcome": "selected", "optionId": "always" } });
+        fixture.client(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+        assert_eq!(is_allowed(&mut fixture), !is_cancelled);
+    }
+}
+
 /// Another skill can have the name, with another server.
 #[test]
 fn permissions_end_with_their_skill() {

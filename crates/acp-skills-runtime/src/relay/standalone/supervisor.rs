@@ -21,6 +21,8 @@ const TERMINATE_GRACE: Duration = Duration::from_secs(2);
 /// The timeout for a side that doesn't read. It is used for the client when we write the last output of an agent, and
 /// for the agent when we write the last messages of the client.
 const STALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Replaces [`STALL_TIMEOUT`] for the client after a signal to end. It can be needed twice.
+const SHORT_STALL_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// The maximum time to write the last output of an agent while the client reads it. The output of the agent itself is at most
 /// what fits into its pipe, but a child that left the agent's group can hold the pipe and write to it forever.
 const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -280,7 +282,7 @@ impl Supervisor {
             AgentStdout::Open | AgentStdout::Closed | AgentStdout::Unread => agent::describe(status),
         };
         let is_refused = self.answer_open_requests(&format!("the agent {end}")).await;
-        if timeout(STALL_TIMEOUT, spawn_blocking(self.relay.close_client())).await.is_err() {
+        if timeout(self.client_timeout(), spawn_blocking(self.relay.close_client())).await.is_err() {
             tracing::info!("client does not read; open requests are not answered");
         } else if is_refused {
             sleep(REFUSAL_DELAY).await;
@@ -313,13 +315,18 @@ impl Supervisor {
         is_refused
     }
 
+    /// Returns the time after which a client that doesn't read is given up.
+    fn client_timeout(&self) -> Duration {
+        if self.end_requested { SHORT_STALL_TIMEOUT } else { STALL_TIMEOUT }
+    }
+
     /// Waits until all output of the agent was written to the client. Gives up if the client stops reading, or after
     /// [`LAST_OUTPUT_TIMEOUT`].
     async fn deliver_output(&mut self) {
         let end = Instant::now() + LAST_OUTPUT_TIMEOUT;
         let mut written = self.relay.written_to_client();
         while !self.is_drained {
-            let stalled = Instant::now() + STALL_TIMEOUT;
+            let stalled = Instant::now() + self.client_timeout();
             if timeout_at(stalled.min(end), &mut self.relay.agent_done).await.is_ok() {
                 return;
             }
