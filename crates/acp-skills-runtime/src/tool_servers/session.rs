@@ -104,7 +104,9 @@ impl SessionLink {
             state.providers = Some(providers);
         }
         // A call that still runs does not keep its server.
-        ended.iter().for_each(|slot| slot.close());
+        for slot in ended {
+            slot.close();
+        }
     }
 
     /// Returns the place of a server, or `None` if the session was closed or no longer has the skill.
