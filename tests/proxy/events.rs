@@ -254,7 +254,7 @@ fn every_activation_names_its_cause() {
         Fixture::over_http(recording(&skills, &file).flag("--activation", "prompt").flag("--mcp", "off"));
     fixture.new_session("t");
     fixture.prompt("t", "please review these patches");
-    assert!(skills_command(&mut fixture, "t", "/skills").contains("active, because it matches a prompt"));
+    assert!(skills_command(&mut fixture, "t", "/skills").contains("active, because of a prompt"));
     fixture.finish();
     let written = events(&file);
     let activations: Vec<_> = of_kind(&written, "skill_activated")

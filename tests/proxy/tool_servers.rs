@@ -166,7 +166,7 @@ fn a_stored_skill_has_a_server() {
 
 fn only_some_tools_are_offered() {
     let skills = Skills::new();
-    let more = json!({ "ask": "never", "include": ["l*", "f*"], "exclude": ["fa*"] });
+    let more = json!({ "ask": "never", "include": ["l*", "f*"], "exclude": ["fa*", "long*"] });
     let (mut fixture, connection) = connected(&skills, "", &more);
     let text = fixture.call(&connection, "activate_skill", json!({ "name": "kit" })).0;
     assert_eq!(text.matches("<tool name=").count(), 3, "{text}");

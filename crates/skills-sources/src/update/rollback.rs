@@ -50,6 +50,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::lockfile::Decisions;
 
     #[test]
     fn versions_and_times_are_compared() {
@@ -72,7 +73,7 @@ mod tests {
                 tag: tag.map(str::to_owned),
                 committed,
                 skills: BTreeMap::new(),
-                decisions: crate::lockfile::Decisions::default(),
+                decisions: Decisions::default(),
             };
             assert_eq!(is_older(&approved, now.0, now.1), expected, "{before:?} {now:?}");
         }
