@@ -9,6 +9,8 @@
 //! | `messages` | JSON-RPC over that connection, in both directions |
 //! | `process`, `stdio`, `stderr` | servers that are programs |
 //! | `http` | servers with streamable HTTP |
+//! | `skills/` | skills that servers offer |
+//! | `client_entry` | the servers in requests of the client |
 //! | `client_servers` | the client's servers as skills |
 //! | `session` | the session of a call: its servers, its directories, and questions to the user |
 //! | `values` | values with `${NAME}`, and where secrets come from |
@@ -17,6 +19,7 @@
 //! A server is started when its skill is first used in a session, in the directory of the session. It ends with the session, or
 //! with the proxy if it is shared.
 
+mod client_entry;
 mod client_servers;
 mod connection;
 mod http;
@@ -24,6 +27,7 @@ mod messages;
 mod process;
 mod provider;
 mod session;
+pub mod skills;
 mod slot;
 mod stderr;
 mod stdio;
@@ -34,6 +38,7 @@ use std::{path::PathBuf, time::Duration};
 
 use globset::GlobSet;
 use serde::Deserialize;
+use skills_sources::policy::Server;
 
 pub(crate) use self::{
     client_servers::ClientServers,
@@ -63,6 +68,24 @@ pub struct ToolServer {
     pub limits: Limits,
     /// Values for `${NAME}` in the environment and in headers.
     pub secrets: Secrets,
+}
+
+impl ToolServer {
+    /// Returns the server for a decision of a policy.
+    pub(crate) fn for_policy(&self) -> Server<'_> {
+        match &self.address {
+            Address::Command { program, args, .. } => Server::Program(program, args),
+            Address::Http { url, .. } => Server::Url(url),
+        }
+    }
+
+    /// Returns a text that identifies the server by its name and its address, without secrets.
+    pub(crate) fn identity(&self) -> String {
+        match &self.address {
+            Address::Command { program, args, .. } => format!("mcp {}\n{program} {args:?}", self.skill),
+            Address::Http { url, .. } => format!("mcp {}\n{url}", self.skill),
+        }
+    }
 }
 
 /// The way to reach an MCP server.
@@ -166,6 +189,8 @@ pub(crate) enum ServerError {
     Http(String),
     #[error("call was cancelled, or its skill was removed")]
     Cancelled,
+    #[error("server offers no skills")]
+    NoSkills,
     #[error("the user declined the call")]
     Declined,
     #[error(

@@ -72,6 +72,8 @@ struct Shared {
     open: Mutex<Open>,
     /// The revision of MCP that the server has chosen.
     revision: OnceLock<String>,
+    /// The metadata of each request, if the revision has no sessions.
+    envelope: OnceLock<Value>,
     /// Cancelled when the connection has ended.
     end: CancellationToken,
     listener: Box<dyn Listener>,
@@ -82,6 +84,8 @@ pub(super) struct Outgoing {
     /// The id, if this is a request of ours.
     pub(super) request: Option<u64>,
     pub(super) line: Vec<u8>,
+    /// Additional headers for HTTP.
+    pub(super) headers: Vec<(String, String)>,
     /// The time limit for sending this message and, if it is a request, for the first sign of an answer.
     pub(super) limit: Duration,
     /// Cancelled when the message is no longer needed: when the request is no longer open, or when the connection has ended.
@@ -130,7 +134,9 @@ impl Rpc {
         end: CancellationToken,
     ) -> (Self, mpsc::Receiver<Outgoing>) {
         let (outgoing, receiver) = mpsc::channel(MAX_QUEUE);
-        let shared = Shared { outgoing, open: Mutex::default(), revision: OnceLock::new(), end, listener };
+        let revision = OnceLock::new();
+        let envelope = OnceLock::new();
+        let shared = Shared { outgoing, open: Mutex::default(), revision, envelope, end, listener };
         (Self(Arc::new(shared)), receiver)
     }
 
@@ -143,6 +149,18 @@ impl Rpc {
     pub(super) fn set_revision(&self, revision: &str) {
         // It is chosen only once.
         let _ = self.0.revision.set(revision.to_owned());
+    }
+
+    /// Uses a revision of MCP without sessions: each request has the metadata that is sent only once otherwise.
+    pub(super) fn set_stateless(&self, revision: &str, envelope: Value) {
+        self.set_revision(revision);
+        // It is set only once.
+        let _ = self.0.envelope.set(envelope);
+    }
+
+    /// Returns true if the revision has no sessions.
+    pub(super) fn is_stateless(&self) -> bool {
+        self.0.envelope.get().is_some()
     }
 
     /// Returns the revision of MCP that the server has chosen.
@@ -188,9 +206,16 @@ impl Rpc {
         if ask.method == "tools/call" {
             params["_meta"] = json!({ "progressToken": id });
         }
+        let mut headers = Vec::new();
+        if let Some(envelope) = self.0.envelope.get() {
+            params["_meta"] = envelope.clone();
+            headers.push(("Mcp-Method".to_owned(), ask.method.to_owned()));
+            let name = params["uri"].as_str().filter(|_| ask.method == "resources/read");
+            headers.extend(name.map(|name| ("Mcp-Name".to_owned(), name.to_owned())));
+        }
         let line = json!({ "jsonrpc": "2.0", "id": id, "method": ask.method, "params": params });
         let line = line.to_string().into_bytes();
-        let outgoing = Outgoing { request: Some(id), line, limit: ask.limit, end };
+        let outgoing = Outgoing { request: Some(id), line, headers, limit: ask.limit, end };
         let ended = || timeout(ask.limit, self.0.outgoing.send(outgoing));
         let expired = ServerError::Timeout { what: ask.what, limit: ask.limit };
         match ended().await {
@@ -219,7 +244,9 @@ impl Rpc {
         let line = message.to_string().into_bytes();
         // If the queue is full, the server does not read what it asks for.
         let end = self.0.end.clone();
-        let _ = self.0.outgoing.try_send(Outgoing { request: None, line, limit: NOTIFY_TIMEOUT, end });
+        let headers = Vec::new();
+        let message = Outgoing { request: None, line, headers, limit: NOTIFY_TIMEOUT, end };
+        let _ = self.0.outgoing.try_send(message);
     }
 
     /// Handles a message of the server. Lines that are not messages are ignored.

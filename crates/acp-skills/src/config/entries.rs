@@ -16,7 +16,7 @@ use serde::{
 use acp_skills_runtime::{
     library::load_named,
     processes::Processes,
-    tool_servers::{ServerProvider, SkillVariables},
+    tool_servers::{ServerProvider, SkillVariables, ToolServer},
 };
 use skills_core::{
     discovery::NamedSkill,
@@ -28,7 +28,7 @@ use super::{
     error::ConfigError,
     expand_home,
     tool_server::{SecretsEntry, ServerEntry},
-    virtual_skill::{VirtualSkill, check_globs},
+    virtual_skill::{VirtualSkill, check_globs, offering},
 };
 
 /// An entry of `skills`.
@@ -103,6 +103,15 @@ impl StoredSkill {
         self.secrets.make_absolute(base);
     }
 
+    /// Returns the server of the skill, if it should be asked for skills.
+    ///
+    /// # Errors
+    /// Returns [`ConfigError::VirtualSkill`] if the entry of the server is not valid.
+    pub(super) fn offering(&self) -> Result<Option<ToolServer>, ConfigError> {
+        let name = self.skill.file_name().unwrap_or_default().to_string_lossy();
+        offering(self.mcp.as_ref(), &self.env, &name, &self.secrets)
+    }
+
     /// Loads the skill, and adds the properties of this entry. With `strict`, the `SKILL.md` must follow the specification.
     ///
     /// # Errors
@@ -174,6 +183,11 @@ pub struct SourceEntry {
 }
 
 impl SourceEntry {
+    /// Returns the URL of the MCP server, if the source is an MCP server that offers skills (`mcp+https://…`).
+    pub fn server_url(&self) -> Option<&str> {
+        self.source.trim().strip_prefix("mcp+")
+    }
+
     /// Creates an entry for all skills of a source.
     pub fn new(source: impl Into<String>) -> Self {
         Self { source: source.into(), ..Self::default() }

@@ -10,7 +10,7 @@ use skills_core::{Scope, discovery::Limits, set::Skipped};
 use skills_sources::{
     Address, LOCK_NAME, Options, Sources, Spec,
     disk::locations,
-    policy::{Policy, Refusal, Scripts, check_protection},
+    policy::{Policy, Refusal, Scripts, Server, check_protection},
 };
 
 use super::{Config, SandboxKind, SkillEntry, SourceEntry, VirtualSkill};
@@ -99,6 +99,11 @@ fn narrow_entries(
     refused: &mut Vec<Skipped>,
 ) {
     sources.retain(|entry| {
+        if let Some(url) = entry.server_url() {
+            let refusal = of_server(&entry.source, url, policy).err();
+            refused.extend(refusal.iter().map(|refusal| refusal.skipped(&entry.source)));
+            return refusal.is_none();
+        }
         // An invalid address is an error later.
         let Ok(address) = Address::parse(&entry.source) else { return true };
         let refusal = policy.source(&address).err();
@@ -119,6 +124,16 @@ fn narrow_entries(
         refused.extend(refusal.iter().map(|refusal| refusal.skipped(&place)));
         refusal.is_none()
     });
+}
+
+/// Decides about a source that is an MCP server.
+///
+/// # Errors
+/// Returns the refusal if the policy doesn't allow the URL as a source and as an MCP server, or only allows locked versions.
+fn of_server(source: &str, url: &str, policy: &Policy) -> Result<(), Refusal> {
+    policy.instructions(source, url)?;
+    policy.server(source, &Server::Url(url))?;
+    policy.without_versions(source)
 }
 
 /// Decides about a skill that is defined in the configuration.

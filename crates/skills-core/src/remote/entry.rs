@@ -107,6 +107,7 @@ impl Entry {
             base: location.base.map(Into::into),
             files: lists_files.then(|| other_files.into()),
             timeout,
+            service: None,
         };
         let mut skill = Skill::new(name, self.description.trim(), Source::Remote(remote));
         skill.scope = Scope::Remote;
