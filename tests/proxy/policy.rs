@@ -143,8 +143,7 @@ fn skills_of_servers() {
         ["sources: {allow: ['github:acme/*']}", "sources: {lock: /etc/acp-skills-proxy/skills.lock}"]
     {
         let Some(mut machine) = Machine::new(policy) else { return };
-        machine.setup =
-            r#"echo '{"version":1,"sources":{}}' > skills.lock; chmod 644 skills.lock"#.to_owned();
+        machine.setup.push_str(r#"echo '{"version":1,"sources":{}}' > skills.lock; chmod 644 skills.lock"#);
         let server = Server::with_refunds();
         machine.config(&json!({ "sources": [format!("mcp+{}", server.url)] }).to_string());
         let mut fixture = Fixture::over_http(machine.proxy());

@@ -76,7 +76,21 @@ fn the_user_is_asked_once_for_each_server() {
     assert!(asked[1].starts_with("The MCP server tools offers 2 skills.") && asked[1].contains("Is y."));
     let said = ask_until(&mut fixture, "/skills", "3 skills in this session");
     assert!(!said.contains("Waiting"), "{said}");
+    // A server can't make the editor show form after form.
     fixture.editor.unread();
+    servers[1].offer(&[("x", "Is x.", "Another X."), ("y", "Is y.", "Y.")]);
+    fixture.ask("/skills reload");
+    for number in 0.. {
+        let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills" }] });
+        let id = fixture.editor.request("session/prompt", prompt);
+        fixture.editor.answer(&id);
+        let said = fixture.editor.unread();
+        assert!(said.iter().all(|message| message["method"] != "elicitation/create"), "{said:?}");
+        if said.iter().any(|message| message.to_string().contains("Waiting for your trust")) {
+            break;
+        }
+        assert!(number < 10_000, "{said:?}");
+    }
     fixture.finish();
 }
 

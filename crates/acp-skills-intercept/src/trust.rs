@@ -283,6 +283,15 @@ impl TrustForm<'_> {
         skills
     }
 
+    /// Returns a key for the user's question about a skill, so that it is asked only once. For a skill of a project, it contains the
+    /// `version`. A skill of an MCP server has the key of the server, which could otherwise ask again and again.
+    pub fn asked_about(waiting: &Unapproved, version: String) -> (Option<PathBuf>, String) {
+        match waiting.skill.service() {
+            Some(service) => (Some(PathBuf::from(service.identity())), String::new()),
+            None => (waiting.skill.dir().map(Path::to_owned), version),
+        }
+    }
+
     /// Returns the parameters of the request: the mode, the text, and the schema of the answer.
     pub fn params(&self) -> Map<String, Value> {
         let title = if self.skills.len() == 1 { "Trust this skill" } else { "Trust these skills" };
@@ -319,7 +328,7 @@ fn decision(action: Option<&str>, is_ticked: Option<bool>) -> Option<bool> {
 
 /// Returns the version of a skill, which is different from the same skill in another project.
 fn version(waiting: &Unapproved) -> SkillVersion {
-    (waiting.skill.dir().map(Path::to_owned), waiting.digest.clone())
+    TrustForm::asked_about(waiting, waiting.digest.clone())
 }
 
 /// Returns the text of the form.
