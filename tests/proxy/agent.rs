@@ -7,6 +7,7 @@ mod client;
 mod roles;
 mod scripted;
 pub(crate) mod scripts;
+pub(crate) mod skill_catalog;
 pub(crate) mod tool_server;
 
 use std::{
@@ -43,6 +44,9 @@ pub(crate) fn run(script: &str) -> ExitCode {
     }
     if let Some(mode) = script.strip_prefix(tool_server::PREFIX) {
         return tool_server::run(mode);
+    }
+    if let Some(dir) = script.strip_prefix(skill_catalog::PREFIX) {
+        return skill_catalog::run(dir);
     }
     match script {
         "scripted" => scripted::run(),

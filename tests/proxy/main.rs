@@ -72,6 +72,9 @@ mod scripts;
 mod sessions;
 mod signatures;
 mod single_skills;
+mod skill_server;
+mod skill_server_faults;
+mod skill_servers;
 mod skills;
 #[cfg(target_os = "linux")]
 #[path = "../soak/soak.rs"]
@@ -183,6 +186,8 @@ fn main() -> ExitCode {
     trials.extend(soak::trials());
     trials.extend(signatures::trials());
     trials.extend(single_skills::trials());
+    trials.extend(skill_server_faults::trials());
+    trials.extend(skill_servers::trials());
     trials.extend(source::trials());
     trials.extend(start::trials());
     trials.extend(state::trials());

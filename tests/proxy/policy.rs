@@ -9,6 +9,7 @@ use crate::{
     fixture::{Fixture, MCP_2025, cwd, entry},
     machine::{FILE, Machine, assert_refused},
     repositories::Repository,
+    skill_server::{self, Server},
     skills::Skills,
     tool_servers::starts,
 };
@@ -17,6 +18,7 @@ crate::trials!(
     a_session_under_a_policy,
     servers_of_the_editor,
     skills_of_the_editor,
+    skills_of_servers,
     trust_does_not_widen,
     scripts_stay_off,
     mcp_follows_the_policy,
@@ -114,6 +116,40 @@ fn skills_of_the_editor() {
             let ours = received["params"]["mcpServers"].as_array().expect("servers").len();
             assert_eq!(ours, usize::from(is_allowed), "{policy}: {received}");
         }
+        fixture.editor.unread();
+        fixture.editor.finish();
+    }
+}
+
+fn skills_of_servers() {
+    for (policy, is_asked, reason) in [
+        ("mcp: {allow: ['https://example.com/**']}", false, "mcp.allow"),
+        ("sources: {scan: low}", true, "sources.scan"),
+        ("skills: {allow: [user]}", true, "skills.allow"),
+        ("skills: {allow: [editor]}", true, "Waiting for your trust"),
+    ] {
+        let Some(machine) = Machine::new(policy) else { return };
+        let server = Server::with_refunds();
+        let mut fixture = Fixture::over_http(machine.proxy().arg("--mcp-skills"));
+        let params = json!({ "cwd": cwd(), "mcpServers": [server.entry("docs")] });
+        fixture.exchange("session/new", params, json!({ "result": { "sessionId": "s" } }));
+        skill_server::ask_until(&mut fixture, "/skills", reason);
+        assert_eq!(!server.state().seen.is_empty(), is_asked, "{policy}");
+        fixture.editor.unread();
+        fixture.editor.finish();
+    }
+    // A source has to be allowed as a source, too.
+    for policy in
+        ["sources: {allow: ['github:acme/*']}", "sources: {lock: /etc/acp-skills-proxy/skills.lock}"]
+    {
+        let Some(mut machine) = Machine::new(policy) else { return };
+        machine.setup.push_str(r#"echo '{"version":1,"sources":{}}' > skills.lock; chmod 644 skills.lock"#);
+        let server = Server::with_refunds();
+        machine.config(&json!({ "sources": [format!("mcp+{}", server.url)] }).to_string());
+        let mut fixture = Fixture::over_http(machine.proxy());
+        fixture.new_session("s");
+        skill_server::ask_until(&mut fixture, "/skills", "is refused by policy");
+        assert!(server.state().seen.is_empty(), "{policy}");
         fixture.editor.unread();
         fixture.editor.finish();
     }

@@ -106,7 +106,8 @@ impl Proxy {
             Query::Skills { workspaces, reason } => {
                 let skills =
                     workspaces.into_iter().map(|workspace| (workspace, self.skills.clone())).collect();
-                let refreshed = Refreshed { skills, took: std::time::Duration::ZERO, reason };
+                let refreshed =
+                    Refreshed { skills, servers: Vec::new(), took: std::time::Duration::ZERO, reason };
                 self.interceptor.handle(Input::Skills(refreshed), actions);
             }
             Query::Resolve { ticket, path, workspace, .. } => {

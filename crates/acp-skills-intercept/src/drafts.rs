@@ -214,15 +214,19 @@ impl Session {
     /// Sets the client's skills for this session. A skill of the library takes precedence over one of the client with the same
     /// name, because the user has configured the library.
     pub(crate) fn set_client_skills(&mut self, client_skills: SkillSet, actions: &mut Actions) {
-        for skill in
-            client_skills.iter().filter(|skill| self.switches.library().get(skill.name.as_str()).is_some())
+        self.warn_of_names(client_skills.clone(), actions);
+        self.skills = self.switches.set_client_skills(client_skills);
+    }
+
+    /// Warns the user of skills of the client that the library hides.
+    pub(crate) fn warn_of_names(&mut self, skills: SkillSet, actions: &mut Actions) {
+        for skill in skills.iter().filter(|skill| self.switches.library().get(skill.name.as_str()).is_some())
         {
             let name = &skill.name;
             actions.warn_user(self.key(), format!(
                 "ignoring client skill `{name}`, because a proxy skill has the same name; rename the client skill to use both"
             ));
         }
-        self.skills = self.switches.set_client_skills(client_skills);
     }
 }
 

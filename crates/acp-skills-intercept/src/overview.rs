@@ -1,6 +1,7 @@
 //! The answers to `/skills`: Markdown for the user.
 
 mod news;
+mod waiting;
 
 use std::{
     fmt::Write,
@@ -10,9 +11,11 @@ use std::{
 use skills_core::{
     Difference, Scope, Skill, SkillName, SkillSet,
     search::Query,
-    set::{REFUSED_BY_POLICY, Unapproved},
+    set::REFUSED_BY_POLICY,
     text::{markdown, markdown_code, markdown_message, markdown_path, shown_path},
 };
+
+pub(crate) use self::waiting::{first_unapproved, list_before_trust};
 
 use crate::{
     menu::{
@@ -52,19 +55,7 @@ pub(crate) fn session(session: &Session, names: CommandNames) -> String {
             format!("{}{here}: {}", code(&skill.name), described_in(session, skill))
         }),
     );
-    section(
-        &mut text,
-        "Waiting for your trust",
-        MAX_SHOWN,
-        all.unapproved().iter().map(|entry| unapproved(entry, session)),
-    );
-    if !all.unapproved().is_empty() {
-        let _ = writeln!(
-            text,
-            "\nSkills from this project are hidden from the agent until you trust the files. Review the files first, and use \
-             `/skills trust NAME` to trust a skill as it is listed here, or `/skills trust` to trust all that are listed here."
-        );
-    }
+    waiting::write(&mut text, session);
     news::write(&mut text, all);
     section(&mut text, "Problems", MAX_PROBLEMS, problems(all).into_iter());
     let decisions = session.decisions.last(MAX_DECISIONS).iter();
@@ -79,33 +70,6 @@ pub(crate) fn session(session: &Session, names: CommandNames) -> String {
     );
     let _ = write!(text, "\n{USAGE}");
     text
-}
-
-/// Returns the unapproved skills that a list shows.
-pub(crate) fn first_unapproved(skills: &[Unapproved]) -> &[Unapproved] {
-    &skills[..skills.len().min(MAX_SHOWN)]
-}
-
-/// Lists the skills that the user wants to approve, but whose current version was not shown to the user yet.
-pub(crate) fn list_before_trust(session: &Session, skills: &[Unapproved]) -> String {
-    let these = if skills.len() == 1 { "this skill" } else { "these skills" };
-    let mut text =
-        format!("Not trusted yet. Review the files of {these} first, and then repeat the command:\n\n");
-    list(&mut text, MAX_SHOWN, skills.iter().map(|entry| unapproved(entry, session)));
-    text
-}
-
-/// Returns the line about an unapproved skill. It says so if the user was shown or has trusted another version
-/// before.
-fn unapproved(entry: &Unapproved, session: &Session) -> String {
-    let changed = if session.listed.has_other_version(entry) {
-        " (changed since last listed)"
-    } else if entry.has_changed {
-        " (changed since last trusted)"
-    } else {
-        ""
-    };
-    format!("{}{changed}: {}", code(&entry.skill.name), described_in(session, &entry.skill))
 }
 
 fn headline(session: &Session) -> String {
@@ -293,6 +257,8 @@ fn described_in(session: &Session, skill: &Skill) -> String {
             format!("{description} _({}, of {})_", markdown_path(dir), markdown_path(root))
         }
         Some(dir) => format!("{description} _({})_", markdown_path(dir)),
+        // The description names the service.
+        None if skill.service().is_some() => description,
         None if skill.scope == Scope::Remote => format!("{description} _(from the web)_"),
         None if skill.scope == Scope::Session => {
             format!("{description} _(from the editor, for this session)_")

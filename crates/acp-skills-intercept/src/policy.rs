@@ -96,6 +96,9 @@ pub struct Policy {
     pub toggles: bool,
     /// The MCP servers of the client that become skills. The default is none.
     pub mcp_on_demand: OnDemand,
+    /// The MCP servers of the client that are asked for skills. `All` means those with HTTP, because a program would be started a second
+    /// time. The default is none.
+    pub mcp_skills: OnDemand,
     /// True if the agent runs in a container or on another machine. It reaches neither the loopback address of the skills server,
     /// unless `mcp` names a transport, nor the files of skills, unless the catalog has their paths. The default is false.
     pub elsewhere: bool,
@@ -127,6 +130,7 @@ impl Default for Policy {
             titles: Titles::People,
             toggles: false,
             mcp_on_demand: OnDemand::None,
+            mcp_skills: OnDemand::None,
             elsewhere: false,
             reads_through_client: false,
             listen: None,
@@ -135,7 +139,7 @@ impl Default for Policy {
     }
 }
 
-/// The MCP servers of the client that are not passed to the agent, but served as skills.
+/// The MCP servers of the client to which a setting applies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum OnDemand {
     /// None of them.
@@ -148,7 +152,7 @@ pub enum OnDemand {
 }
 
 impl OnDemand {
-    /// Returns true if a server with this name is served as a skill.
+    /// Returns true if the setting applies to a server with this name.
     pub(crate) fn takes(&self, name: &str) -> bool {
         match self {
             Self::None => false,

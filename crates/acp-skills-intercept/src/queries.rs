@@ -218,7 +218,7 @@ pub struct Needs {
     pub skills: Option<SkillSet>,
     /// The skills that the client provides for the session.
     pub client_skills: SkillSet,
-    /// The MCP servers of the client that become skills of the session.
+    /// The MCP servers of the client that become skills of the session, or that are asked for skills.
     pub servers: Vec<ClientServer>,
     /// The agent's id of the session from which to load active skills.
     pub recall: Option<String>,
@@ -234,9 +234,13 @@ pub struct Needs {
     pub trace: Option<Box<TraceContext>>,
 }
 
-/// An MCP server of the client that becomes a skill.
+/// An MCP server of the client that becomes a skill, or that is asked for skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientServer {
+    /// True if the server becomes a skill, so that the agent doesn't get it.
+    pub on_demand: bool,
+    /// True if the server is asked for skills.
+    pub offers: bool,
     /// The name of the server.
     pub name: String,
     /// The entry in `mcpServers`, as JSON. It can contain secrets.
@@ -248,7 +252,7 @@ pub struct ClientServer {
 pub struct Provisions {
     /// The skills of the session, without those of the client.
     pub skills: SkillSet,
-    /// The skills with the servers of the client. Servers that cannot become skills are missing.
+    /// The skills with the servers of the client, and the skills that these servers offer. Servers that cannot become skills are missing.
     pub servers: SkillSet,
     /// The names of disabled skills in the directory. The skills may not exist.
     pub off: Vec<SkillName>,
@@ -355,6 +359,8 @@ pub struct Resolved {
 pub struct Refreshed {
     /// The skills by workspace.
     pub skills: Vec<(Workspace, SkillSet)>,
+    /// The current [`Provisions::servers`] of the sessions that have any. A set without a change is the same snapshot as before.
+    pub servers: Vec<(SessionKey, SkillSet)>,
     /// The time that it took to find them.
     pub took: Duration,
     /// The reason in the query.
@@ -364,6 +370,6 @@ pub struct Refreshed {
 impl Refreshed {
     /// Returns an answer without any directory, which changes nothing.
     pub fn nothing(reason: Reason) -> Self {
-        Self { skills: Vec::new(), took: Duration::ZERO, reason }
+        Self { skills: Vec::new(), servers: Vec::new(), took: Duration::ZERO, reason }
     }
 }

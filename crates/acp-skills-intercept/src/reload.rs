@@ -41,7 +41,7 @@ impl Interceptor {
 
     /// Applies the current skills to all sessions. Sessions without a difference are left alone.
     pub(crate) fn refreshed(&mut self, refreshed: Refreshed, actions: &mut Actions) {
-        let Refreshed { skills, took, reason } = refreshed;
+        let Refreshed { skills, servers, took, reason } = refreshed;
         if let Reason::List(ticket) = reason {
             let found = skills.into_iter().next().map(|(_, skills)| skills).unwrap_or_default();
             return self.list_found(ticket, &found, actions);
@@ -61,11 +61,16 @@ impl Interceptor {
         for (workspace, skills) in skills {
             missing.remove(&workspace);
             for session in self.sessions.iter_mut().filter(|session| session.workspace == workspace) {
-                if skills.ptr_eq(session.switches.library()) {
+                let of_servers = servers.iter().find(|(key, _)| *key == session.key()).map(|(_, set)| set);
+                let of_servers = of_servers.filter(|set| !set.ptr_eq(session.switches.servers()));
+                if skills.ptr_eq(session.switches.library()) && of_servers.is_none() {
                     continue;
                 }
                 let had_waiting = !session.switches.all().unapproved().is_empty();
-                let skills = session.switches.replace(skills.clone());
+                let mut skills = session.switches.replace(skills.clone());
+                if let Some(of_servers) = of_servers {
+                    skills = session.switches.set_servers(of_servers.clone());
+                }
                 session.listed.refresh(session.switches.all().unapproved());
                 self.pending.refresh_questions(session.key(), session.switches.all().unapproved());
                 changed.push(session.key());

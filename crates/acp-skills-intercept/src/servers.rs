@@ -86,16 +86,30 @@ pub(crate) fn takes(policy: &OnDemand, name: &str) -> bool {
     policy.takes(name) && !is_of_a_proxy
 }
 
-/// Returns the servers in the `mcpServers` of a request that become skills.
-pub(crate) fn on_demand(params: Option<Node<'_>>, policy: &OnDemand) -> Vec<ClientServer> {
-    if *policy == OnDemand::None {
+/// Returns true if a server is asked for skills.
+fn offers(policy: &OnDemand, server: Node<'_>, name: &str) -> bool {
+    let is_http = || server.str("type").is_some_and(|kind| kind == "http");
+    takes(policy, name) && (*policy != OnDemand::All || is_http())
+}
+
+/// Returns the servers in the `mcpServers` of a request that become skills, or that are asked for skills.
+pub(crate) fn of_client(params: Option<Node<'_>>, policy: &Policy) -> Vec<ClientServer> {
+    if policy.mcp_on_demand == OnDemand::None && policy.mcp_skills == OnDemand::None {
         return Vec::new();
     }
     let servers = params.and_then(|params| params.get("mcpServers")).filter(Node::is_array);
     let servers = servers.into_iter().flat_map(|servers| servers.elements());
     let taken = servers.filter_map(|server| {
-        let name = server.str("name").filter(|name| takes(policy, name))?;
-        Some(ClientServer { name: name.into_owned(), entry: server.raw().to_vec() })
+        let name = server.str("name")?;
+        let on_demand = takes(&policy.mcp_on_demand, &name);
+        let offers = offers(&policy.mcp_skills, server, &name);
+        let entry = || server.raw().to_vec();
+        (on_demand || offers).then(|| ClientServer {
+            on_demand,
+            offers,
+            entry: entry(),
+            name: name.into_owned(),
+        })
     });
     taken.collect()
 }

@@ -97,10 +97,10 @@ impl Interceptor {
         if let Some(client_skills) = client_skills {
             session.set_client_skills(client_skills, actions);
         }
-        let has_servers = !servers::on_demand(message.params, &self.policy.mcp_on_demand).is_empty();
+        let has_servers = !servers::of_client(message.params, &self.policy).is_empty();
         if !has_servers {
             // The client has withdrawn the servers of an earlier request.
-            session.set_client_servers(&SkillSet::default(), actions);
+            session.set_client_servers(SkillSet::default(), actions);
         }
         let (workspace, warnings) = Workspace::read(message, Some(&session.workspace));
         for warning in warnings {
@@ -151,7 +151,7 @@ impl Interceptor {
         let open_names = self.agent.quirks.checks_names;
         // Without our server, the model could not call the tools.
         let servers = match transport {
-            Some(_) => servers::on_demand(message.params, &self.policy.mcp_on_demand),
+            Some(_) => servers::of_client(message.params, &self.policy),
             None => Vec::new(),
         };
         let listen = self.policy.listen.clone();
@@ -231,7 +231,7 @@ impl Interceptor {
             let skills = session.switches.replace(provisions.skills);
             session.set_skills(skills, Duration::ZERO, actions);
         }
-        session.set_client_servers(&provisions.servers, actions);
+        session.set_client_servers(provisions.servers, actions);
         if setup.target != Target::Known {
             session.awaited.set_real(provisions.real);
         }
@@ -335,14 +335,16 @@ impl Interceptor {
 }
 
 impl Session {
-    /// Sets the skills with the client's MCP servers. They replace those of an earlier request.
-    fn set_client_servers(&mut self, servers: &SkillSet, actions: &mut Actions) {
-        let before = self.switches.client_skills();
-        let others = before.filtered(|skill| skill.provider.is_none());
-        if servers.is_empty() && servers.skipped().is_empty() && others.len() == before.len() {
+    /// Sets the skills of the client's MCP servers. They replace those of an earlier request.
+    fn set_client_servers(&mut self, servers: SkillSet, actions: &mut Actions) {
+        let before = self.switches.servers();
+        let is_nothing =
+            |set: &SkillSet| set.is_empty() && set.skipped().is_empty() && set.unapproved().is_empty();
+        if servers.ptr_eq(before) || is_nothing(&servers) && is_nothing(before) {
             return;
         }
-        self.set_client_skills(others.with(servers), actions);
+        self.warn_of_names(servers.filtered(|skill| skill.provider.is_some()), actions);
+        self.skills = self.switches.set_servers(servers);
     }
 
     /// Returns true if a skill stands for the client's MCP server with this name.

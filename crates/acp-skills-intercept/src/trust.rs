@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use skills_core::{
     SkillName,
     set::Unapproved,
+    skill::FileService,
     text::{markdown, markdown_code, markdown_path},
 };
 use thiserror::Error;
@@ -240,11 +241,9 @@ impl Interceptor {
         let session = self.sessions.get(key)?;
         let id = session.id()?.to_owned();
         let waiting = session.switches.all().unapproved().iter();
-        let new: Vec<_> = waiting
-            .filter(|skill| !skill.is_refused && !self.memory.asked_about.contains(&version(skill)))
-            .take(MAX_NAMED)
-            .cloned()
-            .collect();
+        let is_new =
+            |skill: &&Unapproved| !skill.is_refused && !self.memory.asked_about.contains(&version(skill));
+        let new = TrustForm::first(waiting.filter(is_new));
         if new.is_empty() {
             return None;
         }
@@ -285,8 +284,24 @@ pub struct TrustForm<'a> {
 }
 
 impl TrustForm<'_> {
-    /// The maximum number of skills in a form.
-    pub const MAX_SKILLS: usize = MAX_NAMED;
+    /// Returns the first skills for a form. Skills of a project and of each MCP server have forms of their own.
+    pub fn first<'s>(waiting: impl Iterator<Item = &'s Unapproved>) -> Vec<Unapproved> {
+        let mut skills: Vec<Unapproved> = waiting.cloned().collect();
+        let service = skills.first().and_then(|first| first.skill.service());
+        let service = service.map(|service| service.identity().to_owned());
+        skills.retain(|skill| skill.skill.service().map(FileService::identity) == service.as_deref());
+        skills.truncate(MAX_NAMED);
+        skills
+    }
+
+    /// Returns a key for the user's question about a skill, so that it is asked only once. For a skill of a project, it contains the
+    /// `version`. A skill of an MCP server has the key of the server, which could otherwise ask again and again.
+    pub fn asked_about(waiting: &Unapproved, version: String) -> (Option<PathBuf>, String) {
+        match waiting.skill.service() {
+            Some(service) => (Some(PathBuf::from(service.identity())), String::new()),
+            None => (waiting.skill.dir().map(Path::to_owned), version),
+        }
+    }
 
     /// Returns the parameters of the request: the mode, the text, and the schema of the answer.
     pub fn params(&self) -> Map<String, Value> {
@@ -324,18 +339,22 @@ fn decision(action: Option<&str>, is_ticked: Option<bool>) -> Option<bool> {
 
 /// Returns the version of a skill, which is different from the same skill in another project.
 fn version(waiting: &Unapproved) -> SkillVersion {
-    (waiting.skill.dir().map(Path::to_owned), waiting.digest.clone())
+    TrustForm::asked_about(waiting, waiting.digest.clone())
 }
 
 /// Returns the text of the form.
 fn message(skills: &[Unapproved], has_commands: bool) -> String {
+    let service = skills.first().and_then(|entry| entry.skill.service());
+    let from = match service {
+        Some(service) => format!("The {} offers", markdown(service.label())),
+        None => "This project contains".to_owned(),
+    };
     let mut lines = vec![match skills {
         [_] => {
-            "This project contains a skill. If you trust this skill, your agent will follow the instructions:"
-                .to_owned()
+            format!("{from} a skill. If you trust this skill, your agent will follow the instructions:")
         }
         _ => format!(
-            "This project contains {} skills. If you trust these skills, your agent will follow the instructions:",
+            "{from} {} skills. If you trust these skills, your agent will follow the instructions:",
             skills.len()
         ),
     }];
@@ -344,13 +363,16 @@ fn message(skills: &[Unapproved], has_commands: bool) -> String {
         let place = skill.dir().map(markdown_path).unwrap_or_default();
         let name = markdown_code(skill.name.as_str());
         let description = markdown(&spelling::description(skill));
-        let changed = if entry.has_changed { ", changed since last trusted" } else { "" };
-        lines.push(format!("- {name} ({place}{changed}): {description}"));
+        let changed = if entry.has_changed { "changed since last trusted" } else { "" };
+        let notes: Vec<_> = [place.as_str(), changed].into_iter().filter(|note| !note.is_empty()).collect();
+        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+        lines.push(format!("- {name}{notes}: {description}"));
     }
-    lines.push(if has_commands {
-        "Review the files before you agree. Use `/skills trust NAME` to trust a single skill.".to_owned()
-    } else {
-        "Review the files before you agree.".to_owned()
-    });
+    let first = match service {
+        Some(_) => "The agent only gets files that are the same as in the list of the server.",
+        None => "Review the files before you agree.",
+    };
+    let command = if has_commands { " Use `/skills trust NAME` to trust a single skill." } else { "" };
+    lines.push(format!("{first}{command}"));
     lines.join("\n")
 }

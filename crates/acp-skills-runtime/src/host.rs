@@ -152,6 +152,7 @@ impl Host {
             // This fails if the relay is being shut down, so we can ignore the error.
             let _ = changes.send(Input::SkillsChanged(reloaded.took));
         }));
+        let offering = self.library.servers();
         let spans = Spans::default();
         let servers = Servers::new(self.toolbox, self.bridge, inputs, self.observer.clone(), spans.clone());
         let inner = Inner {
@@ -161,7 +162,7 @@ impl Host {
             activations: self.activations,
             switches: self.switches,
             agents: self.agents,
-            client_servers: ClientServers::new(self.processes.clone(), self.secret_in.as_deref()),
+            client_servers: ClientServers::new(self.processes.clone(), self.secret_in.as_deref(), offering),
             sandbox: self.sandbox.map(|sandbox| (sandbox, Mutex::default())),
             refreshing: AsyncMutex::new(()),
             spans,
@@ -244,6 +245,7 @@ impl RunningHost {
             Effect::TurnCancelled(session) => self.0.servers.drop_waiting(session),
             Effect::CloseServer(session) => {
                 self.0.servers.close(session);
+                self.0.client_servers.close(session);
                 self.0.spans.close(session);
                 self.observe(session, SessionStep::Closed);
             }
@@ -335,7 +337,7 @@ impl RunningHost {
         let saved = self.0.activations.as_ref().zip(recall);
         let active = saved.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
         let skills = skills.unwrap_or_else(|| self.0.library.at(&workspace));
-        let servers = self.0.client_servers.skills(&servers, cwd);
+        let servers = self.0.client_servers.open(session, &servers, cwd);
         let all = skills.with(&client_skills).with(&servers);
         let transport = transport.filter(|_| !all.will_offer_nothing());
         let endpoint = transport.map(|transport| {
@@ -385,7 +387,8 @@ impl RunningHost {
             let skills = self.0.library.at(&workspace);
             (workspace, skills)
         });
-        Refreshed { skills: skills.collect(), took, reason }
+        let skills = skills.collect();
+        Refreshed { skills, servers: self.0.client_servers.current(), took, reason }
     }
 }
 

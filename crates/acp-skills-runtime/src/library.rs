@@ -26,6 +26,8 @@ use acp_skills_intercept::Workspace;
 use skills_core::{Skill, SkillSet, Toolbox, set::Unapproved};
 use skills_sources::trust::Decided;
 
+use crate::tool_servers::skills::SkillServers;
+
 pub use self::{
     directories::{DirectoryLibrary, Named, load_named},
     projects::ProjectSkills,
@@ -61,6 +63,11 @@ pub trait SkillLibrary: Send + Sync {
         Decided { failed, ..Decided::default() }
     }
 
+    /// Returns the MCP servers that offer skills. They are asked once the library is watched. By default, there are none.
+    fn servers(&self) -> SkillServers {
+        SkillServers::default()
+    }
+
     /// Tells the library that no session has these directories any more.
     fn leave(&self, workspace: &Workspace) {
         let _ = workspace;
@@ -75,7 +82,7 @@ pub trait SkillLibrary: Send + Sync {
 }
 
 /// The result of a new search, over all directories of a library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reloaded {
     /// The number of new skills.
     pub added: usize,

@@ -12,6 +12,8 @@
 //! | `form` | forms that a server shows to the user |
 //! | `hidden` | the values of the configuration that are not shown |
 //! | `http` | servers with streamable HTTP |
+//! | `skills/` | skills that servers offer |
+//! | `client_entry` | the servers in requests of the client |
 //! | `client_servers` | the client's servers as skills |
 //! | `session` | the session of a call: its servers, its directories, and questions to the user |
 //! | `values` | values with `${NAME}`, and where secrets come from |
@@ -20,6 +22,7 @@
 //! A server is started when its skill is first used in a session, in the directory of the session. It ends with the session, or
 //! with the proxy if it is shared.
 
+mod client_entry;
 mod client_servers;
 mod connection;
 mod form;
@@ -30,6 +33,7 @@ mod messages;
 mod process;
 mod provider;
 mod session;
+pub mod skills;
 mod slot;
 mod stderr;
 mod stdio;
@@ -40,6 +44,7 @@ use std::{path::PathBuf, time::Duration};
 
 use globset::GlobSet;
 use serde::Deserialize;
+use skills_sources::policy::Server;
 
 pub(crate) use self::{
     client_servers::ClientServers,
@@ -69,6 +74,25 @@ pub struct ToolServer {
     pub limits: Limits,
     /// Values for `${NAME}` in the environment and in headers.
     pub secrets: Secrets,
+}
+
+impl ToolServer {
+    /// Returns the server and the names of its environment variables, for a decision of a policy.
+    pub(crate) fn for_policy(&self) -> (Server<'_>, impl Iterator<Item = &str>) {
+        let (server, env) = match &self.address {
+            Address::Command { program, args, env, .. } => (Server::Program(program, args), &env[..]),
+            Address::Http { url, .. } => (Server::Url(url), &[][..]),
+        };
+        (server, env.iter().map(|(name, _)| name.as_str()))
+    }
+
+    /// Returns a text that identifies the server by its name and its address, without secrets.
+    pub(crate) fn identity(&self) -> String {
+        match &self.address {
+            Address::Command { program, args, .. } => format!("mcp {}\n{program} {args:?}", self.skill),
+            Address::Http { url, .. } => format!("mcp {}\n{url}", self.skill),
+        }
+    }
 }
 
 /// The way to reach an MCP server.
@@ -172,6 +196,8 @@ pub(crate) enum ServerError {
     Http(String),
     #[error("call was cancelled, or its skill was removed")]
     Cancelled,
+    #[error("server offers no skills")]
+    NoSkills,
     #[error("the user declined the call")]
     Declined,
     #[error(

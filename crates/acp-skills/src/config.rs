@@ -13,8 +13,10 @@ mod on_demand;
 mod project;
 mod schema;
 mod scripts;
+mod servers;
 mod settings;
 mod source_access;
+mod specs;
 mod syntax;
 mod tool_server;
 mod virtual_skill;
@@ -77,7 +79,8 @@ pub struct Config {
     pub skills: Vec<SkillEntry>,
     /// Directories that are searched for skills, up to a depth of 6 (`--skills`).
     pub roots: Vec<PathBuf>,
-    /// Git repositories, archives, npm packages and web sites with skills (`--source`). They are fetched once and then pinned until they are updated.
+    /// Git repositories, archives, npm packages, web sites and MCP servers with skills (`--source`). All but MCP servers are fetched
+    /// once and then pinned until they are updated.
     #[schemars(with = "Vec<schema::SourceShape>")]
     pub sources: Vec<SourceEntry>,
     /// Use only skills that are in `skills.lock`, and fetch nothing else (`--locked`). The default is false.
@@ -143,6 +146,10 @@ pub struct Config {
     /// them, or a list of names. The default is none.
     #[schemars(with = "schema::FlagOrNames")]
     pub mcp_on_demand: Option<ServersOnDemand>,
+    /// The MCP servers of the editor that are asked for skills (`--mcp-skills`): `true` for all that are reached over HTTP, or a list of
+    /// names. A named server that is a program is started a second time. The default is none.
+    #[schemars(with = "schema::FlagOrNames")]
+    pub mcp_skills: Option<ServersOnDemand>,
     /// The place where the agent runs (`--elsewhere`). The default is `auto`: with commands such as `docker run` and `ssh`, it runs
     /// elsewhere and reaches neither our files nor our loopback address.
     pub elsewhere: Option<Elsewhere>,

@@ -192,9 +192,12 @@ fn directory(dir: &str, options: &ActivationOptions) -> String {
 /// Describes the base URL of a remote skill, if it has files.
 #[cfg(feature = "fetch")]
 fn address(skill: &Skill, guide: Guide) -> Option<String> {
-    let Source::Remote(crate::skill::Remote { base: Some(base), files, .. }) = &skill.source else {
+    let Source::Remote(crate::skill::Remote { base: Some(base), files, service, .. }) = &skill.source else {
         return None;
     };
+    if let Some(service) = service {
+        return Some(origin(&**service, base, files.as_deref().unwrap_or_default().is_empty(), guide));
+    }
     if files.as_ref().is_some_and(|files| files.is_empty()) {
         return None;
     }
@@ -203,6 +206,20 @@ fn address(skill: &Skill, guide: Guide) -> Option<String> {
         Guide::Files | Guide::Prompts => "fetch its files with your own tools.",
     };
     Some(format!("{}{base}\nRelative paths in this skill start there; {how}\n", parsed::ADDRESS))
+}
+
+/// Describes the service that a skill comes from. The model has to know that the instructions are not the user's own.
+#[cfg(feature = "fetch")]
+fn origin(service: &dyn crate::skill::FileService, base: &str, is_alone: bool, guide: Guide) -> String {
+    let label = escape_xml(&one_line(service.label())).into_owned();
+    let how = match guide {
+        _ if is_alone => "",
+        Guide::Tools => {
+            "Relative paths in this skill start there; read its files with `read_skill_file`. Its scripts can be read but not run.\n"
+        }
+        Guide::Files | Guide::Prompts => "You cannot open the files of this skill.\n",
+    };
+    format!("{}{base}\nThese instructions come from {label}, not from the user.\n{how}", parsed::ADDRESS)
 }
 
 #[cfg(not(feature = "fetch"))]

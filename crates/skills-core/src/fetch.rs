@@ -227,7 +227,11 @@ pub fn get_with(
 /// # Errors
 /// Returns [`FetchError::ChecksumMismatch`] if the content has another SHA-256, and otherwise the errors of [`get`].
 pub fn get_verified(url: &str, expected: Option<Sha256>, limits: Limits) -> Result<Vec<u8>, FetchError> {
-    let bytes = get(url, limits)?;
+    verified(url, get(url, limits)?, expected)
+}
+
+/// Returns the content of `url` if it has the expected checksum.
+pub(crate) fn verified(url: &str, bytes: Vec<u8>, expected: Option<Sha256>) -> Result<Vec<u8>, FetchError> {
     match expected {
         Some(expected) if Sha256::of(&bytes) != expected => {
             let actual = Sha256::of(&bytes);

@@ -232,6 +232,22 @@ impl SkillSet {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Returns true if both sets have the same skills ([`Skill::is_same_as`]), the same diagnostics, and the same records of what was left
+    /// out.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        let pairs = || self.entries().iter().zip(other.entries());
+        self.ptr_eq(other)
+            || self.len() == other.len()
+                && pairs().all(|(a, b)| {
+                    a.diagnostics == b.diagnostics
+                        && (Arc::ptr_eq(&a.skill, &b.skill) || a.skill.is_same_as(&b.skill))
+                })
+                && self.skipped() == other.skipped()
+                && self.unapproved() == other.unapproved()
+                && self.shadowed() == other.shadowed()
+                && self.notices() == other.notices()
+    }
+
     /// Returns the skill with this name, ignoring case.
     pub fn get(&self, name: &str) -> Option<&Arc<Skill>> {
         self.entry(name).map(|entry| &entry.skill)

@@ -9,6 +9,7 @@ mod digest;
 mod guard;
 #[cfg(feature = "fetch")]
 mod remote;
+mod service;
 mod usage;
 
 use std::{
@@ -26,6 +27,7 @@ pub use self::{
 };
 pub use self::{
     guard::{FileGuard, Guard},
+    service::FileService,
     usage::{Example, Parameter, Usage},
 };
 
@@ -241,11 +243,14 @@ impl Skill {
 
     /// Returns true if all fields of both skills are equal and, for stored skills, their instructions too.
     ///
-    /// The instructions of virtual and remote skills are not compared.
+    /// The instructions of virtual skills and of skills of web sites are not compared. For a skill of a service, the checksums of its
+    /// files are compared.
     pub fn is_same_as(&self, other: &Self) -> bool {
         let sources = match (&self.source, &other.source) {
             (Source::Stored(this), Source::Stored(that)) => this == that,
             (Source::Stored(_), _) | (_, Source::Stored(_)) => false,
+            #[cfg(feature = "fetch")]
+            (Source::Remote(this), Source::Remote(that)) if this.service.is_some() => this == that,
             _ => true,
         };
         let origins = self.scope == other.scope && self.session_root == other.session_root;
@@ -294,8 +299,8 @@ impl Skill {
         };
         let url = match &self.source {
             #[cfg(feature = "fetch")]
-            Source::Remote(remote) => &*remote.url,
-            _ => "",
+            Source::Remote(remote) => remote.place(),
+            _ => Cow::Borrowed(""),
         };
         // `Debug` keeps apart paths that are not UTF-8.
         format!("{} {:?} {version} {url} {:?}", self.name, self.scope, self.dir())
@@ -305,6 +310,15 @@ impl Skill {
     pub fn dir(&self) -> Option<&Path> {
         match &self.source {
             Source::Stored(stored) => Some(&stored.dir),
+            _ => None,
+        }
+    }
+
+    /// Returns the service that provides the files, for example an MCP server. `None` for skills from other places.
+    pub fn service(&self) -> Option<&dyn FileService> {
+        match &self.source {
+            #[cfg(feature = "fetch")]
+            Source::Remote(remote) => remote.service.as_deref(),
             _ => None,
         }
     }

@@ -205,6 +205,15 @@ impl Policy {
         Refusal { why, ..self.refusal("start without telemetry".to_owned(), TELEMETRY) }
     }
 
+    /// Decides about a source that has no versions.
+    ///
+    /// # Errors
+    /// Returns a refusal if only the versions in a lock file are used.
+    pub fn without_versions(&self, source: &str) -> Result<(), Refusal> {
+        let refused = |_| Err(self.refusal(format!("source `{}`", shown(source)), "sources.lock"));
+        self.lock.as_ref().map_or(Ok(()), refused)
+    }
+
     /// Returns the sources that each session uses.
     pub fn required(&self) -> &[Address] {
         &self.required

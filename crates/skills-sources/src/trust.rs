@@ -7,13 +7,16 @@
 //! | file | responsible for |
 //! |---|---|
 //! | `fingerprint` | the checksum of a skill, and of each of its files |
+//! | `services` | skills of MCP servers: the user approves their entries |
 //! | `store` | the decisions on disk, by project |
 
 mod fingerprint;
+mod services;
 mod store;
 
 use std::{
     collections::{BTreeSet, HashMap},
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -28,8 +31,9 @@ use skills_core::{
 };
 
 pub(crate) use self::fingerprint::Fingerprint;
+pub use self::services::project_of;
 use self::store::{Decisions, TrustStore};
-use crate::disk::relative_path;
+use crate::{digest, disk::relative_path};
 
 /// The user's decisions to trust skills in projects. Clones share their state.
 #[derive(Clone)]
@@ -132,11 +136,8 @@ impl Trust {
                 // The skill has already been approved since we asked the user.
                 continue;
             }
-            match Fingerprint::of(&waiting.skill, &mut { Bounds::SKILL }) {
-                Ok(now)
-                    if now.digest() == waiting.digest
-                        && (!trusted || now.stamp(project, &waiting.skill) == waiting.stamp) =>
-                {
+            match current(project, &waiting.skill) {
+                Ok((digest, stamp)) if digest == waiting.digest && (!trusted || stamp == waiting.stamp) => {
                     decisions.set(place, waiting.digest.clone(), trusted);
                     decided.done.push(name);
                 }
@@ -218,8 +219,20 @@ impl Trust {
     }
 }
 
-/// Returns the directory of a skill relative to its project, with `/` as the separator.
+/// Returns the checksum of a skill as it is now, and its [stamp](Unapproved::stamp).
+fn current(project: &Path, skill: &Skill) -> io::Result<(String, u64)> {
+    if skill.service().is_some() {
+        return Ok((digest::of_entry(skill), 0));
+    }
+    let now = Fingerprint::of(skill, &mut { Bounds::SKILL })?;
+    Ok((now.digest().to_owned(), now.stamp(project, skill)))
+}
+
+/// Returns the directory of a skill relative to its project, with `/` as the separator. For a skill of a service, it is the URL.
 fn place(project: &Path, skill: &Skill) -> String {
+    if let (Some(_), Source::Remote(remote)) = (skill.service(), &skill.source) {
+        return remote.url.to_string();
+    }
     relative_path(project, skill.dir().unwrap_or(Path::new("")))
 }
 

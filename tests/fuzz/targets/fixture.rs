@@ -213,7 +213,7 @@ impl Fixture {
             Query::Skills { workspaces, reason } if is_there => {
                 let skills =
                     workspaces.into_iter().map(|workspace| (workspace, self.skills.clone())).collect();
-                Input::Skills(Refreshed { skills, took: Duration::ZERO, reason })
+                Input::Skills(Refreshed { skills, servers: Vec::new(), took: Duration::ZERO, reason })
             }
             Query::Skills { reason, .. } => Input::Skills(Refreshed::nothing(reason)),
         };

@@ -13,6 +13,8 @@ pub(crate) struct Switches {
     library: SkillSet,
     /// The skills that the client provides.
     client_skills: SkillSet,
+    /// The skills of the client's MCP servers.
+    servers: SkillSet,
     all: SkillSet,
     /// The names of disabled skills, by key.
     off: BTreeMap<String, SkillName>,
@@ -65,10 +67,24 @@ impl Switches {
         self.join()
     }
 
+    /// Returns the skills of the client's MCP servers, enabled or disabled.
+    pub(crate) fn servers(&self) -> &SkillSet {
+        &self.servers
+    }
+
+    /// Sets the skills of the client's MCP servers. All other skills take precedence over those with the same name. Returns the enabled
+    /// skills.
+    pub(crate) fn set_servers(&mut self, servers: SkillSet) -> SkillSet {
+        self.servers = servers;
+        self.join()
+    }
+
     fn join(&mut self) -> SkillSet {
-        let client_skills =
-            self.client_skills.filtered(|skill| self.library.get(skill.name.as_str()).is_none());
-        self.all = self.library.with(&client_skills);
+        let is_free = |skill: &Skill| self.library.get(skill.name.as_str()).is_none();
+        let client_skills = self.client_skills.filtered(is_free);
+        // The user sees if a skill that a server offers is hidden.
+        let servers = self.servers.filtered(|skill| skill.provider.is_none() || is_free(skill));
+        self.all = self.library.with(&client_skills).with(&servers);
         self.on()
     }
 

@@ -69,7 +69,12 @@ impl Host {
                 }
                 let skills =
                     workspaces.into_iter().map(|workspace| (workspace, self.skills.clone())).collect();
-                Ok(Input::Skills(Refreshed { skills, took: Duration::from_millis(2), reason }))
+                Ok(Input::Skills(Refreshed {
+                    skills,
+                    servers: Vec::new(),
+                    took: Duration::from_millis(2),
+                    reason,
+                }))
             }
             Query::Resolve { ticket, path, workspace, .. } => {
                 let path = workspace.cwd.as_ref().map_or_else(|| path.clone(), |cwd| cwd.join(&path));
@@ -116,7 +121,7 @@ impl Host {
                 let skills =
                     workspaces.into_iter().map(|workspace| (workspace, self.skills.clone())).collect();
                 let reason = Reason::Changed(Duration::ZERO);
-                let refreshed = Refreshed { skills, took: Duration::ZERO, reason };
+                let refreshed = Refreshed { skills, servers: Vec::new(), took: Duration::ZERO, reason };
                 let outcome = TrustOutcome { done, ..TrustOutcome::default() };
                 Ok(Input::TrustSaved { session, ticket, trusted, outcome, refreshed })
             }

@@ -87,7 +87,7 @@ fn a_form_approves_skills() {
     let request: agent_client_protocol::v1::schema::CreateElicitationRequest =
         serde_json::from_value(params.clone()).expect("as the schema has it");
     assert!(
-        request.message.contains("- `deploy` (") && request.message.contains("Does lint."),
+        request.message.contains("- `deploy`: ") && request.message.contains("Does lint."),
         "{}",
         request.message
     );

@@ -37,7 +37,8 @@ fn trusted(session: &Session, words: &str) -> Result<Vec<Arc<Skill>>, TrustError
     let all = || {
         let skills = session.switches.all();
         let changed = skills.unapproved().iter().filter(|waiting| waiting.has_changed);
-        let trusted = skills.iter().filter(|skill| skill.scope == Scope::Project);
+        let trusted =
+            skills.iter().filter(|skill| skill.scope == Scope::Project || skill.service().is_some());
         trusted.chain(changed.map(|waiting| &waiting.skill))
     };
     let find = |word: &str| {

@@ -120,6 +120,11 @@ flags! {
         /// until the model needs them. Names are separated by commas. Without a name, this applies to all servers.
         #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", value_parser = servers())]
         mcp_on_demand: Option<ServersOnDemand>,
+        /// Ask these MCP servers of the editor for skills, which wait until you trust them. Names are separated by commas. Without a name,
+        /// this applies to all servers that are reached over HTTP. A named server that is a program is started a second time, beside the
+        /// one of the agent.
+        #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", value_parser = servers())]
+        mcp_skills: Option<ServersOnDemand>,
         /// Let the model activate skills (`model`), or add the matching skills before each prompt (`prompt`, for agents
         /// without tools), or add them only if the model has no tools to activate skills (`hybrid`) [default: model].
         #[arg(long, value_name = "WHO")]

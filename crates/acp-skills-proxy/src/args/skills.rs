@@ -21,8 +21,9 @@ pub(crate) struct SkillArgs {
     /// Use the skills of a git repository (`github:OWNER/REPO[/PATH][@REF]`, `gitlab:…`, the URL of its page,
     /// `git+https://…[#REF:PATH]`, `git+ssh://…`, `git+file:///…`), of an archive (`https://….tar.gz` or `.zip`, with
     /// `#sha256=…` for a fixed version), of an npm package (`npm:[@SCOPE/]NAME[@VERSION]`), or of a web site with an index of skills
-    /// (https, or http on loopback). They are fetched once and pinned until `update`. Using this flag approves the first version, except skills in
-    /// which a scan finds a high risk; approve those with `update`. Repeatable.
+    /// (https, or http on loopback). They are fetched once and pinned until `update`. Using this flag approves the first version,
+    /// except skills in which a scan finds a high risk; approve those with `update`. The skills of an MCP server (`mcp+https://…`)
+    /// wait until you trust them in a session. Repeatable.
     #[arg(long = "source", value_name = "SOURCE")]
     pub sources: Vec<String>,
     /// Fetch only sources that are in skills.lock.

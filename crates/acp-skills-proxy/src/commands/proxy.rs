@@ -115,7 +115,9 @@ fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<
         .as_deref()
         .map(|dir| AgentStore::open(dir).map_err(|error| record::cannot_store(dir, error)))
         .transpose()?;
-    let has_servers = settings.policy.mcp_on_demand != OnDemand::None;
+    let has_servers = [&settings.policy.mcp_on_demand, &settings.policy.mcp_skills]
+        .into_iter()
+        .any(|servers| *servers != OnDemand::None);
     if library.is_empty() && !has_servers && !settings.agent.is_empty() {
         tracing::warn!("no skills selected for the agent; {}", skills::WHERE);
     }

@@ -161,7 +161,8 @@ impl Target {
     fn sources(&self) -> Result<Vec<(&SourceEntry, Vec<Filter>)>, FilterError> {
         let common = self.filter()?;
         let mut sources = Vec::new();
-        for entry in &self.config.sources {
+        // MCP servers have no versions.
+        for entry in self.config.sources.iter().filter(|entry| entry.server_url().is_none()) {
             sources.push((entry, vec![common.clone(), filter(entry)?]));
         }
         for project in &self.config.projects {

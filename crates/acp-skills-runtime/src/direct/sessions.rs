@@ -317,10 +317,11 @@ impl Sessions {
         let library = self.0.states.lock().get(&session.key).map(|state| state.skills.library.clone());
         let Some(library) = library else { return Vec::new() };
         let mut asked = self.0.asked.lock();
+        let version = |entry: &Unapproved| TrustForm::asked_about(entry, entry.version());
         let waiting = library.unapproved().iter().filter(|entry| !entry.is_refused);
-        let is_new =
-            |entry: &&Unapproved| asked.insert((entry.skill.dir().map(ToOwned::to_owned), entry.version()));
-        waiting.filter(is_new).take(TrustForm::MAX_SKILLS).cloned().collect()
+        let new = TrustForm::first(waiting.filter(|entry| !asked.contains(&version(entry))));
+        asked.extend(new.iter().map(version));
+        new
     }
 
     /// Returns a session, if it is open.

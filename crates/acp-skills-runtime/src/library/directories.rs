@@ -10,6 +10,8 @@ use skills_core::{
 };
 use skills_sources::{Address, Sources, trust::Trust};
 
+use crate::tool_servers::skills::SkillServers;
+
 use super::{missing, projects::ProjectSkills, rules::Rules, scan::Scan};
 
 /// The skills of a configuration. If several have the same name, the first of these wins: named skills, skills of the
@@ -27,6 +29,7 @@ pub struct DirectoryLibrary {
     pub(super) tree: bool,
     pub(super) watch: bool,
     pub(super) rules: Rules,
+    pub(super) servers: SkillServers,
 }
 
 /// A skill that was named in the configuration.
@@ -58,6 +61,7 @@ impl DirectoryLibrary {
             tree: false,
             watch: false,
             rules: Rules::default(),
+            servers: SkillServers::default(),
         }
     }
 
@@ -71,6 +75,12 @@ impl DirectoryLibrary {
     #[must_use]
     pub fn governed(self, rules: Rules) -> Self {
         Self { rules, ..self }
+    }
+
+    /// Sets the MCP servers that offer skills. By default, there are none.
+    #[must_use]
+    pub fn servers(self, servers: SkillServers) -> Self {
+        Self { servers, ..self }
     }
 
     /// Sets the entries of `projects`, which apply to sessions in certain directories.
@@ -134,7 +144,7 @@ impl DirectoryLibrary {
 
     /// Returns true if the configuration has no skill, no directory and no source.
     pub fn is_empty(&self) -> bool {
-        self.named.is_empty() && !self.has_directories()
+        self.named.is_empty() && !self.servers.has_configured() && !self.has_directories()
     }
 
     /// Returns true if skills can come from the disk, now or later.

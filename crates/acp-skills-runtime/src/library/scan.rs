@@ -46,7 +46,7 @@ impl Search {
         let mut skills = SkillSet::builder();
         discovery.run_incremental(&mut self.visits, changes, &mut skills);
         let skills = skills.build();
-        if !is_alike(&self.skills, &skills) {
+        if !self.skills.is_alike(&skills) {
             self.skills = skills;
         }
     }
@@ -86,19 +86,4 @@ impl Scan {
     pub(super) fn get(&self) -> SkillSet {
         self.search().skills.clone()
     }
-}
-
-/// Returns true if two sets have the same skills and the same diagnostics.
-pub(super) fn is_alike(old: &SkillSet, new: &SkillSet) -> bool {
-    let pairs = || old.entries().iter().zip(new.entries());
-    old.ptr_eq(new)
-        || old.len() == new.len()
-            && pairs().all(|(a, b)| {
-                a.diagnostics == b.diagnostics
-                    && (Arc::ptr_eq(&a.skill, &b.skill) || a.skill.is_same_as(&b.skill))
-            })
-            && old.skipped() == new.skipped()
-            && old.unapproved() == new.unapproved()
-            && old.shadowed() == new.shadowed()
-            && old.notices() == new.notices()
 }

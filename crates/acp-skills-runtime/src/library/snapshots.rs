@@ -12,10 +12,11 @@ use parking_lot::Mutex;
 use skills_core::{Diagnostic, Difference, Skill, SkillSet, discovery::Changes, set::Unapproved};
 use skills_sources::{Notify, Sources, trust::Decided};
 
+use crate::tool_servers::skills::SkillServers;
+
 use super::{
     Library, Reloaded, SkillLibrary, WhenReloaded,
     directories::{DirectoryLibrary, Named, load_named},
-    scan::is_alike,
     watch::{self, Coverage, Debounce, Watched},
     workspace::ProjectSearches,
 };
@@ -32,6 +33,7 @@ pub(super) struct Snapshots {
     watch: bool,
     /// True if the skills of a session depend on its directories.
     by_directory: bool,
+    servers: SkillServers,
     /// Guards access to the disk. This lock is held while we read from disk, and is taken before `found`.
     finder: Mutex<Finder>,
     /// The sets of the sessions. The lock is never held while the disk is read.
@@ -112,10 +114,12 @@ impl Snapshots {
     pub(super) fn over(skills: DirectoryLibrary) -> Self {
         let watch = skills.watch && skills.has_directories();
         let by_directory = skills.project.is_some() || !skills.projects.is_empty();
+        let servers = skills.servers.clone();
         let finder = Finder { skills, projects: HashMap::new(), warned: HashSet::new() };
         Self {
             watch,
             by_directory,
+            servers,
             finder: Mutex::new(finder),
             found: Mutex::default(),
             debounce: OnceLock::new(),
@@ -135,7 +139,7 @@ impl Snapshots {
         let mut changed = HashSet::new();
         for (workspace, old) in &before {
             let new = finder.find(workspace);
-            if is_alike(old, &new) {
+            if old.is_alike(&new) {
                 after.insert(workspace.clone(), old.clone());
                 continue;
             }
@@ -222,7 +226,12 @@ impl SkillLibrary for Snapshots {
         skills
     }
 
+    fn servers(&self) -> SkillServers {
+        self.servers.clone()
+    }
+
     fn reload(&self) {
+        self.servers.ask_again();
         self.rescan(&Changes::everything());
     }
 
@@ -257,6 +266,9 @@ impl SkillLibrary for Snapshots {
                 notified.lock()(reloaded);
             }
         });
+        let notified = Arc::clone(&changed);
+        let client_changed = move || notified.lock()(Reloaded::default());
+        self.servers.start(&notify, Arc::new(client_changed));
         let sources: Vec<Sources> = self.finder.lock().skills.all_sources().cloned().collect();
         for sources in sources {
             sources.watch(Arc::clone(&notify));
@@ -312,8 +324,15 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
     }
     for unapproved in new().take(MAX_LOGGED_UNAPPROVED) {
         let name = &unapproved.skill.name;
-        let place = unapproved.skill.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
         let changed = if unapproved.has_changed { ", because the files have changed" } else { " yet" };
+        if let Some(service) = unapproved.skill.service() {
+            lines.push(format!(
+                "skill `{name}` of {} is not trusted{changed}; to trust the skill, use `/skills trust {name}` in a session over ACP",
+                service.label()
+            ));
+            continue;
+        }
+        let place = unapproved.skill.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
         lines.push(format!(
             "project skill `{name}` in {place} is not trusted{changed}; to review and trust the skill, use `/skills trust \
              {name}` in a session over ACP, or run `acp-skills-proxy trust {name}` in the project"

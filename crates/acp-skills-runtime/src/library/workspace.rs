@@ -19,7 +19,7 @@ use skills_core::{
     order,
     set::{Skipped, Unapproved},
 };
-use skills_sources::trust::{Decided, TrustedDir};
+use skills_sources::trust::{self, Decided, Trust, TrustedDir};
 
 use super::{
     directories::{DirectoryLibrary, Named},
@@ -135,6 +135,7 @@ impl DirectoryLibrary {
         let approved: Vec<_> = found.iter().map(sift).collect();
         let is_scan_alone =
             self.named.is_empty() && self.sources.is_empty() && here.is_empty() && self.rules.is_silent();
+        let is_scan_alone = is_scan_alone && !self.servers.has_configured();
         let limited = || found.iter().filter_map(|project| project.limited.clone());
         if is_scan_alone && approved.iter().all(is_nothing) && limited().next().is_none() {
             return scanned;
@@ -162,6 +163,7 @@ impl DirectoryLibrary {
         for sources in here.iter().map(|project| &project.sources).chain([&self.sources]) {
             builder.extend(&sources.get());
         }
+        builder.extend(&self.servers.configured());
         self.rules.refused.iter().cloned().for_each(|refused| builder.skip(refused));
         let skills = projects::filtered(builder.build(), &here);
         if self.rules.required.is_empty() { skills } else { self.rules.required.get().with(&skills) }
@@ -204,9 +206,11 @@ impl DirectoryLibrary {
 
     /// Returns the files with the user's decisions about the projects of a workspace.
     pub(super) fn trust_files(&self, searches: &ProjectSearches) -> Vec<PathBuf> {
-        let Some(trust) = &self.trust else { return Vec::new() };
+        let mut files = self.servers.trust_files();
+        let Some(trust) = &self.trust else { return files };
         let projects = order::set(searches.iter().map(|(search, _)| search.project.as_path()));
-        projects.into_iter().filter_map(|project| trust.file(project)).collect()
+        files.extend(projects.into_iter().filter_map(|project| trust.file(project)));
+        files
     }
 
     /// Returns the directories in the projects of a workspace of which a skill is trusted in some version.
@@ -224,19 +228,14 @@ impl DirectoryLibrary {
     /// Takes the trust in skills of the projects that a workspace belongs to back.
     pub fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>]) -> Decided {
         let mut decided = Decided::default();
-        let Some(trust) = &self.trust else {
-            let why = "all skills of the project are trusted by `--trust project`";
-            decided.failed.extend(skills.iter().map(|skill| (skill.name.clone(), why.to_owned())));
-            return decided;
-        };
-        let mut by_project: BTreeMap<PathBuf, Vec<Arc<Skill>>> = BTreeMap::new();
         for skill in skills {
-            let root = skill.session_root.as_deref().or(workspace.cwd.as_deref());
-            let Some(root) = root else { continue };
-            by_project.entry(project_of(root)).or_default().push(Arc::clone(skill));
-        }
-        for (project, skills) in by_project {
-            let Decided { done, unsaved, .. } = trust.revoke(&project, &skills);
+            let Some(project) = decided_for(workspace, skill) else { continue };
+            let Some(trust) = self.trust_of(skill) else {
+                let why = "all skills of the project are trusted by `--trust project`";
+                decided.failed.push((skill.name.clone(), why.to_owned()));
+                continue;
+            };
+            let Decided { done, unsaved, .. } = trust.revoke(&project, &[Arc::clone(skill)]);
             decided.done.extend(done);
             decided.unsaved = decided.unsaved.or(unsaved);
         }
@@ -246,20 +245,25 @@ impl DirectoryLibrary {
     /// Saves the user's decision about skills of the projects that a workspace belongs to.
     pub fn decide(&self, workspace: &Workspace, skills: &[Unapproved], trusted: bool) -> Decided {
         let mut decided = Decided::default();
-        let Some(trust) = &self.trust else { return decided };
         let mut by_project: BTreeMap<PathBuf, Vec<Unapproved>> = BTreeMap::new();
         for unapproved in skills {
-            let root = unapproved.skill.session_root.as_deref().or(workspace.cwd.as_deref());
-            let Some(root) = root else { continue };
-            by_project.entry(project_of(root)).or_default().push(unapproved.clone());
+            let Some(project) = decided_for(workspace, &unapproved.skill) else { continue };
+            by_project.entry(project).or_default().push(unapproved.clone());
         }
         for (project, skills) in by_project {
+            let trust = skills.first().and_then(|first| self.trust_of(&first.skill));
+            let Some(trust) = trust else { continue };
             let Decided { done, failed, unsaved } = trust.decide(&project, &skills, trusted);
             decided.done.extend(done);
             decided.failed.extend(failed);
             decided.unsaved = decided.unsaved.or(unsaved);
         }
         decided
+    }
+
+    /// Returns the decisions of the user that apply to a skill. `None` if it needs no approval.
+    fn trust_of(&self, skill: &Skill) -> Option<&Trust> {
+        self.servers.trust_of(skill).or(self.trust.as_ref())
     }
 
     /// Returns the searches for skills of the projects that a workspace belongs to. There is none for a root without directories
@@ -331,6 +335,12 @@ impl DirectoryLibrary {
         let roots = scans.flat_map(|scan| &scan.discovery.roots);
         roots.filter(|root| root.scope == Scope::User).map(|root| real(&root.path)).collect()
     }
+}
+
+/// Returns the project or the MCP server to which a decision about a skill applies.
+fn decided_for(workspace: &Workspace, skill: &Skill) -> Option<PathBuf> {
+    let root = skill.session_root.as_deref().or(workspace.cwd.as_deref());
+    trust::project_of(skill).or_else(|| root.map(project_of))
 }
 
 /// Returns a path without links, or the path itself if it can't be resolved.

@@ -2,15 +2,13 @@
 
 use std::{
     collections::HashMap,
-    fmt::Write,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use acp_skills_intercept::ClientServer;
+use acp_skills_intercept::{ClientServer, SessionKey};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use skills_core::{
     Diagnostic, Scope, Skill, SkillSet,
     set::{REFUSED_BY_POLICY, Skipped},
@@ -19,11 +17,15 @@ use skills_core::{
 };
 use skills_sources::{
     disk::state::{self, StateDir},
-    policy::{Policy, PolicyError, Server},
+    policy::{Policy, PolicyError},
 };
 use tokio::runtime::Handle;
 
-use super::{Address, ServerProvider, ToolServer};
+use super::{
+    ServerProvider, ToolServer,
+    client_entry::described,
+    skills::{Server, SkillServers},
+};
 use crate::processes::Processes;
 
 /// The maximum number of configurations that are kept in memory.
@@ -40,6 +42,10 @@ pub(crate) struct ClientServers {
     store: Option<PathBuf>,
     /// Guards the providers and descriptions, by the JSON of the entry. No other lock is taken while it is held.
     known: Arc<Mutex<HashMap<Vec<u8>, Known>>>,
+    /// The servers that are asked for skills.
+    offering: SkillServers,
+    /// Guards the servers of open sessions. No other lock is taken while it is held.
+    sessions: Arc<Mutex<HashMap<SessionKey, OfSession>>>,
     /// The policy of this machine. If it can't be used, no server is used either.
     policy: Arc<Result<Option<Policy>, PolicyError>>,
 }
@@ -50,6 +56,16 @@ struct Known {
     description: Option<String>,
 }
 
+/// The servers of one session.
+#[derive(Clone)]
+struct OfSession {
+    /// The skills that stand for servers.
+    on_demand: SkillSet,
+    offering: Vec<Arc<Server>>,
+    /// The skills that the interceptor got last.
+    skills: SkillSet,
+}
+
 /// The contents of a file in the store.
 #[derive(Serialize, Deserialize)]
 struct DescriptionFile {
@@ -58,10 +74,59 @@ struct DescriptionFile {
 }
 
 impl ClientServers {
-    /// Creates the servers. `store` is the directory for their descriptions.
-    pub(crate) fn new(processes: Processes, store: Option<&Path>) -> Self {
+    /// Creates the servers. `store` is the directory for their descriptions, and `offering` are the servers that are asked for skills.
+    pub(crate) fn new(processes: Processes, store: Option<&Path>, offering: SkillServers) -> Self {
         let policy = Arc::new(Policy::load());
-        Self { processes, store: store.map(|dir| dir.join("servers")), known: Arc::default(), policy }
+        let store = store.map(|dir| dir.join("servers"));
+        Self { processes, store, known: Arc::default(), offering, sessions: Arc::default(), policy }
+    }
+
+    /// Returns the skills for the servers of a session, and the skills that these servers offer. Reads files.
+    pub(crate) fn open(&self, session: SessionKey, servers: &[ClientServer], cwd: Option<&Path>) -> SkillSet {
+        if servers.is_empty() {
+            self.close(session);
+            return SkillSet::default();
+        }
+        let mut refused = Vec::new();
+        let offering = self.offering.of_client(servers, cwd, &mut refused);
+        let mut on_demand = SkillSet::builder();
+        on_demand.extend(&self.skills(servers, cwd));
+        for refused in refused {
+            on_demand.skip(refused);
+        }
+        let on_demand = on_demand.build();
+        let mut opened = OfSession { on_demand, offering, skills: SkillSet::default() };
+        opened.skills = self.skills_of(&opened);
+        let skills = opened.skills.clone();
+        let before = self.sessions.lock().insert(session, opened);
+        // This can end servers.
+        drop(before);
+        skills
+    }
+
+    /// Forgets the servers of a session.
+    pub(crate) fn close(&self, session: SessionKey) {
+        let closed = self.sessions.lock().remove(&session);
+        drop(closed);
+    }
+
+    /// Returns the current skills of all sessions with servers. A set without a change is the same snapshot as before. Reads files.
+    pub(crate) fn current(&self) -> Vec<(SessionKey, SkillSet)> {
+        let sessions = self.sessions.lock().clone();
+        let mut current = Vec::new();
+        for (key, opened) in sessions {
+            let skills = self.skills_of(&opened);
+            let skills = if opened.skills.is_alike(&skills) { opened.skills } else { skills };
+            if let Some(known) = self.sessions.lock().get_mut(&key) {
+                known.skills = skills.clone();
+            }
+            current.push((key, skills));
+        }
+        current
+    }
+
+    fn skills_of(&self, session: &OfSession) -> SkillSet {
+        session.on_demand.with(&self.offering.offered(&session.offering))
     }
 
     /// Opens the directory with the descriptions of servers.
@@ -72,7 +137,7 @@ impl ClientServers {
 
     /// Returns skills for servers of the client. Servers with an unknown transport are left out. A server that was not seen before is
     /// described in the background, for later sessions. Reads files.
-    pub(crate) fn skills(&self, servers: &[ClientServer], cwd: Option<&Path>) -> SkillSet {
+    fn skills(&self, servers: &[ClientServer], cwd: Option<&Path>) -> SkillSet {
         let mut skills = SkillSet::builder();
         let mut add = |server: &ClientServer| {
             let (description, digest) = described(server)?;
@@ -92,7 +157,7 @@ impl ClientServers {
             skill.provider = Some(Arc::new(known.provider) as Arc<dyn ToolProvider>);
             skills.add(skill, Vec::new()).then_some(())
         };
-        for server in servers {
+        for server in servers.iter().filter(|server| server.on_demand) {
             // A server that can't be described is left out.
             let _ = add(server);
         }
@@ -108,11 +173,7 @@ impl ClientServers {
                 return Some(Skipped::new(&server.skill, vec![finding]));
             }
         };
-        let (address, env) = match &server.address {
-            Address::Command { program, args, env, .. } => (Server::Program(program, args), &env[..]),
-            Address::Http { url, .. } => (Server::Url(url), &[][..]),
-        };
-        let variables = env.iter().map(|(name, _)| name.as_str());
+        let (address, variables) = server.for_policy();
         Some(policy.server(&server.skill, &address, variables).err()?.skipped(&server.skill))
     }
 
@@ -160,37 +221,4 @@ impl ClientServers {
             }
         });
     }
-}
-
-/// Reads an entry of `mcpServers`. Returns the server, and a text that identifies its configuration without secrets.
-fn described(server: &ClientServer) -> Option<(ToolServer, String)> {
-    let entry: Value = serde_json::from_slice(&server.entry).ok()?;
-    let text = |key: &str| entry[key].as_str().map(str::to_owned);
-    // The client has resolved these values already.
-    let pairs = |key: &str| -> Vec<(String, String)> {
-        let list = entry[key].as_array().into_iter().flatten();
-        let pair = |pair: &Value| {
-            Some((pair["name"].as_str()?.to_owned(), pair["value"].as_str()?.replace('$', "$$")))
-        };
-        list.filter_map(pair).collect()
-    };
-    let mut digest = format!("{}\n", server.name);
-    let address = match entry["type"].as_str() {
-        None | Some("stdio") => {
-            let args: Vec<_> = entry["args"].as_array().into_iter().flatten().collect();
-            let args: Option<Vec<_>> = args.into_iter().map(|arg| arg.as_str().map(str::to_owned)).collect();
-            let address =
-                Address::Command { program: text("command")?, args: args?, env: pairs("env"), cwd: None };
-            // Writing to a string never fails.
-            let _ = write!(digest, "{} {}", entry["command"], entry["args"]);
-            address
-        }
-        Some("http") => {
-            let url = text("url").filter(|url| skills_core::fetch::is_allowed(url))?;
-            digest.push_str(&url);
-            Address::Http { url, headers: pairs("headers") }
-        }
-        Some(_) => return None,
-    };
-    Some((ToolServer { skill: server.name.clone(), address, ..ToolServer::default() }, digest))
 }

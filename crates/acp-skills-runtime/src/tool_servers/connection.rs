@@ -1,27 +1,31 @@
 //! [`Connection`]: the connection to one running server.
 
+mod host_side;
+mod tools;
+
 use std::{
     path::{Path, PathBuf},
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
 };
 
 use acp_skills_intercept::{UserAnswer, UserQuestion};
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Map, Value, json};
-use skills_core::{ToolOutput, tool::Content};
-use tokio::sync::{mpsc::Sender, oneshot};
+use skills_core::ToolOutput;
+use tokio::{
+    sync::{Notify, mpsc::Sender},
+    time::{Instant, sleep_until},
+};
 use tokio_util::sync::CancellationToken;
 
+use self::{host_side::HostSide, tools::output};
 use super::{
-    Address, Limits, ServerError, ToolServer, form,
+    Address, Limits, ServerError, ToolServer,
     hidden::Hidden,
     http,
     listing::{Listed, Listing, Tally, Tools},
-    messages::{Answer, Ask, Listener, Progress, Rpc},
+    messages::{Ask, Progress, Rpc},
     process::{Process, Program},
     stderr::Stderr,
     stdio,
@@ -30,8 +34,16 @@ use crate::processes::Processes;
 
 /// The revision of MCP that we ask for. Servers can answer with an older one.
 const REVISION: &str = "2025-11-25";
+/// The revision of MCP without sessions. Some servers declare extensions only to clients of this revision.
+const STATELESS: &str = "2026-07-28";
+/// The extension of MCP for skills (SEP-2640).
+const SKILLS: &str = "io.modelcontextprotocol/skills";
+/// The time limit for a subscription, after which there is another one.
+const SUBSCRIPTION: Duration = Duration::from_hours(1);
+/// The minimum time between two subscriptions.
+const MIN_SUBSCRIPTION: Duration = Duration::from_mins(5);
 /// The maximum number of pages of a list.
-const MAX_PAGES: usize = 50;
+pub(super) const MAX_PAGES: usize = 50;
 /// The maximum length of the sentence about a server, in characters.
 const MAX_ABOUT: usize = 200;
 /// The maximum length of a server's instructions, in characters.
@@ -47,6 +59,8 @@ pub(super) struct Connection {
     listing: Listing,
     /// The number of times that the server has announced that its tools have changed.
     changes: Arc<AtomicU64>,
+    /// Notified when the server announces that its skills have changed.
+    pub(super) skills_changed: Arc<Notify>,
     /// The values of the configuration that are not shown.
     hidden: Arc<Hidden>,
     /// The server's standard error, if it is a program.
@@ -73,6 +87,15 @@ pub(super) trait Session: Send + Sync {
     ) -> Pin<Box<dyn Future<Output = Option<UserAnswer>> + Send>>;
 }
 
+/// The way in which a connection starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// With a session, in all revisions but the latest.
+    Session,
+    /// Without a session, in the latest revision.
+    Stateless,
+}
+
 impl Connection {
     /// Starts a server and initializes the connection. The server is ended if `end` is cancelled.
     pub(super) async fn start(
@@ -82,10 +105,29 @@ impl Connection {
         session: Option<Arc<dyn Session>>,
         end: CancellationToken,
     ) -> Result<Self, ServerError> {
+        Self::start_as(Start::Session, server, processes, cwd, session, end).await
+    }
+
+    /// Does the same as [`start`](Self::start), with or without a session of MCP.
+    pub(super) async fn start_as(
+        how: Start,
+        server: &ToolServer,
+        processes: &Processes,
+        cwd: Option<&Path>,
+        session: Option<Arc<dyn Session>>,
+        end: CancellationToken,
+    ) -> Result<Self, ServerError> {
         let changes = Arc::<AtomicU64>::default();
         let skill = server.skill.clone();
         let asks = Arc::default();
-        let host = HostSide { skill, session, changes: Arc::clone(&changes), asks };
+        let skills_changed = Arc::<Notify>::default();
+        let host = HostSide {
+            skill,
+            session,
+            changes: Arc::clone(&changes),
+            skills_changed: Arc::clone(&skills_changed),
+            asks,
+        };
         let (rpc, outgoing) = Rpc::new(Box::new(host), end);
         let (process, hidden) = match &server.address {
             Address::Command { program, args, env, cwd: own } => {
@@ -109,14 +151,16 @@ impl Connection {
             limits: server.limits,
             listing: Listing::default(),
             changes,
+            skills_changed,
             hidden,
             stderr,
             _process: process,
             rpc,
         };
-        let mut info = connection.initialize().await?;
-        connection.rpc.set_revision(info["protocolVersion"].as_str().unwrap_or(REVISION));
-        connection.rpc.notify("notifications/initialized", &json!({}));
+        let mut info = match how {
+            Start::Session => connection.initialize().await?,
+            Start::Stateless => connection.discover().await?,
+        };
         if info["instructions"].as_str().is_none_or(|text| text.trim().is_empty()) {
             info["instructions"].take();
         }
@@ -127,13 +171,45 @@ impl Connection {
     async fn initialize(&self) -> Result<Value, ServerError> {
         let params = json!({
             "protocolVersion": REVISION,
-            "capabilities": { "roots": {}, "elicitation": {} },
-            "clientInfo": { "name": "acp-skills-proxy", "version": env!("CARGO_PKG_VERSION") },
+            "capabilities": { "roots": {}, "elicitation": {}, "extensions": { SKILLS: {} } },
+            "clientInfo": client_info(),
         });
-        let ask =
-            Ask { method: "initialize", params, limit: self.limits.start, what: "start", progress: None };
+        let info = self.introduce("initialize", params).await?;
+        self.rpc.set_revision(info["protocolVersion"].as_str().unwrap_or(REVISION));
+        self.rpc.notify("notifications/initialized", &json!({}));
+        Ok(info)
+    }
+
+    /// Asks for the capabilities without a session.
+    async fn discover(&self) -> Result<Value, ServerError> {
+        let envelope = json!({
+            "io.modelcontextprotocol/protocolVersion": STATELESS,
+            "io.modelcontextprotocol/clientInfo": client_info(),
+            "io.modelcontextprotocol/clientCapabilities": { "extensions": { SKILLS: {} } },
+        });
+        self.rpc.set_stateless(STATELESS, envelope);
+        self.introduce("server/discover", json!({})).await
+    }
+
+    async fn introduce(&self, method: &str, params: Value) -> Result<Value, ServerError> {
+        let ask = Ask { method, params, limit: self.limits.start, what: "start", progress: None };
         let info = self.ask(ask).await?;
         if info.is_object() { Ok(info) } else { Err(ServerError::Invalid("result is not an object")) }
+    }
+
+    /// Waits until the skills should be listed again because announcements may have been missed. Without a session, announcements have to
+    /// be requested, and this request ends sometimes.
+    pub(super) async fn subscribe(&self) {
+        if !self.rpc.is_stateless() {
+            return std::future::pending().await;
+        }
+        let started = Instant::now();
+        let params = json!({ "notifications": { "resourcesListChanged": true } });
+        let method = "subscriptions/listen";
+        let ask = Ask { method, params, limit: SUBSCRIPTION, what: "announce changes", progress: None };
+        // A server that offers no announcements is asked from time to time.
+        let _ = self.rpc.ask(ask).await;
+        sleep_until(started + MIN_SUBSCRIPTION).await;
     }
 
     /// Returns true if the server has ended.
@@ -199,6 +275,26 @@ impl Connection {
         tokio::time::timeout(self.limits.list, listing).await.unwrap_or(Err(expired))
     }
 
+    /// Returns true if the server offers skills (SEP-2640).
+    pub(super) fn offers_skills(&self) -> bool {
+        self.info["capabilities"]["extensions"][SKILLS].is_object()
+    }
+
+    /// Waits for the end of the connection.
+    pub(super) async fn ended(&self) {
+        self.rpc.ended().await;
+    }
+
+    /// Sends another request. `what` is the action for the error if there is no answer within the time limit of lists.
+    pub(super) async fn request(
+        &self,
+        method: &str,
+        params: Value,
+        what: &'static str,
+    ) -> Result<Value, ServerError> {
+        self.ask(Ask { method, params, limit: self.limits.list, what, progress: None }).await
+    }
+
     /// Calls a tool.
     pub(super) async fn call(
         &self,
@@ -218,7 +314,7 @@ impl Connection {
     /// Sends a request and waits for the answer. If the server does not start or has ended, the error contains its last output. Secrets
     /// are hidden in errors.
     async fn ask(&self, ask: Ask<'_>) -> Result<Value, ServerError> {
-        let is_start = ask.method == "initialize";
+        let is_start = matches!(ask.method, "initialize" | "server/discover");
         let error = match self.rpc.ask(ask).await {
             Err(error @ ServerError::Ended) => error,
             Err(error @ ServerError::Timeout { .. }) if is_start => error,
@@ -238,101 +334,6 @@ impl Connection {
     }
 }
 
-/// Converts the result of a call. Its content is passed on as it is.
-fn output(mut result: Value) -> Result<ToolOutput, ServerError> {
-    // `take` panics if the value is not an object.
-    if !result.is_object() {
-        return Err(ServerError::Invalid("result is not an object"));
-    }
-    let content = match result["content"].take() {
-        Value::Array(parts) => parts,
-        Value::Null if result["structuredContent"].is_object() => Vec::new(),
-        _ => return Err(ServerError::Invalid("result has no content")),
-    };
-    let is_error = result["isError"] == true;
-    let mut output = if is_error { ToolOutput::error("") } else { ToolOutput::text("") };
-    output.content = content.into_iter().map(part).collect();
-    output.structured = Some(result["structuredContent"].take()).filter(Value::is_object);
-    Ok(output)
-}
-
-fn part(part: Value) -> Content {
-    match (part["text"].as_str(), part.as_object()) {
-        (Some(text), Some(members)) if members.len() == 2 && part["type"] == "text" => {
-            Content::Text(text.to_owned())
-        }
-        _ => Content::Raw(part),
-    }
-}
-
-/// Our side of the connection: what the server can ask for.
-struct HostSide {
-    skill: String,
-    session: Option<Arc<dyn Session>>,
-    changes: Arc<AtomicU64>,
-    /// True while the user is asked. Other questions are declined.
-    asks: Arc<AtomicBool>,
-}
-
-impl Listener for HostSide {
-    fn asked(&self, method: &str, params: Value) -> Option<Answer> {
-        Some(match method {
-            "ping" => Answer::Now(json!({})),
-            "roots/list" => {
-                let roots = self.session.as_ref().map(|session| session.roots()).unwrap_or_default();
-                let roots: Vec<_> = roots.iter().map(|root| json!({ "uri": file_uri(root) })).collect();
-                Answer::Now(json!({ "roots": roots }))
-            }
-            "elicitation/create" => self.form(params),
-            // Sampling too: the proxy has no model.
-            _ => return None,
-        })
-    }
-
-    fn notified(&self, method: &str) {
-        if method == "notifications/tools/list_changed" {
-            self.changes.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-impl HostSide {
-    /// Shows a form of the server to the user, or declines it.
-    fn form(&self, params: Value) -> Answer {
-        let declined = || json!({ "action": "decline" });
-        let is_form = params["mode"].as_str().is_none_or(|mode| mode == "form");
-        let Some(session) = self.session.clone().filter(|_| is_form) else { return Answer::Now(declined()) };
-        let (message, schema) = match form::read(params) {
-            Ok(form) => form,
-            Err(why) => return Answer::Refused(why),
-        };
-        if self.asks.swap(true, Ordering::Relaxed) {
-            return Answer::Now(declined());
-        }
-        let (answer, answered) = oneshot::channel();
-        let asks = Arc::clone(&self.asks);
-        let skill = self.skill.clone();
-        tokio::spawn(async move {
-            let question = UserQuestion::Form { skill, message, schema };
-            let result = match session.ask(question).await {
-                Some(UserAnswer::Form(result)) => result,
-                _ => declined(),
-            };
-            asks.store(false, Ordering::Relaxed);
-            // This fails if the server has ended.
-            let _ = answer.send(result);
-        });
-        Answer::Later(answered)
-    }
-}
-
-/// The characters of a path that have a meaning in a URL.
-const RESERVED: AsciiSet =
-    CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>').add(b'?').add(b'`');
-
-fn file_uri(path: &Path) -> String {
-    let path = path.to_string_lossy().replace('\\', "/");
-    let path = utf8_percent_encode(&path, &RESERVED);
-    let slash = if path.to_string().starts_with('/') { "" } else { "/" };
-    format!("file://{slash}{path}")
+fn client_info() -> Value {
+    json!({ "name": "acp-skills-proxy", "version": env!("CARGO_PKG_VERSION") })
 }

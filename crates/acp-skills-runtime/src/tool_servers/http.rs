@@ -146,11 +146,12 @@ impl Endpoint {
         &self,
         rpc: &Rpc,
         method: &'static str,
-        message: &[u8],
+        (message, more): (&[u8], &[(String, String)]),
         last_id: Option<&str>,
         (timeout, interrupt): (Duration, &Interrupt),
     ) -> Result<Exchange, FetchError> {
         let mut headers = self.headers.values.clone();
+        headers.extend_from_slice(more);
         let mut add = |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned()));
         add("Accept", "application/json, text/event-stream");
         add("Content-Type", "application/json");
@@ -197,7 +198,7 @@ impl Endpoint {
             }
             None
         };
-        let answer = match self.send(rpc, "POST", &message.line, None, limits) {
+        let answer = match self.send(rpc, "POST", (&message.line, &message.headers), None, limits) {
             Ok(answer) => answer,
             Err(error) => return failed(reason(&error)),
         };
@@ -261,7 +262,7 @@ impl Endpoint {
 
     /// Opens a stream of events, and reads it to its end.
     fn open(&self, rpc: &Rpc, position: &mut Position, limits: (Duration, &Interrupt)) -> StreamEnd {
-        match self.send(rpc, "GET", &[], position.last_id.as_deref(), limits) {
+        match self.send(rpc, "GET", (&[], &[]), position.last_id.as_deref(), limits) {
             Ok(answer) if answer.status == 200 => {
                 StreamEnd::Read(position.read(answer.into_reader(), |data| rpc.receive(data)))
             }
@@ -286,7 +287,7 @@ impl Endpoint {
     fn delete(&self, rpc: &Rpc) {
         if self.session.lock().is_some() {
             // The session ends by itself if this fails.
-            let _ = self.send(rpc, "DELETE", &[], None, (END_TIMEOUT, &Interrupt::default()));
+            let _ = self.send(rpc, "DELETE", (&[], &[]), None, (END_TIMEOUT, &Interrupt::default()));
         }
     }
 }

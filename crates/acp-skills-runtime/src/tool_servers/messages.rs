@@ -74,6 +74,8 @@ struct Shared {
     open: Mutex<Open>,
     /// The revision of MCP that the server has chosen.
     revision: OnceLock<String>,
+    /// The metadata of each request, if the revision has no sessions.
+    envelope: OnceLock<Value>,
     /// Cancelled when the connection has ended.
     end: CancellationToken,
     listener: Box<dyn Listener>,
@@ -84,6 +86,8 @@ pub(super) struct Outgoing {
     /// The id, if this is a request of ours.
     pub(super) request: Option<u64>,
     pub(super) line: Vec<u8>,
+    /// Additional headers for HTTP.
+    pub(super) headers: Vec<(String, String)>,
     /// The time limit for sending this message and, if it is a request, for the first sign of an answer.
     pub(super) limit: Duration,
     /// Cancelled when the message is no longer needed: when the request is no longer open, or when the connection has ended.
@@ -132,7 +136,9 @@ impl Rpc {
         end: CancellationToken,
     ) -> (Self, mpsc::Receiver<Outgoing>) {
         let (outgoing, receiver) = mpsc::channel(MAX_QUEUE);
-        let shared = Shared { outgoing, open: Mutex::default(), revision: OnceLock::new(), end, listener };
+        let revision = OnceLock::new();
+        let envelope = OnceLock::new();
+        let shared = Shared { outgoing, open: Mutex::default(), revision, envelope, end, listener };
         (Self(Arc::new(shared)), receiver)
     }
 
@@ -145,6 +151,18 @@ impl Rpc {
     pub(super) fn set_revision(&self, revision: &str) {
         // It is chosen only once.
         let _ = self.0.revision.set(revision.to_owned());
+    }
+
+    /// Uses a revision of MCP without sessions: each request has the metadata that is sent only once otherwise.
+    pub(super) fn set_stateless(&self, revision: &str, envelope: Value) {
+        self.set_revision(revision);
+        // It is set only once.
+        let _ = self.0.envelope.set(envelope);
+    }
+
+    /// Returns true if the revision has no sessions.
+    pub(super) fn is_stateless(&self) -> bool {
+        self.0.envelope.get().is_some()
     }
 
     /// Returns the revision of MCP that the server has chosen.
@@ -190,9 +208,16 @@ impl Rpc {
         if ask.method == "tools/call" {
             params["_meta"]["progressToken"] = id.into();
         }
+        let mut headers = Vec::new();
+        if let Some(envelope) = self.0.envelope.get() {
+            params["_meta"] = envelope.clone();
+            headers.push(("Mcp-Method".to_owned(), ask.method.to_owned()));
+            let name = params["uri"].as_str().filter(|_| ask.method == "resources/read");
+            headers.extend(name.map(|name| ("Mcp-Name".to_owned(), name.to_owned())));
+        }
         let line = json!({ "jsonrpc": "2.0", "id": id, "method": ask.method, "params": params });
         let line = line.to_string().into_bytes();
-        let outgoing = Outgoing { request: Some(id), line, limit: ask.limit, end };
+        let outgoing = Outgoing { request: Some(id), line, headers, limit: ask.limit, end };
         let ended = || timeout(ask.limit, self.0.outgoing.send(outgoing));
         let expired = ServerError::Timeout { what: ask.what, limit: ask.limit };
         match ended().await {
@@ -221,7 +246,9 @@ impl Rpc {
         let line = message.to_string().into_bytes();
         // If the queue is full, the server does not read what it asks for.
         let end = self.0.end.clone();
-        let _ = self.0.outgoing.try_send(Outgoing { request: None, line, limit: NOTIFY_TIMEOUT, end });
+        let headers = Vec::new();
+        let message = Outgoing { request: None, line, headers, limit: NOTIFY_TIMEOUT, end };
+        let _ = self.0.outgoing.try_send(message);
     }
 
     /// Handles a message of the server. Lines that are not messages are ignored.
@@ -342,55 +369,4 @@ impl Listener for Ignored {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn progress_that_nobody_reads_is_not_kept() {
-        let (rpc, mut outgoing) = Rpc::new(Box::new(Ignored), CancellationToken::new());
-        let (progress, mut received) = progress_channel();
-        let limit = Duration::from_mins(1);
-        let params = json!({});
-        let ask = Ask { method: "tools/call", params, limit, what: "answer", progress: Some(progress) };
-        let server = async {
-            let request = outgoing.recv().await.unwrap().request.unwrap();
-            for value in 0..10_000 {
-                let params = json!({ "progressToken": request, "progress": value });
-                let line = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
-                rpc.receive(line.to_string().as_bytes());
-            }
-            rpc.answered(request, Ok(json!("done")));
-        };
-        let (answer, ()) = tokio::join!(rpc.ask(ask), server);
-        assert_eq!(answer, Ok(json!("done")));
-        let mut count = 0;
-        while received.try_recv().is_ok() {
-            count += 1;
-        }
-        assert_eq!(count, MAX_PROGRESS);
-    }
-
-    /// Parsed JSON needs much more memory than its text.
-    #[tokio::test]
-    async fn an_answer_with_too_many_values_fails() {
-        let (rpc, mut outgoing) = Rpc::new(Box::new(Ignored), CancellationToken::new());
-        let limit = Duration::from_mins(1);
-        let ask = || Ask { method: "x", params: json!({}), limit, what: "answer", progress: None };
-        let values = format!("[1{}]", ",1".repeat(MAX_VALUES));
-        let long = format!(r#""{}""#, "[,{".repeat(MAX_VALUES));
-        for (result, is_refused) in [(&values, true), (&long, false)] {
-            let server = async {
-                let id = outgoing.recv().await.unwrap().request.unwrap();
-                // A request of the server can have the same id.
-                let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x","params":{result}}}"#);
-                rpc.receive(request.as_bytes());
-                rpc.receive(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#).as_bytes());
-            };
-            let (answer, ()) = tokio::join!(rpc.ask(ask()), server);
-            let refusal = Err(ServerError::Invalid("it contains too many values"));
-            assert_eq!(answer == refusal, is_refused);
-            assert_eq!(answer.is_ok(), !is_refused);
-            while outgoing.try_recv().is_ok() {}
-        }
-    }
-}
+mod tests;

@@ -16,7 +16,7 @@ use serde::{
 use acp_skills_runtime::{
     library::load_named,
     processes::Processes,
-    tool_servers::{Secrets, ServerProvider, SkillVariables},
+    tool_servers::{Secrets, ServerProvider, SkillVariables, ToolServer},
 };
 use skills_core::{
     discovery::NamedSkill,
@@ -28,7 +28,7 @@ use super::{
     error::ConfigError,
     expand_home,
     tool_server::{SecretsEntry, ServerEntry},
-    virtual_skill::{VirtualSkill, check_globs},
+    virtual_skill::{VirtualSkill, check_globs, offering},
 };
 
 /// An entry of `skills`.
@@ -103,6 +103,15 @@ impl StoredSkill {
         self.secrets.make_absolute(base);
     }
 
+    /// Returns the server of the skill, if it should be asked for skills.
+    ///
+    /// # Errors
+    /// Returns [`ConfigError::VirtualSkill`] if the entry of the server is not valid.
+    pub(super) fn offering(&self) -> Result<Option<ToolServer>, ConfigError> {
+        let name = self.skill.file_name().unwrap_or_default().to_string_lossy();
+        offering(self.mcp.as_ref(), &self.env, &name, &self.secrets)
+    }
+
     /// Loads the skill, and adds the properties of this entry. With `strict`, the `SKILL.md` must follow the specification.
     ///
     /// # Errors
@@ -171,13 +180,18 @@ pub struct SourceEntry {
     /// The lock file with the approved version of the source. `None` is the lock file in the state directory; the source is then
     /// named explicitly, which approves its first version once. Otherwise, a source that is not in the lock file is not used.
     pub lock: Option<PathBuf>,
-    /// The headers of each request for a web site, an archive or a package.
+    /// The headers of each request for a web site, an archive, a package or an MCP server.
     pub(super) headers: BTreeMap<String, String>,
     /// The secrets for `${NAME}` in the values of `headers`.
     pub(super) secrets: Secrets,
 }
 
 impl SourceEntry {
+    /// Returns the URL of the MCP server, if the source is an MCP server that offers skills (`mcp+https://…`).
+    pub fn server_url(&self) -> Option<&str> {
+        self.source.trim().strip_prefix("mcp+")
+    }
+
     /// Creates an entry for all skills of a source.
     pub fn new(source: impl Into<String>) -> Self {
         Self { source: source.into(), ..Self::default() }
@@ -209,8 +223,8 @@ pub(super) struct SourceFields {
     /// `git` accepts new versions only if your git accepts the signature of the commit or the tag. By default, no signature is needed.
     #[serde(default)]
     verify: Option<Verify>,
-    /// Headers for each request to a web site, an archive or a registry of packages. `${NAME}` stands for a secret or an environment
-    /// variable of the proxy. Only the server of the source receives them.
+    /// Headers for each request to a web site, an archive, a registry of packages or an MCP server. `${NAME}` stands for a secret or an
+    /// environment variable of the proxy. Only the server of the source receives them.
     #[serde(default)]
     headers: BTreeMap<String, String>,
     /// The secrets for `${NAME}` in the values of `headers`; see virtual skills.

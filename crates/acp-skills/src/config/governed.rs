@@ -3,7 +3,7 @@
 //! All settings pass through [`narrow`], wherever they come from: flags, variables, the configuration file, or code. It removes what the
 //! policy refuses. The library of the session decides about skills on disk, because links can change later.
 
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
 use acp_skills_runtime::{
     library::Rules,
@@ -13,7 +13,7 @@ use skills_core::{Scope, discovery::Limits, set::Skipped};
 use skills_sources::{
     Address, LOCK_NAME, Options, Sources, Spec,
     disk::locations,
-    policy::{Policy, Refusal, Scripts, check_protection},
+    policy::{Policy, Refusal, Scripts, Server, check_protection},
 };
 
 use super::{Config, ConfigError, SandboxKind, SkillEntry, SourceEntry, VirtualSkill};
@@ -125,6 +125,11 @@ fn narrow_entries(
     refused: &mut Vec<Skipped>,
 ) {
     sources.retain(|entry| {
+        if let Some(url) = entry.server_url() {
+            let refusal = of_server(&entry.source, url, policy).err();
+            refused.extend(refusal.iter().map(|refusal| refusal.skipped(&entry.source)));
+            return refusal.is_none();
+        }
         // An invalid address is an error later.
         let Ok(address) = Address::parse(&entry.source) else { return true };
         let refusal = policy.source(&address).err();
@@ -145,6 +150,16 @@ fn narrow_entries(
         refused.extend(refusal.iter().map(|refusal| refusal.skipped(&place)));
         refusal.is_none()
     });
+}
+
+/// Decides about a source that is an MCP server.
+///
+/// # Errors
+/// Returns the refusal if the policy doesn't allow the URL as a source and as an MCP server, or only allows locked versions.
+fn of_server(source: &str, url: &str, policy: &Policy) -> Result<(), Refusal> {
+    policy.instructions(source, url)?;
+    policy.server(source, &Server::Url(url), iter::empty())?;
+    policy.without_versions(source)
 }
 
 /// Decides about a skill that is defined in the configuration.

@@ -19,13 +19,11 @@ use skills_core::{
     skill::Skill,
     toolbox::ToolboxOptions,
 };
-use skills_sources::{
-    Address, LOCK_NAME, Options, Sources, Spec, disk::locations, policy::Policy as Governing, trust::Trust,
-};
+use skills_sources::{Options, Sources, Spec, disk::locations, policy::Policy as Governing, trust::Trust};
 
 use super::{
     CatalogLocation, CheckUpdates, Config, ConfigError, Discover, Project, SearchTool, SkillEntry,
-    SourceAccess, SourceEntry, Trusted, Validation, elsewhere, governed, scripts,
+    SourceAccess, Trusted, Validation, elsewhere, governed, scripts, servers::Servers, specs,
 };
 
 /// A resolved configuration, from which a proxy can be built.
@@ -59,6 +57,7 @@ pub struct SkillSources {
     named: Vec<SkillEntry>,
     roots: Vec<PathBuf>,
     sources: Vec<Spec>,
+    servers: Servers,
     locked: bool,
     projects: Vec<ProjectSources>,
     discover: Vec<Discover>,
@@ -142,6 +141,7 @@ impl Settings {
         policy.titles = config.titles.unwrap_or(policy.titles);
         policy.toggles = config.toggles;
         policy.drafts = config.drafts;
+        policy.mcp_skills = config.mcp_skills.take().unwrap_or_default().0;
         policy.mcp_on_demand = config.mcp_on_demand.take().unwrap_or_default().0;
         let state = config.state.take().or_else(locations::state_dir);
         let mut skills = SkillSources::resolve(config, state.clone(), processes.clone())?;
@@ -197,13 +197,22 @@ impl SkillSources {
     /// # Errors
     /// Returns [`ConfigError::Value`] if a glob is invalid, and [`ConfigError::Source`] if an address has an unknown format.
     fn resolve(config: Config, state: Option<PathBuf>, processes: Processes) -> Result<Self, ConfigError> {
-        let filter = filter(&config.include, &config.exclude)?;
+        let filter = specs::filter(&config.include, &config.exclude)?;
         let max_fetch_bytes = config.max_fetch_bytes();
         let nested = config.nested;
         let access = SourceAccess::new(&config, &processes);
-        let sources = config.sources.iter().map(|entry| spec(entry, nested, &[&filter]));
-        let sources = sources.collect::<Result<_, _>>()?;
-        let trust = (!config.trust.contains(&Trusted::Project)).then(|| Trust::new(state));
+        let decisions = Trust::new(state);
+        let trust = (!config.trust.contains(&Trusted::Project)).then(|| decisions.clone());
+        let mut servers = Servers { sources: Vec::new(), trust: decisions };
+        let mut sources = Vec::new();
+        for entry in config.sources {
+            if entry.server_url().is_some() {
+                let own = specs::filter(&entry.include, &entry.exclude)?;
+                servers.sources.push((entry, vec![own]));
+            } else {
+                sources.push(specs::spec(&entry, nested, &[&filter])?);
+            }
+        }
         let projects =
             config.projects.into_iter().map(|project| ProjectSources::resolve(project, nested, &filter));
         Ok(Self {
@@ -211,6 +220,7 @@ impl SkillSources {
             named: config.skills,
             roots: config.roots,
             sources,
+            servers,
             locked: config.locked,
             discover: config.discover,
             trust,
@@ -235,7 +245,9 @@ impl SkillSources {
     /// - [`ConfigError::Skill`] or [`ConfigError::VirtualSkill`] if a skill in `skills` is invalid.
     /// - [`ConfigError::NoSuchRoot`] if a directory in `roots` doesn't exist.
     /// - [`ConfigError::Unreadable`] if the current directory can't be determined.
-    pub fn load(self) -> Result<DirectoryLibrary, ConfigError> {
+    pub fn load(mut self) -> Result<DirectoryLibrary, ConfigError> {
+        let settings = (&self.filter, self.governing.as_ref(), &self.processes);
+        let servers = self.servers.load(&self.named, self.locked, settings, &mut self.refused)?;
         let mut named = Vec::new();
         // The directories of named skills in which there may be other skills.
         let mut nested_in = Vec::new();
@@ -327,6 +339,7 @@ impl SkillSources {
         let scan = Scan::start(scanned);
         let library = DirectoryLibrary::new(named, self.strict, scan, sources, project);
         let tree = self.discover.contains(&Discover::ProjectTree);
+        let library = library.servers(servers);
         Ok(library.governed(rules).trust(self.trust).projects(projects).tree(tree).watch(self.watch))
     }
 }
@@ -360,8 +373,8 @@ fn is_discovered(root: &Root, discover: &[Discover]) -> bool {
 
 impl ProjectSources {
     fn resolve(project: Project, nested: bool, common: &Filter) -> Result<Self, ConfigError> {
-        let filter = filter(&project.include, &project.exclude)?;
-        let sources = project.sources.iter().map(|entry| spec(entry, nested, &[common, &filter]));
+        let filter = specs::filter(&project.include, &project.exclude)?;
+        let sources = project.sources.iter().map(|entry| specs::spec(entry, nested, &[common, &filter]));
         Ok(Self {
             paths: project.path.compile()?,
             named: project.skills,
@@ -383,21 +396,4 @@ fn fixed(
     let (skill, warnings) = skill.build_with(validation, processes)?;
     let warnings = warnings.into_iter().map(|text| Diagnostic::warning("missing-program", text));
     Ok((Arc::new(skill), warnings.collect()))
-}
-
-fn filter(include: &[String], exclude: &[String]) -> Result<Filter, ConfigError> {
-    Filter::new(include, exclude).map_err(|error| ConfigError::Value(error.to_string()))
-}
-
-/// Resolves a source. The value of `nested` and the filters `common` of the whole configuration, and of the project, apply to it too.
-fn spec(entry: &SourceEntry, nested: bool, common: &[&Filter]) -> Result<Spec, ConfigError> {
-    let state = || locations::state_dir().unwrap_or_default().join(LOCK_NAME);
-    let own = filter(&entry.include, &entry.exclude)?;
-    Ok(Spec {
-        address: Address::parse(&entry.source)?,
-        filters: common.iter().copied().cloned().chain([own]).collect(),
-        lock: entry.lock.clone().unwrap_or_else(state),
-        nested: nested || entry.nested,
-        is_named: entry.lock.is_none(),
-    })
 }

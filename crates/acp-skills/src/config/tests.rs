@@ -35,7 +35,7 @@ fn errors_have_a_place_and_a_suggestion() {
         "x: prompt\n",
         expect![[r#"
             unknown key `x`: skills.yaml:1:1
-            known keys are `agent`, `skills`, `roots`, `sources`, `locked`, `projects`, `discover`, `trust`, `include`, `exclude`, `nested`, `max_skills`, `max_fetch`, `check_updates`, `approved_by`, `strict`, `watch`, `catalog_in`, `catalog_format`, `catalog_style`, `hint`, `catalog_detail`, `catalog_budget`, `restore_budget`, `location`, `mount`, `mcp`, `mcp_on_demand`, `elsewhere`, `listen`, `listen_url`, `mcp_wait`, `exit_wait`, `max_message`, `activation`, `search`, `allow_scripts`, `script_timeout`, `script_cwd`, `script_env`, `max_output`, `sandbox`, `sandbox_net`, `commands`, `dollar`, `approve`, `tool_policy`, `titles`, `toggles`, `drafts`, `events`, `telemetry`, `state`, `log`, `log_file`, `validation`"#]],
+            known keys are `agent`, `skills`, `roots`, `sources`, `locked`, `projects`, `discover`, `trust`, `include`, `exclude`, `nested`, `max_skills`, `max_fetch`, `check_updates`, `approved_by`, `strict`, `watch`, `catalog_in`, `catalog_format`, `catalog_style`, `hint`, `catalog_detail`, `catalog_budget`, `restore_budget`, `location`, `mount`, `mcp`, `mcp_on_demand`, `mcp_skills`, `elsewhere`, `listen`, `listen_url`, `mcp_wait`, `exit_wait`, `max_message`, `activation`, `search`, `allow_scripts`, `script_timeout`, `script_cwd`, `script_env`, `max_output`, `sandbox`, `sandbox_net`, `commands`, `dollar`, `approve`, `tool_policy`, `titles`, `toggles`, `drafts`, `events`, `telemetry`, `state`, `log`, `log_file`, `validation`"#]],
     );
     check(
         "skills:\n  - name: a\n    description: b\n    bodi: c\n",

@@ -21,7 +21,7 @@ use super::{expand_home, relative_program_name};
 
 /// An MCP server whose tools belong to a skill. It is either a program (`command`) or a URL (`url`), and is started when the skill
 /// is first used in a session.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ServerEntry {
     /// The program that speaks MCP on its standard input and output.
@@ -42,6 +42,9 @@ pub(super) struct ServerEntry {
     /// Use one server for all sessions. The default is false: each session has its own.
     #[serde(default)]
     shared: bool,
+    /// Ask the server for skills of its own, too. They have to be approved by the user. The default is false.
+    #[serde(default)]
+    pub(super) skills: bool,
     /// Globs: only tools with a matching name are used. If the list is empty, all tools are used.
     #[serde(default)]
     include: Vec<String>,

@@ -25,7 +25,7 @@ use super::{
 };
 use acp_skills_runtime::{
     processes::Processes,
-    tool_servers::{Secrets, ServerProvider, SkillVariables},
+    tool_servers::{Secrets, ServerProvider, SkillVariables, ToolServer},
 };
 
 /// A skill that is defined in the configuration file. It needs exactly one of `body`, `body_file` and `body_url`.
@@ -142,6 +142,23 @@ pub(super) fn check_globs(name: &str, globs: &[String]) -> Result<(), ConfigErro
     })
 }
 
+/// Returns the server of the skill `name`, if it should be asked for skills.
+///
+/// # Errors
+/// Returns [`ConfigError::VirtualSkill`] if the entry of the server is not valid.
+pub(super) fn offering(
+    server: Option<&ServerEntry>,
+    env: &BTreeMap<String, String>,
+    name: &str,
+    secrets: &SecretsEntry,
+) -> Result<Option<ToolServer>, ConfigError> {
+    let Some(server) = server.filter(|server| server.skills) else { return Ok(None) };
+    let mut server = server.clone();
+    server.add_env(env);
+    let resolved = server.resolve(name, &secrets.0);
+    resolved.map(Some).map_err(|error| ConfigError::VirtualSkill(format!("skill `{name}`, `mcp`: {error}")))
+}
+
 impl VirtualSkill {
     /// Resolves the paths of the server and of the secrets against the file's directory.
     pub(super) fn make_server_absolute(&mut self, base: &Path) {
@@ -149,6 +166,14 @@ impl VirtualSkill {
             server.make_absolute(base);
         }
         self.secrets.make_absolute(base);
+    }
+
+    /// Returns the server of the skill, if it should be asked for skills.
+    ///
+    /// # Errors
+    /// Returns [`ConfigError::VirtualSkill`] if the entry of the server is not valid.
+    pub(super) fn offering(&self) -> Result<Option<ToolServer>, ConfigError> {
+        offering(self.mcp.as_ref(), &self.env, &self.name, &self.secrets)
     }
 
     /// Builds the skill. Returns it with warnings, such as a program that doesn't exist.

@@ -1,5 +1,7 @@
 //! Reads the files of a remote skill. Each read fetches the file again; nothing is cached or stored here.
 
+use std::borrow::Cow;
+
 use super::{
     SKILL_FILE_NAMES,
     content::{self, FileContent, ReadOptions},
@@ -22,13 +24,24 @@ const MAX_LISTED_ENTRIES: usize = 50;
 impl Remote {
     /// Fetches the text of the `SKILL.md`, including its frontmatter.
     pub(crate) fn skill_md(&self) -> Result<String, FetchError> {
-        let bytes = self.fetch(&self.url, self.sha256, frontmatter::MAX_FILE_BYTES as u64)?;
+        let wanted = (SKILL_FILE_NAMES[0], &*self.url);
+        let bytes = self.fetch(wanted, self.sha256, frontmatter::MAX_FILE_BYTES as u64)?;
         Ok(frontmatter::decode(&bytes).into_owned())
     }
 
     /// Returns a key for caches of the `SKILL.md`: its URL, and its checksum if the index has one.
     pub(crate) fn key(&self) -> String {
-        self.sha256.map_or_else(|| self.url.to_string(), |sha256| format!("{}#{sha256}", self.url))
+        let place = self.place();
+        self.sha256.map_or_else(|| place.to_string(), |sha256| format!("{place}#{sha256}"))
+    }
+
+    /// Returns the URL of the `SKILL.md`. If the files belong to a service, it comes after the identity of the service, because two
+    /// services can have the same URLs.
+    pub(crate) fn place(&self) -> Cow<'_, str> {
+        match &self.service {
+            Some(service) => Cow::Owned(format!("{} {}", service.identity(), self.url)),
+            None => Cow::Borrowed(&self.url),
+        }
     }
 
     /// Fetches a file of the skill. Blocks.
@@ -56,7 +69,7 @@ impl Remote {
             };
             (format!("{base}{}", percent_encoded(&wanted)), sha256, MAX_REMOTE_FILE_BYTES)
         };
-        match self.fetch(&url, sha256, max_bytes) {
+        match self.fetch((&wanted, &url), sha256, max_bytes) {
             Ok(bytes) => content::read(path, &bytes[..], bytes.len() as u64, options),
             Err(FetchError::Status { status: 404 | 410, .. }) => {
                 Err(FileError::NotFound { path: path.to_owned(), similar: Vec::new() })
@@ -65,8 +78,22 @@ impl Remote {
         }
     }
 
-    fn fetch(&self, url: &str, expected: Option<Sha256>, max_bytes: u64) -> Result<Vec<u8>, FetchError> {
-        fetch::get_verified(url, expected, Limits { max_bytes, timeout: self.timeout })
+    /// Fetches the file at a URL, or reads it from the service by its path.
+    fn fetch(
+        &self,
+        (path, url): (&str, &str),
+        expected: Option<Sha256>,
+        max_bytes: u64,
+    ) -> Result<Vec<u8>, FetchError> {
+        let Some(service) = &self.service else {
+            return fetch::get_verified(url, expected, Limits { max_bytes, timeout: self.timeout });
+        };
+        let failed = |source| FetchError::Transport { url: url.to_owned(), source };
+        let bytes = service.read(path).map_err(failed)?;
+        if bytes.len() as u64 > max_bytes {
+            return Err(FetchError::TooLarge { url: url.to_owned(), max_bytes });
+        }
+        fetch::verified(url, bytes, expected)
     }
 
     /// Returns the error for a path that the index doesn't list: the path of a directory, or of a file that doesn't exist.

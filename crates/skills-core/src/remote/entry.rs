@@ -121,6 +121,7 @@ impl Entry {
             files: lists_files.then(|| other_files.into()),
             is_archive,
             timeout,
+            service: None,
         };
         let mut skill = Skill::new(name, self.description.trim(), Source::Remote(remote));
         skill.scope = Scope::Remote;

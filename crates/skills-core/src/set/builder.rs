@@ -146,6 +146,6 @@ fn file(skill: &Skill) -> Option<PathBuf> {
         Source::Stored(stored) => Some(stored.file()),
         Source::Virtual(_) => None,
         #[cfg(feature = "fetch")]
-        Source::Remote(remote) => Some(PathBuf::from(&*remote.url)),
+        Source::Remote(remote) => Some(PathBuf::from(&*remote.place())),
     }
 }

@@ -1,8 +1,9 @@
-//! [`Remote`]: the location of a skill that a web site offers. The module [`crate::remote`] lists and fetches such skills.
+//! [`Remote`]: the location of a skill that a web site or a service offers. The module [`crate::remote`] lists and fetches skills of web
+//! sites.
 
 use std::{sync::Arc, time::Duration};
 
-use super::digest::Sha256;
+use super::{digest::Sha256, service::FileService};
 
 /// The location of a remote skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Remote {
     pub is_archive: bool,
     /// The timeout for fetching one file.
     pub timeout: Duration,
+    /// The service that provides the files. `None` if they are fetched from their URLs.
+    pub service: Option<Arc<dyn FileService>>,
 }
 
 /// A file of a remote skill, as its index lists it.
@@ -32,4 +35,35 @@ pub struct RemoteFile {
     pub size: Option<u64>,
     /// The checksum of the content, if the index has one.
     pub sha256: Option<Sha256>,
+}
+
+impl Remote {
+    /// Creates the location of a skill whose files a service provides. `url` is that of the `SKILL.md`, whose checksum is `sha256`, and
+    /// `files` are the other files.
+    pub fn of_service(
+        url: &str,
+        sha256: Sha256,
+        mut files: Vec<RemoteFile>,
+        service: Arc<dyn FileService>,
+    ) -> Self {
+        crate::order::sort_by(&mut files, |a, b| a.path.cmp(&b.path));
+        let base = url.rsplit_once('/').map(|(base, _)| format!("{base}/").into());
+        Self {
+            url: url.into(),
+            sha256: Some(sha256),
+            base,
+            files: Some(files.into()),
+            is_archive: false,
+            // The service has its own limits.
+            timeout: Duration::ZERO,
+            service: Some(service),
+        }
+    }
+}
+
+impl RemoteFile {
+    /// Creates the record of a file with its size and its checksum.
+    pub fn new(path: impl Into<String>, size: u64, sha256: Sha256) -> Self {
+        Self { path: path.into(), size: Some(size), sha256: Some(sha256) }
+    }
 }

@@ -1,0 +1,50 @@
+use super::*;
+
+#[tokio::test]
+async fn progress_that_nobody_reads_is_not_kept() {
+    let (rpc, mut outgoing) = Rpc::new(Box::new(Ignored), CancellationToken::new());
+    let (progress, mut received) = progress_channel();
+    let limit = Duration::from_mins(1);
+    let params = json!({});
+    let ask = Ask { method: "tools/call", params, limit, what: "answer", progress: Some(progress) };
+    let server = async {
+        let request = outgoing.recv().await.unwrap().request.unwrap();
+        for value in 0..10_000 {
+            let params = json!({ "progressToken": request, "progress": value });
+            let line = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+            rpc.receive(line.to_string().as_bytes());
+        }
+        rpc.answered(request, Ok(json!("done")));
+    };
+    let (answer, ()) = tokio::join!(rpc.ask(ask), server);
+    assert_eq!(answer, Ok(json!("done")));
+    let mut count = 0;
+    while received.try_recv().is_ok() {
+        count += 1;
+    }
+    assert_eq!(count, MAX_PROGRESS);
+}
+
+/// Parsed JSON needs much more memory than its text.
+#[tokio::test]
+async fn an_answer_with_too_many_values_fails() {
+    let (rpc, mut outgoing) = Rpc::new(Box::new(Ignored), CancellationToken::new());
+    let limit = Duration::from_mins(1);
+    let ask = || Ask { method: "x", params: json!({}), limit, what: "answer", progress: None };
+    let values = format!("[1{}]", ",1".repeat(MAX_VALUES));
+    let long = format!(r#""{}""#, "[,{".repeat(MAX_VALUES));
+    for (result, is_refused) in [(&values, true), (&long, false)] {
+        let server = async {
+            let id = outgoing.recv().await.unwrap().request.unwrap();
+            // A request of the server can have the same id.
+            let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x","params":{result}}}"#);
+            rpc.receive(request.as_bytes());
+            rpc.receive(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#).as_bytes());
+        };
+        let (answer, ()) = tokio::join!(rpc.ask(ask()), server);
+        let refusal = Err(ServerError::Invalid("it contains too many values"));
+        assert_eq!(answer == refusal, is_refused);
+        assert_eq!(answer.is_ok(), !is_refused);
+        while outgoing.try_recv().is_ok() {}
+    }
+}

@@ -1,0 +1,76 @@
+//! The MCP servers of a configuration that are asked for skills.
+
+use std::sync::Arc;
+
+use acp_skills_runtime::{
+    processes::Processes,
+    tool_servers::{
+        Address, ToolServer,
+        skills::{Configured, SkillServers},
+    },
+};
+use skills_core::{Diagnostic, Scope, discovery::Filter, fetch, set::Skipped};
+use skills_sources::{policy::Policy, trust::Trust};
+
+use super::{ConfigError, SkillEntry, SourceEntry};
+
+/// The MCP servers of a configuration that are asked for skills.
+pub(super) struct Servers {
+    /// The sources that are servers, with their filters.
+    pub(super) sources: Vec<(SourceEntry, Vec<Filter>)>,
+    /// The user's decisions about the skills of servers.
+    pub(super) trust: Trust,
+}
+
+impl Servers {
+    /// Creates the servers. `named` are the entries of `skills`. If `is_locked` is true, none is asked, and each is added to `refused`.
+    ///
+    /// # Errors
+    /// Returns [`ConfigError::Value`] if a URL is not allowed, and [`ConfigError::VirtualSkill`] if the entry of a server is not valid.
+    pub(super) fn load(
+        self,
+        named: &[SkillEntry],
+        is_locked: bool,
+        (filter, policy, processes): (&Filter, Option<&Arc<Policy>>, &Processes),
+        refused: &mut Vec<Skipped>,
+    ) -> Result<SkillServers, ConfigError> {
+        let mut configured = Vec::new();
+        for (entry, filters) in self.sources {
+            let url = entry.server_url().unwrap_or_default();
+            if !fetch::is_allowed(url) {
+                let text =
+                    format!("source `{}`: use `mcp+https://…`, or `mcp+http://…` on loopback", entry.source);
+                return Err(ConfigError::Value(text));
+            }
+            let name = url.split_once("://").map_or(url, |(_, rest)| rest).trim_end_matches('/').to_owned();
+            let headers = entry.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+            let address = Address::Http { url: url.to_owned(), headers };
+            let secrets = entry.secrets.clone();
+            let server = ToolServer { skill: name, address, secrets, ..ToolServer::default() };
+            configured.push((server, filters, None));
+        }
+        for entry in named {
+            let server = match entry {
+                SkillEntry::Directory(_) => None,
+                SkillEntry::Virtual(skill) => skill.offering()?,
+                SkillEntry::Stored(skill) => skill.offering()?,
+            };
+            configured.extend(server.map(|server| (server, Vec::new(), Some(Scope::Named))));
+        }
+        if is_locked {
+            refused.extend(configured.iter().map(|(server, ..)| locked(&server.skill)));
+            return Ok(SkillServers::default());
+        }
+        let configured = configured
+            .into_iter()
+            .map(|(server, filters, scope)| Configured::new(server, processes, filters, scope));
+        let configured = configured.collect();
+        Ok(SkillServers::new(self.trust, processes.clone(), filter.clone(), policy.cloned(), configured))
+    }
+}
+
+/// Returns the record of a server that is not asked because of `--locked`.
+fn locked(name: &str) -> Skipped {
+    let text = format!("MCP server {name} is not asked for skills, because they can't be in `skills.lock`");
+    Skipped::new(name, vec![Diagnostic::warning("source-locked", text).help("leave out `--locked`")])
+}

@@ -1,0 +1,37 @@
+//! The sources and filters of a configuration.
+
+use skills_core::discovery::Filter;
+use skills_sources::{Address, LOCK_NAME, Spec, disk::locations};
+
+use super::{ConfigError, SourceEntry};
+
+/// Compiles the globs for the names of skills.
+///
+/// # Errors
+/// Returns [`ConfigError::Value`] if a glob is invalid.
+pub(super) fn filter(include: &[String], exclude: &[String]) -> Result<Filter, ConfigError> {
+    Filter::new(include, exclude).map_err(|error| ConfigError::Value(error.to_string()))
+}
+
+/// Resolves a source that is not an MCP server. The value of `nested` and the filters `common` of the whole configuration, and of
+/// the project, apply to it too.
+///
+/// # Errors
+/// Returns [`ConfigError::Value`] if a glob is invalid or if the source is an MCP server, and [`ConfigError::Source`] if the address has an
+/// unknown format.
+pub(super) fn spec(entry: &SourceEntry, nested: bool, common: &[&Filter]) -> Result<Spec, ConfigError> {
+    if entry.server_url().is_some() {
+        let text =
+            format!("`projects`: MCP server `{}` can't be a source here; move it to `sources`", entry.source);
+        return Err(ConfigError::Value(text));
+    }
+    let state = || locations::state_dir().unwrap_or_default().join(LOCK_NAME);
+    let own = filter(&entry.include, &entry.exclude)?;
+    Ok(Spec {
+        address: Address::parse(&entry.source)?,
+        filters: common.iter().copied().cloned().chain([own]).collect(),
+        lock: entry.lock.clone().unwrap_or_else(state),
+        nested: nested || entry.nested,
+        is_named: entry.lock.is_none(),
+    })
+}

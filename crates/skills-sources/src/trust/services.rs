@@ -1,0 +1,43 @@
+//! Skills of services, such as MCP servers. Their files are only read when they are needed, so the user approves the entry of a skill: its
+//! name, its description, and the checksums of all of its files. Each file is compared with its checksum when it is read.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use skills_core::{Skill, SkillSet, set::Unapproved};
+
+use super::{Trust, place};
+use crate::digest;
+
+/// Returns the key of the decisions about the skills of the service that a skill comes from. It takes the place of a project's directory.
+pub fn project_of(skill: &Skill) -> Option<PathBuf> {
+    Some(PathBuf::from(skill.service()?.identity()))
+}
+
+impl Trust {
+    /// Returns the skills of a service that match their approved checksum. The others are in [`SkillSet::unapproved`]. `service` is the
+    /// [key](project_of) of the decisions.
+    pub fn sift_entries(&self, service: &Path, found: &SkillSet) -> SkillSet {
+        if found.is_empty() {
+            return found.clone();
+        }
+        let decisions = self.decisions(service);
+        let mut skills = SkillSet::builder();
+        for entry in found.entries() {
+            let digest = digest::of_entry(&entry.skill);
+            let place = place(service, &entry.skill);
+            if decisions.trusts(&place, &digest) {
+                skills.add_shared(Arc::clone(&entry.skill), entry.diagnostics.clone());
+                continue;
+            }
+            let mut waiting = Unapproved::new(Arc::clone(&entry.skill), digest);
+            waiting.has_changed = decisions.knows(&place);
+            waiting.is_refused = decisions.refuses(&place, &waiting.digest);
+            skills.add_unapproved(waiting);
+        }
+        found.skipped().iter().for_each(|skipped| skills.skip(skipped.clone()));
+        skills.build()
+    }
+}
