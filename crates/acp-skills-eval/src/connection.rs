@@ -29,9 +29,9 @@ use acp_skills_runtime::{
     events::{EventKind, Outcome},
     host::Host,
     library::MakeToolbox,
-    processes::Processes,
     relay::{DEFAULT_MAX_MESSAGE, Ends, Relay},
 };
+use acp_skills_servers::processes::Processes;
 use skills_core::{SkillSet, exec::SandboxError};
 use tokio::{sync::oneshot, task::spawn_blocking, time::timeout};
 

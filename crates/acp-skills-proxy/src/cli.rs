@@ -10,12 +10,11 @@ use std::{env, ffi::OsString, io, process};
 use acp_skills::config::Config;
 use acp_skills_runtime::mcp::bridge;
 #[cfg(unix)]
-use acp_skills_runtime::processes::watchdog;
+use acp_skills_servers::processes::watchdog;
+use acp_skills_setup::editors;
 use clap::{FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
-use crate::{
-    args::ProxyArgs, commands, error, log, output, refusal, setup::editors, stdio, words::command_line,
-};
+use crate::{args::ProxyArgs, commands, error, log, output, refusal, stdio, words::command_line};
 
 const EXAMPLES: &str = "\
 Examples:

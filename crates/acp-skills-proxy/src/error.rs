@@ -10,6 +10,7 @@ use acp_skills::{
     one_shot::{ClientError, OneShotError, StartError},
 };
 use acp_skills_runtime::relay::standalone::StandaloneError;
+use acp_skills_setup::SetupError;
 use skills_core::{
     discovery::{Discovery, LoadError, Root},
     files::SKILL_FILE_NAMES,
@@ -102,7 +103,9 @@ fn code(error: &anyhow::Error) -> u8 {
         Some(_) => return EXIT_NOT_FOUND,
         None => {}
     }
-    let is_usage = find::<UsageError>(error).is_some() || find::<ConfigError>(error).is_some();
+    let is_usage = find::<UsageError>(error).is_some()
+        || find::<ConfigError>(error).is_some()
+        || find::<SetupError>(error).is_some();
     if is_usage && limit(error).is_none() { EXIT_USAGE } else { EXIT_PROXY_FAILED }
 }
 
@@ -119,6 +122,9 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
 fn known_hint(error: &anyhow::Error) -> Option<String> {
     if let Some(usage) = find::<UsageError>(error) {
         return limit(error).or_else(|| usage.hint.clone());
+    }
+    if let Some(setup) = find::<SetupError>(error) {
+        return limit(error).or_else(|| setup.hint().map(str::to_owned));
     }
     if let Some(agent) = find::<AgentError>(error) {
         return Some(agent.hint());

@@ -13,7 +13,6 @@
 //! | `refusal` | answering the client if the start fails |
 //! | `report/` | summaries of event files, as text and as a page |
 //! | `runtime` | the async runtime |
-//! | `setup/` | agents in the settings of editors |
 //! | `stdio` | stdin and stdout of the proxy |
 //! | `system/` | code that differs by operating system |
 //! | `words` | plurals |
@@ -29,7 +28,6 @@ mod progress;
 mod refusal;
 mod report;
 mod runtime;
-mod setup;
 mod stdio;
 mod system;
 mod words;
@@ -38,7 +36,7 @@ use std::process::ExitCode;
 
 use acp_skills_runtime::mcp::bridge;
 #[cfg(unix)]
-use acp_skills_runtime::processes::watchdog;
+use acp_skills_servers::processes::watchdog;
 
 use clap::CommandFactory;
 

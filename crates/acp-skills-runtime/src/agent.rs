@@ -20,7 +20,7 @@ use std::{
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
 use skills_sources::disk::{error_text, shorten_home};
 
-use crate::processes::Processes;
+use acp_skills_servers::processes::Processes;
 
 #[cfg(unix)]
 use unix as platform;

@@ -19,6 +19,7 @@ use acp_skills_intercept::{
     Effect, HostError, Input, Level, MarkKey, Needs, Provisions, Query, Reason, Refreshed, SavedSwitches,
     SessionKey, Workspace,
 };
+use acp_skills_servers::{ClientServers, processes::Processes};
 use parking_lot::Mutex;
 use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
 use tokio::{
@@ -38,10 +39,8 @@ use crate::{
     mark_secret,
     mcp::Servers,
     paths,
-    processes::Processes,
     spans::{Spans, blocking},
     switch_store::SwitchStore,
-    tool_servers::ClientServers,
 };
 
 /// The configuration of a host: the source of skills, the tools, the stores for state, and the observer.

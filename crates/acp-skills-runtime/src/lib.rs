@@ -14,12 +14,10 @@
 //! | [`library`] | the skills of sessions, and watching them for changes |
 //! | [`agent`] | the agent's process |
 //! | [`paths`] | the file that a path of a tool call refers to |
-//! | [`processes`] | all child processes, so that none outlives the proxy |
 //! | [`activity`] | the observer that is called with tool calls and events |
 //! | [`events`] | the event record: its format, writing it and reading it |
 //! | [`activation_store`] | active skills of sessions, on disk |
 //! | [`switch_store`] | skills that are turned off in a directory, on disk |
-//! | [`tool_servers`] | MCP servers behind skills |
 //! | [`agent_store`] | agents that never connect to our MCP server, on disk |
 //! | [`direct`] | the MCP server for clients without ACP |
 //! | [`demo`] | the built-in scripted agent |
@@ -39,10 +37,8 @@ pub mod library;
 mod mark_secret;
 pub mod mcp;
 pub mod paths;
-pub mod processes;
 pub mod relay;
 mod spans;
 pub mod switch_store;
 pub mod telemetry;
-pub mod tool_servers;
 pub mod worker;

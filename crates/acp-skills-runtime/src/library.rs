@@ -26,7 +26,7 @@ use acp_skills_intercept::Workspace;
 use skills_core::{Skill, SkillSet, Toolbox, set::Unapproved};
 use skills_sources::trust::Decided;
 
-use crate::tool_servers::skills::SkillServers;
+use acp_skills_servers::skills::SkillServers;
 
 pub use self::{
     directories::{DirectoryLibrary, Named, load_named},

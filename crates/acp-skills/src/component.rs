@@ -11,13 +11,13 @@ use acp_skills_runtime::{
     demo,
     host::Host,
     library::{Library, MakeToolbox},
-    processes::Processes,
     relay::{
         Relay,
         chain::{self, ChainEnd},
     },
     telemetry::Telemetry,
 };
+use acp_skills_servers::processes::Processes;
 use agent_client_protocol::{Agent, Client, Conductor, ConnectTo, ConnectionDriver, Error, Proxy};
 use futures::{
     FutureExt,

@@ -4,7 +4,7 @@
 //! If `SKILLS_CORPUS` is set, the words come from real descriptions. Otherwise, they are generated. The texts are the same in
 //! each run.
 
-use std::{alloc::System, fmt::Write, fs, hint::black_box, path::Path};
+use std::{alloc::System, env, fmt::Write, fs, hint::black_box, path::Path};
 
 use bm25::{Document, Language, SearchEngineBuilder};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
@@ -29,6 +29,11 @@ const QUERIES: [&str; 4] = [
     "use this when the user asks for code",
 ];
 
+/// Returns the number of skills for a measurement, or a hundredth of it if `cargo test` only checks that the bench works.
+fn size(measured: usize) -> usize {
+    if env::args().any(|argument| argument == "--bench") { measured } else { measured / 100 }
+}
+
 /// Generates text whose words are distributed as in real text: the n-th word has a frequency of about 1/n.
 struct Text {
     words: Vec<String>,
@@ -37,7 +42,7 @@ struct Text {
 
 impl Text {
     fn new() -> Self {
-        let words = match std::env::var_os("SKILLS_CORPUS") {
+        let words = match env::var_os("SKILLS_CORPUS") {
             Some(root) => corpus(Path::new(&root)),
             None => (0..8_000_u32).map(generated_word).collect(),
         };
@@ -101,7 +106,7 @@ fn skills(count: usize) -> Vec<Skill> {
 }
 
 fn search(c: &mut Criterion) {
-    for count in [1_000, 10_000] {
+    for count in [1_000, 10_000].map(size) {
         let skills = skills(count);
         let set: SkillSet = skills.iter().cloned().collect();
         let document =
@@ -148,7 +153,8 @@ fn write(root: &Path, count: usize) {
 #[expect(clippy::print_stderr, reason = "prints the measured memory")]
 fn search_instructions(c: &mut Criterion) {
     let root = tempfile::tempdir().expect("a directory");
-    write(root.path(), 10_000);
+    let count = size(10_000);
+    write(root.path(), count);
     let discovery = Discovery::new([Root::scanned(root.path())]);
     let set = discovery.find();
     let build = |set: SkillSet| {
@@ -161,7 +167,7 @@ fn search_instructions(c: &mut Criterion) {
     let kept = change.bytes_allocated - change.bytes_deallocated;
     eprintln!("{} skills with instructions: the index has {} KiB", index.len(), kept / 1024);
 
-    let mut group = c.benchmark_group("10000 skills with instructions");
+    let mut group = c.benchmark_group(format!("{count} skills with instructions"));
     group.sample_size(10);
     group.bench_function("build", |b| {
         b.iter_batched(|| discovery.find(), build, BatchSize::PerIteration);

@@ -10,10 +10,10 @@
 //! the link.
 
 mod bundled;
-pub(crate) mod content;
+pub mod content;
 mod directory;
 mod error;
-pub(crate) mod every;
+pub mod every;
 mod guarded;
 mod list;
 mod open;

@@ -13,13 +13,11 @@ use clap::{
 };
 
 use acp_skills::{agents, config::expand_home};
+use acp_skills_setup::editors;
+use acp_skills_setup::shell::shell_word;
 
 use super::Cli;
-use crate::{
-    error::UsageError,
-    setup::editors,
-    words::{command_line, shell_word},
-};
+use crate::{error::UsageError, words::command_line};
 
 /// The minimum similarity of two words, from 0 to 1, for a suggestion.
 const MIN_SIMILARITY: f64 = 0.75;

@@ -3,13 +3,14 @@
 use std::{fmt::Write, process::ExitCode};
 
 use acp_skills::agents;
+use acp_skills_setup::editors;
 use clap::{
     Arg, Args, Command,
     builder::{PossibleValue, PossibleValuesParser},
 };
 use clap_complete::Shell;
 
-use crate::{output, setup::editors};
+use crate::output;
 
 /// The flags of `completions`.
 #[derive(Debug, Args)]

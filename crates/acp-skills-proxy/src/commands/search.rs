@@ -2,6 +2,7 @@
 
 use std::{fmt::Write, num::NonZeroUsize, path::Path, process::ExitCode};
 
+use acp_skills_setup::shell::{shell_line, shell_word};
 use clap::Args;
 use serde_json::json;
 use skills_core::{
@@ -15,7 +16,7 @@ use crate::{
     args::{ProxyArgs, SkillArgs, number},
     error::UsageError,
     output,
-    words::{count, shell_line, shell_word},
+    words::count,
 };
 use acp_skills::config::Settings;
 

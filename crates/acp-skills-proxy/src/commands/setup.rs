@@ -28,6 +28,16 @@ use acp_skills::{
     agents::{self, Agent},
     config::expand_home,
 };
+use acp_skills_setup::{
+    document::{Document, SettingsError},
+    edit::{self, EditError},
+    editors::{self, Editor, Settings as EditorSettings, Way, is_there},
+    file::{FileError, SettingsFile},
+    home::Home,
+    paste::{self, Snippet},
+    program,
+    record::Record,
+};
 use clap::Args;
 use skills_core::text::shown_path;
 
@@ -40,16 +50,6 @@ use crate::{
     args::{SkillArgs, path},
     error::UsageError,
     output,
-    setup::{
-        document::{Document, SettingsError},
-        edit::{self, EditError},
-        editors::{self, Editor, Settings as EditorSettings, Way, is_there},
-        file::{FileError, SettingsFile},
-        home::Home,
-        paste::{self, Snippet},
-        program,
-        record::Record,
-    },
 };
 
 /// Flags of `setup`.

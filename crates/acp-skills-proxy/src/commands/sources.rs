@@ -39,7 +39,7 @@ use std::{
 };
 
 use acp_skills::config::{Config, SourceAccess, SourceEntry, bytes_of_mebibytes, shorten_home};
-use acp_skills_runtime::processes::Processes;
+use acp_skills_servers::processes::Processes;
 use clap::Args;
 use skills_core::{
     SkillName,

@@ -7,6 +7,7 @@ use std::{
     process::{Command, ExitStatus},
 };
 
+use acp_skills_servers::processes::group_is_alive;
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
 use rustix::process::{Pid, kill_process_group};
 use tokio::{
@@ -15,7 +16,6 @@ use tokio::{
 };
 
 use super::Signal;
-use crate::processes::group_is_alive;
 
 /// Puts the new process into the prepared group, or makes it the leader of a new group.
 pub(super) fn group(command: &mut CommandWrap, prepared: Option<u32>) {

@@ -6,11 +6,11 @@ use std::{
     process::{Command, ExitStatus},
 };
 
+use acp_skills_servers::processes::end_children_with_this_process;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, JobObject, KillOnDrop};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::Signal;
-use crate::processes::end_children_with_this_process;
 
 /// Puts the new process into a job object. With [`KillOnDrop`], the wrapper sets `KILL_ON_JOB_CLOSE`. Windows then
 /// ends the job when its last handle is closed, which also happens if this process is killed.

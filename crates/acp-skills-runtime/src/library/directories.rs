@@ -10,7 +10,7 @@ use skills_core::{
 };
 use skills_sources::{Address, Sources, trust::Trust};
 
-use crate::tool_servers::skills::SkillServers;
+use acp_skills_servers::skills::SkillServers;
 
 use super::{missing, projects::ProjectSkills, rules::Rules, scan::Scan};
 

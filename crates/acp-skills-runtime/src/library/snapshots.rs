@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use skills_core::{Diagnostic, Difference, Skill, SkillSet, discovery::Changes, set::Unapproved};
 use skills_sources::{Notify, Sources, trust::Decided};
 
-use crate::tool_servers::skills::SkillServers;
+use acp_skills_servers::skills::SkillServers;
 
 use super::{
     Library, Reloaded, SkillLibrary, WhenReloaded,

@@ -10,6 +10,7 @@ use std::{
 };
 
 use acp_skills_intercept::{Input, READING_TOOLS, SessionKey, reminder};
+use acp_skills_servers::{CallLink, Progress, ServerProvider, SessionLink, progress_channel};
 use parking_lot::Mutex;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -44,7 +45,6 @@ use crate::{
     activity::{Activity, Observer, ToolCall},
     events::EventKind,
     spans::Spans,
-    tool_servers::{CallLink, Progress, ServerProvider, SessionLink, progress_channel},
 };
 
 /// The receivers of everything that happens on a server: the interceptor, the observer and the log.

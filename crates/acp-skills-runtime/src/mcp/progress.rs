@@ -12,7 +12,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use crate::tool_servers::Progress;
+use acp_skills_servers::Progress;
 
 /// The time between two notifications.
 const PERIOD: Duration = Duration::from_secs(1);

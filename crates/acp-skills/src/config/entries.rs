@@ -13,11 +13,8 @@ use serde::{
     de::{DeserializeSeed, IntoDeserializer, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use acp_skills_runtime::{
-    library::load_named,
-    processes::Processes,
-    tool_servers::{Secrets, ServerProvider, SkillVariables, ToolServer},
-};
+use acp_skills_runtime::library::load_named;
+use acp_skills_servers::{Secrets, ServerProvider, SkillVariables, ToolServer, processes::Processes};
 use skills_core::{
     discovery::NamedSkill,
     tool::{ToolProvider, Variables},

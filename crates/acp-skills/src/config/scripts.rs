@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_skills_runtime::processes::Processes;
+use acp_skills_servers::processes::Processes;
 use skills_core::exec::{Executor, Limits, Sandbox, ScriptOptions};
 
 use super::{Config, ConfigError, SandboxKind};

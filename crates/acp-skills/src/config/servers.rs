@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use acp_skills_runtime::{
+use acp_skills_servers::{
+    Address, ToolServer,
     processes::Processes,
-    tool_servers::{
-        Address, ToolServer,
-        skills::{Configured, SkillServers},
-    },
+    skills::{Configured, SkillServers},
 };
 use skills_core::{Diagnostic, Scope, discovery::Filter, fetch, set::Skipped};
 use skills_sources::{policy::Policy, trust::Trust};

@@ -5,9 +5,9 @@ use std::{ffi::OsString, mem, path::PathBuf, sync::Arc};
 use acp_skills_intercept::Policy;
 use acp_skills_runtime::{
     library::{DirectoryLibrary, MakeToolbox, Named, ProjectSkills, Scan, load_named},
-    processes::Processes,
     telemetry,
 };
+use acp_skills_servers::processes::Processes;
 use globset::GlobSet;
 use skills_core::{
     Toolbox,

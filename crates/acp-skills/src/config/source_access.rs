@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use acp_skills_runtime::{processes::Processes, tool_servers::SkillVariables};
+use acp_skills_servers::{SkillVariables, processes::Processes};
 use skills_core::tool::Variables;
 use skills_sources::{Access, Address, Credentials, Place};
 

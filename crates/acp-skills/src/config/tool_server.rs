@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use acp_skills_runtime::tool_servers::{Address, Ask, Limits, Secret, Secrets, ToolFilter, ToolServer};
+use acp_skills_servers::{Address, Ask, Limits, Secret, Secrets, ToolFilter, ToolServer};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
 use serde::{

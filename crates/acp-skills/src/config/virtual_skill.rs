@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use acp_skills_servers::{Secrets, ServerProvider, SkillVariables, ToolServer, processes::Processes};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,10 +23,6 @@ use super::{
     error::ConfigError,
     tool_server::{SecretsEntry, ServerEntry},
     words::Words,
-};
-use acp_skills_runtime::{
-    processes::Processes,
-    tool_servers::{Secrets, ServerProvider, SkillVariables, ToolServer},
 };
 
 /// A skill that is defined in the configuration file. It needs exactly one of `body`, `body_file` and `body_url`.

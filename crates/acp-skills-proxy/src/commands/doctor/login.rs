@@ -6,7 +6,7 @@ use acp_skills::one_shot::ClientError;
 use serde_json::Value;
 use skills_core::text::shown;
 
-use crate::words::shell_line;
+use acp_skills_setup::shell::shell_line;
 
 /// An agent that opens no session, or does not answer a prompt, until the user has logged in.
 #[derive(Debug, thiserror::Error)]

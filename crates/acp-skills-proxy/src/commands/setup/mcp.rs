@@ -6,6 +6,17 @@ use std::{
     process::ExitCode,
 };
 
+use acp_skills_setup::shell::shell_word;
+use acp_skills_setup::{
+    NAME,
+    document::{self, Document, SettingsError},
+    edit::Change,
+    file::SettingsFile,
+    home::Home,
+    mcp::{self, Client, SERVER},
+    program,
+    record::Record,
+};
 use skills_core::text::shown_path;
 
 use super::{Flags, How, SetupArgs, flags, show, unusable};
@@ -13,17 +24,6 @@ use crate::{
     commands::table::{Align, Table, terminal_width},
     error::UsageError,
     output,
-    setup::{
-        NAME,
-        document::{self, Document, SettingsError},
-        edit::Change,
-        file::SettingsFile,
-        home::Home,
-        mcp::{self, Client, SERVER},
-        program,
-        record::Record,
-    },
-    words::shell_word,
 };
 
 /// The word that selects MCP clients instead of an editor.

@@ -4,17 +4,17 @@ use acp_skills::{
     agents::{self, Agent, Means},
     config::{Discover, Settings, cache_dir},
 };
+use acp_skills_setup::{
+    document::Start,
+    editors::{self, Editor, Settings as EditorSettings},
+    home::Home,
+};
 use skills_core::{Source, text::shown};
 
 use super::{Document, SettingsFile, Way, is_there, skills};
 use crate::{
     args::{ProxyArgs, SkillArgs},
     commands::table::{Align, Table, terminal_width},
-    setup::{
-        document::Start,
-        editors::{self, Editor, Settings as EditorSettings},
-        home::Home,
-    },
     words::count,
 };
 

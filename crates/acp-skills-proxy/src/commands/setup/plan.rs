@@ -1,17 +1,16 @@
 //! Plans the changes of settings for the arguments of `setup`.
 
 use acp_skills::agents::{self, AgentError};
+use acp_skills_setup::{
+    SetupError,
+    document::{Entry, Ours, SettingsError, Start, program_name},
+    edit::Change,
+    editors::{Editor, Format},
+    program,
+};
 
 use super::{Place, flags, no_agent};
-use crate::{
-    error::UsageError,
-    setup::{
-        document::{Entry, Ours, SettingsError, Start, program_name},
-        edit::Change,
-        editors::{Editor, Format},
-        program,
-    },
-};
+use crate::error::UsageError;
 
 /// The arguments, and the current settings.
 pub(super) struct Request<'a> {
@@ -42,6 +41,7 @@ pub(super) struct Plan {
 /// An error that prevented a plan.
 pub(super) enum Refused {
     Usage(UsageError),
+    Setup(SetupError),
     /// The agent loads all of the skills itself.
     Doubles(UsageError),
     Settings(SettingsError),
@@ -52,10 +52,17 @@ impl Refused {
     /// Returns the error to report.
     pub(super) fn into_error(self, place: &Place<'_>) -> anyhow::Error {
         match self {
+            Self::Setup(error) => error.into(),
             Self::Usage(error) | Self::Doubles(error) => error.into(),
             Self::Settings(error) => place.broken(&error).into(),
             Self::Agent(error) => error.into(),
         }
+    }
+}
+
+impl From<SetupError> for Refused {
+    fn from(error: SetupError) -> Self {
+        Self::Setup(error)
     }
 }
 

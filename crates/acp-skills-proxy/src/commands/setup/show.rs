@@ -2,13 +2,11 @@
 
 use std::io::IsTerminal;
 
+use acp_skills_setup::shell::shell_word;
+use acp_skills_setup::{document::Entry, edit::Change};
+
 use super::{How, Place, masked::Mask};
-use crate::{
-    error::UsageError,
-    output,
-    setup::{document::Entry, edit::Change},
-    words::shell_word,
-};
+use crate::{error::UsageError, output};
 
 /// Returns a change as a diff, in color if stdout is a terminal. The values of other entries are masked. `words` are the words of the
 /// entries that change.

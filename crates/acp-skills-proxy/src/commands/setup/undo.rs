@@ -2,16 +2,14 @@
 
 use std::process::ExitCode;
 
-use super::{How, Place, show, unusable};
-use crate::{
-    error::UsageError,
-    output,
-    setup::{
-        document::Document,
-        record::Record,
-        undo::{self, Undone},
-    },
+use acp_skills_setup::{
+    document::Document,
+    record::Record,
+    undo::{self, Undone},
 };
+
+use super::{How, Place, show, unusable};
+use crate::{error::UsageError, output};
 
 /// Reverts the last change of these settings.
 ///

@@ -1,0 +1,209 @@
+//! [`ServerProvider`]: the tools of one server, as a provider of `skills-core`.
+
+use std::{
+    any::Any,
+    path::Path,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use acp_skills_intercept::{UserAnswer, UserQuestion};
+use serde_json::{Map, Value};
+use skills_core::{
+    CallContext, SkillSet, ToolOutput,
+    tool::{Content, Offer, OfferedTool, ProviderError, ToolError, ToolProvider},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Ask, CallLink, ServerError, ToolServer,
+    connection::{Connection, Session},
+    listing::Listed,
+    slot::{Slot, Use},
+};
+use crate::processes::Processes;
+
+/// A future of a provider.
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// The tools of one server. Cheap to clone; all clones share the running servers.
+#[derive(Debug, Clone)]
+pub struct ServerProvider(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// The number of this provider, unique in this process.
+    number: u64,
+    server: ToolServer,
+    processes: Processes,
+    /// The server of all sessions, if it is shared.
+    shared: Arc<Slot>,
+}
+
+impl ServerProvider {
+    /// Creates the provider of a server, which is not started yet. Its process is registered in `processes`.
+    pub fn new(server: ToolServer, processes: Processes) -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::new(Inner { number, server, processes, shared: Arc::default() }))
+    }
+
+    /// Starts the server once more, and describes it for a catalog. Returns `None` if it does not start.
+    pub(super) async fn describe(&self, cwd: Option<&Path>) -> Option<String> {
+        let end = CancellationToken::new();
+        let connection = Connection::start(&self.0.server, &self.0.processes, cwd, None, end).await.ok()?;
+        let tools = connection.tools().await.ok()?;
+        let names: Vec<_> = tools.now.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let about = connection.about();
+        Some(connection.hide(format!("{about} Tools: {}.", names.join(", "))))
+    }
+
+    /// Returns the numbers of the providers of these skills.
+    pub fn numbers(skills: &SkillSet) -> Vec<u64> {
+        let own = |provider: &Arc<dyn ToolProvider>| {
+            let provider: &dyn Any = &**provider;
+            provider.downcast_ref::<Self>().map(|provider| provider.0.number)
+        };
+        skills.iter().filter_map(|skill| own(skill.provider.as_ref()?)).collect()
+    }
+
+    /// Returns the description of the server.
+    pub fn server(&self) -> &ToolServer {
+        &self.0.server
+    }
+}
+
+impl Inner {
+    /// Returns the running server of the session. Starts it if necessary.
+    async fn running(&self, usage: Use, context: &CallContext) -> Result<Arc<Connection>, ServerError> {
+        let link = CallLink::of(context).map(|call| &call.session);
+        let slot = match link {
+            Some(session) if !self.server.shared => session.slot(self.number).ok_or(ServerError::Ended)?,
+            _ => Arc::clone(&self.shared),
+        };
+        let start = |end| {
+            let link = link.filter(|_| !self.server.shared).cloned();
+            let link = link.map(|link| link as Arc<dyn Session>);
+            Connection::start(&self.server, &self.processes, context.cwd.as_deref(), link, end)
+        };
+        slot.get(usage, start).await
+    }
+
+    /// Returns the tools that the model may use.
+    fn offered(&self, listed: &Listed) -> Vec<OfferedTool> {
+        listed.tools.iter().filter(|tool| self.server.tools.takes(&tool.name)).cloned().collect()
+    }
+
+    async fn offer(&self, context: CallContext) -> Result<Offer, ServerError> {
+        let connection = self.running(Use::Activation, &context).await?;
+        let listed = connection.tools().await?;
+        Ok(Offer::new(connection.instructions(), self.offered(&listed.now)))
+    }
+
+    async fn call(
+        &self,
+        name: &str,
+        input: Option<Value>,
+        context: &CallContext,
+    ) -> Result<Result<ToolOutput, ProviderError>, ServerError> {
+        let connection = self.running(Use::Call, context).await?;
+        let listed = connection.tools().await?;
+        let tools = self.offered(&listed.now);
+        let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
+            let tools = tools.into_iter().map(|tool| tool.name).collect();
+            return Ok(Err(ProviderError::UnknownTool { tools }));
+        };
+        let arguments = arguments(input)?;
+        self.permit(tool, arguments.as_ref(), context).await?;
+        // Starting the server and asking the user can take long.
+        if context.caller.has_left() {
+            return Err(ServerError::Cancelled);
+        }
+        let link = CallLink::of(context);
+        let progress = link.and_then(|call| call.progress.clone());
+        let trace = link.map(|call| call.trace.clone()).unwrap_or_default();
+        let mut output = connection.call(name, arguments, progress, trace).await?;
+        if let Some(before) = &listed.before {
+            output.content.extend(self.changes(before, &listed.now).map(Content::Text));
+        }
+        Ok(Ok(output))
+    }
+
+    /// Waits until the call is allowed.
+    async fn permit(
+        &self,
+        tool: &OfferedTool,
+        arguments: Option<&Map<String, Value>>,
+        context: &CallContext,
+    ) -> Result<(), ServerError> {
+        let needs_user = match self.server.ask {
+            Ask::Always => true,
+            Ask::Writes => !tool.read_only,
+            Ask::Never => false,
+        };
+        let Some(call) = CallLink::of(context) else {
+            return if needs_user { Err(ServerError::CannotAsk) } else { Ok(()) };
+        };
+        let question = UserQuestion::Call {
+            skill: self.server.skill.clone(),
+            tool: tool.name.clone(),
+            input: arguments.cloned().unwrap_or_default(),
+            needs_user,
+        };
+        match call.session.ask_user(question).await {
+            Some(UserAnswer::Allowed) => Ok(()),
+            Some(UserAnswer::Refused) => Err(ServerError::Declined),
+            Some(UserAnswer::NotAllowed) => Err(ServerError::NotAllowed),
+            Some(UserAnswer::Unavailable | UserAnswer::Form(_)) | None => Err(ServerError::CannotAsk),
+        }
+    }
+
+    /// Tells the model which tools are new and which are gone, if there are any.
+    fn changes(&self, before: &Listed, now: &Listed) -> Option<String> {
+        let names = |listed| self.offered(listed).into_iter().map(|tool| tool.name).collect::<Vec<_>>();
+        let before = names(before);
+        let now = names(now);
+        let count =
+            |some: &[String], others: &[String]| some.iter().filter(|name| !others.contains(name)).count();
+        let added = count(&now, &before);
+        let removed = count(&before, &now);
+        (added + removed > 0).then(|| {
+            let skill = &self.server.skill;
+            format!("[The tools of {skill} have changed: {added} new, {removed} gone. Activate it again to see them.]")
+        })
+    }
+}
+
+impl ToolProvider for ServerProvider {
+    fn offer(&self, context: CallContext) -> BoxFuture<Result<Offer, ToolError>> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move { inner.offer(context).await.map_err(Into::into) })
+    }
+
+    fn call(
+        &self,
+        tool: String,
+        input: Option<Value>,
+        context: CallContext,
+    ) -> BoxFuture<Result<ToolOutput, ProviderError>> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move {
+            let answer = inner.call(&tool, input, &context).await;
+            answer.unwrap_or_else(|error| Err(ProviderError::Failed(error.into())))
+        })
+    }
+}
+
+/// Returns the arguments of a call. Some models write an object as a string.
+fn arguments(input: Option<Value>) -> Result<Option<Map<String, Value>>, ServerError> {
+    match input {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Object(arguments)) => Ok(Some(arguments)),
+        Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
+        Some(Value::String(text)) => serde_json::from_str(&text).map(Some).map_err(|_| ServerError::Input),
+        Some(_) => Err(ServerError::Input),
+    }
+}

@@ -1,0 +1,162 @@
+//! Classifies files for a scan.
+
+use memchr::memmem;
+use skills_core::files::content::{Kind, char_boundary, sniff};
+
+use super::rules::Detector;
+
+/// The type of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Text in UTF-8, or in an encoding that is mostly compatible with ASCII.
+    Text,
+    /// Text in UTF-16.
+    Utf16 { is_big_endian: bool },
+    /// An image, audio, font or document. It is scanned for lines of scripts, but not reported.
+    Media,
+    /// Another binary file, or a script that begins like an image. Contains the detector that reports it, and a description of
+    /// its type.
+    Binary(Detector, &'static str),
+}
+
+/// Extensions of compiled programs that the content doesn't reveal.
+const PROGRAMS: [&str; 9] = ["pyc", "pyo", "pyd", "class", "dll", "so", "dylib", "node", "jar"];
+
+/// Extensions of scripts. Their interpreters don't look at magic numbers.
+const SCRIPTS: [&str; 30] = [
+    "awk", "bash", "bat", "cjs", "cmd", "coffee", "csh", "fish", "groovy", "hta", "jl", "js", "ksh", "lua",
+    "mjs", "mts", "php", "pl", "pm", "ps1", "psm1", "py", "pyw", "r", "rb", "sh", "tcl", "ts", "vbs", "zsh",
+];
+
+/// Classifies a file by its path and first bytes.
+pub(super) fn content(path: &str, start: &[u8]) -> Content {
+    match start {
+        [0xFF, 0xFE, ..] if start.get(2..4) != Some(&[0, 0]) => {
+            return Content::Utf16 { is_big_endian: false };
+        }
+        [0xFE, 0xFF, ..] => return Content::Utf16 { is_big_endian: true },
+        _ => {}
+    }
+    if let Some(program) = program(start) {
+        return Content::Binary(Detector::ProgramFile, program);
+    }
+    match sniff(start) {
+        Kind::Text => Content::Text,
+        Kind::Image(media_type) if is_script(path) => Content::Binary(Detector::BinaryFile, media_type),
+        Kind::Image(_) => Content::Media,
+        // File managers of macOS leave these files in many repositories.
+        Kind::Binary(_) if start.starts_with(b"\0\0\0\x01Bud1") && path.ends_with(".DS_Store") => {
+            Content::Media
+        }
+        Kind::Binary(_) if start.starts_with(&[0x5D, 0, 0]) => {
+            Content::Binary(Detector::ArchiveFile, "application/x-lzma")
+        }
+        // For example text that was copied from a PDF file. It is scanned like any other text, which reports control characters.
+        Kind::Binary(_) if is_text_with_controls(start) => Content::Text,
+        Kind::Binary(media_type) => {
+            if PROGRAMS.contains(&extension(path).as_str()) {
+                return Content::Binary(Detector::ProgramFile, "compiled code");
+            }
+            match infer::get(start).map(|kind| kind.matcher_type()) {
+                Some(infer::MatcherType::App) => Content::Binary(Detector::ProgramFile, media_type),
+                Some(infer::MatcherType::Archive) if media_type != "application/pdf" => {
+                    Content::Binary(Detector::ArchiveFile, media_type)
+                }
+                Some(_) if !is_script(path) => Content::Media,
+                _ => Content::Binary(Detector::BinaryFile, media_type),
+            }
+        }
+    }
+}
+
+/// Returns true if the bytes are UTF-8 without zero bytes and without the magic number of a known type, although they contain control
+/// characters.
+fn is_text_with_controls(start: &[u8]) -> bool {
+    let text = &start[..char_boundary(start)];
+    infer::get(start).is_none() && memchr::memchr(0, start).is_none() && str::from_utf8(text).is_ok()
+}
+
+/// Returns a description of the program that starts with these bytes, or `None` if they are not a compiled program.
+pub(super) fn program(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [0x7F, b'E', b'L', b'F', ..] => Some("a program for Linux (ELF)"),
+        // Don't just check for `MZ`, because a text can start with these two letters, too.
+        [b'M', b'Z', rest @ ..] if rest.get(..64).is_some_and(|rest| rest.contains(&0)) => {
+            Some("a program for Windows (PE)")
+        }
+        [0xCE | 0xCF, 0xFA, 0xED, 0xFE, ..] | [0xFE, 0xED, 0xFA, 0xCE | 0xCF, ..] => {
+            Some("a program for macOS (Mach-O)")
+        }
+        [0xCA, 0xFE, 0xBA, 0xBE, ..] => Some("a program (Java or Mach-O)"),
+        [0, b'a', b's', b'm', ..] => Some("a program (WebAssembly)"),
+        // The first two bytes are the version of Python. The zero excludes texts with such line breaks.
+        [_, 0x0C..=0x0F | 0xF2 | 0xF3, b'\r', b'\n', rest @ ..]
+            if rest.get(..12).is_some_and(|rest| rest.contains(&0)) =>
+        {
+            Some("a program (Python bytecode)")
+        }
+        [0x1B, b'L', b'u' | b'J', b'a' | 1..=2, ..] => Some("a program (Lua bytecode)"),
+        [b'd', b'e', b'x', b'\n', _, _, _, 0, ..] => Some("a program for Android (DEX)"),
+        _ => None,
+    }
+}
+
+/// Returns a description of the archive that another file contains, or `None` if there is none.
+pub(super) fn hidden_archive(bytes: &[u8]) -> Option<&'static str> {
+    if contains_archive(bytes) {
+        Some("a ZIP archive in a file of another type")
+    } else if contains_gzip(bytes) {
+        Some("gzip data in a file of another type")
+    } else {
+        None
+    }
+}
+
+/// Returns true if the bytes contain the header of gzip data at any position. We also check the values that common programs write,
+/// because the three bytes of the magic number occur in pictures by chance.
+fn contains_gzip(bytes: &[u8]) -> bool {
+    memmem::find_iter(bytes, b"\x1F\x8B\x08")
+        .any(|at| matches!(bytes[at..], [_, _, _, 0..=0x1F, _, _, _, _, 0 | 2 | 4, 0..=13 | 255, ..]))
+}
+
+/// Returns true if the bytes contain a ZIP archive at any position. Interpreters and `unzip` search for the end of an archive, so they
+/// find it in any other file.
+///
+/// Office documents are archives as well. Of these, only documents that contain a script or compiled code count.
+fn contains_archive(bytes: &[u8]) -> bool {
+    const ENTRY: &[u8] = b"PK\x01\x02";
+    const END: &[u8] = b"PK\x05\x06";
+    let Some(end) = memmem::rfind(bytes, END) else { return false };
+    let is_document = bytes.starts_with(b"PK\x03\x04");
+    memmem::find_iter(&bytes[..end], ENTRY)
+        .any(|at| !is_document || name_in_archive(&bytes[at..]).is_none_or(|name| is_code(&name)))
+}
+
+/// Returns the name in an entry of the directory of a ZIP archive.
+fn name_in_archive(entry: &[u8]) -> Option<String> {
+    let length = u16::from_le_bytes([*entry.get(28)?, *entry.get(29)?]);
+    let name = entry.get(46..)?.get(..usize::from(length))?;
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+fn is_code(path: &str) -> bool {
+    is_script(path) || PROGRAMS.contains(&extension(path).as_str())
+}
+
+/// Returns true if the extension of a file says that an interpreter runs it, such as `.sh` or `.py`.
+pub fn is_script(path: &str) -> bool {
+    SCRIPTS.contains(&extension(path).as_str())
+}
+
+/// Returns true if a file contains instructions for agents, and not for programs.
+pub(super) fn is_instructions(path: &str) -> bool {
+    matches!(
+        extension(path).as_str(),
+        "md" | "mdx" | "markdown" | "mdc" | "txt" | "rst" | "adoc" | "html" | "htm" | "xml" | "svg" | ""
+    )
+}
+
+fn extension(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rsplit_once('.').map_or_else(String::new, |(_, extension)| extension.to_ascii_lowercase())
+}
