@@ -99,3 +99,69 @@ fn first_words(message: &str) -> &str {
     let yaml = "Invalid YAML in frontmatter";
     if message.starts_with(yaml) { yaml } else { message }
 }
+
+/// The scan must have few false positives for curated skills, because users would disable it otherwise.
+#[test]
+fn the_scan_has_few_findings_in_curated_skills() {
+    use skills_core::scan::{Risk, Rules, scan};
+    use std::collections::BTreeMap;
+    /// The number of findings and of skills by risk and code.
+    type Counts = BTreeMap<(Risk, String), (usize, usize)>;
+    let Some(cases) = corpus() else { return };
+    let root = PathBuf::from(std::env::var_os("SKILLS_CORPUS").expect("a corpus"));
+    let mut by_code = Counts::default();
+    let mut skills = [0; 3];
+    let start = std::time::Instant::now();
+    let mut bytes = 0;
+    let mut found = 0;
+    for case in &cases {
+        let dir = root.join(&case.path);
+        let report =
+            scan(dir.parent().expect("a directory"), Rules::built_in()).expect("a directory of the corpus");
+        bytes += report.bytes;
+        found += report.findings.len();
+        let mut codes: Vec<_> =
+            report.findings.iter().map(|finding| (finding.risk, finding.code.clone())).collect();
+        for code in &codes {
+            by_code.entry(code.clone()).or_default().0 += 1;
+        }
+        codes.sort();
+        codes.dedup();
+        for code in codes {
+            by_code.entry(code).or_default().1 += 1;
+        }
+        if let Some(risk) = report.risk() {
+            skills[risk as usize] += 1;
+        }
+        if std::env::var_os("SKILLS_CORPUS_SHOW").is_some() {
+            for finding in &report.findings {
+                eprintln!(
+                    "{} {} {}:{}:{}: {:?} {}",
+                    finding.risk,
+                    finding.code,
+                    case.path,
+                    finding.line,
+                    finding.file,
+                    finding.detail,
+                    finding.excerpt
+                );
+            }
+        }
+    }
+    eprintln!(
+        "{found} findings in {} skills, {bytes} bytes in {:?}; skills by greatest risk: {} high, {} medium, {} low",
+        cases.len(),
+        start.elapsed(),
+        skills[2],
+        skills[1],
+        skills[0],
+    );
+    for ((risk, code), (findings, skills)) in by_code {
+        eprintln!("  {risk} {code}: {findings} in {skills} skills");
+    }
+    assert!(skills[2] * 50 <= cases.len(), "more than 2% of the skills have a high risk");
+    assert!(
+        (skills[2] + skills[1]) * 20 <= cases.len(),
+        "more than 5% of the skills have a high or medium risk"
+    );
+}

@@ -9,5 +9,7 @@ mod parse_properties;
 mod race;
 #[cfg(all(feature = "exec", feature = "fetch", feature = "toolbox"))]
 mod remote;
+#[cfg(feature = "scan")]
+mod scan;
 mod shown;
 mod skill_md;

@@ -10,10 +10,10 @@
 //! the link.
 
 mod bundled;
-pub mod content;
+pub(crate) mod content;
 mod directory;
 mod error;
-pub mod every;
+pub(crate) mod every;
 mod guarded;
 mod list;
 mod open;

@@ -78,6 +78,7 @@
 //! | [`toolbox`] | definitions and answers of the built-in tools | `toolbox` for answers |
 //! | [`exec`] | scripts and programs, with limits and a sandbox | `exec` |
 //! | [`fetch`] | small files from the web | `fetch` |
+//! | [`scan`] | a scan for suspicious content in skills | `scan` |
 //! | [`order`] | sorting with little code | |
 //! | [`text`] | untrusted text made safe to display | |
 
@@ -101,6 +102,8 @@ pub mod order;
 pub mod paths;
 #[cfg(feature = "fetch")]
 pub mod remote;
+#[cfg(feature = "scan")]
+pub mod scan;
 pub mod search;
 pub mod set;
 pub mod skill;

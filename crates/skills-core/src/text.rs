@@ -119,7 +119,7 @@ fn replace(text: &str, mut with: impl FnMut(char, &mut String)) -> Cow<'_, str> 
 
 /// Iterates over the characters of `text` that must not be displayed unescaped, with their byte offsets. These include line
 /// breaks and tabs.
-pub fn hidden(text: &str) -> impl Iterator<Item = (usize, char)> {
+pub(crate) fn hidden(text: &str) -> impl Iterator<Item = (usize, char)> {
     // A hidden character is not a valid context for a joiner after it.
     let mut before = None;
     text.char_indices().filter(move |&(at, c)| {

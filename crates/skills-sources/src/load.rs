@@ -13,10 +13,10 @@ use skills_core::{
     discovery::Filter,
     files::is_unchanged,
     order,
+    scan::{Finding, Risk, Rules, scan},
     set::{Entry, Skipped},
     skill::Guard,
 };
-use skills_scan::{Finding, Risk, Rules, scan};
 
 use self::site::Site;
 use super::{

@@ -25,10 +25,10 @@ use std::{
 use globset::GlobSet;
 use skills_core::{
     Diagnostic, Scope, SkillName,
+    scan::{Finding, Report, Risk},
     set::{REFUSED_BY_POLICY, Skipped},
     text::{shown, shown_path},
 };
-use skills_scan::{Finding, Report, Risk};
 
 use self::{addresses::Pattern, servers::ServerPattern};
 use crate::{

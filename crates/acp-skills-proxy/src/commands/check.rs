@@ -24,10 +24,10 @@ use skills_core::{
     activation::long_body,
     files::SkillMd,
     frontmatter::{self, Frontmatter, ParseContext, Verdict},
+    scan::{BUILT_IN, Rules, scan},
     search::conflicts::{self, Described},
     text::shown_path,
 };
-use skills_scan::{BUILT_IN, Rules, scan};
 use skills_sources::disk::patient;
 
 use super::paths::{Candidate, find};

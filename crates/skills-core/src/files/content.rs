@@ -10,7 +10,7 @@ use memchr::memchr;
 use super::{FileError, HARD_CAP_BYTES, SOFT_CAP_BYTES};
 
 /// The number of bytes at the beginning of a file that decide its type.
-pub const SNIFF_BYTES: u64 = 8 * 1024;
+pub(crate) const SNIFF_BYTES: u64 = 8 * 1024;
 
 /// The image types that models and hosts support.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -56,13 +56,9 @@ pub enum FileContent {
 }
 
 /// The type of a file according to its first bytes. Contains the media type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Text.
+pub(crate) enum Kind {
     Text,
-    /// An image.
     Image(&'static str),
-    /// Other binary data.
     Binary(&'static str),
 }
 
@@ -96,7 +92,7 @@ pub(crate) fn read(
 
 /// Determines the type of a file by its first bytes. Text is checked first, because the magic numbers of some formats are
 /// also common words (`BM`, `II*`).
-pub fn sniff(start: &[u8]) -> Kind {
+pub(crate) fn sniff(start: &[u8]) -> Kind {
     let has_control = start.iter().any(|byte| matches!(byte, 0..=6 | 0xE..=0x1A | 0x1C..=0x1F | 0x7F));
     let text = &start[..char_boundary(start)];
     if !has_control && std::str::from_utf8(text).is_ok() {
@@ -125,7 +121,7 @@ pub fn media_type(start: &[u8]) -> &'static str {
 }
 
 /// Returns the length of `bytes` without an incomplete UTF-8 sequence at its end.
-pub fn char_boundary(bytes: &[u8]) -> usize {
+pub(crate) fn char_boundary(bytes: &[u8]) -> usize {
     for back in 1..=3.min(bytes.len()) {
         let at = bytes.len() - back;
         let length = match bytes[at] {

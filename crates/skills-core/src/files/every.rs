@@ -25,7 +25,7 @@ const REPOSITORY: &str = ".git";
 
 /// The type of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A regular file, or a link to one inside.
     File,
     /// A link to a directory inside the root. Contains the target as it is stored in the link.
@@ -42,10 +42,9 @@ pub enum Kind {
 
 /// An entry under the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// The path relative to the root, separated by `/`. Invalid Unicode is replaced by U+FFFD.
     pub path: String,
-    /// The type of the entry.
     pub kind: Kind,
 }
 
@@ -78,7 +77,8 @@ impl Bounds {
 impl SkillFiles {
     /// Lists up to `max` entries under the directory, including `SKILL.md`, hidden files and links that lead out, but without
     /// the contents of `.git` directories. The second value is true if the list is complete.
-    pub fn every(&self, max: usize) -> (Vec<Entry>, bool) {
+    #[cfg(feature = "scan")]
+    pub(crate) fn every(&self, max: usize) -> (Vec<Entry>, bool) {
         every(&self.dir, max, Repositories::Skip)
     }
 

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use globset::{Glob, GlobBuilder, GlobSetBuilder};
 use serde_json::{Map, Value};
-use skills_core::Scope;
-use skills_scan::Risk;
+use skills_core::{Scope, scan::Risk};
 
 use super::{LocalSkills, Policy, Scripts, TELEMETRY, addresses::Pattern, servers::ServerPattern};
 use crate::{Address, reason::Reason};

@@ -4,7 +4,7 @@ mod archives;
 
 use std::{iter, path::Path};
 
-use skills_scan::{Rules, scan_text};
+use skills_core::scan::{Rules, scan_text};
 
 use super::*;
 

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use skills_core::files::SKILL_FILE_NAMES;
+use skills_core::{files::SKILL_FILE_NAMES, scan};
 
 /// A file is text if at most one in this number of bytes is not part of a text. Otherwise, the file is binary.
 const TEXT_PER_OTHER_BYTE: usize = 10;
@@ -37,7 +37,7 @@ fn is_read_as_text(path: &str, bytes: &[u8]) -> bool {
 
 /// Returns true if an interpreter may run a file that begins with `start`: it has the extension of a script, or begins with `#!`.
 fn is_script(path: &str, start: &[u8]) -> bool {
-    skills_scan::is_script(path) || start.starts_with(b"#!")
+    scan::is_script(path) || start.starts_with(b"#!")
 }
 
 /// Returns true if the user should see the file in the list of scripts: it is a script, or it is in `scripts/`. A compiled program in

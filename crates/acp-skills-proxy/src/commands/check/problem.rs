@@ -6,8 +6,10 @@ use std::{
 };
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
-use skills_core::{Diagnostic, Severity};
-use skills_scan::{Finding, Risk};
+use skills_core::{
+    Diagnostic, Severity,
+    scan::{Finding, Risk},
+};
 
 /// A problem in a file of a skill.
 #[derive(Debug)]

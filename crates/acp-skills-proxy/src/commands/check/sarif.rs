@@ -13,8 +13,11 @@ use std::{
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde::Serialize;
-use skills_core::{Severity, text::shown};
-use skills_scan::{Risk, Rules};
+use skills_core::{
+    Severity,
+    scan::{Risk, Rules},
+    text::shown,
+};
 use skills_sources::disk::patient;
 
 use super::{Checked, problem::Problem};

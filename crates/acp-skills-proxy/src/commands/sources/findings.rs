@@ -1,6 +1,6 @@
 //! Scans skills before they are approved.
 
-use skills_scan::{Finding, Rules, scan, scan_text};
+use skills_core::scan::{Finding, Rules, scan, scan_text};
 use skills_sources::{OfferedSkill, SkillChange};
 
 use super::show::FindingsBySkill;

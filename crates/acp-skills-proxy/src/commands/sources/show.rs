@@ -9,9 +9,9 @@ use std::{
 
 use skills_core::{
     order,
+    scan::{Finding, Risk},
     text::{shown, shown_lines, shown_path},
 };
-use skills_scan::{Finding, Risk};
 use skills_sources::{FileChange, FileChangeKind, OfferedSkill, SkillChange};
 
 use super::shadowed::Shadowed;

@@ -30,7 +30,7 @@ impl fmt::Display for Risk {
 /// The rules of a scan: the built-in ones, possibly extended by a table of your own.
 ///
 /// ```
-/// use skills_scan::Rules;
+/// use skills_core::scan::Rules;
 ///
 /// let rules = Rules::built_in().extended("
 /// rules:
@@ -45,7 +45,7 @@ impl fmt::Display for Risk {
 /// ")?;
 /// assert!(rules.codes().any(|(code, _)| code == "intranet"));
 /// assert!(!rules.codes().any(|(code, _)| code == "installer"));
-/// # Ok::<(), skills_scan::RulesError>(())
+/// # Ok::<(), skills_core::scan::RulesError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Rules {

@@ -1,8 +1,7 @@
 //! Finds characters that are invisible, or that change how other characters are displayed.
 
-use skills_core::text::hidden;
-
 use super::rules::Detector;
+use crate::text::hidden;
 
 /// The number of invisible characters in a row that counts as hidden data. Eight of them can encode a byte.
 const MIN_RUN: usize = 8;

@@ -1,16 +1,14 @@
 //! Scans real directories that contain attacks. Each attack must be found, and none may stop the scan.
 
-#![expect(clippy::print_stderr, reason = "prints times for manual runs, and that a test was skipped")]
+#![expect(clippy::print_stderr, reason = "prints times for manual runs")]
 
 use std::{
-    collections::BTreeMap,
-    env, fs,
-    path::{Path, PathBuf},
+    fs,
+    path::Path,
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
-use skills_scan::{MAX_FILE_BYTES, MAX_FINDINGS, Report, Risk, Rules, scan};
+use skills_core::scan::{MAX_FILE_BYTES, MAX_FINDINGS, Report, Rules, scan};
 use tempfile::TempDir;
 
 const SKILL: &str = "---\nname: plain\ndescription: Formats text.\n---\nBe kind.\n";
@@ -307,76 +305,4 @@ fn a_skill_with_ten_thousand_files_is_scanned() {
     let report = found(dir.path());
     assert_eq!(codes(&report), [("fetch-and-run", "d99/z.sh", 1)]);
     assert_eq!(report.files, 10_002);
-}
-
-/// The scan must have few false positives for curated skills, because users would disable it otherwise.
-#[test]
-fn the_scan_has_few_findings_in_curated_skills() {
-    /// The number of findings and of skills by risk and code.
-    type Counts = BTreeMap<(Risk, String), (usize, usize)>;
-    let Some(root) = env::var_os("SKILLS_CORPUS").map(PathBuf::from) else {
-        eprintln!("skipped: SKILLS_CORPUS is not set");
-        return;
-    };
-    let cases = fs::read_to_string(root.join("expected.jsonl")).expect("expected.jsonl in SKILLS_CORPUS");
-    let path = |line: &str| {
-        let case: Value = serde_json::from_str(line).expect("a line of JSON");
-        case["path"].as_str().expect("a path").to_owned()
-    };
-    let paths: Vec<_> = cases.lines().map(path).collect();
-    let mut by_code = Counts::default();
-    let mut skills = [0; 3];
-    let start = Instant::now();
-    let mut bytes = 0;
-    let mut found = 0;
-    for path in &paths {
-        let dir = root.join(path);
-        let report =
-            scan(dir.parent().expect("a directory"), Rules::built_in()).expect("a directory of the corpus");
-        bytes += report.bytes;
-        found += report.findings.len();
-        let mut codes: Vec<_> =
-            report.findings.iter().map(|finding| (finding.risk, finding.code.clone())).collect();
-        for code in &codes {
-            by_code.entry(code.clone()).or_default().0 += 1;
-        }
-        codes.sort();
-        codes.dedup();
-        for code in codes {
-            by_code.entry(code).or_default().1 += 1;
-        }
-        if let Some(risk) = report.risk() {
-            skills[risk as usize] += 1;
-        }
-        if env::var_os("SKILLS_CORPUS_SHOW").is_some() {
-            for finding in &report.findings {
-                eprintln!(
-                    "{} {} {}:{}:{}: {:?} {}",
-                    finding.risk,
-                    finding.code,
-                    path,
-                    finding.line,
-                    finding.file,
-                    finding.detail,
-                    finding.excerpt
-                );
-            }
-        }
-    }
-    eprintln!(
-        "{found} findings in {} skills, {bytes} bytes in {:?}; skills by greatest risk: {} high, {} medium, {} low",
-        paths.len(),
-        start.elapsed(),
-        skills[2],
-        skills[1],
-        skills[0],
-    );
-    for ((risk, code), (findings, skills)) in by_code {
-        eprintln!("  {risk} {code}: {findings} in {skills} skills");
-    }
-    assert!(skills[2] * 50 <= paths.len(), "more than 2% of the skills have a high risk");
-    assert!(
-        (skills[2] + skills[1]) * 20 <= paths.len(),
-        "more than 5% of the skills have a high or medium risk"
-    );
 }

@@ -3,15 +3,15 @@
 use std::{borrow::Cow, collections::HashSet, ops::Range};
 
 use serde::Serialize;
-use skills_core::{
-    diagnostic::Severity,
-    order,
-    text::{hidden, shown},
-};
 
 use super::{
     MAX_FINDINGS,
     rules::{Detector, Risk, Rule, Rules},
+};
+use crate::{
+    diagnostic::Severity,
+    order,
+    text::{hidden, shown},
 };
 
 /// The maximum number of characters before the match in an excerpt.

@@ -1,9 +1,9 @@
 //! Classifies files for a scan.
 
 use memchr::memmem;
-use skills_core::files::content::{Kind, char_boundary, sniff};
 
 use super::rules::Detector;
+use crate::files::content::{Kind, char_boundary, sniff};
 
 /// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
