@@ -12,7 +12,7 @@
 //! | [`home`] | the user's directories on this machine |
 //! | [`document`] | parses settings: their agents, and errors with line and column |
 //! | [`edit`] | adds, changes or removes one agent in the text, and keeps all other text |
-//! | [`file`] | the settings file, which is replaced atomically unless another program has changed it |
+//! | [`mod@file`] | the settings file, which is replaced atomically unless another program has changed it |
 //! | [`record`] | the changes that were made, for `--undo` |
 //! | [`undo`] | reverts a change, even if the settings were edited since |
 //! | [`program`] | the command with which an editor starts the proxy and finds the agent |
