@@ -168,32 +168,20 @@ impl Hub {
                 Side::Client => interceptor.from_client(line, &mut actions),
                 Side::Agent => interceptor.from_agent(line, &mut actions),
             };
-            let before = match from {
-                Side::Client => &mut actions.to_agent,
-                Side::Agent => &mut actions.to_client,
-            };
-            if pass != Pass::Untouched || !before.is_empty() || !actions.after.is_empty() {
-                let edited = edited.get_or_insert_default();
-                edited.extend_from_slice(&bytes[run..start]);
-                before.drain(..).for_each(|ours| edited.extend_from_slice(&ours));
-                match &pass {
-                    Pass::Untouched => edited.extend_from_slice(line),
-                    Pass::Edited(line) => edited.extend_from_slice(line),
-                    Pass::Consumed => {}
-                }
-                for ours in actions.after.drain(..) {
-                    if !edited.ends_with(b"\n") {
-                        edited.push(b'\n');
-                    }
-                    edited.extend_from_slice(&ours);
-                }
-                run = end;
-                if edited.len() > MAX_ROUND_BYTES {
-                    start = end;
-                    break;
-                }
-            }
             start = end;
+            // Nearly all lines end here. Matching by value lets the compiler leave out the destructor of the decision.
+            let pass = match pass {
+                Pass::Untouched if !has_lines(&actions, from) => continue,
+                pass => pass,
+            };
+            let edited = edited.get_or_insert_default();
+            let line_start = end - line.len();
+            edited.extend_from_slice(&bytes[run..line_start]);
+            append(edited, line, pass, &mut actions, from);
+            run = end;
+            if edited.len() > MAX_ROUND_BYTES {
+                break;
+            }
         }
         let chunk = match edited {
             Some(mut edited) => {
@@ -380,6 +368,37 @@ impl Hub {
                 let _ = hub.lane_to(side).drain();
             });
         }
+    }
+}
+
+/// Returns true if lines have to be sent directly before or after a line from this side.
+#[inline]
+fn has_lines(actions: &Actions, from: Side) -> bool {
+    let before = match from {
+        Side::Client => &actions.to_agent,
+        Side::Agent => &actions.to_client,
+    };
+    !before.is_empty() || !actions.after.is_empty()
+}
+
+/// Appends a line as it was decided, and the lines that are sent directly before and after it.
+#[cold]
+fn append(edited: &mut Vec<u8>, line: &[u8], pass: Pass, actions: &mut Actions, from: Side) {
+    let before = match from {
+        Side::Client => &mut actions.to_agent,
+        Side::Agent => &mut actions.to_client,
+    };
+    before.drain(..).for_each(|ours| edited.extend_from_slice(&ours));
+    match pass {
+        Pass::Untouched => edited.extend_from_slice(line),
+        Pass::Edited(line) => edited.extend_from_slice(&line),
+        Pass::Consumed => {}
+    }
+    for ours in actions.after.drain(..) {
+        if !edited.ends_with(b"\n") {
+            edited.push(b'\n');
+        }
+        edited.extend_from_slice(&ours);
     }
 }
 
