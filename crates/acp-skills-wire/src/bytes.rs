@@ -1,13 +1,8 @@
 //! Compares bytes on the hot path. The static program is linked with musl, whose `memcmp` compares one byte at a time. So we
 //! compare integers, which never becomes a call of the C library, in contrast to a comparison of long arrays.
 
-use std::array;
-
-/// The number of 64-bit words in a chunk of a long comparison.
-const WORDS: usize = 4;
-
-/// The length of such a chunk in bytes.
-const CHUNK: usize = 8 * WORDS;
+/// The length of a chunk of a long comparison in bytes.
+const CHUNK: usize = 32;
 
 /// Returns true if `bytes` begins with `prefix`.
 #[inline]
@@ -37,19 +32,23 @@ fn is_equal(a: &[u8], b: &[u8]) -> bool {
 /// Compares two slices, which must have the same length, at least [`CHUNK`].
 fn is_long_equal(a: &[u8], b: &[u8]) -> bool {
     let (Some(end_of_a), Some(end_of_b)) = (a.last_chunk(), b.last_chunk()) else { return false };
+    let mut chunks = a.as_chunks().0.iter().zip(b.as_chunks().0);
     // The end can overlap the last chunk.
-    let mut differences = add_differences([0; WORDS], end_of_a, end_of_b);
-    for (a, b) in a.as_chunks().0.iter().zip(b.as_chunks().0) {
-        differences = add_differences(differences, a, b);
-    }
-    differences.into_iter().fold(0, |all, word| all | word) == 0
+    chunks.all(|(a, b)| is_chunk_equal(a, b)) && is_chunk_equal(end_of_a, end_of_b)
 }
 
-/// Adds the bits in which two chunks differ. Each word has a sum of its own, so that the compiler uses vector instructions.
+/// Compares two chunks. An integer of 128 bits is compared with one vector instruction.
 #[inline]
-fn add_differences(sums: [u64; WORDS], a: &[u8; CHUNK], b: &[u8; CHUNK]) -> [u64; WORDS] {
-    let (a, b) = (a.as_chunks().0, b.as_chunks().0);
-    array::from_fn(|word| sums[word] | (u64::from_ne_bytes(a[word]) ^ u64::from_ne_bytes(b[word])))
+fn is_chunk_equal(a: &[u8; CHUNK], b: &[u8; CHUNK]) -> bool {
+    let [first_of_a, second_of_a] = halves(a);
+    let [first_of_b, second_of_b] = halves(b);
+    (first_of_a ^ first_of_b) | (second_of_a ^ second_of_b) == 0
+}
+
+#[inline]
+fn halves(chunk: &[u8; CHUNK]) -> [u128; 2] {
+    let (first, second) = chunk.split_at(CHUNK / 2);
+    [first, second].map(|half| half.first_chunk().map_or(0, |half| u128::from_ne_bytes(*half)))
 }
 
 /// Compares the first and the last `N` bytes of two slices, which are all bytes if the slices have at most 2 × `N` bytes.
