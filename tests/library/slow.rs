@@ -18,7 +18,7 @@ use std::{
 use acp_skills::{
     intercept::Policy,
     library::{SkillLibrary, Workspace},
-    skills_core::{Skill, SkillSet, remote::Sha256},
+    skills_core::{Skill, SkillSet, skill::Sha256},
 };
 use acp_skills_runtime::{
     activation_store::ActivationStore,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use skills_core::remote::Sha256;
+use skills_core::skill::Sha256;
 
 use crate::{
     file_server::Server,

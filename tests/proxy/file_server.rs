@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use skills_core::remote::Sha256;
+use skills_core::skill::Sha256;
 
 use crate::editor::DEADLINE;
 

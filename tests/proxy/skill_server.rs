@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use skills_core::remote::Sha256;
+use skills_core::skill::Sha256;
 
 use crate::{
     editor::{DEADLINE, Proxy},

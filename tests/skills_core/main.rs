@@ -1,4 +1,4 @@
-//! Tests of `skills-core` from outside of the crate, with files on disk and servers on loopback.
+//! Tests of `skills-core` from outside of the crate, with files on disk.
 
 mod conformance;
 mod corpus;
@@ -7,8 +7,6 @@ mod last_good;
 mod parse_properties;
 #[cfg(unix)]
 mod race;
-#[cfg(all(feature = "exec", feature = "fetch", feature = "toolbox"))]
-mod remote;
 #[cfg(feature = "scan")]
 mod scan;
 mod shown;

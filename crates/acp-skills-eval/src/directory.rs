@@ -10,7 +10,7 @@ use std::{
 };
 
 use cap_std::{ambient_authority, fs::Dir};
-use skills_core::{order, remote::Sha256};
+use skills_core::{order, skill::Sha256};
 
 use super::scratch::Scratch;
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use skills_core::{Skill, SkillFiles, Source, order, remote::Sha256};
+use skills_core::{Skill, SkillFiles, Source, order, skill::Sha256};
 
 use super::{Case, Configuration, Evaluation, EvaluationError, Grader, Options, OutputCase, RunId};
 

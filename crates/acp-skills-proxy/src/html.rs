@@ -16,7 +16,7 @@ use std::fmt::{self, Write};
 
 use askama::filters::Escaper;
 use base64::{Engine, engine::general_purpose::STANDARD};
-use skills_core::remote::Sha256;
+use skills_core::skill::Sha256;
 
 pub(crate) use self::table::{Column, Explained, Legend, Table};
 

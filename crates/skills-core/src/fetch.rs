@@ -249,8 +249,11 @@ pub fn get_text(url: &str, limits: Limits) -> Result<String, FetchError> {
     text_of(url, get(url, limits)?)
 }
 
-/// Decodes content as UTF-8 and removes a byte order mark. `url` is used in the error only.
-pub(crate) fn text_of(url: &str, bytes: Vec<u8>) -> Result<String, FetchError> {
+/// Decodes content as UTF-8 and removes a byte order mark. `url` is only used in the error.
+///
+/// # Errors
+/// Returns [`FetchError::NotText`] if the content is not UTF-8.
+pub fn text_of(url: &str, bytes: Vec<u8>) -> Result<String, FetchError> {
     let text = String::from_utf8(bytes).map_err(|_| FetchError::NotText { url: url.to_owned() })?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
@@ -263,6 +266,21 @@ pub fn is_allowed(url: &str) -> bool {
 /// Resolves `reference` in a document at `base`. Returns `None` if a redirect from `base` to the result would not be allowed.
 pub fn resolve(base: &str, reference: &str) -> Option<String> {
     Some(redirect_target(&allowed(base)?, reference)?.to_string())
+}
+
+/// Percent-encodes a relative path for a URL ([RFC 3986 §2](https://www.rfc-editor.org/rfc/rfc3986#section-2)). Everything
+/// except unreserved characters and `/` is encoded, including `%` itself.
+pub fn percent_encoded(path: &str) -> String {
+    use std::fmt::Write;
+    path.bytes().fold(String::with_capacity(path.len()), |mut text, byte| {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "%{byte:02X}");
+        }
+        text
+    })
 }
 
 /// Resolves `location` against `uri`. Returns `None` if it is not allowed. A server on the network must not redirect to a

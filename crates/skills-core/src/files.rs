@@ -19,7 +19,7 @@ mod list;
 mod open;
 mod path;
 #[cfg(feature = "fetch")]
-pub(crate) mod remote;
+mod remote;
 mod skill_md;
 
 use std::{

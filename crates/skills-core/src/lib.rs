@@ -68,7 +68,6 @@
 //! | [`discovery`] | search for skills on disk, with precedence, filters and limits | |
 //! | [`evaluation`] | the names of the files of an evaluation | |
 //! | [`source`] | [`SkillSource`]: a trait for other places that have skills | |
-//! | [`remote`] | skills that a web site offers | `fetch` |
 //! | [`set`] | [`SkillSet`]: an immutable snapshot of skills; [`Difference`] compares two of them | |
 //! | [`catalog`] | the list of skills for the model, within a budget | |
 //! | [`activation`] | the instructions of one skill for the model | |
@@ -100,8 +99,6 @@ mod last_good;
 pub mod name;
 pub mod order;
 pub mod paths;
-#[cfg(feature = "fetch")]
-pub mod remote;
 #[cfg(feature = "scan")]
 pub mod scan;
 pub mod search;
@@ -120,8 +117,6 @@ pub use difference::Difference;
 pub use discovery::{Discovery, LoadError, load_dir};
 pub use files::{FileContent, FileEntry, FileError, Listing, ReadOptions, SkillFiles};
 pub use name::{NameRule, SkillName};
-#[cfg(feature = "fetch")]
-pub use remote::RemoteIndex;
 pub use schemars;
 pub use set::{SkillSet, SkillSetBuilder};
 #[cfg(feature = "fetch")]

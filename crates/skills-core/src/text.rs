@@ -222,7 +222,7 @@ fn is_ideograph(c: char) -> bool {
 }
 
 /// Cuts `text` to at most `cap` characters including a final `…`, at the end of a word if possible.
-pub(crate) fn shorten(text: &str, cap: usize) -> Cow<'_, str> {
+pub fn shorten(text: &str, cap: usize) -> Cow<'_, str> {
     if text.chars().count() <= cap {
         return text.into();
     }

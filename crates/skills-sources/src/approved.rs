@@ -23,7 +23,7 @@ use skills_core::{
     Scope, SkillSet,
     discovery::{Discovery, Root},
     exec::ProcessObserver,
-    remote::Sha256,
+    skill::Sha256,
 };
 
 use super::{

@@ -3,9 +3,8 @@
 use std::{collections::BTreeMap, fmt::Write, fs, io, ops::Bound, path::Path};
 
 use skills_core::{
-    Skill, Source, order,
-    remote::{Remote, Sha256},
-    skill::FileGuard,
+    Remote, Skill, Source, order,
+    skill::{FileGuard, Sha256},
 };
 
 /// The maximum number of entries in a stored skill. We never write more than that.
@@ -163,7 +162,7 @@ mod tests {
             let mut skill = serde_json::json!({ "name": "pdf", "description": "d", "url": "https://example.com/pdf/SKILL.md" });
             skill["files"] = files;
             let text = serde_json::json!({ "skills": [skill] }).to_string();
-            let index = skills_core::remote::RemoteIndex::parse(&text, "https://example.com/i.json").unwrap();
+            let index = crate::site::RemoteIndex::parse(&text, "https://example.com/i.json").unwrap();
             let [skill] = index.skills().entries() else { panic!("{:?}", index.skills().skipped()) };
             of_entry(&skill.skill)
         };

@@ -2,13 +2,14 @@
 
 use std::{io, path::PathBuf};
 
-use skills_core::{remote::RemoteError, text::shown};
+use skills_core::text::shown;
 
 use super::{
     git::GitError,
     load::PinError,
     lockfile::LockError,
     policy::{PolicyError, Refusal},
+    site::RemoteError,
     store::WebError,
 };
 

@@ -41,6 +41,7 @@
 //! | `store` | fetched sources on disk |
 //! | `npm/` | the versions of npm packages |
 //! | `origin` | fetching from a repository, an archive or a package |
+//! | [`site`] | the skills that a web site publishes |
 //! | `packed` | skills that a web site publishes as archives |
 //! | `named` | sources that were approved by naming them |
 //! | `manifest` | plugin manifests, in which a repository lists its directories of skills |
@@ -77,6 +78,7 @@ mod packed;
 pub mod policy;
 mod prune;
 mod reason;
+pub mod site;
 mod store;
 #[cfg_attr(unix, path = "system/unix.rs")]
 #[cfg_attr(windows, path = "system/windows.rs")]

@@ -9,7 +9,7 @@ use std::{
 };
 
 use skills_core::{
-    Diagnostic, RemoteIndex, Skill, SkillName, SkillSet, SkillSetBuilder, Source,
+    Diagnostic, Skill, SkillName, SkillSet, SkillSetBuilder, Source,
     discovery::Filter,
     files::is_unchanged,
     order,
@@ -26,6 +26,7 @@ use super::{
     lockfile::{Pinned, PinnedGit},
     packed,
     policy::{Policy, Refusal},
+    site::RemoteIndex,
     store::Store,
 };
 

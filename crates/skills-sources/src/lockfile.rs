@@ -17,7 +17,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use skills_core::{remote::Sha256, text::shown};
+use skills_core::{skill::Sha256, text::shown};
 
 pub(super) use self::cache::{lock_path, references};
 pub use self::decisions::{Decisions, REMOVED};

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
-use skills_core::{remote::Sha256, text::shown};
+use skills_core::{skill::Sha256, text::shown};
 
 pub(super) use self::settings::Settings;
 use super::{

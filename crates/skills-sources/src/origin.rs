@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use skills_core::{exec::ProcessObserver, remote::Sha256};
+use skills_core::{exec::ProcessObserver, skill::Sha256};
 
 use super::{
     access::{Access, Credentials, Server, Validator},

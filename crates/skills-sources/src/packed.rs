@@ -3,13 +3,14 @@
 //! The entry has the checksum of the archive, and the lock file has that of the files. An archive is unpacked when it is fetched, and
 //! its files are stored and served like those of a repository: as a place of its own, whose version is the checksum of the files.
 
-use skills_core::{RemoteIndex, Skill, SkillName, Source, order, remote::Remote};
+use skills_core::{Remote, Skill, SkillName, Source, order};
 
 use super::{
     address::{GitPlace, Transport},
     approved, digest,
     git::GitError,
     lockfile::{PinnedGit, PinnedWeb},
+    site::RemoteIndex,
     store::{Checkout, Store},
 };
 

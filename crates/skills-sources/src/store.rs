@@ -22,11 +22,7 @@ use std::{
     time::Duration,
 };
 
-use skills_core::{
-    RemoteIndex,
-    exec::ProcessObserver,
-    remote::{IndexText, RemoteError, Sha256},
-};
+use skills_core::{exec::ProcessObserver, skill::Sha256};
 
 use super::{
     access::Credentials,
@@ -34,6 +30,7 @@ use super::{
     git::{self, Found, GitError},
     origin::{Origin, Origins},
     policy::Policy,
+    site::{IndexText, RemoteError, RemoteIndex},
     system,
 };
 use crate::disk::{self, FileLock, leftovers};

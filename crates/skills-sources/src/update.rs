@@ -22,9 +22,7 @@ use std::{
 };
 
 use serde::Serialize;
-use skills_core::{
-    RemoteIndex, SkillName, SkillSet, Source, discovery::Limits, exec::ProcessObserver, order, remote::Remote,
-};
+use skills_core::{Remote, SkillName, SkillSet, Source, discovery::Limits, exec::ProcessObserver, order};
 
 use self::offered::{listed, offered_file};
 pub use self::{
@@ -40,6 +38,7 @@ use super::{
     named::NamedSources,
     packed::Unpacked,
     policy::Policy,
+    site::RemoteIndex,
     store::{Checkout, Store},
 };
 use crate::disk::{FileLock, cache_dir, state_dir};

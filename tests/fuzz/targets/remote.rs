@@ -1,6 +1,7 @@
 //! The index of a web site. Skills have a valid name and description, and none of them is a local directory.
 
-use skills_core::{Diagnostic, remote::RemoteIndex};
+use skills_core::Diagnostic;
+use skills_sources::site::RemoteIndex;
 
 pub(super) fn run(text: &[u8]) {
     let text = String::from_utf8_lossy(text);

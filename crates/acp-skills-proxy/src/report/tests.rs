@@ -143,7 +143,7 @@ fn hostile_text_is_escaped() {
 #[test]
 fn the_policy_allows_the_style_of_the_page() {
     use base64::{Engine, engine::general_purpose::STANDARD};
-    use skills_core::remote::Sha256;
+    use skills_core::skill::Sha256;
     let page = page(&summary(&[started(&["a"]), activation(1, "a", "user", "ok")]), &["x".to_owned()]);
     let (_, rest) = page.split_once("<style>").unwrap();
     let (style, _) = rest.split_once("</style>").unwrap();

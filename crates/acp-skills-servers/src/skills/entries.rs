@@ -6,7 +6,7 @@ use skills_core::{
     NameRule,
     diagnostic::Diagnostic,
     frontmatter::{self, Frontmatter, MAX_DESCRIPTION_CHARS, ParseContext},
-    remote::Sha256,
+    skill::Sha256,
 };
 
 /// The name of the file with the instructions.

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     fetch::{self, FetchError, Limits},
     frontmatter,
-    skill::{Remote, Sha256},
+    skill::{Remote, RemoteFile, Sha256},
 };
 
 /// The maximum size of a file of a remote skill, apart from its `SKILL.md`: 8 MiB.
@@ -67,7 +67,7 @@ impl Remote {
                     Err(_) => return Err(self.not_found(path, &wanted)),
                 },
             };
-            (format!("{base}{}", percent_encoded(&wanted)), sha256, MAX_REMOTE_FILE_BYTES)
+            (format!("{base}{}", fetch::percent_encoded(&wanted)), sha256, MAX_REMOTE_FILE_BYTES)
         };
         match self.fetch((&wanted, &url), sha256, max_bytes) {
             Ok(bytes) => content::read(path, &bytes[..], bytes.len() as u64, options),
@@ -118,11 +118,26 @@ impl Remote {
     }
 }
 
+impl RemoteFile {
+    /// Creates the record of a file as a third party lists it. `path` is made canonical: empty parts, `.` and `..` are removed.
+    ///
+    /// # Errors
+    /// Returns [`FileError::Invalid`] or [`FileError::Outside`] if the path cannot name a file of a skill.
+    pub fn listed(path: &str, size: Option<u64>, sha256: Option<Sha256>) -> Result<Self, FileError> {
+        let canonical = canonical(path)?;
+        if canonical.is_empty() || path.ends_with('/') {
+            let reason = "use the path of a file instead of a directory";
+            return Err(FileError::Invalid { path: path.to_owned(), reason });
+        }
+        Ok(Self { path: canonical, size, sha256 })
+    }
+}
+
 /// Removes `.`, `..` and empty parts from `path`.
 ///
 /// # Errors
 /// Returns [`FileError::Invalid`] or [`FileError::Outside`] if the path cannot name a file of a skill.
-pub(crate) fn canonical(path: &str) -> Result<String, FileError> {
+fn canonical(path: &str) -> Result<String, FileError> {
     path::check_form(path)?;
     if path.contains(char::is_control) {
         let reason = "paths of remote files cannot contain control characters";
@@ -141,17 +156,5 @@ pub(crate) fn canonical(path: &str) -> Result<String, FileError> {
     Ok(parts.join("/"))
 }
 
-/// Percent-encodes a relative path for a URL ([RFC 3986 §2](https://www.rfc-editor.org/rfc/rfc3986#section-2)). Everything
-/// except unreserved characters and `/` is encoded, including `%` itself.
-pub(crate) fn percent_encoded(path: &str) -> String {
-    use std::fmt::Write;
-    path.bytes().fold(String::with_capacity(path.len()), |mut text, byte| {
-        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "%{byte:02X}");
-        }
-        text
-    })
-}
+#[cfg(test)]
+mod tests;

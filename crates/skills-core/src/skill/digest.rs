@@ -39,7 +39,7 @@ impl Sha256 {
     /// Parses 64 hexadecimal digits with an optional prefix `sha256:`. Returns `None` for any other text.
     ///
     /// ```
-    /// use skills_core::remote::Sha256;
+    /// use skills_core::skill::Sha256;
     ///
     /// let digest = Sha256::of(b"text");
     /// assert_eq!(Sha256::parse(&format!("sha256:{digest}")), Some(digest));
@@ -69,5 +69,21 @@ impl fmt::Display for Sha256 {
 impl fmt::Debug for Sha256 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sha256({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_matches_the_example_of_the_standard() {
+        // The example in FIPS 180-4.
+        let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(Sha256::of(b"abc").to_string(), known);
+        for wrong in ["", "sha256:", &known[1..], &format!("{}g", &known[1..]), &format!("{}é", &known[2..])]
+        {
+            assert_eq!(Sha256::parse(wrong), None, "{wrong}");
+        }
     }
 }

@@ -1,9 +1,9 @@
-//! [`Remote`]: the location of a skill that a web site or a service offers. The module [`crate::remote`] lists and fetches skills of web
-//! sites.
+//! [`Remote`]: the location of a skill that a web site or a service offers.
 
 use std::{sync::Arc, time::Duration};
 
 use super::{digest::Sha256, service::FileService};
+use crate::order;
 
 /// The location of a remote skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,26 +38,33 @@ pub struct RemoteFile {
 }
 
 impl Remote {
+    /// Creates the location of a skill by the URL of its `SKILL.md`.
+    ///
+    /// `files` are the other files in any order; `None` if they are not known. If a path occurs twice, the first of these files
+    /// counts. Each file is fetched within `timeout`. To read other files than the `SKILL.md`, also set [`base`](Self::base).
+    pub fn new(url: &str, files: Option<Vec<RemoteFile>>, timeout: Duration) -> Self {
+        let files = files.map(|mut files| {
+            order::sort_by(&mut files, |a, b| a.path.cmp(&b.path));
+            files.dedup_by(|a, b| a.path == b.path);
+            files.into()
+        });
+        Self { url: url.into(), sha256: None, base: None, files, is_archive: false, timeout, service: None }
+    }
+
     /// Creates the location of a skill whose files a service provides. `url` is that of the `SKILL.md`, whose checksum is `sha256`, and
     /// `files` are the other files.
     pub fn of_service(
         url: &str,
         sha256: Sha256,
-        mut files: Vec<RemoteFile>,
+        files: Vec<RemoteFile>,
         service: Arc<dyn FileService>,
     ) -> Self {
-        crate::order::sort_by(&mut files, |a, b| a.path.cmp(&b.path));
-        let base = url.rsplit_once('/').map(|(base, _)| format!("{base}/").into());
-        Self {
-            url: url.into(),
-            sha256: Some(sha256),
-            base,
-            files: Some(files.into()),
-            is_archive: false,
-            // The service has its own limits.
-            timeout: Duration::ZERO,
-            service: Some(service),
-        }
+        // The service has its own limits.
+        let mut remote = Self::new(url, Some(files), Duration::ZERO);
+        remote.sha256 = Some(sha256);
+        remote.base = url.rsplit_once('/').map(|(base, _)| format!("{base}/").into());
+        remote.service = Some(service);
+        remote
     }
 }
 

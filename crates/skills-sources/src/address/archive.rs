@@ -1,6 +1,6 @@
 //! The addresses of archives and of npm packages.
 
-use skills_core::{remote::Sha256, text::shown};
+use skills_core::{skill::Sha256, text::shown};
 
 use super::{
     GitPlace, Parsed, Place, Transport,

@@ -12,7 +12,7 @@ use std::{
 };
 
 use serde::{Serialize, de::DeserializeOwned};
-use skills_core::remote::Sha256;
+use skills_core::skill::Sha256;
 
 use super::{lock::FileLock, private};
 

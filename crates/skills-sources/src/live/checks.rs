@@ -13,7 +13,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use skills_core::{remote::Sha256, text::shown};
+use skills_core::{skill::Sha256, text::shown};
 
 use super::{
     super::{

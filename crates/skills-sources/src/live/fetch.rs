@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use skills_core::{RemoteIndex, SkillName};
+use skills_core::SkillName;
 
 use super::{
     super::{
@@ -14,6 +14,7 @@ use super::{
         lockfile::{LockFile, Pinned, PinnedGit, PinnedWeb, lock_path},
         named::NamedSources,
         packed::{self, Unpacked},
+        site::RemoteIndex,
         store::{Checkout, Store},
     },
     Options, Spec,

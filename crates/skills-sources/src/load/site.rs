@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use skills_core::{
-    Diagnostic, RemoteIndex, SkillName, SkillSet, SkillSetBuilder,
-    remote::Remote,
+    Diagnostic, Remote, SkillName, SkillSet, SkillSetBuilder,
     set::{Entry, Skipped},
 };
 
 use super::{
-    super::{address::Address, approved, digest, lockfile::PinnedWeb, packed, store::Store},
+    super::{
+        address::Address, approved, digest, lockfile::PinnedWeb, packed, site::RemoteIndex, store::Store,
+    },
     Served, Wanted, add_part, not_approved, refusal,
 };
 

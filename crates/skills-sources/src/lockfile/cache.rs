@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use skills_core::remote::Sha256;
+use skills_core::skill::Sha256;
 
 use super::{LockError, LockFile, Pinned};
 

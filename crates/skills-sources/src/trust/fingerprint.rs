@@ -9,7 +9,11 @@ use std::{
     path::Path,
 };
 
-use skills_core::{Skill, SkillFiles, files::Bounds, remote::Sha256, skill::FileGuard};
+use skills_core::{
+    Skill, SkillFiles,
+    files::Bounds,
+    skill::{FileGuard, Sha256},
+};
 
 /// A callback that receives the path of each entry and the content of each file, and returns the checksum of the content.
 pub(crate) type DigestEntry<'a> =

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use skills_core::{RemoteIndex, SkillName};
+use skills_core::SkillName;
 
 use super::{
     super::{
         SourceError, address::Address, approved, digest, git::GitError, lockfile::PinnedWeb, packed,
-        packed::Unpacked,
+        packed::Unpacked, site::RemoteIndex,
     },
     Offer, OfferedSkill, Pinned, Updater, offered_file,
 };

@@ -7,10 +7,11 @@ use super::{
         address::{Address, Place},
         load,
         lockfile::{Decisions, PinnedGit, PinnedWeb, REMOVED},
+        site::RemoteIndex,
     },
     Offer, Pinned, Updater,
 };
-use skills_core::{RemoteIndex, order};
+use skills_core::order;
 
 /// The user's answer about the change of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]

@@ -7,7 +7,10 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
-use skills_core::{files::MAX_REMOTE_FILE_BYTES, remote::Sha256, skill::FileService};
+use skills_core::{
+    files::MAX_REMOTE_FILE_BYTES,
+    skill::{FileService, Sha256},
+};
 
 use super::{
     super::{

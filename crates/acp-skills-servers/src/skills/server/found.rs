@@ -4,9 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use skills_core::{
     Diagnostic, Scope, Skill, SkillName, SkillSet, Source, order,
-    remote::Sha256,
     set::{SOURCE_FETCHING, Skipped},
-    skill::{Remote, RemoteFile},
+    skill::{Remote, RemoteFile, Sha256},
 };
 
 use super::{

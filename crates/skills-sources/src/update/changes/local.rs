@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use skills_core::{files::Bounds, remote::Sha256, set::Unapproved};
+use skills_core::{files::Bounds, set::Unapproved, skill::Sha256};
 
 use super::{
     super::{OfferedSkill, offered_file},

@@ -3,10 +3,9 @@
 use std::time::Instant;
 
 use skills_core::{
-    FileError, ReadOptions,
+    FileError, ReadOptions, Remote,
     fetch::FetchError,
     files::{FileContent, MAX_REMOTE_FILE_BYTES},
-    remote::Remote,
 };
 
 use super::{FileChange, FileChangeKind, OfferedSkill, is_skill_md};

@@ -11,12 +11,10 @@ use std::{
 
 use serde_json::{Value, json};
 use skills_core::{
-    CallContext, Scope, Skill, SkillSet, SkillSource, Source, ToolOutput, Toolbox,
-    exec::ScriptOptions,
-    remote::{MAX_FILE_BYTES, MAX_INDEX_BYTES, RemoteError, RemoteIndex, Sha256},
-    search::Query,
-    toolbox::ToolboxOptions,
+    CallContext, Scope, Skill, SkillSet, SkillSource, Source, ToolOutput, Toolbox, exec::ScriptOptions,
+    files::MAX_REMOTE_FILE_BYTES, search::Query, skill::Sha256, toolbox::ToolboxOptions,
 };
+use skills_sources::site::{MAX_INDEX_BYTES, RemoteError, RemoteIndex};
 
 const INDEX: &str = "/.well-known/skills/index.json";
 const SKILL_MD: &str = "---\nname: pdf\ndescription: d\n---\n# Forms\nRead references/forms.md. $ARGUMENTS\n";
@@ -305,12 +303,12 @@ async fn oversized_content_is_rejected() {
     let toolbox = site.toolbox();
     let more_than = |bytes: u64| vec![b' '; usize::try_from(bytes).unwrap() + 1];
     site.serve("/.well-known/skills/pdf/SKILL.md", more_than(1024 * 1024));
-    site.serve("/.well-known/skills/pdf/references/forms.md", more_than(MAX_FILE_BYTES));
+    site.serve("/.well-known/skills/pdf/references/forms.md", more_than(MAX_REMOTE_FILE_BYTES));
     site.serve(INDEX, more_than(MAX_INDEX_BYTES));
     let text = activate(&toolbox).await.to_text();
     assert!(text.ends_with("content is larger than 1048576 bytes"), "{text}");
     let text = read(&toolbox, "references/forms.md").await;
-    assert!(text.contains(&format!("larger than {MAX_FILE_BYTES} bytes")), "{text}");
+    assert!(text.contains(&format!("larger than {MAX_REMOTE_FILE_BYTES} bytes")), "{text}");
     let error = site.index().unwrap_err().to_string();
     assert!(error.ends_with(&format!("larger than {MAX_INDEX_BYTES} bytes")), "{error}");
 }

@@ -3,16 +3,11 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-
-use crate::{
-    fetch,
-    files::{
-        FileError, SKILL_FILE_NAMES,
-        remote::{canonical, percent_encoded},
-    },
-    name::{MAX_LOADED_NAME_CHARS, SkillName},
-    order,
-    skill::{Remote, RemoteFile, Scope, Sha256, Skill, Source},
+use skills_core::{
+    FileError, Remote, Scope, Skill, SkillName, Source, fetch,
+    files::SKILL_FILE_NAMES,
+    name::MAX_LOADED_NAME_CHARS,
+    skill::{RemoteFile, Sha256},
 };
 
 /// An entry of an index, in the form of either draft.
@@ -68,8 +63,6 @@ pub(super) enum EntryError {
     UrlNotAllowed(String),
     #[error(transparent)]
     Path(#[from] FileError),
-    #[error("`{0}` is a directory, but should be a file")]
-    Directory(String),
     #[error("digest `{0}` is not a SHA-256")]
     Digest(String),
 }
@@ -108,21 +101,14 @@ impl Entry {
             Some(url) => Location::of_file(index, url)?,
             None => Location::of_directory(index, self.base.as_deref(), base, &self.name, files.as_deref())?,
         };
-        let (skill_md, mut other_files): (Vec<_>, Vec<_>) =
+        let (skill_md, other_files): (Vec<_>, Vec<_>) =
             files.into_iter().flatten().partition(|file| file.path == location.file_name);
-        order::sort_by(&mut other_files, |a, b| a.path.cmp(&b.path));
-        other_files.dedup_by(|a, b| a.path == b.path);
         let sha256 = digest(self.digest.as_deref())?.or_else(|| skill_md.first()?.sha256);
         let lists_files = !skill_md.is_empty() || !other_files.is_empty();
-        let remote = Remote {
-            url: location.url.into(),
-            sha256,
-            base: location.base.map(Into::into),
-            files: lists_files.then(|| other_files.into()),
-            is_archive,
-            timeout,
-            service: None,
-        };
+        let mut remote = Remote::new(&location.url, lists_files.then_some(other_files), timeout);
+        remote.sha256 = sha256;
+        remote.base = location.base.map(Into::into);
+        remote.is_archive = is_archive;
         let mut skill = Skill::new(name, self.description.trim(), Source::Remote(remote));
         skill.scope = Scope::Remote;
         Ok(skill)
@@ -167,7 +153,9 @@ impl Location {
             None if name.contains(['/', '\\']) || name.trim().starts_with('.') => {
                 return Err(EntryError::NameNotInUrl);
             }
-            None => resolve(index, &format!("{}{}/", with_slash(common), percent_encoded(name.trim())))?,
+            None => {
+                resolve(index, &format!("{}{}/", with_slash(common), fetch::percent_encoded(name.trim())))?
+            }
         };
         let is_listed = |wanted: &str| files.is_none_or(|files| files.iter().any(|file| file.path == wanted));
         let mut names = SKILL_FILE_NAMES.into_iter();
@@ -186,11 +174,7 @@ fn read_files(files: Vec<FileEntry>) -> Result<Vec<RemoteFile>, EntryError> {
             FileEntry::Path(path) => (path, None, None),
             FileEntry::Object { path, digest: text, size } => (path, digest(text.as_deref())?, size),
         };
-        let canonical = canonical(&path)?;
-        if canonical.is_empty() || path.ends_with('/') {
-            return Err(EntryError::Directory(path));
-        }
-        Ok(RemoteFile { path: canonical, size, sha256 })
+        Ok(RemoteFile::listed(&path, size, sha256)?)
     };
     files.into_iter().map(read).collect()
 }

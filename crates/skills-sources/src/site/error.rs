@@ -1,6 +1,6 @@
 //! [`RemoteError`]: the reason that the index of a site is not available.
 
-use crate::{fetch::FetchError, text::shown};
+use skills_core::{fetch::FetchError, text::shown};
 
 /// An error while fetching or parsing the index of a site. Each message contains the URL.
 #[derive(Debug, thiserror::Error)]

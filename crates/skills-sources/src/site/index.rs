@@ -2,27 +2,27 @@
 //!
 //! Reads both drafts of the [format](https://github.com/cloudflare/agent-skills-discovery-rfc). In the first draft, a skill
 //! has `files` in a directory with its name; in the second, it has a `url` and a `digest`. The second draft also has archives,
-//! which we don't unpack: such a skill is skipped with a diagnostic, unless the caller [unpacks](RemoteIndex::parse_with_archives) it. Beyond the drafts, a file may be an object
-//! `{"path", "sha256", "size"}`, and both the index and a skill may name their directory with `baseUrl`.
+//! which this module doesn't unpack: such a skill is skipped with a diagnostic, unless the caller
+//! [unpacks](RemoteIndex::parse_with_archives) it. Beyond the drafts, a file may be an object `{"path", "sha256", "size"}`, and
+//! both the index and a skill may name their directory with `baseUrl`.
 
 use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use skills_core::{
+    Diagnostic, Skill, SkillSet, SkillSource,
+    fetch::{self, FetchError, Limits},
+    name::MAX_NAME_CHARS,
+    search::{Hits, Query},
+    set::Skipped,
+    source::SourceError,
+    text::shorten,
+};
 
 use super::{
     entry::{Entry, EntryError},
     error::RemoteError,
-};
-use crate::{
-    diagnostic::Diagnostic,
-    fetch::{self, FetchError, Limits},
-    name::MAX_NAME_CHARS,
-    search::{Hits, Query},
-    set::{SkillSet, Skipped},
-    skill::Skill,
-    source::{SkillSource, SourceError},
-    text::shorten,
 };
 
 /// The maximum size of an index: 4 MiB.
@@ -43,7 +43,8 @@ const WELL_KNOWN_DIRECTORIES: [&str; 2] = ["/.well-known/agent-skills", "/.well-
 /// [`SkillSet::skipped`] of [`skills`](Self::skills), each with a diagnostic.
 ///
 /// ```
-/// use skills_core::{SkillSource, remote::RemoteIndex};
+/// use skills_core::SkillSource;
+/// use skills_sources::site::RemoteIndex;
 ///
 /// let text = r#"{ "skills": [{ "name": "pdf", "description": "Fills in forms.", "files": ["SKILL.md", "forms.md"] }] }"#;
 /// let index = RemoteIndex::parse(text, "https://example.com/.well-known/skills/index.json")?;
@@ -162,7 +163,7 @@ impl RemoteIndex {
     }
 
     /// Parses an index like [`parse`](Self::parse), for callers that unpack archives. The skills include those in
-    /// [archives](crate::remote::Remote::is_archive), whose files can't be read.
+    /// [archives](skills_core::Remote::is_archive), whose files can't be read.
     ///
     /// # Errors
     /// Returns the errors of [`RemoteIndex::parse`].

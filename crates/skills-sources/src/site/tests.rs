@@ -1,12 +1,9 @@
-//! Tests of parsing an index, without a network. `tests/skills_core/remote.rs` tests fetching.
+//! Tests of parsing an index, without a network. `tests/skills_sources/site.rs` tests fetching.
 
 use expect_test::{Expect, expect};
+use skills_core::Source;
 
-use super::*;
-use crate::{
-    files::remote::{canonical, percent_encoded},
-    skill::Source,
-};
+use super::RemoteIndex;
 
 /// Parses an index with these entries, and compares the resulting skills and diagnostics.
 fn check(entries: &str, expected: Expect) {
@@ -63,9 +60,6 @@ fn colons_are_part_of_names() {
             skipping `b`: invalid path `C:\\b.md`: use `/` instead of a backslash
             skipping `c`: `c:/../../b.md` is outside of the skill directory, but only files inside can be read"#]],
     );
-    for (path, url) in [("notes: a.md", "notes%3A%20a.md"), ("C:/b.md", "C%3A/b.md")] {
-        assert_eq!(percent_encoded(&canonical(path).unwrap()), url);
-    }
 }
 
 #[test]
@@ -140,7 +134,7 @@ fn invalid_entries_are_skipped() {
             skipping `a\b`: name cannot be used in a URL
             skipping `up`: `../up` is outside of the skill directory, but only files inside can be read
             skipping `rooted`: invalid path `/etc/passwd`: use a path relative to the skill directory instead of an absolute path
-            skipping `dir`: `dir/` is a directory, but should be a file
+            skipping `dir`: invalid path `dir/`: use the path of a file instead of a directory
             skipping `bare`: `files` should include a SKILL.md
             skipping `md5`: digest `md5:1cb251ec0d568de6a929b520c4aed8d1` is not a SHA-256
             skipping `plain`: URL `http://example.com/SKILL.md` is not allowed in this index
@@ -179,34 +173,7 @@ fn an_index_is_limited() {
     assert!(error.contains("10001 skills, but the maximum is 10000"), "{error}");
 }
 
-#[test]
-fn a_path_has_no_control_characters() {
-    assert!(canonical("a b.md").is_ok());
-    assert!(canonical("a.md unknown\nb.md").is_err());
-}
-
-#[test]
-fn a_digest_matches_the_example_of_the_standard() {
-    // The example in FIPS 180-4.
-    let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    assert_eq!(Sha256::of(b"abc").to_string(), known);
-    for wrong in ["", "sha256:", &known[1..], &format!("{}g", &known[1..]), &format!("{}é", &known[2..])] {
-        assert_eq!(Sha256::parse(wrong), None, "{wrong}");
-    }
-}
-
 proptest::proptest! {
-    #[test]
-    fn no_path_leaves_the_directory(path in "([a-c./%\\\\:é ]|\\.\\./){0,12}") {
-        if let Ok(path) = canonical(&path) {
-            let encoded = percent_encoded(&path);
-            let uri: ureq::http::Uri = format!("https://h/base/{encoded}").parse().unwrap();
-            proptest::prop_assert!(uri.path().starts_with("/base/"));
-            proptest::prop_assert!(uri.path().split('/').all(|part| part != ".." && part != "."), "{}", uri);
-            proptest::prop_assert!(uri.query().is_none());
-        }
-    }
-
     #[test]
     fn an_index_never_panics(text in "\\PC{0,60}", name in "\\PC{0,8}", url in "\\PC{0,20}") {
         let _ = RemoteIndex::parse(&text, "https://example.com/index.json");
