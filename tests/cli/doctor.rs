@@ -135,3 +135,29 @@ fn an_agent_in_a_container() {
     let said = run(&["--elsewhere", "files"], &["my-script"]);
     assert!(said.contains("elsewhere, as `--elsewhere` says") && said.contains("receives paths"), "{said}");
 }
+
+/// The servers in settings are started and measured. Those that fail don't change the conclusion.
+#[test]
+fn the_tokens_of_mcp_servers() {
+    let works = AGENT.replace("\"error\":ERROR", "\"result\":{\"sessionId\":\"s\"}").replace("INFO", INFO);
+    let fixture = Fixture::new();
+    let program = env!("CARGO_BIN_EXE_acp-skills-proxy");
+    let skill = fixture.dir.join("skills/pdf");
+    let settings = serde_json::json!({ "mcpServers": {
+        "own": { "command": program, "args": ["mcp", "--skill", skill] },
+        "gone": { "command": "/nowhere/server", "env": { "A": "b" } },
+        "old": { "type": "sse", "url": "https://example.org/sse" },
+    }});
+    fixture.write("servers.json", &format!("// The servers.\n{settings}"));
+    let path = fixture.dir.join("servers.json");
+    let flags = ["--mcp-servers", path.to_str().unwrap(), "--mcp", "off"];
+    let said = doctor_with(&[("some-agent", &works)], &flags, &["some-agent"], 0);
+    let line = |start: &str| said.lines().find(|line| line.contains(start)).unwrap_or_default();
+    assert!(line(" own: ").contains("ok ") && line(" own: ").contains("2 tools with about "), "{said}");
+    assert!(line(" gone: ").contains("FAIL") && line(" gone: ").contains("not found"), "{said}");
+    assert!(line(" old: ").contains("so the agent always gets it"), "{said}");
+    assert!(line(" 1 server: ").contains("2 tools with about "), "{said}");
+    fixture.write("servers.json", "{}");
+    let error = fixture.run(&["doctor", "--skill", "skills/pdf", "--mcp-servers", "servers.json"]);
+    assert!(format!("{error:?}").contains("no MCP servers in "), "{error:?}");
+}

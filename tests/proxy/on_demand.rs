@@ -155,7 +155,9 @@ fn descriptions_are_kept() {
     }
     fixture.editor.unread();
     fixture.editor.finish();
-    let mut fixture = Fixture::over_http(proxy(&skills, ""));
+    // From the second session on, it is known what is saved.
+    let events = skills.dir("events.jsonl");
+    let mut fixture = Fixture::over_http(proxy(&skills, "").flag("--events", &events));
     let params = open(&mut fixture, "s", &json!([server(&skills, "a")]));
     fixture.connect(&entry(&params), MCP_2025);
     let blocks = fixture.prompt("s", "hello");
@@ -167,6 +169,9 @@ fn descriptions_are_kept() {
     assert_eq!(count(&skills), 1);
     fixture.editor.unread();
     fixture.editor.finish();
+    let record = fs::read_to_string(events).expect("events");
+    let started: Value = serde_json::from_str(record.lines().next().expect("an event")).expect("JSON");
+    assert!(started["saved_tokens"].as_u64().is_some_and(|saved| saved > 500), "{record}");
 }
 
 fn withdrawn_servers_are_gone() {

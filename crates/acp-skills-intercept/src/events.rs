@@ -2,10 +2,10 @@
 //!
 //! An event has names, numbers and outcomes, but no contents. The writer of the record adds the time.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-use skills_core::{SkillSet, set::REFUSED_BY_POLICY};
+use skills_core::{Catalog, CatalogOptions, Skill, SkillSet, set::REFUSED_BY_POLICY};
 
 pub use crate::{active_skills::ActivatedBy, trace_context::TraceContext};
 
@@ -22,6 +22,8 @@ pub enum EventKind {
         agent: Option<String>,
         proxy: String,
         skills: Vec<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        saved_tokens: Option<u64>,
     },
     /// The model got the instructions of a skill.
     SkillActivated {
@@ -274,6 +276,16 @@ impl EventKind {
             Self::Refused { .. } => "refused",
             Self::EventsDropped { .. } => "events_dropped",
         }
+    }
+
+    /// Returns the estimated number of tokens that the first request of a session is shorter, because the tools of MCP servers belong to
+    /// skills. `None` if there are no such skills, or if it is not known.
+    pub fn saved_tokens(skills: &SkillSet) -> Option<u64> {
+        let saved = |skill: &Arc<Skill>| {
+            let entry = Catalog::entry_tokens(skill, &CatalogOptions::default()) as u64;
+            skill.provider.as_ref().map_or(0, |provider| provider.tokens().saturating_sub(entry))
+        };
+        Some(skills.iter().map(saved).sum()).filter(|saved| *saved > 0)
     }
 
     /// Returns an event for each refusal of a policy in a set of skills.

@@ -25,6 +25,7 @@ impl Interceptor {
             agent,
             proxy: env!("CARGO_PKG_VERSION").to_owned(),
             skills: session.skills.iter().map(|skill| skill.name.to_string()).collect(),
+            saved_tokens: EventKind::saved_tokens(&session.skills),
         };
         let kinds = std::iter::once(kind).chain(EventKind::refusals(&session.skills));
         let id = session.id().map(str::to_owned);

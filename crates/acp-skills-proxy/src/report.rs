@@ -72,6 +72,8 @@ pub(crate) struct Summary {
     pub restored: BTreeMap<String, Restored>,
     /// The agent of each session.
     agent_of: BTreeMap<String, String>,
+    /// The number of sessions whose first request was shorter because of MCP servers behind skills, and by how many tokens in total.
+    pub saved: (u64, u64),
     /// The number of times that the skills of a session were reloaded.
     pub reloads: u64,
     /// The number of events that were dropped instead of written.
@@ -160,12 +162,15 @@ impl Summary {
         self.sessions.extend(session.clone());
         self.call(time, &what);
         match what {
-            EventKind::SessionStarted { agent, skills, .. } => {
+            EventKind::SessionStarted { agent, skills, saved_tokens, .. } => {
                 self.started += 1;
                 let agent = agent.map_or_else(|| UNNAMED.to_owned(), |agent| shown(&agent));
                 *self.agents.entry(agent.clone()).or_default() += 1;
                 self.agent_of.extend(session.map(|session| (session, agent)));
                 self.add_skills(&skills);
+                if let Some(tokens) = saved_tokens {
+                    self.saved = (self.saved.0 + 1, self.saved.1.saturating_add(tokens));
+                }
             }
             EventKind::Reload { added, .. } => {
                 self.reloads += 1;
@@ -292,6 +297,13 @@ impl Summary {
             (format!("{what} after a compaction by `{agent}`, with about {tokens}"), restored.count)
         };
         notes.extend(self.restored.iter().map(restored));
+        let (sessions, tokens) = self.saved;
+        let what = plural(sessions, "session");
+        let tokens = count(tokens, "token");
+        notes.push((
+            format!("{what} without the tools of MCP servers, which saved about {tokens} at the start"),
+            sessions,
+        ));
         notes.push((plural(self.reloads, "reload") + " of skills during a session", self.reloads));
         let were = if self.dropped == 1 { "was" } else { "were" };
         notes.push((format!("{} that {were} dropped", plural(self.dropped, "event")), self.dropped));

@@ -10,10 +10,10 @@ use acp_skills_intercept::{ClientServer, SessionKey};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use skills_core::{
-    Diagnostic, Scope, Skill, SkillSet,
+    BuildError, Catalog, CatalogOptions, Diagnostic, Scope, Skill, SkillSet,
     set::{REFUSED_BY_POLICY, Skipped},
     text::{sanitize, shown},
-    tool::ToolProvider,
+    tool::{ToolError, ToolProvider},
 };
 use skills_sources::{
     disk::state::{self, StateDir},
@@ -32,7 +32,7 @@ use crate::processes::Processes;
 const MAX_KNOWN: usize = 256;
 /// The maximum length of a description, in characters.
 const MAX_DESCRIPTION: usize = 500;
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The client's servers as skills. Cheap to clone; all clones share their state.
 #[derive(Clone)]
@@ -71,6 +71,19 @@ struct OfSession {
 struct DescriptionFile {
     v: u32,
     description: String,
+    /// The estimated number of tokens of the tools.
+    tokens: u64,
+}
+
+/// The estimated numbers of tokens that a server of a client takes in the first request of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ServerCost {
+    /// The number of tools.
+    pub tools: usize,
+    /// The tokens of its tools, if the agent gets them.
+    pub direct: u64,
+    /// The tokens of its entry in the catalog, if it is used on demand.
+    pub on_demand: u64,
 }
 
 impl ClientServers {
@@ -102,6 +115,22 @@ impl ClientServers {
         // This can end servers.
         drop(before);
         skills
+    }
+
+    /// Starts a server, and measures what it takes with and without `--mcp-on-demand`.
+    ///
+    /// # Errors
+    /// Returns an error if the policy refuses the server, if it does not start, or if it does not list its tools.
+    pub async fn cost(&self, server: ToolServer, cwd: Option<&Path>) -> Result<ServerCost, ToolError> {
+        if let Some(refused) = self.refused(&server) {
+            let first = refused.diagnostics.into_iter().next();
+            return Err(first.map(|finding| finding.message).unwrap_or_default().into());
+        }
+        let name = server.skill.clone();
+        let described = ServerProvider::new(server, self.processes.clone()).describe(cwd).await?;
+        let skill = skill(&name, Some(&shortened(&described.text)))?;
+        let on_demand = Catalog::entry_tokens(&skill, &CatalogOptions::default()) as u64;
+        Ok(ServerCost { tools: described.tools, direct: described.tokens, on_demand })
     }
 
     /// Forgets the servers of a session.
@@ -146,14 +175,7 @@ impl ClientServers {
                 return None;
             }
             let known = self.known(server, description, &digest, cwd);
-            let name = shown(&server.name);
-            let description = match &known.description {
-                Some(description) => format!("Tools of the MCP server {name}. {description}"),
-                None => format!("Tools of the MCP server {name}."),
-            };
-            let body = "Use the tools of this skill.";
-            let mut skill = Skill::builder(&server.name, description).body(body).build().ok()?;
-            skill.scope = Scope::Session;
+            let mut skill = skill(&server.name, known.description.as_deref()).ok()?;
             skill.provider = Some(Arc::new(known.provider) as Arc<dyn ToolProvider>);
             skills.add(skill, Vec::new()).then_some(())
         };
@@ -191,6 +213,7 @@ impl ClientServers {
         let read = |store: &StateDir| state::read::<DescriptionFile>(&store.about(digest.as_bytes())).ok()?;
         let store = self.store();
         let file = store.as_ref().and_then(read).filter(|file| file.v == VERSION);
+        provider.set_tokens(file.as_ref().map_or(0, |file| file.tokens));
         let known = Known { provider, description: file.map(|file| file.description) };
         if known.description.is_none() {
             self.describe(server.entry.clone(), digest.to_owned(), known.provider.clone(), cwd);
@@ -208,10 +231,11 @@ impl ClientServers {
         let servers = self.clone();
         let cwd = cwd.map(Path::to_owned);
         runtime.spawn(async move {
-            let Some(text) = provider.describe(cwd.as_deref()).await else { return };
-            let description: String = sanitize(&text).chars().take(MAX_DESCRIPTION).collect();
+            let Ok(described) = provider.describe(cwd.as_deref()).await else { return };
+            let description = shortened(&described.text);
             if let Some(store) = servers.store() {
-                let file = DescriptionFile { v: VERSION, description: description.clone() };
+                let tokens = described.tokens;
+                let file = DescriptionFile { v: VERSION, description: description.clone(), tokens };
                 if let Err(error) = state::write(&store.about(digest.as_bytes()), Some(&file)) {
                     tracing::warn!("cannot keep the description of an MCP server: {error}");
                 }
@@ -221,4 +245,21 @@ impl ClientServers {
             }
         });
     }
+}
+
+/// Returns the skill that stands for a server, without its provider.
+fn skill(server: &str, about: Option<&str>) -> Result<Skill, BuildError> {
+    let name = shown(server);
+    let description = match about {
+        Some(about) => format!("Tools of the MCP server {name}. {about}"),
+        None => format!("Tools of the MCP server {name}."),
+    };
+    let mut skill = Skill::builder(server, description).body("Use the tools of this skill.").build()?;
+    skill.scope = Scope::Session;
+    Ok(skill)
+}
+
+/// Returns the description of a server, as it is kept.
+fn shortened(text: &str) -> String {
+    sanitize(text).chars().take(MAX_DESCRIPTION).collect()
 }

@@ -54,7 +54,7 @@ use serde::Deserialize;
 use skills_sources::policy::Server;
 
 pub use self::{
-    client_servers::ClientServers,
+    client_servers::{ClientServers, ServerCost},
     messages::{Progress, progress_channel},
     provider::ServerProvider,
     session::{CallLink, SessionLink},

@@ -11,9 +11,9 @@ use std::{
 };
 
 use acp_skills_intercept::{UserAnswer, UserQuestion};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use skills_core::{
-    CallContext, SkillSet, ToolOutput,
+    CallContext, SkillSet, ToolOutput, estimate_tokens,
     tool::{Content, Offer, OfferedTool, ProviderError, ToolError, ToolProvider},
 };
 use tokio_util::sync::CancellationToken;
@@ -41,6 +41,18 @@ struct Inner {
     processes: Processes,
     /// The server of all sessions, if it is shared.
     shared: Arc<Slot>,
+    /// The estimated number of tokens of the tools, as they were listed last. 0 if it is not known.
+    tokens: AtomicU64,
+}
+
+/// The description of a server for a catalog.
+#[derive(Debug)]
+pub(super) struct Described {
+    pub(super) text: String,
+    /// The number of its tools.
+    pub(super) tools: usize,
+    /// The estimated number of tokens of its tools.
+    pub(super) tokens: u64,
 }
 
 impl ServerProvider {
@@ -48,17 +60,30 @@ impl ServerProvider {
     pub fn new(server: ToolServer, processes: Processes) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let number = LAST.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::new(Inner { number, server, processes, shared: Arc::default() }))
+        let tokens = AtomicU64::new(0);
+        Self(Arc::new(Inner { number, server, processes, shared: Arc::default(), tokens }))
     }
 
-    /// Starts the server once more, and describes it for a catalog. Returns `None` if it does not start.
-    pub(super) async fn describe(&self, cwd: Option<&Path>) -> Option<String> {
+    /// Starts the server once more, and describes it for a catalog.
+    ///
+    /// # Errors
+    /// Returns an error if the server does not start, or does not list its tools.
+    pub(super) async fn describe(&self, cwd: Option<&Path>) -> Result<Described, ServerError> {
         let end = CancellationToken::new();
-        let connection = Connection::start(&self.0.server, &self.0.processes, cwd, None, end).await.ok()?;
-        let tools = connection.tools().await.ok()?;
-        let names: Vec<_> = tools.now.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let connection = Connection::start(&self.0.server, &self.0.processes, cwd, None, end).await?;
+        let listed = connection.tools().await?;
+        let tools = self.0.offered(&listed.now);
+        let tokens = tools.iter().map(tokens).sum();
+        self.set_tokens(tokens);
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let about = connection.about();
-        Some(connection.hide(format!("{about} Tools: {}.", names.join(", "))))
+        let text = connection.hide(format!("{about} Tools: {}.", names.join(", ")));
+        Ok(Described { text, tools: tools.len(), tokens })
+    }
+
+    /// Sets the estimated number of tokens of the tools, as they were listed by another process.
+    pub(super) fn set_tokens(&self, tokens: u64) {
+        self.0.tokens.store(tokens, Ordering::Relaxed);
     }
 
     /// Returns the numbers of the providers of these skills.
@@ -100,7 +125,9 @@ impl Inner {
     async fn offer(&self, context: CallContext) -> Result<Offer, ServerError> {
         let connection = self.running(Use::Activation, &context).await?;
         let listed = connection.tools().await?;
-        Ok(Offer::new(connection.instructions(), self.offered(&listed.now)))
+        let tools = self.offered(&listed.now);
+        self.tokens.store(tools.iter().map(tokens).sum(), Ordering::Relaxed);
+        Ok(Offer::new(connection.instructions(), tools))
     }
 
     async fn call(
@@ -183,6 +210,10 @@ impl ToolProvider for ServerProvider {
         Box::pin(async move { inner.offer(context).await.map_err(Into::into) })
     }
 
+    fn tokens(&self) -> u64 {
+        self.0.tokens.load(Ordering::Relaxed)
+    }
+
     fn call(
         &self,
         tool: String,
@@ -195,6 +226,13 @@ impl ToolProvider for ServerProvider {
             answer.unwrap_or_else(|error| Err(ProviderError::Failed(error.into())))
         })
     }
+}
+
+/// Estimates the number of tokens that a tool takes in each request, if the agent gets it directly.
+fn tokens(tool: &OfferedTool) -> u64 {
+    let OfferedTool { name, description, input_schema, .. } = tool;
+    let json = json!({ "name": name, "description": description, "inputSchema": input_schema });
+    estimate_tokens(&json.to_string()) as u64
 }
 
 /// Returns the arguments of a call. Some models write an object as a string.

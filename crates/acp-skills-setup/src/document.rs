@@ -46,7 +46,8 @@ pub struct Document {
     text: String,
 }
 
-const MARK: &str = "\u{feff}";
+/// The byte order mark.
+pub(super) const MARK: &str = "\u{feff}";
 
 /// An agent in settings.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,7 +25,7 @@ use std::{
 use super::{document::SettingsError, home::Home};
 use crate::SetupError;
 
-pub use self::json::Shape;
+pub use self::json::{Shape, servers};
 
 /// The name of our server in settings.
 pub const SERVER: &str = "acp-skills";

@@ -4,9 +4,10 @@ mod conversation;
 mod elsewhere;
 mod login;
 mod machine;
+mod servers;
 mod steps;
 
-use std::{io, process::ExitCode, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use clap::Args;
@@ -16,11 +17,12 @@ use self::{
     conversation::Conversation,
     elsewhere::Elsewhere,
     login::LoginNeeded,
+    servers::Servers,
     steps::{Step, Steps},
 };
 use super::{permission, skills};
 use crate::{
-    args::{AgentArgs, LogArgs, ProxyArgs, SessionArgs, seconds},
+    args::{AgentArgs, LogArgs, ProxyArgs, SessionArgs, path, seconds},
     error, log, output, runtime,
     words::count,
 };
@@ -37,6 +39,8 @@ Examples:
   acp-skills-proxy doctor --skill ./code-review -- claude-agent-acp
   acp-skills-proxy doctor --skill ./code-review --prompt hello -- some-agent
       Also send a prompt, because some agents connect to MCP servers only then, or when they call a tool.
+  acp-skills-proxy doctor --skill ./code-review --mcp-servers .mcp.json
+      Also show what the MCP servers of a project cost.
 
 Exit codes: 0 if skills work, 1 if they don't, or if that could not be determined, 130 if interrupted.")]
 pub(crate) struct DoctorArgs {
@@ -49,6 +53,10 @@ pub(crate) struct DoctorArgs {
     /// The timeout for all steps together, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds(), default_value = "30")]
     timeout: Duration,
+    /// Also start the MCP servers in this file, and show the tokens that their tools take with and without --mcp-on-demand. This can be the
+    /// settings of an editor or MCP client with `mcpServers`, `servers` or `context_servers`.
+    #[arg(long, value_name = "FILE", value_parser = path())]
+    mcp_servers: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -83,7 +91,8 @@ struct Report {
 /// Returns an error if an argument, the configuration or a skill is invalid, or if stdout can't be written. Errors of the agent are
 /// steps that failed.
 pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
-    let DoctorArgs { prompt, yes, timeout, json, session, log, agent } = args;
+    let DoctorArgs { prompt, yes, timeout, mcp_servers, json, session, log, agent } = args;
+    let servers = mcp_servers.as_deref().map(Servers::read).transpose()?;
     let config = ProxyArgs { session, log, agent, ..ProxyArgs::default() }.config()?;
     log::start(&config)?;
     let settings = Settings::resolve(config)?;
@@ -116,6 +125,12 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         steps.advise("update Node.js: https://nodejs.org".to_owned());
     }
     let runtime = runtime::new()?;
+    if let Some(servers) = servers {
+        let measuring = servers.measure(settings.processes.clone(), &cwd, &steps);
+        if let Err(signal) = runtime.block_on(until_signal(measuring))? {
+            return Ok(ExitCode::from(signal.exit_code()));
+        }
+    }
     let talk = OneShot::with_library(loaded.library.into_library())
         .toolbox(toolbox)
         .policy(settings.policy)

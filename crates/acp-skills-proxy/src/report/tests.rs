@@ -32,8 +32,10 @@ fn started(skills: &[&str]) -> Value {
 
 #[test]
 fn events_are_summarized() {
+    let mut first = started(&["used", "failed", "never", "other"]);
+    first["saved_tokens"] = 2500.into();
     let summary = summary(&[
-        started(&["used", "failed", "never", "other"]),
+        first,
         activation(1, "used", "model", "ok"),
         activation(2, "used", "user", "ok"),
         activation(3, "used", "prompt", "ok"),
@@ -85,6 +87,7 @@ fn events_are_summarized() {
         1 session whose agent did not fetch the tools in time
         1 restoration after a compaction by `(unnamed)`, with about 1 token
         2 restorations after a compaction by `a`, with about 950 tokens
+        1 session without the tools of MCP servers, which saved about 2500 tokens at the start
         1 reload of skills during a session
         7 events that were dropped
         1 unknown event `moon_landing` of a newer version

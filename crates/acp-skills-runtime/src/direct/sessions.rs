@@ -155,6 +155,7 @@ impl Sessions {
             agent: name.map(str::to_owned),
             proxy: env!("CARGO_PKG_VERSION").to_owned(),
             skills: handler.skills().iter().map(|skill| skill.name.to_string()).collect(),
+            saved_tokens: EventKind::saved_tokens(&handler.skills()),
         };
         for event in iter::once(started).chain(EventKind::refusals(&handler.skills())) {
             self.record(key, event);

@@ -28,6 +28,7 @@ fn all() -> Vec<EventKind> {
             agent: some("a"),
             proxy: "1".to_owned(),
             skills: list(&["x", "y"]),
+            saved_tokens: Some(7),
         },
         EventKind::SkillActivated {
             skill: some("x"),

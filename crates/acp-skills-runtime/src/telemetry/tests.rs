@@ -95,6 +95,7 @@ fn private_fields_of_all_events_are_left_out() {
             agent: Some("/home/SECRET".to_owned()),
             proxy: SECRET.to_owned(),
             skills: skills(),
+            saved_tokens: None,
         },
         activation(ActivatedBy::User, end()),
         EventKind::FileRead { skill: None, file: secret(), end: end() },

@@ -8,7 +8,7 @@ use jsonc_parser::{
 use serde_json::{Map, Value};
 
 use super::unsafe_edit;
-use crate::document::{SettingsError, only, syntax};
+use crate::document::{MARK, SettingsError, only, syntax};
 
 /// The keys of a server that `setup` writes. All other keys belong to the user.
 const OURS: [&str; 3] = ["type", "command", "args"];
@@ -54,6 +54,24 @@ fn refuse_duplicates(text: &str, key: &str, name: &str) -> Result<(), SettingsEr
         only(text, server, key)?;
     }
     Ok(())
+}
+
+/// The keys that contain servers in the settings of editors and clients.
+const SERVER_KEYS: [&str; 3] = ["mcpServers", "servers", "context_servers"];
+
+/// Returns the names and entries of all MCP servers in the settings of an editor or of an MCP client.
+///
+/// # Errors
+/// Returns an error if the text is not JSON with comments, or not an object.
+pub fn servers(text: &str) -> Result<Vec<(String, Value)>, SettingsError> {
+    let mut settings = parse(text.trim_start_matches(MARK))?;
+    let mut servers = Vec::new();
+    for key in SERVER_KEYS {
+        if let Some(Value::Object(found)) = settings.remove(key) {
+            servers.extend(found);
+        }
+    }
+    Ok(servers)
 }
 
 pub(super) fn server(text: &str, key: &str, name: &str) -> Result<Option<Vec<String>>, SettingsError> {

@@ -19,6 +19,11 @@ pub trait ToolProvider: Any + fmt::Debug + Send + Sync {
     /// Returns an error if the service cannot be started or does not list its tools. The model reads its text.
     fn offer(&self, context: CallContext) -> BoxFuture<'static, Result<Offer, ToolError>>;
 
+    /// Returns the estimated number of tokens that the definitions of the tools would take in each request, or 0 if it is not known.
+    fn tokens(&self) -> u64 {
+        0
+    }
+
     /// Calls a tool. Starts the service first if it is not running. Dropping the future cancels the call.
     ///
     /// # Errors
