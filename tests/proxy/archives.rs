@@ -22,7 +22,7 @@ crate::trials!(
 );
 
 /// Returns an archive of a repository's files.
-fn archive(repository: &Repository, format: &str, prefix: &str) -> Vec<u8> {
+pub(crate) fn archive(repository: &Repository, format: &str, prefix: &str) -> Vec<u8> {
     let file = repository.path().join(".git/archive");
     let path = file.to_str().expect("text");
     let prefix = format!("--prefix={prefix}");
@@ -146,23 +146,34 @@ fn the_archives_of_a_site_are_unpacked() {
 }
 
 /// A registry with versions of the package `@acme/skills`.
-struct Registry {
-    server: Server,
+pub(crate) struct Registry {
+    pub(crate) server: Server,
     versions: BTreeMap<String, Value>,
 }
 
 impl Registry {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { server: Server::start(), versions: BTreeMap::new() }
     }
 
     /// Publishes the files of a repository. The package may be on another server.
     fn publish(&mut self, version: &str, repository: &Repository, integrity: Option<&str>) {
+        let url = self.server.url("");
+        self.publish_at(&url, version, repository, integrity);
+    }
+
+    /// Publishes a version whose package has an encrypted URL.
+    pub(crate) fn publish_encrypted(&mut self, version: &str, repository: &Repository) {
+        let url = self.server.encrypted_url("");
+        self.publish_at(&url, version, repository, None);
+    }
+
+    fn publish_at(&mut self, server: &str, version: &str, repository: &Repository, integrity: Option<&str>) {
         let content = archive(repository, "tar.gz", "package/");
         let path = format!("/all/@acme/skills/-/skills-{version}.tgz");
         let digest = ring::digest::digest(&ring::digest::SHA512, &content);
         let actual = format!("sha512-{}", BASE64_STANDARD.encode(digest));
-        let url = self.server.url(&path);
+        let url = format!("{server}{path}");
         self.server.serve(&path, content);
         let dist = json!({ "integrity": integrity.unwrap_or(&actual), "tarball": url });
         self.versions.insert(version.to_owned(), json!({ "dist": dist }));

@@ -2,15 +2,24 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    io::{BufRead, BufReader, Write},
-    net::TcpListener,
+    io::{self, BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream},
     sync::{Arc, Mutex},
     thread,
 };
 
+use rustls::{
+    ServerConfig, ServerConnection, StreamOwned,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
 use skills_core::skill::Sha256;
 
 use crate::editor::DEADLINE;
+
+/// The certificate of the authority that has signed the certificate of [`Server::encrypted_url`].
+pub(crate) const AUTHORITY: &[u8] = include_bytes!("../certificates/authority.pem");
+const CERTIFICATE: &[u8] = include_bytes!("../certificates/localhost.pem");
+const KEY: &[u8] = include_bytes!("../certificates/localhost.key");
 
 /// A request, and the status of its answer.
 #[derive(Debug, Clone)]
@@ -23,6 +32,8 @@ pub(crate) struct Seen {
 /// A server with files. Each has an `ETag`, which is its checksum.
 pub(crate) struct Server {
     port: u16,
+    /// The port of [`encrypted_url`](Self::encrypted_url).
+    encrypted: Mutex<Option<u16>>,
     files: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
     pub(crate) redirects: Arc<Mutex<BTreeMap<String, String>>>,
     /// The value of `authorization` without which the server answers 401.
@@ -36,6 +47,7 @@ impl Server {
         let port = listener.local_addr().expect("an address").port();
         let server = Self {
             port,
+            encrypted: Mutex::default(),
             files: Arc::default(),
             redirects: Arc::default(),
             required: Arc::default(),
@@ -89,6 +101,13 @@ impl Server {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
+    /// Returns the URL of a file over https, with the certificate of a private authority.
+    pub(crate) fn encrypted_url(&self, path: &str) -> String {
+        let mut port = self.encrypted.lock().expect("no panic");
+        let port = port.get_or_insert_with(|| encrypt(self.port));
+        format!("https://localhost:{port}{path}")
+    }
+
     pub(crate) fn serve(&self, path: &str, content: impl Into<Vec<u8>>) {
         self.files.lock().expect("no panic").insert(path.to_owned(), content.into());
     }
@@ -110,4 +129,42 @@ impl Server {
     pub(crate) fn answers(&self) -> Vec<(String, u16)> {
         self.seen().into_iter().map(|seen| (seen.path, seen.status)).collect()
     }
+}
+
+/// Starts a server that decrypts requests and passes them to the server at `port`. Returns its own port.
+fn encrypt(port: u16) -> u16 {
+    let certificate = CertificateDer::from_pem_slice(CERTIFICATE).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_slice(KEY).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions of TLS")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .expect("the certificate has this key");
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let own = listener.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let connection = ServerConnection::new(Arc::clone(&config)).expect("a connection");
+            // This fails if the client doesn't trust the certificate.
+            let _ = decrypt(&mut StreamOwned::new(connection, stream), port);
+        }
+    });
+    own
+}
+
+fn decrypt(stream: &mut StreamOwned<ServerConnection, TcpStream>, port: u16) -> io::Result<()> {
+    stream.sock.set_read_timeout(Some(DEADLINE))?;
+    let mut server = TcpStream::connect(("127.0.0.1", port))?;
+    let mut line = String::new();
+    let mut lines = BufReader::new(&mut *stream);
+    while lines.read_line(&mut line)? > 2 {
+        server.write_all(std::mem::take(&mut line).as_bytes())?;
+    }
+    server.write_all(line.as_bytes())?;
+    io::copy(&mut server, stream)?;
+    stream.conn.send_close_notify();
+    stream.flush()
 }

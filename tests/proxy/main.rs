@@ -58,6 +58,7 @@ mod oversize;
 mod policy;
 #[cfg(target_os = "linux")]
 mod policy_files;
+mod private_authorities;
 mod progress;
 mod project_tree;
 mod reload;
@@ -174,6 +175,7 @@ fn main() -> ExitCode {
     trials.extend(policy::trials());
     #[cfg(target_os = "linux")]
     trials.extend(policy_files::trials());
+    trials.extend(private_authorities::trials());
     trials.extend(progress::trials());
     trials.extend(reload::trials());
     trials.extend(remotes::trials());

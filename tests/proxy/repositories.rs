@@ -1,6 +1,7 @@
 //! Git repositories, and users with their own cache and configuration, for the tests of sources.
 
 use std::{
+    ffi::OsStr,
     fs,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
@@ -129,8 +130,14 @@ impl Home {
 
     /// Runs a command as this user, with an empty stdin.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.run_with(arguments, &[])
+    }
+
+    /// Runs a command like [`run`](Self::run), with more environment variables.
+    pub(crate) fn run_with(&self, arguments: &[&str], variables: &[(&str, &OsStr)]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
         command.args(arguments).envs(self.variables()).env_remove("ACP_SKILLS_LOG").env_remove("COLUMNS");
+        command.envs(variables.iter().copied());
         command.stdin(Stdio::null()).current_dir(self.0.path()).output().expect("the program runs")
     }
 

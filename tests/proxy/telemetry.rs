@@ -318,7 +318,11 @@ fn settings_of_the_environment() {
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "SECRET", "OTEL_EXPORTER_OTLP_ENDPOINT is invalid"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "SECRET", "OTEL_EXPORTER_OTLP_HEADERS is invalid"),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "only `http/protobuf` is supported"),
-        ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/SECRET", "cannot read the file"),
+        (
+            "OTEL_EXPORTER_OTLP_CERTIFICATE",
+            "/missing.pem",
+            "cannot use the certificates in /missing.pem, which `OTEL_EXPORTER_OTLP_CERTIFICATE` names",
+        ),
     ] {
         let ended = collector.of(Proxy::new()).env(name, value).arg("--").arg("true").start().ended();
         let log = ended.log.join("\n");
@@ -335,6 +339,7 @@ fn a_policy_that_requires_telemetry() {
     for (name, value, expected) in [
         ("OTHER", "", "OTEL_EXPORTER_OTLP_ENDPOINT is not set"),
         ("OTEL_SDK_DISABLED", "true", "OTEL_SDK_DISABLED is true"),
+        ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", &*collector.url, "turns traces off"),
         (endpoint, "collector", "OTEL_EXPORTER_OTLP_ENDPOINT is invalid"),
     ] {
         let ended = machine.proxy().env(name, value).arg("--").arg("true").start().ended();
@@ -349,6 +354,15 @@ fn a_policy_that_requires_telemetry() {
     fixture.new_session("s");
     fixture.finish();
     assert_eq!(collector.logs()[0].event_name, "acp_skills.session_started");
+    // The policy can name the collector. Then, no variable leads elsewhere.
+    let named = Collector::start(Mode::Accepts);
+    let Some(machine) = Machine::new(&format!("require: {{telemetry: '{}'}}", named.url)) else { return };
+    let proxy = machine.proxy().flag("--config", skills.config()).env(endpoint, "http://127.0.0.1:1");
+    let mut fixture = Fixture::over_http(proxy.env("OTEL_TRACES_SAMPLER", "always_off"));
+    fixture.new_session("s");
+    fixture.finish();
+    assert_eq!(named.logs()[0].event_name, "acp_skills.session_started");
+    assert!(!named.spans().is_empty());
 }
 
 /// An MCP client sends its calls without turns.

@@ -168,6 +168,7 @@ impl Endpoint {
             method,
             url: &self.url,
             host: Host::Checked,
+            authorities: None,
             headers: &headers,
             body: message,
             timeout,

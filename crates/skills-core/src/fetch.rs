@@ -1,9 +1,10 @@
 //! Fetches small texts and files from the web, within limits of size and time.
 //!
 //! Only `https` URLs are allowed, and `http` URLs on loopback. Each redirect is checked like the first URL, and a server on the
-//! network cannot redirect us to a service on this machine, however its address is spelled or resolved. All functions block, so
-//! don't call them on the threads of an async runtime.
+//! network cannot redirect us to a service on this machine, however its address is spelled or resolved. [`Authorities`] says which
+//! servers are trusted. All functions block, so don't call them on the threads of an async runtime.
 
+mod authorities;
 mod exchange;
 mod loopback;
 
@@ -14,7 +15,7 @@ use std::{
 
 use ureq::{
     http::{StatusCode, Uri, header},
-    tls::{PemItem, RootCerts, TlsConfig, parse_pem},
+    tls::TlsConfig,
     unversioned::{resolver::DefaultResolver, transport::DefaultConnector},
 };
 
@@ -22,7 +23,10 @@ use self::loopback::{Checked, ThisMachine, is_disguised, is_plain};
 
 use crate::{skill::Sha256, text::shown};
 
-pub use self::exchange::{Exchange, Host, Interrupt, Request, exchange, is_web_url};
+pub use self::{
+    authorities::{Authorities, AuthoritiesError},
+    exchange::{Exchange, Host, Interrupt, Request, exchange, is_web_url},
+};
 
 /// The default maximum size of the content: 1 MiB.
 pub const MAX_BODY_BYTES: u64 = 1024 * 1024;
@@ -184,7 +188,9 @@ pub fn get_with(
             _ => FetchError::Transport { url: url.to_owned(), source: error.into() },
         };
         let remaining = deadline.saturating_duration_since(Instant::now());
-        let mut request = agent(&uri, remaining, Host::Checked).get(uri.clone());
+        let agent = agent(&uri, remaining, Host::Checked, None)
+            .map_err(|error| FetchError::Transport { url: url.to_owned(), source: error.into() })?;
+        let mut request = agent.get(uri.clone());
         if let Some(etag) = etag {
             request = request.header(header::IF_NONE_MATCH, etag);
         }
@@ -303,7 +309,16 @@ fn is_this_machine(error: &io::Error) -> bool {
     matches!(error.get_ref(), Some(error) if error.is::<ThisMachine>())
 }
 
-fn agent(uri: &Uri, timeout: Duration, host: Host<'_>) -> ureq::Agent {
+/// Creates the client for requests to `uri`.
+///
+/// # Errors
+/// Returns an error if the user has set root certificates that can't be read.
+fn agent(
+    uri: &Uri,
+    timeout: Duration,
+    host: Host,
+    authorities: Option<&Authorities>,
+) -> Result<ureq::Agent, AuthoritiesError> {
     let mut config = ureq::Agent::config_builder()
         .max_redirects(0)
         .max_redirects_will_error(false)
@@ -314,22 +329,18 @@ fn agent(uri: &Uri, timeout: Duration, host: Host<'_>) -> ureq::Agent {
     if is_plain(uri) {
         config = config.proxy(None);
     }
-    let authorities = match host {
-        Host::Chosen(pem) => pem,
-        Host::Checked => None,
+    let of_user = match authorities {
+        None if uri.scheme_str() == Some("https") => Authorities::of_environment()?,
+        _ => None,
     };
-    if let Some(pem) = authorities {
-        let found = parse_pem(pem).filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        });
-        config = config.tls_config(TlsConfig::builder().root_certs(RootCerts::from(found)).build());
+    if let Some(authorities) = authorities.or(of_user.as_ref()) {
+        config = config.tls_config(TlsConfig::builder().root_certs(authorities.0.clone()).build());
     }
     let connector = DefaultConnector::default();
-    match host {
+    Ok(match host {
         Host::Checked => ureq::Agent::with_parts(config.build(), connector, Checked { uri: uri.clone() }),
-        Host::Chosen(_) => ureq::Agent::with_parts(config.build(), connector, DefaultResolver::default()),
-    }
+        Host::Chosen => ureq::Agent::with_parts(config.build(), connector, DefaultResolver::default()),
+    })
 }
 
 fn redirect(status: StatusCode, location: Option<&header::HeaderValue>) -> Option<String> {

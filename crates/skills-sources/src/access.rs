@@ -12,9 +12,9 @@ mod netrc;
 use std::{fmt, fs::File, io, path::PathBuf, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use skills_core::fetch::{self, Exchange, FetchError, Host, Interrupt, Request};
+use skills_core::fetch::{self, Authorities, Exchange, FetchError, Host, Interrupt, Request};
 
-use super::git::{GitError, mebibytes};
+use super::git::{GitError, is_unknown_authority, mebibytes};
 
 /// The maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -57,6 +57,16 @@ impl fmt::Debug for Access {
 pub(super) struct Server {
     origin: String,
     headers: Vec<(String, String)>,
+    trust: Trust,
+}
+
+/// The root certificates that are trusted in addition to the usual ones, or instead of them.
+#[derive(Default)]
+pub(super) struct Trust {
+    /// The certificates that replace the usual ones.
+    pub(super) only: Option<Authorities>,
+    /// The certificates for servers that the usual ones don't know.
+    pub(super) more: Option<Authorities>,
 }
 
 impl Server {
@@ -66,7 +76,12 @@ impl Server {
         if headers.is_empty() {
             headers.extend(netrc::login(host(&origin)).map(|login| basic(&login)));
         }
-        Self { origin, headers }
+        Self { origin, headers, trust: Trust::default() }
+    }
+
+    /// Sets the root certificates.
+    pub(super) fn trusting(self, trust: Trust) -> Self {
+        Self { trust, ..self }
     }
 
     /// Returns the headers for a request to `url`.
@@ -90,15 +105,24 @@ impl Server {
             let mut headers = self.headers_for(&next).to_vec();
             headers.push(("accept".to_owned(), accept.to_owned()));
             headers.extend(known.map(Validator::header));
-            let request = Request {
-                method: "GET",
-                url: &next,
-                host: Host::Checked,
-                headers: &headers,
-                body: &[],
-                timeout,
+            let send = |authorities| {
+                let request = Request {
+                    method: "GET",
+                    url: &next,
+                    host: Host::Checked,
+                    authorities,
+                    headers: &headers,
+                    body: &[],
+                    timeout,
+                };
+                fetch::exchange(&request, &Interrupt::default())
             };
-            let answer = match fetch::exchange(&request, &Interrupt::default()) {
+            let answer = match (send(self.trust.only.as_ref()), &self.trust.more) {
+                // The request was not sent, because the certificate is checked before.
+                (Err(error), Some(more)) if is_unknown_authority(&why(&error)) => send(Some(more)),
+                (answer, _) => answer,
+            };
+            let answer = match answer {
                 Err(FetchError::Redirect { to, .. }) => {
                     let target = fetch::resolve(&next, &to);
                     next = target.ok_or_else(|| failed(&next, "a redirect is not allowed"))?;

@@ -65,7 +65,7 @@ impl<'a> Package<'a> {
         if headers.is_empty() {
             headers.extend(settings.authorization(&registry));
         }
-        let server = Server::new(&registry, headers);
+        let server = Server::new(&registry, headers).trusting(settings.trust()?);
         Ok(Self { name, reference: place.reference.as_deref().unwrap_or(LATEST), registry, server })
     }
 

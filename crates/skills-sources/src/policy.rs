@@ -56,6 +56,8 @@ pub struct Policy {
     required: Vec<Address>,
     /// True if no session may run without telemetry.
     telemetry: bool,
+    /// The address to which telemetry is sent.
+    collector: Option<String>,
 }
 
 /// The rule about telemetry.
@@ -198,6 +200,11 @@ impl Policy {
     /// Returns true if sessions need telemetry.
     pub fn requires_telemetry(&self) -> bool {
         self.telemetry
+    }
+
+    /// Returns the address of the collector that receives telemetry, if the administrator has chosen one.
+    pub fn collector(&self) -> Option<&str> {
+        self.collector.as_deref()
     }
 
     /// Returns the refusal of sessions without telemetry. `why` is the reason why telemetry can't be sent.

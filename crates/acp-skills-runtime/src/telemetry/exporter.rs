@@ -98,12 +98,18 @@ enum Sent {
 impl Exporter {
     pub(super) fn new(settings: Settings, counts: Arc<Counts>) -> Self {
         let metrics = Metrics::new(settings.is_delta, nanoseconds_since_1970());
+        let collected = Collected {
+            spans: Vec::new(),
+            logs: Vec::new(),
+            metrics,
+            takes_unsampled: settings.sends_unsampled,
+        };
         let resource = Resource { attributes: settings.resource.0.clone() }.encode_to_vec();
         Self {
             settings,
             resource,
             sessions: Sessions::default(),
-            collected: Collected { spans: Vec::new(), logs: Vec::new(), metrics },
+            collected,
             counts,
             due: None,
             failures: 0,
@@ -264,7 +270,8 @@ fn send(collector: &Collector, body: &[u8], deadline: Option<Instant>) -> Sent {
     let request = Request {
         method: "POST",
         url: &collector.url,
-        host: Host::Chosen(collector.authorities.as_deref()),
+        host: Host::Chosen,
+        authorities: collector.authorities.as_ref(),
         headers: &collector.headers,
         body,
         timeout,

@@ -46,6 +46,8 @@ pub(super) struct Collected {
     pub(super) spans: Vec<Vec<u8>>,
     pub(super) logs: Vec<Vec<u8>>,
     pub(super) metrics: Metrics,
+    /// True if spans are also collected if their trace is not sampled.
+    pub(super) takes_unsampled: bool,
 }
 
 struct Session {
@@ -216,7 +218,7 @@ impl OpenSpan {
         }
     }
 
-    /// Ends the span and adds it to the buffer. Does nothing if the trace is not sampled.
+    /// Ends the span and adds it to the buffer. Does nothing if the trace is not sampled, unless all spans are collected.
     fn end(
         &self,
         name: String,
@@ -226,7 +228,7 @@ impl OpenSpan {
         end: u64,
         into: &mut Collected,
     ) {
-        if !self.is_sampled {
+        if !self.is_sampled && !into.takes_unsampled {
             return;
         }
         let remote = if self.has_remote_parent { PARENT_IS_REMOTE } else { 0 };
@@ -241,7 +243,7 @@ impl OpenSpan {
             end,
             attributes,
             status: is_error.then_some(Status { code: STATUS_ERROR }),
-            flags: 1 | PARENT_IS_KNOWN | remote,
+            flags: u32::from(self.is_sampled) | PARENT_IS_KNOWN | remote,
         };
         into.spans.push(span.encode_to_vec());
     }

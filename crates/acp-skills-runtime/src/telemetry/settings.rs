@@ -1,9 +1,9 @@
 //! [`Settings`]: the [environment variables](https://opentelemetry.io/docs/specs/otel/protocol/exporter/) of OpenTelemetry.
 
-use std::{fs, io, path::PathBuf, time::Duration};
+use std::{path::Path, time::Duration};
 
 use percent_encoding::percent_decode_str;
-use skills_core::fetch;
+use skills_core::fetch::{self, Authorities, AuthoritiesError};
 
 use super::attributes::Attributes;
 
@@ -23,6 +23,18 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The default delay between the first buffered record and the request.
 const DELAY: Duration = Duration::from_secs(5);
 
+/// The longest delay and the shortest timeout of telemetry that is required, so that no variable keeps it from being sent.
+const MAX_REQUIRED_DELAY: Duration = Duration::from_mins(1);
+const MIN_REQUIRED_TIMEOUT: Duration = Duration::from_secs(1);
+/// The variable with the address of the collector.
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+/// The reasons why one of the [`SIGNALS`] is off.
+const SIGNAL_OFF: [&str; 3] = [
+    "OTEL_TRACES_EXPORTER or a missing address turns traces off",
+    "OTEL_LOGS_EXPORTER or a missing address turns logs off",
+    "OTEL_METRICS_EXPORTER or a missing address turns metrics off",
+];
+
 /// The configuration of the exporter, from environment variables.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -33,6 +45,8 @@ pub struct Settings {
     pub(super) delay: Duration,
     /// True if metrics should only include changes since the previous export.
     pub(super) is_delta: bool,
+    /// True if spans are also sent if the editor or the agent doesn't sample their trace.
+    pub(super) sends_unsampled: bool,
 }
 
 /// The collector for one kind of telemetry.
@@ -42,8 +56,8 @@ pub(super) struct Collector {
     /// The headers to send, which can contain secrets.
     pub(super) headers: Vec<(String, String)>,
     pub(super) timeout: Duration,
-    /// The root certificates for `https` in PEM format.
-    pub(super) authorities: Option<Vec<u8>>,
+    /// The root certificates for `https`.
+    pub(super) authorities: Option<Authorities>,
 }
 
 /// Doesn't print the URL or the headers, because both can contain secrets.
@@ -53,7 +67,8 @@ impl std::fmt::Debug for Collector {
     }
 }
 
-/// An error while reading the environment variables. The message doesn't include any value, because values can be secret.
+/// An error while reading the environment variables. The message doesn't include any value except the path of a file, because values
+/// can be secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
@@ -68,14 +83,9 @@ pub enum SettingsError {
         /// The expected kind of value.
         expected: &'static str,
     },
-    /// The file with root certificates can't be read.
-    #[error("cannot read the file of {variable}: {source}")]
-    Certificate {
-        /// The name of the variable.
-        variable: String,
-        /// The error of the system.
-        source: io::Error,
-    },
+    /// The file with root certificates can't be used.
+    #[error(transparent)]
+    Certificate(#[from] AuthoritiesError),
 }
 
 /// Returns the value of an environment variable.
@@ -87,9 +97,34 @@ impl Settings {
     /// # Errors
     /// - [`SettingsError::Off`] if no collector is set, or if telemetry is disabled by a variable.
     /// - [`SettingsError::Invalid`] if a value is invalid, or if the protocol is not supported.
-    /// - [`SettingsError::Certificate`] if the file with root certificates can't be read.
+    /// - [`SettingsError::Certificate`] if the file with root certificates can't be used.
     pub fn from_env() -> Result<Self, SettingsError> {
         Self::from(&|name| std::env::var(name).ok())
+    }
+
+    /// Reads the environment variables like [`from_env`](Self::from_env), for telemetry that an administrator requires. Spans, logs and
+    /// metrics are all sent, also for traces that are not sampled, at least once a minute. If `collector` is set, all of them are sent to
+    /// this address, and variables with other addresses are ignored.
+    ///
+    /// # Errors
+    /// Returns the errors of [`from_env`](Self::from_env), and [`SettingsError::Off`] if a variable turns off one kind of telemetry.
+    pub fn required_from_env(collector: Option<&str>) -> Result<Self, SettingsError> {
+        Self::required_from(&|name| std::env::var(name).ok(), collector)
+    }
+
+    fn required_from(get: Get<'_>, collector: Option<&str>) -> Result<Self, SettingsError> {
+        let mut settings = Self::from(&|name| match collector {
+            Some(url) if name == ENDPOINT => Some(url.to_owned()),
+            Some(_) if name.ends_with("_ENDPOINT") => None,
+            _ => get(name),
+        })?;
+        for (collector, why) in settings.collectors.iter_mut().zip(SIGNAL_OFF) {
+            let collector = collector.as_mut().ok_or(SettingsError::Off(why))?;
+            collector.timeout = collector.timeout.max(MIN_REQUIRED_TIMEOUT);
+        }
+        settings.delay = settings.delay.min(MAX_REQUIRED_DELAY);
+        settings.sends_unsampled = true;
+        Ok(settings)
     }
 
     fn from(get: Get<'_>) -> Result<Self, SettingsError> {
@@ -102,7 +137,7 @@ impl Settings {
             *collector = Collector::from(signal, get)?;
         }
         if collectors.iter().all(Option::is_none) {
-            let why = match get("OTEL_EXPORTER_OTLP_ENDPOINT") {
+            let why = match get(ENDPOINT) {
                 None => "OTEL_EXPORTER_OTLP_ENDPOINT is not set",
                 Some(_) => {
                     "OTEL_TRACES_EXPORTER, OTEL_LOGS_EXPORTER and OTEL_METRICS_EXPORTER turn all exporters off"
@@ -113,7 +148,7 @@ impl Settings {
         let delay = milliseconds("OTEL_BSP_SCHEDULE_DELAY", get)?.unwrap_or(DELAY);
         let temporality = get("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE").unwrap_or_default();
         let is_delta = ["delta", "lowmemory"].iter().any(|delta| temporality.eq_ignore_ascii_case(delta));
-        Ok(Self { collectors, resource: resource(get)?, delay, is_delta })
+        Ok(Self { collectors, resource: resource(get)?, delay, is_delta, sends_unsampled: false })
     }
 }
 
@@ -130,7 +165,7 @@ impl Collector {
             names.into_iter().find_map(|name| get(&name).map(|value| (name, value)))
         };
         let Some((variable, url)) = either("ENDPOINT") else { return Ok(None) };
-        let is_whole = variable != "OTEL_EXPORTER_OTLP_ENDPOINT";
+        let is_whole = variable != ENDPOINT;
         let url = if is_whole { url } else { format!("{}/{path}", url.trim_end_matches('/')) };
         if !fetch::is_web_url(&url) {
             return Err(invalid(variable, "expected a URL that begins with `https://` or `http://`"));
@@ -154,10 +189,9 @@ impl Collector {
             Some((variable, _)) => milliseconds(&variable, get)?,
             None => None,
         };
-        let read = |(variable, path): (String, String)| {
-            fs::read(PathBuf::from(path)).map_err(|source| SettingsError::Certificate { variable, source })
-        };
-        let authorities = either("CERTIFICATE").map(read).transpose()?;
+        let authorities = either("CERTIFICATE")
+            .map(|(variable, path)| Authorities::read(Path::new(&path), &variable))
+            .transpose()?;
         Ok(Some(Self { url, headers, timeout: timeout.unwrap_or(TIMEOUT), authorities }))
     }
 }

@@ -55,7 +55,7 @@ struct Run {
 impl Run {
     fn new() -> Self {
         let metrics = Metrics::new(false, 0);
-        let collected = Collected { spans: Vec::new(), logs: Vec::new(), metrics };
+        let collected = Collected { spans: Vec::new(), logs: Vec::new(), metrics, takes_unsampled: false };
         Self { sessions: Sessions::default(), collected, time: 1_000_000_000 }
     }
 
@@ -192,6 +192,11 @@ fn calls_continue_the_trace_of_the_agent() {
     let logs = run.collected.logs.iter().map(|log| LogRecord::decode(&**log).expect("a log record"));
     let flags: Vec<_> = logs.map(|log| (log.trace[0], log.flags)).collect();
     assert_eq!(flags, [(0x80, 1), (0x80, 0)]);
+    // An administrator can require all spans.
+    run.collected.takes_unsampled = true;
+    let unsampled = TraceContext::parse(&parent.replace("-01", "-00"), None).map(Box::new);
+    run.record(activation(ActivatedBy::Model, End { trace: unsampled, ..end() }));
+    assert_eq!(run.spans().iter().map(|span| span.flags).collect::<Vec<_>>(), [0x301, 0x300]);
 }
 
 #[test]

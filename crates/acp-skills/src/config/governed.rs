@@ -47,7 +47,11 @@ pub(super) fn telemetry(
     if config.telemetry.is_none() && required.is_none() {
         return Ok(None);
     }
-    match (telemetry::Settings::from_env(), required) {
+    let settings = match required {
+        Some(policy) => telemetry::Settings::required_from_env(policy.collector()),
+        None => telemetry::Settings::from_env(),
+    };
+    match (settings, required) {
         (Ok(settings), _) => Ok(Some(settings)),
         (Err(error), Some(policy)) => Err(policy.without_telemetry(error.to_string()).into()),
         (Err(SettingsError::Off(why)), None) => {

@@ -11,7 +11,7 @@ use ureq::{
     http::{self, header},
 };
 
-use super::{FetchError, agent, allowed, is_this_machine, redirect};
+use super::{Authorities, FetchError, agent, allowed, is_this_machine, redirect};
 
 /// A request of [`exchange`].
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,9 @@ pub struct Request<'a> {
     /// The URL: `https`, or `http` on loopback, unless [`host`](Self::host) allows more.
     pub url: &'a str,
     /// Restricts the URL to certain hosts.
-    pub host: Host<'a>,
+    pub host: Host,
+    /// The root certificates that are trusted. With `None`, those of the user's environment or of Mozilla are used.
+    pub authorities: Option<&'a Authorities>,
     /// The headers.
     pub headers: &'a [(String, String)],
     /// The body, which may be empty.
@@ -32,13 +34,12 @@ pub struct Request<'a> {
 
 /// The hosts that can be used in a [`Request`].
 #[derive(Debug, Clone, Copy, Default)]
-pub enum Host<'a> {
+pub enum Host {
     /// Allows any host with `https`, and only loopback with `http`. Refuses a URL that uses this machine under another name.
     #[default]
     Checked,
-    /// Allows any host with `https` or `http`. This should only be used if the URL was provided by the user or an administrator. The value
-    /// contains root certificates in PEM format. If it is `None`, the root certificates from Mozilla are used.
-    Chosen(Option<&'a [u8]>),
+    /// Allows any host with `https` or `http`. This should only be used if the URL was provided by the user or an administrator.
+    Chosen,
 }
 
 /// Interrupts one [`exchange`] from another thread. Cheap to clone.
@@ -98,7 +99,7 @@ pub fn exchange(request: &Request<'_>, interrupt: &Interrupt) -> Result<Exchange
     let refused = || FetchError::Refused { url: url.to_owned() };
     let uri = match request.host {
         Host::Checked => allowed(url),
-        Host::Chosen(_) => chosen(url),
+        Host::Chosen => chosen(url),
     };
     let uri = uri.ok_or_else(refused)?;
     let mut builder = http::Request::builder().method(request.method).uri(uri.clone());
@@ -111,7 +112,14 @@ pub fn exchange(request: &Request<'_>, interrupt: &Interrupt) -> Result<Exchange
         }
         _ => FetchError::Transport { url: url.to_owned(), source: error.into() },
     };
-    let agent = interrupt.0.get_or_init(|| agent(&uri, request.timeout, request.host)).clone();
+    let agent = match interrupt.0.get() {
+        Some(agent) => agent.clone(),
+        None => {
+            let agent = agent(&uri, request.timeout, request.host, request.authorities)
+                .map_err(|error| FetchError::Transport { url: url.to_owned(), source: error.into() })?;
+            interrupt.0.get_or_init(|| agent).clone()
+        }
+    };
     let response = if request.body.is_empty() {
         agent.run(builder.body(()).map_err(|_| refused())?)
     } else {

@@ -226,6 +226,10 @@ impl GitError {
                 "check the address; for a private source, add the host to ~/.netrc, or set `headers` for the source in the configuration \
                  file, or for an npm package, add its token to ~/.npmrc"
             }
+            Self::Download { why, .. } if is_unknown_authority(why) => {
+                "if the server has a private certificate authority, set `SSL_CERT_FILE` to a PEM file that contains its certificate, or for \
+                 an npm package, `cafile` in ~/.npmrc"
+            }
             Self::Download { .. } => "check the network and the address, and try again",
             Self::Package(_) => "check the name, the version and the registry of the package with `npm view PACKAGE`",
             Self::Credentials(_) => "check `headers` and `secrets` of the source in the configuration file",
@@ -259,6 +263,11 @@ fn why_unsigned(commit: &str, said: &str) -> String {
         return format!("commit {commit:.12} is not signed");
     }
     format!("git does not accept the signature of commit {commit:.12}: {}", last_lines(said))
+}
+
+/// Returns true if a request failed because the certificate of the server is from an authority that is not trusted.
+pub(in super::super) fn is_unknown_authority(why: &str) -> bool {
+    why.contains("UnknownIssuer")
 }
 
 /// Returns a number of bytes in words.

@@ -1,4 +1,4 @@
-//! The user's settings for npm: `registry`, `@SCOPE:registry` and the credentials of registries, from `NPM_CONFIG_…`, from the user's
+//! The user's settings for npm: `registry`, `@SCOPE:registry`, the credentials of registries, `ca` and `cafile`, from `NPM_CONFIG_…`, from the user's
 //! [`.npmrc`](https://docs.npmjs.com/cli/configuring-npm/npmrc), and from the `.npmrc` beside the configuration file.
 //!
 //! The file beside the configuration file can be that of a project, which is not trusted with secrets: it can only name registries, and
@@ -11,11 +11,19 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use skills_core::fetch::Authorities;
 
-use crate::{access::basic, address::NPM_REGISTRY, disk::expand_home};
+use crate::{
+    access::{Trust, basic},
+    address::NPM_REGISTRY,
+    disk::expand_home,
+    git::GitError,
+};
 
 /// The start of the environment variables with settings, in lower case.
 const PREFIX: &str = "npm_config_";
+/// The environment variable with which Node.js trusts more root certificates.
+const EXTRA: &str = "NODE_EXTRA_CA_CERTS";
 /// The maximum size of a file, in bytes.
 const MAX_BYTES: u64 = 256 * 1024;
 
@@ -63,10 +71,15 @@ impl Settings {
             let (key, value) = (key.trim(), unquoted(value.trim()));
             if is_trusted {
                 let expanded = expanded(key).zip(expanded(value));
-                self.0.insert(
-                    expanded.clone().map_or_else(|| key.to_owned(), |(key, _)| key),
-                    expanded.map(|(_, value)| value),
-                );
+                let (key, value) = expanded.map_or((key.to_owned(), None), |(key, value)| (key, Some(value)));
+                match key.strip_suffix("[]") {
+                    // Each line adds to the list. Only certificates are read as a list.
+                    Some(list) => {
+                        let all = self.0.entry(list.to_owned()).or_default().get_or_insert_default();
+                        all.extend(["\n", value.as_deref().unwrap_or_default()]);
+                    }
+                    None => drop(self.0.insert(key, value)),
+                }
             } else if is_registry(key) && !value.contains("${") {
                 self.0.insert(key.to_owned(), Some(value.to_owned()));
             }
@@ -81,6 +94,28 @@ impl Settings {
     pub(crate) fn registry(&self, package: &str) -> String {
         let scope = package.split_once('/').and_then(|(scope, _)| self.get(&format!("{scope}:registry")));
         scope.or_else(|| self.get("registry")).unwrap_or(NPM_REGISTRY).trim_end_matches('/').to_owned()
+    }
+
+    /// Returns the root certificates: `cafile` or `ca`, and those of `NODE_EXTRA_CA_CERTS`, which are ignored if there are others.
+    ///
+    /// # Errors
+    /// Returns an error if a file can't be read, or if a setting contains no certificate.
+    pub(crate) fn trust(&self) -> Result<Trust, GitError> {
+        let read = |path: &Path, setting| {
+            Authorities::read(path, setting).map_err(|error| GitError::Package(error.to_string()))
+        };
+        let get = |key| self.get(key).filter(|value| *value != "null");
+        if let Some(path) = get("cafile") {
+            return Ok(Trust { only: Some(read(&expand_home(Path::new(path)), "cafile")?), more: None });
+        }
+        if let Some(text) = get("ca") {
+            let only = Authorities::parse([text.replace("\\n", "\n").as_bytes()]);
+            let none = || GitError::Package("`ca` in the settings of npm contains no certificate".to_owned());
+            return Ok(Trust { only: Some(only.ok_or_else(none)?), more: None });
+        }
+        let extra = env::var_os(EXTRA).filter(|path| !path.is_empty());
+        let more = extra.map(|path| read(Path::new(&path), EXTRA)).transpose()?;
+        Ok(Trust { only: None, more })
     }
 
     /// Returns the header with the credentials for a registry. A setting for a URL is also for all URLs below it.
@@ -193,6 +228,34 @@ mod tests {
         let token = settings.authorization("https://npm.example").unwrap().1;
         assert_eq!(token, "Bearer mine");
         assert_eq!(settings.authorization("https://evil.example"), None);
+    }
+
+    #[test]
+    fn certificates_are_text_lists_or_files() {
+        const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\\nMAA=\\n-----END CERTIFICATE-----";
+        for (text, is_trusted, expected) in [
+            ("ca=null\ncafile=null", true, "usual"),
+            (&format!("ca=\"{CERTIFICATE}\""), true, "own"),
+            (&format!("ca[]=\"{CERTIFICATE}\"\nca[]={CERTIFICATE}"), true, "own"),
+            ("ca=x", true, "`ca` in the settings of npm contains no certificate"),
+            (
+                "cafile=/missing.pem",
+                true,
+                "cannot use the certificates in /missing.pem, which `cafile` names",
+            ),
+            ("cafile=/missing.pem", false, "usual"),
+            (&format!("ca={CERTIFICATE}"), false, "usual"),
+        ] {
+            let mut settings = Settings::default();
+            settings.add(text, is_trusted);
+            let found = settings.trust();
+            let found = match &found {
+                Ok(Trust { only: Some(_), more: None }) => "own".to_owned(),
+                Ok(_) => "usual".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            assert!(found.contains(expected), "{text}: {found}");
+        }
     }
 
     #[test]

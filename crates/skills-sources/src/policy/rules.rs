@@ -95,7 +95,14 @@ impl Policy {
                 self.telemetry = true;
                 self.written.push((TELEMETRY, "true".to_owned()));
             }
-            Some(_) => return Err("`require.telemetry` must be `true` or `false`".into()),
+            Some(Value::String(url)) if skills_core::fetch::is_web_url(url) => {
+                self.telemetry = true;
+                self.collector = Some(url.clone());
+                self.written.push((TELEMETRY, url.clone()));
+            }
+            Some(_) => {
+                return Err("`require.telemetry` must be `true`, `false`, or the URL of a collector".into());
+            }
         }
         Ok(())
     }

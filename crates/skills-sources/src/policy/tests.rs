@@ -403,6 +403,8 @@ fn invalid_files_are_refused() {
         ("mcp: {allow: ['/opt/* x']}", "`*` can only be the last argument"),
         ("mcp: {allow: ['ftp://x']}", "is not a URL"),
         ("require: {telemetry: 1}", "`require.telemetry` must be"),
+        ("require: {telemetry: 'yes'}", "`require.telemetry` must be"),
+        ("require: {telemetry: 'ftp://x'}", "`require.telemetry` must be"),
         ("require: {sources: ['acme/x']}", "`require.sources`: invalid source"),
         (
             "{sources: {allow: ['github:acme/*']}, require: {sources: ['github:evil/x']}}",
@@ -432,4 +434,7 @@ fn rules_are_listed_as_written() {
     ];
     assert_eq!(policy.rules(), expected.map(|(rule, value)| (rule, value.to_owned())));
     assert_eq!((policy.required().len(), policy.lock()), (1, Some(Path::new("/etc/a.lock"))));
+    assert!(!policy.requires_telemetry());
+    let named = Policy::parse("require: {telemetry: 'https://otel.acme.example'}", Path::new(FILE)).unwrap();
+    assert_eq!((named.requires_telemetry(), named.collector()), (true, Some("https://otel.acme.example")));
 }

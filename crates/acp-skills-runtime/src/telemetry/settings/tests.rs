@@ -3,14 +3,20 @@ use super::*;
 const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
 
 fn settings(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
-    Settings::from(&|name| {
-        variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
-    })
+    Settings::from(&|name| value_of(variables, name))
+}
+
+fn value_of(variables: &[(&str, &str)], name: &str) -> Option<String> {
+    variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
 }
 
 /// Returns the URLs for traces, logs and metrics, with `-` if there is none, or the error.
 fn urls(variables: &[(&str, &str)]) -> String {
-    match settings(variables) {
+    shown(settings(variables))
+}
+
+fn shown(settings: Result<Settings, SettingsError>) -> String {
+    match settings {
         Ok(settings) => {
             let urls = settings.collectors.iter();
             let urls = urls.map(|collector| collector.as_ref().map_or("-", |collector| &collector.url));
@@ -112,8 +118,63 @@ fn headers_times_and_the_resource() {
 fn certificates_are_read() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let path = file.path().to_str().expect("text");
+    let empty = settings(&[ENDPOINT, ("OTEL_EXPORTER_OTLP_CERTIFICATE", path)]);
+    assert!(empty.is_err_and(|error| error.to_string().contains("no certificate in PEM format")));
+    let certificate = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
+    std::fs::write(path, certificate).expect("written");
     let found = settings(&[ENDPOINT, ("OTEL_EXPORTER_OTLP_CERTIFICATE", path)]).expect("settings");
     assert!(found.collectors.iter().flatten().all(|collector| collector.authorities.is_some()));
     let missing = settings(&[ENDPOINT, ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/missing/file")]);
     assert!(missing.is_err_and(|error| error.to_string().contains("OTEL_EXPORTER_OTLP_CERTIFICATE")));
+}
+
+/// Each variable with which a user could keep telemetry from being sent. The last column is the result if the policy names a collector.
+#[test]
+fn required_telemetry_is_not_turned_off_by_variables() {
+    let all =
+        "http://collector:4318/v1/traces http://collector:4318/v1/logs http://collector:4318/v1/metrics";
+    let named = "https://acme.example/v1/traces https://acme.example/v1/logs https://acme.example/v1/metrics";
+    let off = |signal: &str| {
+        let name = signal.to_lowercase();
+        format!("OTEL_{signal}_EXPORTER or a missing address turns {name} off")
+    };
+    let evil = "https://evil.example/";
+    for (variables, expected, with_collector) in [
+        (&[] as &[_], "OTEL_EXPORTER_OTLP_ENDPOINT is not set", named),
+        (&[ENDPOINT], all, named),
+        (
+            &[ENDPOINT, ("OTEL_SDK_DISABLED", "true")],
+            "OTEL_SDK_DISABLED is true",
+            "OTEL_SDK_DISABLED is true",
+        ),
+        (&[ENDPOINT, ("OTEL_TRACES_EXPORTER", "none")], &off("TRACES"), &off("TRACES")),
+        (&[ENDPOINT, ("OTEL_LOGS_EXPORTER", "none")], &off("LOGS"), &off("LOGS")),
+        (&[ENDPOINT, ("OTEL_METRICS_EXPORTER", "console")], &off("METRICS"), &off("METRICS")),
+        (&[("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", evil)], &off("TRACES"), named),
+        (
+            &[ENDPOINT, ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", evil)],
+            "http://collector:4318/v1/traces https://evil.example/ http://collector:4318/v1/metrics",
+            named,
+        ),
+        (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "x")], "OTEL_EXPORTER_OTLP_ENDPOINT is invalid", named),
+        (&[ENDPOINT, ("OTEL_TRACES_SAMPLER", "always_off")], all, named),
+        (&[ENDPOINT, ("OTEL_TRACES_SAMPLER_ARG", "0")], all, named),
+        (&[ENDPOINT, ("OTEL_BSP_SCHEDULE_DELAY", "86400000")], all, named),
+        (&[ENDPOINT, ("OTEL_EXPORTER_OTLP_TIMEOUT", "0")], all, named),
+        (&[ENDPOINT, ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "1")], all, named),
+    ] {
+        for (collector, expected) in [(None, expected), (Some("https://acme.example"), with_collector)] {
+            let found = Settings::required_from(&|name| value_of(variables, name), collector);
+            if let Ok(settings) = &found {
+                assert!(
+                    settings.sends_unsampled && settings.delay <= Duration::from_mins(1),
+                    "{variables:?}"
+                );
+                let mut timeouts = settings.collectors.iter().flatten().map(|collector| collector.timeout);
+                assert!(timeouts.all(|timeout| timeout >= Duration::from_secs(1)), "{variables:?}");
+            }
+            let found = shown(found);
+            assert!(found.starts_with(expected), "{variables:?} {collector:?}: {found}");
+        }
+    }
 }
