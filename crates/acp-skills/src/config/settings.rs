@@ -248,32 +248,16 @@ impl SkillSources {
     pub fn load(mut self) -> Result<DirectoryLibrary, ConfigError> {
         let settings = (&self.filter, self.governing.as_ref(), &self.processes);
         let servers = self.servers.load(&self.named, self.locked, settings, &mut self.refused)?;
+        let mut directories = Vec::new();
         let mut named = Vec::new();
-        // The directories of named skills in which there may be other skills.
-        let mut nested_in = Vec::new();
-        for source in self.named {
-            match source {
-                SkillEntry::Directory(path) => {
-                    let path = std::path::absolute(&path)
-                        .map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
-                    let (skill, diagnostics) = load_named(&path, self.strict)
-                        .map_err(|source| ConfigError::Skill { path: path.clone(), source })?;
-                    nested_in.extend(self.nested.then(|| path.clone()));
-                    named.push(Named::Stored(NamedSkill::new(path, skill, diagnostics)));
-                }
-                SkillEntry::Stored(entry) => {
-                    nested_in.extend(self.nested.then(|| entry.skill.clone()));
-                    named.push(Named::Stored(entry.load(self.strict, &self.processes)?));
-                }
-                SkillEntry::Virtual(skill) => {
-                    let (skill, warnings) = fixed(*skill, self.validation, &self.processes)?;
-                    named.push(Named::Fixed(skill, warnings));
-                }
-            }
+        for entry in self.named {
+            named.push(load_entry(entry, self.strict, self.validation, &self.processes, &mut directories)?);
         }
-        let mut roots = Vec::new();
-        roots.extend(user_roots().into_iter().filter(|root| is_discovered(root, &self.discover)));
-        roots.extend(nested_in.into_iter().map(Root::scanned));
+        let mut roots = user_roots();
+        roots.retain(|root| is_discovered(root, &self.discover));
+        if self.nested {
+            roots.extend(directories.into_iter().map(Root::scanned));
+        }
         for root in self.roots {
             if !root.is_dir() {
                 return Err(ConfigError::NoSuchRoot(root));
@@ -336,12 +320,39 @@ impl SkillSources {
             });
         }
         let sources = Sources::start(self.sources, options);
-        let scan = Scan::start(scanned);
-        let library = DirectoryLibrary::new(named, self.strict, scan, sources, project);
+        let library = DirectoryLibrary::new(named, self.strict, Scan::start(scanned), sources, project);
         let tree = self.discover.contains(&Discover::ProjectTree);
         let library = library.servers(servers);
         Ok(library.governed(rules).trust(self.trust).projects(projects).tree(tree).watch(self.watch))
     }
+}
+
+/// Loads a named skill, and adds its directory to `directories` if it has one.
+fn load_entry(
+    entry: SkillEntry,
+    strict: bool,
+    validation: Validation,
+    processes: &Processes,
+    directories: &mut Vec<PathBuf>,
+) -> Result<Named, ConfigError> {
+    Ok(match entry {
+        SkillEntry::Directory(path) => {
+            let path = std::path::absolute(&path)
+                .map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
+            let (skill, diagnostics) = load_named(&path, strict)
+                .map_err(|source| ConfigError::Skill { path: path.clone(), source })?;
+            directories.push(path.clone());
+            Named::Stored(NamedSkill::new(path, skill, diagnostics))
+        }
+        SkillEntry::Stored(entry) => {
+            directories.push(entry.skill.clone());
+            Named::Stored(entry.load(strict, processes)?)
+        }
+        SkillEntry::Virtual(skill) => {
+            let (skill, warnings) = fixed(*skill, validation, processes)?;
+            Named::Fixed(skill, warnings)
+        }
+    })
 }
 
 /// Returns true if sources are checked for new versions. In CI, they are only checked if the user asks for it.
