@@ -147,7 +147,9 @@ fn serve(mut config: Config, serving: Serving) -> anyhow::Result<ExitCode> {
         match (listening, client) {
             (Some((listener, text)), _) => {
                 // This fails if nothing reads it.
-                let announce = move || drop(output::print(&text));
+                let announce = move || {
+                    let _ = output::print(&text);
+                };
                 direct.listen(listener, announce).await
             }
             (None, Some(client)) => direct.run(client).await,
