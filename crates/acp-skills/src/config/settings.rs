@@ -4,7 +4,7 @@ use std::{ffi::OsString, mem, path::PathBuf, sync::Arc};
 
 use acp_skills_intercept::Policy;
 use acp_skills_runtime::{
-    library::{DirectoryLibrary, MakeToolbox, Named, ProjectSkills, Scan, load_named},
+    library::{DirectoryLibrary, MakeToolbox, ProjectSkills, Scan},
     telemetry,
 };
 use acp_skills_servers::processes::Processes;
@@ -12,18 +12,20 @@ use globset::GlobSet;
 use skills_core::{
     Toolbox,
     catalog::{Catalog, CatalogOptions, Location},
-    diagnostic::Diagnostic,
-    discovery::{Discovery, Filter, NamedSkill, Root, user_roots},
+    discovery::{Discovery, Filter, Root, user_roots},
     exec::{Sandbox, ScriptCwd, ScriptOptions},
     set::Skipped,
-    skill::Skill,
     toolbox::ToolboxOptions,
 };
 use skills_sources::{Options, Sources, Spec, disk::locations, policy::Policy as Governing, trust::Trust};
 
 use super::{
     CatalogLocation, CheckUpdates, Config, ConfigError, Discover, Project, SearchTool, SkillEntry,
-    SourceAccess, Trusted, Validation, elsewhere, governed, scripts, servers::Servers, specs,
+    SourceAccess, Trusted, Validation, elsewhere, governed,
+    named::{fixed, load_entry},
+    scripts,
+    servers::Servers,
+    specs,
 };
 
 /// A resolved configuration, from which a proxy can be built.
@@ -327,34 +329,6 @@ impl SkillSources {
     }
 }
 
-/// Loads a named skill, and adds its directory to `directories` if it has one.
-fn load_entry(
-    entry: SkillEntry,
-    strict: bool,
-    validation: Validation,
-    processes: &Processes,
-    directories: &mut Vec<PathBuf>,
-) -> Result<Named, ConfigError> {
-    Ok(match entry {
-        SkillEntry::Directory(path) => {
-            let path = std::path::absolute(&path)
-                .map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
-            let (skill, diagnostics) = load_named(&path, strict)
-                .map_err(|source| ConfigError::Skill { path: path.clone(), source })?;
-            directories.push(path.clone());
-            Named::Stored(NamedSkill::new(path, skill, diagnostics))
-        }
-        SkillEntry::Stored(entry) => {
-            directories.push(entry.skill.clone());
-            Named::Stored(entry.load(strict, processes)?)
-        }
-        SkillEntry::Virtual(skill) => {
-            let (skill, warnings) = fixed(*skill, validation, processes)?;
-            Named::Fixed(skill, warnings)
-        }
-    })
-}
-
 /// Returns true if sources are checked for new versions. In CI, they are only checked if the user asks for it.
 fn checks_updates(check: Option<CheckUpdates>) -> bool {
     let is_ci =
@@ -396,15 +370,4 @@ impl ProjectSources {
             filter,
         })
     }
-}
-
-/// Builds a virtual skill. Returns it with its warnings.
-fn fixed(
-    skill: super::VirtualSkill,
-    validation: Validation,
-    processes: &Processes,
-) -> Result<(Arc<Skill>, Vec<Diagnostic>), ConfigError> {
-    let (skill, warnings) = skill.build_with(validation, processes)?;
-    let warnings = warnings.into_iter().map(|text| Diagnostic::warning("missing-program", text));
-    Ok((Arc::new(skill), warnings.collect()))
 }
