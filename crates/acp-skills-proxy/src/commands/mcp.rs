@@ -197,7 +197,9 @@ fn given_token(file: Option<&Path>) -> Result<Option<Token>, UsageError> {
             let opened = std::fs::File::open(path).map_err(failed)?;
             if private::tighten(&opened).map_err(failed)? {
                 let path = path.display();
-                tracing::warn!("other users could read the token in {path}; now only you can (mode 0600)");
+                tracing::warn!(
+                    "the token in {path} was readable by other users; changed the mode of the file to 0600"
+                );
             }
             let bytes = private::read(path, MAX_TOKEN_BYTES).map_err(failed)?;
             (String::from_utf8_lossy(&bytes).trim().to_owned(), path.display().to_string())
