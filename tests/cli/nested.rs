@@ -68,9 +68,9 @@ fn check_explains_inner_skills() {
         &dir,
         &["good"],
         expect![[r#"
-        warning[nested-skill]: this file is within skill `good`, so it is a file of that skill, and not a skill of its own
+        warning[nested-skill]: this file is inside the directory of skill `good`, so it is not a separate skill
         --> good/inner/SKILL.md
-         = help: use `--nested` to use it as a skill, or move its directory out of the other skill
+         = help: use `--nested` to load it as a skill, or move its directory out of the other skill
 
         2 skills checked: 0 errors, 1 warning
         exit 0

@@ -73,7 +73,7 @@ fn a_lock_that_another_process_holds() {
     said.read_to_string(&mut rest).unwrap();
     assert!(!command.wait().unwrap().success());
     assert!(rest.contains("process 4194304 has held ") && rest.contains(" for 15 seconds"), "{rest}");
-    assert!(rest.contains("hint: wait until that process has ended, or end it"), "{rest}");
+    assert!(rest.contains("hint: wait for that process to end, or end it"), "{rest}");
     // If the other process releases the lock, the command continues.
     let mut command = home.start(&remove);
     let mut said = BufReader::new(command.stderr.take().unwrap());
@@ -114,7 +114,7 @@ fn endless_files() {
     let home = Home::new();
     write_skill(&home);
     for (arguments, reason) in [
-        (["report", "/dev/zero"].as_slice(), "the file is a device, which may never end"),
+        (["report", "/dev/zero"].as_slice(), "the file is a device, so reading it may never end"),
         (&["list", "--config", "/dev/zero"], "the file is larger than 16 MiB"),
         (&["check", "skill", "--security", "--rules", "/dev/zero"], "the file is larger than 16 MiB"),
         (

@@ -70,7 +70,7 @@ pub(crate) fn on_path(program: &str) -> Result<PathBuf> {
 /// The file in the project.
 const PROGRAM: &str = "\
 fn main() {
-    let numbers: Vec<u32> = std::env::args().skip(1).map(|it| it.parse().unwrap()).collect();
+    let numbers: Vec<u32> = std::env::args().skip(1).map(|number| number.parse().unwrap()).collect();
     println!(\"{}\", numbers.iter().sum::<u32>() / numbers.len() as u32);
 }
 ";

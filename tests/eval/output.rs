@@ -64,14 +64,14 @@ fn the_page_opens_with_the_verdict() {
             ]),
             &[
                 "<p class=\"lead\">Loads in 1 of 2 cases where it should; loads in 1 of 2 where it should not.</p>",
-                "Extend the description of the skill for the 1 case where it should load",
-                "Narrow the description for the 1 case where it loads",
+                "The skill was not loaded in 1 case where it should be. Extend its description",
+                "The skill was loaded in 1 case where it should not be. Narrow its description",
                 all_wrong,
             ][..],
         ),
         (
             json!([query(stays, true)]),
-            &["Loads in 0 of 1 case where it should.", "Extend the description", all_wrong],
+            &["Loads in 0 of 1 case where it should.", "Extend its description", all_wrong],
         ),
         (
             json!([query(loads, true), query(stays, false)]),

@@ -58,7 +58,7 @@ fn sessions_and_processes_begin_alike() {
         let mut fixture = start(state.path());
         assert_eq!(of_ours(&mut fixture, "u"), first);
         fixture.finish();
-        // The address and the token of the server are in no text for the model.
+        // No text for the model contains the address or the token of the server.
         for part in ["http:", "127.0.0.1", "Bearer", &*std::env::temp_dir().to_string_lossy()] {
             assert!(!first.contains(part), "{part} in {first}");
         }

@@ -58,7 +58,7 @@ fn a_skill_joins_when_a_tool_touches_a_file() {
         assert!(said.contains("(waits for `infra/**`, `*.tf`): Deploys."), "{said}");
         assert_eq!(catalog(&mut fixture), "hello");
         touch(&mut fixture, kind, "c1", &roots.text("a/infra/main.tf"));
-        // The change is one line, once.
+        // The model is told about the change once, in a single line.
         let line = catalog(&mut fixture);
         assert!(line.contains("The skills have changed. New: ") && line.contains("Deploys."), "{line}");
         assert!(!line.contains("Reviews.") && !line.contains("Removed"), "{line}");

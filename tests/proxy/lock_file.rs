@@ -66,7 +66,7 @@ fn an_invalid_lock_file() {
     // that wasn't approved.
     fs::remove_dir_all(home.path("cache")).expect("the path exists");
     let mut fixture = Fixture::over_http(home.proxy().flag("--source", &source));
-    let log = fixture.editor.wait_for_log("its sources are not used until it is repaired");
+    let log = fixture.editor.wait_for_log("its sources are ignored until it is repaired");
     assert!(!log.contains("using the last"), "{log}");
     fixture.new_session("s");
     assert!(overview(&mut fixture).contains("No skills found"));

@@ -250,7 +250,7 @@ fn unusual_roots() {
     assert_eq!(names(&fixture.editor.menu()), expected);
     let said = fixture.ask("/skills");
     assert!(!said.contains("**Problems**"), "{said}");
-    // A link alone leads to the skills of its target.
+    // If the link is the only root, the skills of its target are found.
     if cfg!(unix) {
         roots.open_as(&mut fixture, "t", "missing", &["link"]);
         expected.remove(1);

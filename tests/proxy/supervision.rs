@@ -368,7 +368,8 @@ fn files_that_others_can_read_become_private() {
     for name in ["events", "log"] {
         let mode = std::fs::metadata(path(name)).expect("the file exists").permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}: {mode:o}");
-        let warning = format!("WARN other users could read {}; now only you can", path(name).display());
+        let warning =
+            format!("WARN {} was readable by other users; changed its mode to 0600", path(name).display());
         assert!(log.contains(&warning), "{log}");
     }
 }

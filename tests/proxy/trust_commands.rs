@@ -39,7 +39,7 @@ fn trust_in_a_terminal_and_back() {
         (&json!("deploy"), &json!(true)),
         "{report}"
     );
-    // The report has the texts and the checksum of what is trusted.
+    // The report contains the text and the checksum of the trusted skill.
     let sha256 = &report["skills"][0]["sha256"];
     assert!(sha256.as_str().is_some_and(|sha256| sha256.len() == 64), "{report}");
     assert_eq!(&report["changes"][0]["after"]["sha256"], sha256, "{report}");

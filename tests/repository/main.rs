@@ -7,7 +7,7 @@
 //! | `links` | that the links between Markdown files lead to files and headings, and that the manual's contents are complete |
 //! | `wording` | that doc comments avoid a few constructions that are hard to read |
 //! | `imports` | that imports don't form a circle; `imports/reader` finds the paths in a file |
-//! | `size` | that no file of code is too long |
+//! | `size` | that no crate, file or function is too long |
 
 mod imports;
 mod links;

@@ -166,7 +166,8 @@ impl Client<'_> {
 
     /// Sets the session's model by the options that the agent offers. Returns its identifier.
     async fn set_model(&mut self, session: &Value, created: &Value, wanted: &str) -> Result<String, End> {
-        let choice = models::choose(created, wanted).map_err(|why| End::NotStarted { why })?;
+        let choice =
+            models::choose(created, wanted).map_err(|error| End::NotStarted { why: error.to_string() })?;
         let request = self.codec.request(choice.method(), &choice.params(session));
         self.ask(request).await?;
         Ok(choice.model)

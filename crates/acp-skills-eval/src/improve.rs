@@ -172,13 +172,9 @@ impl Evaluation {
                 break;
             }
             match base.propose(writer, &failures, &mut result, &stop).await {
-                Ok(Some(proposed)) => description = proposed,
-                Ok(None) => {
-                    result.stopped = Stopped::Interrupted;
-                    break;
-                }
-                Err(why) => {
-                    result.stopped = Stopped::Writer(why);
+                Ok(proposed) => description = proposed,
+                Err(stopped) => {
+                    result.stopped = stopped;
                     break;
                 }
             }
@@ -187,14 +183,17 @@ impl Evaluation {
         Ok(result)
     }
 
-    /// Asks the writer for a description. Returns `None` if it was interrupted, and a reason if no answer was valid.
+    /// Asks the writer for a description.
+    ///
+    /// # Errors
+    /// Returns [`Stopped::Interrupted`] if the evaluation was interrupted, and [`Stopped::Writer`] if no answer was valid.
     async fn propose(
         &self,
         writer: &AgentCommand,
         failures: &Failures,
         result: &mut Improvement,
         stop: &watch::Receiver<bool>,
-    ) -> Result<Option<String>, String> {
+    ) -> Result<String, Stopped> {
         let mut problem = None;
         for _ in 0..MAX_ANSWERS {
             result.turns += 1;
@@ -202,19 +201,22 @@ impl Evaluation {
             let prompt = structured_output::prompt_for::<Proposal>(&question);
             let answer = match ask(self, writer, &prompt, stop).await {
                 Ok(Some(answer)) => answer,
-                Ok(None) => return Ok(None),
-                Err(error) => return Err(error.to_string()),
+                Ok(None) => return Err(Stopped::Interrupted),
+                Err(error) => return Err(Stopped::Writer(error.to_string())),
             };
             if let Some(Cost { amount, currency }) = answer.cost {
                 *result.costs.entry(currency).or_default() += amount;
             }
             let proposal = structured_output::parse::<Proposal>(&answer.text).map_err(|error| error.problem);
-            match proposal.and_then(|proposal| checked(&proposal.description, &result.rounds)) {
-                Ok(description) => return Ok(Some(description)),
+            let checked = proposal.and_then(|proposal| {
+                checked(&proposal.description, &result.rounds).map_err(|error| error.to_string())
+            });
+            match checked {
+                Ok(description) => return Ok(description),
                 Err(why) => problem = Some(why),
             }
         }
-        Err(problem.unwrap_or_default())
+        Err(Stopped::Writer(problem.unwrap_or_default()))
     }
 
     fn question(&self, failures: &Failures, rounds: &[Round], problem: Option<&str>) -> String {
@@ -320,21 +322,34 @@ impl Failures {
     }
 }
 
-/// Returns a proposal in one line, or the reason why it is not valid.
-fn checked(text: &str, rounds: &[Round]) -> Result<String, String> {
+/// The reason that a proposed description is not valid.
+#[derive(Debug, thiserror::Error)]
+enum InvalidProposal {
+    #[error("the description is empty")]
+    Empty,
+    #[error("the description has {0} characters; the limit is {MAX_DESCRIPTION_CHARS}")]
+    Long(usize),
+    #[error("the description contains `<`, `>` or a control character")]
+    Characters,
+    #[error("the description was already tried")]
+    Repeated,
+}
+
+/// Returns a proposal in one line.
+fn checked(text: &str, rounds: &[Round]) -> Result<String, InvalidProposal> {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let length = line.chars().count();
     if line.is_empty() {
-        return Err("the description is empty".to_owned());
+        return Err(InvalidProposal::Empty);
     }
     if length > MAX_DESCRIPTION_CHARS {
-        return Err(format!("the description has {length} characters; the limit is {MAX_DESCRIPTION_CHARS}"));
+        return Err(InvalidProposal::Long(length));
     }
     if line.contains(['<', '>']) || line.chars().any(char::is_control) {
-        return Err("the description contains `<`, `>` or a control character".to_owned());
+        return Err(InvalidProposal::Characters);
     }
     if rounds.iter().any(|round| round.description == line) {
-        return Err("the description was already tried".to_owned());
+        return Err(InvalidProposal::Repeated);
     }
     Ok(line)
 }

@@ -36,9 +36,23 @@ pub(super) fn current(created: &Value) -> Option<String> {
     model.or_else(of_option).map(str::to_owned)
 }
 
+/// The reason that the model which the user names can't be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ModelError {
+    #[error("agent does not let clients choose the model `{0}`")]
+    NoChoice(String),
+    #[error("several models fit `{wanted}`: choose one of {}", models.join(", "))]
+    Several { wanted: String, models: Vec<String> },
+    #[error("agent does not offer the model `{wanted}`: choose one of {}", models.join(", "))]
+    Unknown { wanted: String, models: Vec<String> },
+}
+
 /// Finds the model that the user names: by its identifier, by its name, or by a part of one of them that fits no other model.
-/// The error says which models there are.
-pub(super) fn choose(created: &Value, wanted: &str) -> Result<Choice, String> {
+///
+/// # Errors
+/// Returns [`ModelError::NoChoice`] if the agent offers no models, [`ModelError::Several`] if a part fits several models, and
+/// [`ModelError::Unknown`] if it fits none.
+pub(super) fn choose(created: &Value, wanted: &str) -> Result<Choice, ModelError> {
     let mut offered = Vec::new();
     for model in created["models"]["availableModels"].as_array().into_iter().flatten() {
         offered.extend(entry(None, &model["modelId"], &model["name"]));
@@ -54,7 +68,7 @@ pub(super) fn choose(created: &Value, wanted: &str) -> Result<Choice, String> {
         }
     }
     if offered.is_empty() {
-        return Err(format!("agent does not let clients choose the model `{wanted}`"));
+        return Err(ModelError::NoChoice(wanted.to_owned()));
     }
     let lower = wanted.to_lowercase();
     let is_equal = |entry: &&Entry| entry.model == wanted;
@@ -69,11 +83,15 @@ pub(super) fn choose(created: &Value, wanted: &str) -> Result<Choice, String> {
     if let Some(entry) = found {
         return Ok(Choice { model: entry.model.to_owned(), option: entry.option.map(str::to_owned) });
     }
-    let mut models: Vec<_> = offered.iter().map(|entry| entry.model).collect();
+    let mut models: Vec<_> = offered.iter().map(|entry| entry.model.to_owned()).collect();
     models.dedup();
     models.truncate(20);
-    let several = if parts.len() > 1 { "several models fit" } else { "agent does not offer the model" };
-    Err(format!("{several} `{wanted}`: choose one of {}", models.join(", ")))
+    let wanted = wanted.to_owned();
+    Err(if parts.len() > 1 {
+        ModelError::Several { wanted, models }
+    } else {
+        ModelError::Unknown { wanted, models }
+    })
 }
 
 /// A model that an agent offers.
@@ -131,7 +149,7 @@ mod tests {
             (&optional, "opus", Err("agent does not offer the model `opus`: choose one of x, a, haiku-4")),
             (&json!({}), "opus", Err("agent does not let clients choose the model `opus`")),
         ] {
-            let choice = choose(created, wanted);
+            let choice = choose(created, wanted).map_err(|error| error.to_string());
             let seen = choice.as_ref().map(|choice| (choice.model.as_str(), choice.method()));
             assert_eq!(seen.map_err(String::as_str), found, "{wanted}");
         }

@@ -34,31 +34,41 @@ const MAX_LISTED: usize = 100;
 /// Returns true if the words after `/skills` drop skills that are active here, so that the command cannot be meant for another
 /// proxy.
 pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
-    matches!(to_drop(session, words), Some(Ok(_)))
+    matches!(to_drop(session, words), Some(Dropping::Skills(_)))
 }
 
-/// Reads the words after `/skills`. Returns `None` if they are another command, and the answer to the user if a skill is not active.
-fn to_drop(session: &Session, words: &str) -> Option<Result<Vec<SkillName>, String>> {
+/// The meaning of `/skills drop` with its words.
+enum Dropping {
+    /// The activations of these skills end.
+    Skills(Vec<SkillName>),
+    /// The words name no active skill. The value is the answer to the user.
+    Nothing(String),
+}
+
+/// Reads the words after `/skills`. Returns `None` if they are another command.
+fn to_drop(session: &Session, words: &str) -> Option<Dropping> {
     let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     if verb != DROP {
         return None;
     }
     let words: Vec<_> = rest.split_whitespace().collect();
     if words.is_empty() {
-        return Some(Err("Missing skill name. Use `/skills drop NAME` to end the activation of a skill, or `/skills active` to \
-                         list the active skills."
-            .to_owned()));
+        let answer = "Missing skill name. Use `/skills drop NAME` to end the activation of a skill, or `/skills active` to list \
+                      the active skills.";
+        return Some(Dropping::Nothing(answer.to_owned()));
     }
-    let names = switches::names(&words, |word| find(session, word));
-    Some(names.map_err(|word| {
-        let active = session.activations.iter().rev().take(MAX_LISTED).map(|(name, _)| code(name));
-        let active: Vec<_> = active.collect();
-        let known = match active.as_slice() {
-            [] => "No skill is active in this session.".to_owned(),
-            names => format!("Active skills: {}.", names.join(", ")),
-        };
-        format!("{} is not active. {known}", markdown_code(word))
-    }))
+    Some(match switches::names(&words, |word| find(session, word)) {
+        Ok(names) => Dropping::Skills(names),
+        Err(word) => {
+            let active = session.activations.iter().rev().take(MAX_LISTED).map(|(name, _)| code(name));
+            let active: Vec<_> = active.collect();
+            let known = match active.as_slice() {
+                [] => "No skill is active in this session.".to_owned(),
+                names => format!("Active skills: {}.", names.join(", ")),
+            };
+            Dropping::Nothing(format!("{} is not active. {known}", markdown_code(word)))
+        }
+    })
 }
 
 /// Returns the active skill that `word` names. The skill itself may be gone.
@@ -115,8 +125,8 @@ impl Interceptor {
     ) -> Option<String> {
         let session = self.sessions.get(key)?;
         let names = match to_drop(session, words)? {
-            Ok(names) => names,
-            Err(why) => return Some(why),
+            Dropping::Skills(names) => names,
+            Dropping::Nothing(answer) => return Some(answer),
         };
         for name in &names {
             session.activations.remove(name);

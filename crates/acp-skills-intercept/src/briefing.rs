@@ -31,7 +31,7 @@ pub(crate) enum Occasion {
 const LATE: &str = "The skill tools are available now: prefer `activate_skill` and `read_skill_file` to reading the \
                     files of skills yourself.";
 
-/// The same text if the model could not read the files either.
+/// The same text for a model that could not read the files either.
 const LATE_ELSEWHERE: &str = "The skill tools are available now: when a task matches a skill, call `activate_skill` with its name before \
                               you begin.";
 

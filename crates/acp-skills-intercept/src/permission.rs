@@ -149,6 +149,23 @@ fn option(message: &Message<'_>, kind: &str, is_ours: bool) -> Option<String> {
     Some(option.str("optionId").filter(|_| is_clear)?.into_owned())
 }
 
+/// Returns the event for a decision. `chosen` is the kind of the option that we chose; `None` if the user is asked.
+fn event(call: &Call<'_>, decision: &Decision, chosen: Option<&str>) -> EventKind {
+    EventKind::Permission {
+        tool: call.ours.or(call.name.as_deref()).map(str::to_owned),
+        decision: match chosen {
+            Some("allow_once") => Decided::Allowed,
+            Some(_) => Decided::Refused,
+            None => Decided::Asked,
+        },
+        rule: match (decision, call.ours) {
+            (Decision::Ask(None), _) => None,
+            (_, Some(_)) => Some(Rule::Own),
+            (_, None) => Some(Rule::AllowedTools),
+        },
+    }
+}
+
 /// Forwards a request to the user, with a readable title if the call is ours.
 fn asked(
     message: &Message<'_>,
@@ -268,19 +285,7 @@ impl Interceptor {
             }
             _ => None,
         };
-        let kind = EventKind::Permission {
-            tool: call.ours.or(call.name.as_deref()).map(str::to_owned),
-            decision: match &choice {
-                Some(("allow_once", ..)) => Decided::Allowed,
-                Some(_) => Decided::Refused,
-                None => Decided::Asked,
-            },
-            rule: match (&decision, call.ours) {
-                (Decision::Ask(None), _) => None,
-                (_, Some(_)) => Some(Rule::Own),
-                (_, None) => Some(Rule::AllowedTools),
-            },
-        };
+        let kind = event(&call, &decision, choice.as_ref().map(|(kind, ..)| *kind));
         actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
         let text = match (decision, &choice) {
             (_, Some((_, _, why))) => Some(why.clone()),

@@ -179,10 +179,10 @@ impl Interceptor {
         &mut self,
         key: SessionKey,
         ticket: Ticket,
-        provisions: Provisions,
+        mut provisions: Provisions,
         actions: &mut Actions,
     ) {
-        let Some((id, setup)) = self.pending.take_setup(ticket) else {
+        let Some((id, mut setup)) = self.pending.take_setup(ticket) else {
             // If the session is gone, the request was cancelled, so only close the server.
             if self.sessions.get(key).is_none() {
                 actions.effects.push(Effect::CloseServer(key));
@@ -203,25 +203,7 @@ impl Interceptor {
         let mut session = known
             .unwrap_or_else(|| Session::new(key, setup.about.clone().filter(|_| !names_itself), self.marks));
         if is_new {
-            session.without_tools = self.without_tools();
-            session.switches = Switches::remembering(provisions.off.clone());
-            session.activations = Activations::recalled(provisions.active);
-            session.workspace = setup.workspace;
-            if let Some(parent) = setup.parent.and_then(|parent| self.sessions.get(parent)) {
-                let is_elsewhere = parent.workspace.cwd != session.workspace.cwd;
-                session.fork(parent);
-                if is_elsewhere {
-                    session.switches.moved(provisions.off);
-                }
-            }
-            session.skills = session.switches.replace(provisions.skills);
-            if let Some(client_skills) = setup.client_skills {
-                session.set_client_skills(client_skills, actions);
-            }
-            // A copy has lost the same.
-            if session.compaction.lost().is_some() {
-                session.remind(actions);
-            }
+            self.fill(&mut session, &mut setup, &mut provisions, actions);
         } else if setup.target == Target::Moved {
             if session.workspace.cwd != setup.workspace.cwd {
                 session.switches.moved(provisions.off);
@@ -269,6 +251,35 @@ impl Interceptor {
         self.sessions.add(session);
         let queue = self.pending.take_queue(ticket);
         self.resume(queue, actions);
+    }
+
+    /// Fills a session that is new to us with its part of `setup` and `provisions`, and with the state of its parent if it is a copy.
+    fn fill(
+        &mut self,
+        session: &mut Session,
+        setup: &mut HeldSetup,
+        provisions: &mut Provisions,
+        actions: &mut Actions,
+    ) {
+        session.without_tools = self.without_tools();
+        session.switches = Switches::remembering(provisions.off.clone());
+        session.activations = Activations::recalled(mem::take(&mut provisions.active));
+        session.workspace = mem::take(&mut setup.workspace);
+        if let Some(parent) = setup.parent.and_then(|parent| self.sessions.get(parent)) {
+            let is_elsewhere = parent.workspace.cwd != session.workspace.cwd;
+            session.fork(parent);
+            if is_elsewhere {
+                session.switches.moved(mem::take(&mut provisions.off));
+            }
+        }
+        session.skills = session.switches.replace(mem::take(&mut provisions.skills));
+        if let Some(client_skills) = setup.client_skills.take() {
+            session.set_client_skills(client_skills, actions);
+        }
+        // A copy has lost the same content as its parent.
+        if session.compaction.lost().is_some() {
+            session.remind(actions);
+        }
     }
 
     /// Adds the skills server to a request that sets up `session`, and the catalog if the agent supports a system prompt.

@@ -109,7 +109,7 @@ pub(crate) enum SwitchError {
     },
     /// The prompt has other text, which may come from a file.
     #[error(
-        "Nothing was turned on, because the message has other text. Send `/skills on NAME` in a message of its own."
+        "Nothing was turned on, because the message contains other text. Send `/skills on NAME` as a separate message."
     )]
     OtherText,
     /// The session has no such skill.

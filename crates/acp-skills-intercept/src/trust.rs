@@ -106,7 +106,7 @@ pub(crate) enum TrustError {
     },
     /// The prompt has other text, which may come from a file.
     #[error(
-        "Nothing was trusted, because the message has other text. Send `/skills trust` in a message of its own."
+        "Nothing was trusted, because the message contains other text. Send `/skills trust` as a separate message."
     )]
     OtherText,
     /// No trusted skill of the project has this name.

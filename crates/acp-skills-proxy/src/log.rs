@@ -56,7 +56,7 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
             let _ = registry().with(layer).try_init();
             if was_exposed {
                 let path = shown_path(path);
-                tracing::warn!("other users could read {path}; now only you can (mode 0600)");
+                tracing::warn!("{path} was readable by other users; changed its mode to 0600");
             }
         }
         // If the user asks for `info` or more, we show repeated messages as well.

@@ -66,7 +66,8 @@ pub(super) fn connect(rpc: &Rpc, mut outgoing: Receiver<Outgoing>, url: &str, he
         let sending = async {
             let mut has_stream = false;
             while let Some(message) = outgoing.recv().await {
-                let (is_request, end) = (message.request.is_some(), message.end.clone());
+                let is_request = message.request.is_some();
+                let end = message.end.clone();
                 let posting = Arc::clone(&endpoint).deliver(rpc.clone(), message);
                 // Requests run at the same time, but all come after the notifications before them.
                 if is_request {
@@ -180,7 +181,9 @@ impl Endpoint {
     async fn deliver(self: Arc<Self>, rpc: Rpc, message: Outgoing) {
         let request = message.request;
         let limit = message.limit.saturating_mul(if request.is_some() { MAX_CALLS } else { 1 });
-        let (endpoint, through, end) = (Arc::clone(&self), rpc.clone(), message.end.clone());
+        let endpoint = Arc::clone(&self);
+        let through = rpc.clone();
+        let end = message.end.clone();
         let post = move |interrupt: &Interrupt| endpoint.post(&through, &message, (limit, interrupt));
         let posted = until(&end, post).await.flatten();
         let Some(request) = request else { return };
@@ -246,7 +249,8 @@ impl Endpoint {
                 () = std::future::ready(()), if is_new => {}
             }
             is_new = false;
-            let (endpoint, through) = (Arc::clone(&self), rpc.clone());
+            let endpoint = Arc::clone(&self);
+            let through = rpc.clone();
             let opened = until(&end, move |interrupt| {
                 let end = endpoint.open(&through, &mut position, (limit, interrupt));
                 (end, position)

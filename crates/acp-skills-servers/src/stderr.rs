@@ -37,7 +37,8 @@ impl Stderr {
     pub(super) fn read(mut stream: impl AsyncRead + Unpin + Send + 'static, hidden: Arc<Hidden>) -> Self {
         let tail = Arc::<Mutex<(Vec<u8>, bool)>>::default();
         let end = CancellationToken::new();
-        let (kept, guard) = (Arc::clone(&tail), end.clone().drop_guard());
+        let kept = Arc::clone(&tail);
+        let guard = end.clone().drop_guard();
         tokio::spawn(async move {
             let _guard = guard;
             let mut chunk = vec![0; 4096];

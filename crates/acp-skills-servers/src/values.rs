@@ -105,7 +105,8 @@ impl Secrets {
                 }
             }
         }
-        let (secrets, values) = (self.clone(), values.to_vec());
+        let secrets = self.clone();
+        let values = values.to_vec();
         // Files are read on another thread, because they can be on a slow disk.
         let reading = spawn_blocking(move || secrets.expand_all(values, &printed));
         reading.await.map_err(|_| ValueError::Interrupted)?

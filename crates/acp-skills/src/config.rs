@@ -9,6 +9,7 @@ mod elsewhere;
 mod entries;
 mod error;
 mod governed;
+mod named;
 mod on_demand;
 mod project;
 mod schema;

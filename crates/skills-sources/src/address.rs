@@ -327,7 +327,7 @@ fn scp_like(authority: &str, rest: &str) -> Parsed<GitPlace> {
         return Ok(place);
     }
     if path.starts_with('-') {
-        return Err(format!("`{}` is not a path of a repository", shown(path)).into());
+        return Err(format!("`{}` is not a path in a repository", shown(path)).into());
     }
     Ok(GitPlace { url: format!("{authority}:{path}"), ..place })
 }

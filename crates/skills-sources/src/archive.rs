@@ -112,7 +112,7 @@ impl Listing<'_> {
         if self.entries.len() == self.limits.entries() {
             return Err(too_large(format!("more than {} files", self.limits.entries())));
         }
-        // The number of the file stands for its content.
+        // The number of the file identifies its content.
         self.entries.push(Entry::new(mode, self.entries.len().to_string(), path.to_vec()));
         Ok(())
     }

@@ -346,7 +346,7 @@ impl Sources {
             let meanwhile = if has_last {
                 "using the last readable version"
             } else {
-                "its sources are not used until it is repaired"
+                "its sources are ignored until it is repaired"
             };
             tracing::warn!("{error}; {meanwhile}; {}", error.hint());
         }

@@ -155,7 +155,7 @@ impl LockError {
             Self::Unwritable { source, .. } | Self::UnwritableRecord { source, .. }
                 if source.kind() == io::ErrorKind::TimedOut =>
             {
-                "wait until that process has ended, or end it, and retry"
+                "wait for that process to end, or end it, then retry"
             }
             Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
                 "the file was not changed"

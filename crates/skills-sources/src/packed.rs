@@ -98,8 +98,7 @@ pub(super) fn fetch(
     let found = approved::find(&root, 2, false);
     let is_it = |skill: &Skill| skill.dir() == Some(&*root) && skill.name.key() == name.key();
     if !matches!(found.entries(), [entry] if is_it(&entry.skill)) {
-        let why =
-            format!("it should contain the skill `{name}` and no other one, with its `SKILL.md` at the top");
+        let why = format!("it should only contain the skill `{name}`, with `SKILL.md` at the top level");
         return Err(GitError::Archive(why));
     }
     let files = digest::of_skill(&root).map_err(failed)?.to_string();

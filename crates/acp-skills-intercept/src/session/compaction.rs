@@ -73,8 +73,12 @@ pub(crate) enum TurnEnd {
 impl Compaction {
     /// Returns the state for a copy of the session, whose model has lost the same.
     pub(crate) fn forked(&self) -> Self {
-        let (restored, in_prompts) = (self.restored.clone(), self.in_prompts.clone());
-        Self { lost: self.lost.clone(), restored, in_prompts, ..Self::default() }
+        Self {
+            lost: self.lost.clone(),
+            restored: self.restored.clone(),
+            in_prompts: self.in_prompts.clone(),
+            ..Self::default()
+        }
     }
 
     /// Notes that the session is set up again: the agent may replay its history.

@@ -265,7 +265,7 @@ mod tests {
             Arrives("a", 1, true),
             Arrives("b", 1, false),
         ]);
-        // A single permission that was not needed stays until the end of the turn.
+        // A permission for one call that was not used stays valid until the end of the turn.
         check(&[
             Asks(1, "a", 1),
             Answers(1, ONCE),

@@ -39,7 +39,7 @@ fn the_list_follows_the_response_and_each_change() {
     assert_eq!(lists(&fixture.notices(skills(&["pdf", "review", "lint"]))), ["pdf review lint"]);
     assert_eq!(lists(&fixture.prompt(2, "s", &["/skills off pdf"])), ["review lint"]);
     assert_eq!(lists(&fixture.notices(skills(&["pdf", "review", "lint"]))), [""; 0]);
-    // An empty list takes the old one back.
+    // An empty list replaces the previous list.
     assert_eq!(lists(&fixture.notices(skills(&[]))), [""]);
     assert_eq!(lists(&fixture.notices(skills(&["lint"]))), ["lint"]);
 }

@@ -94,25 +94,25 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
             "only flags and values can come before `--`; use `acp-skills-proxy help flags` to list all flags";
         return Some(UsageError::new(message).hint(hint));
     }
-    // From here on, the words are the command of the agent, including any flags.
     let (ours, agent) = words.split_at(at);
-    if let Some(explained) = not_an_agent(command.map(String::as_str), agent) {
-        return Some(explained);
-    }
+    not_an_agent(command.map(String::as_str), agent).or_else(|| Some(misplaced_agent(message, ours, agent)))
+}
+
+/// Returns the error with `message` for an agent that is not after `--`. `agent` is its command with any flags, and `ours` are the words
+/// before it.
+fn misplaced_agent(message: String, ours: &[String], agent: &[String]) -> UsageError {
     // A word like `claude` might be the name of an agent, but not the name of a program.
     if agent.len() == 1
-        && let Ok(known) = agents::find(wrong)
-        && known.program[0] != *wrong
+        && let Ok(known) = agents::find(&agent[0])
+        && known.program[0] != agent[0]
     {
-        let line: Vec<_> = ours.iter().map(String::as_str).chain(["--agent", wrong]).collect();
-        return Some(
-            UsageError::new(message)
-                .hint(format!("use `--agent` to start an agent by name: {}", command_line(&line))),
-        );
+        let line: Vec<_> = ours.iter().map(String::as_str).chain(["--agent", &agent[0]]).collect();
+        return UsageError::new(message)
+            .hint(format!("use `--agent` to start an agent by name: {}", command_line(&line)));
     }
     let line: Vec<_> =
         ours.iter().map(String::as_str).chain(["--"]).chain(agent.iter().map(String::as_str)).collect();
-    Some(UsageError::new(message).hint(format!("put the agent command after `--`: {}", command_line(&line))))
+    UsageError::new(message).hint(format!("put the agent command after `--`: {}", command_line(&line)))
 }
 
 /// Explains words that can't be the command of an agent. `command` is our own command before them.

@@ -153,10 +153,9 @@ fn note_nested(checked: &mut [Checked]) {
     for skill in checked {
         let above = skill.path.parent().into_iter().flat_map(|dir| dir.ancestors().skip(1));
         let Some(name) = above.into_iter().find_map(|dir| outer.get(dir)) else { continue };
-        let message = format!(
-            "this file is within skill `{name}`, so it is a file of that skill, and not a skill of its own"
-        );
-        let help = "use `--nested` to use it as a skill, or move its directory out of the other skill";
+        let message =
+            format!("this file is inside the directory of skill `{name}`, so it is not a separate skill");
+        let help = "use `--nested` to load it as a skill, or move its directory out of the other skill";
         skill.problems.push(Diagnostic::warning(NESTED, message).help(help).into());
     }
 }

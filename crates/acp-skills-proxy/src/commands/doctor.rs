@@ -145,44 +145,23 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         Ok(outcome) => outcome.map(|talked| talked.map_err(anyhow::Error::from)),
         Err(signal) => return Ok(ExitCode::from(signal.exit_code())),
     };
-    let mut hint;
-    let verdict = match outcome {
+    let (verdict, mut hint) = match outcome {
         Ok(Ok((Ok(connected), _))) => {
             let elsewhere = elsewhere.filter(|_| !connected);
-            hint = elsewhere.as_ref().map(Elsewhere::advice);
+            let advice = elsewhere.as_ref().map(Elsewhere::advice);
             let (verdict, detail) = elsewhere.map_or_else(
                 || judge(connected, wants_tools, stored, has_prompt),
                 |elsewhere| (Verdict::Works, elsewhere.without_tools().to_owned()),
             );
             steps.step("skills", verdict == Verdict::Works, detail);
-            if verdict == Verdict::NotKnown {
-                hint = Some(if has_prompt {
-                    "use `acp-skills-proxy try --prompt TEXT` with a task for a skill to check if the model reads the files"
-                        .to_owned()
-                } else {
-                    "some agents only connect to a server to call a tool; use `--prompt TEXT` with a task for a \
-                     skill to test this"
-                        .to_owned()
-                });
-            }
-            verdict
+            let is_known = verdict != Verdict::NotKnown;
+            (verdict, if is_known { advice } else { Some(how_to_know(has_prompt).to_owned()) })
         }
-        Ok(Ok((Err(error), _)) | Err(error)) => {
-            if let Some(login) = LoginNeeded::of(&error) {
-                steps.step("login", false, login.to_string());
-                hint = Some(login.hint());
-                Verdict::NotLoggedIn
-            } else {
-                hint = error::hint(&error);
-                steps.step("failed", false, error::message(&error));
-                Verdict::Fails
-            }
-        }
+        Ok(Ok((Err(error), _)) | Err(error)) => failed(&error, &steps),
         Err(_) => {
             let seconds = timeout.as_secs_f64();
             steps.step("failed", false, format!("timed out after {seconds} s while {}", steps.current()));
-            hint = Some("use `--timeout SECONDS` to wait longer".to_owned());
-            Verdict::Fails
+            (Verdict::Fails, Some("use `--timeout SECONDS` to wait longer".to_owned()))
         }
     };
     let works = verdict == Verdict::Works;
@@ -196,6 +175,25 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         output::print(&conclusion(verdict, is_built_in, hint.as_deref()))?;
     }
     Ok(ExitCode::from(u8::from(!works)))
+}
+
+/// Returns the hint for an unknown verdict.
+fn how_to_know(has_prompt: bool) -> &'static str {
+    if has_prompt {
+        "use `acp-skills-proxy try --prompt TEXT` with a task for a skill to check if the model reads the files"
+    } else {
+        "some agents only connect to a server to call a tool; use `--prompt TEXT` with a task for a skill to test this"
+    }
+}
+
+/// Adds the step for an error of the conversation. Returns the verdict and a hint.
+fn failed(error: &anyhow::Error, steps: &Steps) -> (Verdict, Option<String>) {
+    if let Some(login) = LoginNeeded::of(error) {
+        steps.step("login", false, login.to_string());
+        return (Verdict::NotLoggedIn, Some(login.hint()));
+    }
+    steps.step("failed", false, error::message(error));
+    (Verdict::Fails, error::hint(error))
 }
 
 /// Runs `work` until a signal asks this process to end.

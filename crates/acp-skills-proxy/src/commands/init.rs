@@ -20,8 +20,8 @@ use crate::error::UsageError;
 
 /// The part of a hidden directory's name between the name of the skill and six random characters.
 const STAGED: &str = "-init-";
-/// The age of a hidden directory after which it counts as left over. A running process renames its directory long
-/// before.
+/// The age of a hidden directory after which it is considered left over. A running process renames its directory much
+/// earlier.
 const IN_USE: Duration = Duration::from_mins(1);
 
 /// The flags of `init`.

@@ -147,7 +147,9 @@ fn serve(mut config: Config, serving: Serving) -> anyhow::Result<ExitCode> {
         match (listening, client) {
             (Some((listener, text)), _) => {
                 // This fails if nothing reads it.
-                let announce = move || drop(output::print(&text));
+                let announce = move || {
+                    let _ = output::print(&text);
+                };
                 direct.listen(listener, announce).await
             }
             (None, Some(client)) => direct.run(client).await,
@@ -195,7 +197,9 @@ fn given_token(file: Option<&Path>) -> Result<Option<Token>, UsageError> {
             let opened = std::fs::File::open(path).map_err(failed)?;
             if private::tighten(&opened).map_err(failed)? {
                 let path = path.display();
-                tracing::warn!("other users could read the token in {path}; now only you can (mode 0600)");
+                tracing::warn!(
+                    "the token in {path} was readable by other users; changed the mode of the file to 0600"
+                );
             }
             let bytes = private::read(path, MAX_TOKEN_BYTES).map_err(failed)?;
             (String::from_utf8_lossy(&bytes).trim().to_owned(), path.display().to_string())

@@ -111,10 +111,7 @@ fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<
     let (events, memory) = open_files(events.as_deref(), state.as_deref())?;
     let telemetry = record::start_telemetry(settings.telemetry)?;
     let switches = record::open_switches(state.as_deref())?;
-    let agents = state
-        .as_deref()
-        .map(|dir| AgentStore::open(dir).map_err(|error| record::cannot_store(dir, error)))
-        .transpose()?;
+    let agents = open_agents(state.as_deref())?;
     let has_servers = [&settings.policy.mcp_on_demand, &settings.policy.mcp_skills]
         .into_iter()
         .any(|servers| *servers != OnDemand::None);
@@ -169,6 +166,11 @@ fn no_agent() -> UsageError {
         "put the agent command after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or set \
          `agent` in the configuration file; only an ACP conductor can run the proxy without an agent",
     )
+}
+
+/// Opens the store for agents that never connect.
+fn open_agents(state: Option<&Path>) -> Result<Option<AgentStore>, UsageError> {
+    state.map(|dir| AgentStore::open(dir).map_err(|error| record::cannot_store(dir, error))).transpose()
 }
 
 /// Opens the event file and the store for active skills.

@@ -266,24 +266,28 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
     if !show::confirmed(how, "Write this change?")? {
         return Ok(ExitCode::SUCCESS);
     }
-    let bytes = result.bytes();
-    let record = Record::new(editor.id, file.target(), changes)
-        .keep(&home.changes, file.bytes(), &bytes)
-        .map_err(|error| {
-            let dir = shown_path(&home.changes);
-            let what = format_args!("cannot back up settings to {dir}; no settings were changed");
-            UsageError::failed(what, error)
-        })?;
-    if let Err(error) = file.replace(Some(&bytes), &home.changes) {
-        record.forget();
-        return Err(unusable(error).into());
-    }
-    let before = file.bytes().map_or_else(String::new, |_| {
-        format!("Previous settings are saved to {}. ", home.shown(&record.before_path()))
-    });
+    let record = Record::new(editor.id, file.target(), changes);
+    let saved = write(home, &file, &result.bytes(), record)?;
     let back = show::command_line(place, "--undo");
-    output::print(&format!("Written. {}\n{before}To revert: {back}\n", editor.then))?;
+    output::print(&format!("Written. {}\n{saved}To revert: {back}\n", editor.then))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the new content of a settings file after a backup of the previous content. Returns the sentence that says where the backup is,
+/// which is empty for a new file.
+fn write(home: &Home, file: &SettingsFile, bytes: &[u8], record: Record) -> Result<String, UsageError> {
+    let record = record.keep(&home.changes, file.bytes(), bytes).map_err(|error| {
+        let dir = shown_path(&home.changes);
+        let what = format_args!("cannot back up settings to {dir}; no settings were changed");
+        UsageError::failed(what, error)
+    })?;
+    if let Err(error) = file.replace(Some(bytes), &home.changes) {
+        record.forget();
+        return Err(unusable(error));
+    }
+    Ok(file.bytes().map_or_else(String::new, |_| {
+        format!("Previous settings are saved to {}. ", home.shown(&record.before_path()))
+    }))
 }
 
 /// Prints the texts to paste.

@@ -195,7 +195,7 @@ impl Target {
         let failed = |what: &str, error: io::Error| {
             let is_waiting = error.kind() == io::ErrorKind::TimedOut;
             let failed = UsageError::failed(format_args!("cannot {what} {}", shown_path(&self.path)), error);
-            let hint = "wait until that process has ended, or end it, then run the command again";
+            let hint = "wait for that process to end, or end it, then retry";
             if is_waiting { failed.hint(hint) } else { failed }
         };
         let _lock = updater.lock_for_change(&self.path).map_err(|error| failed("write", error))?;

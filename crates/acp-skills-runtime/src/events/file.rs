@@ -41,7 +41,7 @@ impl EventFile {
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = private::append_and_wait(path)?;
         if private::tighten(&file)? {
-            tracing::warn!("other users could read {}; now only you can (mode 0600)", shown_path(path));
+            tracing::warn!("{} was readable by other users; changed its mode to 0600", shown_path(path));
         }
         let mut lines = LineWriter::new(file, path.display().to_string());
         let writer = Worker::start("events", MAX_WAITING, move |batch| lines.write(batch))?;

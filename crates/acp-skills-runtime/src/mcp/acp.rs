@@ -301,7 +301,8 @@ mod tests {
     #[tokio::test]
     async fn a_notification_has_its_permit_until_it_was_handled() {
         let connection = Connection::default();
-        let (handler, end) = (handler(skill("review")), CancellationToken::new());
+        let handler = handler(skill("review"));
+        let end = CancellationToken::new();
         let info = json!({ "name": "x", "version": "1" });
         let params = json!({ "protocolVersion": REVISION, "capabilities": {}, "clientInfo": info });
         let hello = message(Some(1), "initialize", &params);

@@ -191,8 +191,11 @@ impl Handler {
     /// Reports the start of a call, which may have been granted without the user.
     fn arrived(&self, call: &Call<'_>) {
         if READING_TOOLS.contains(&call.tool) {
-            let (session, tool, arguments) = (self.session, call.tool.to_owned(), call.arguments.clone());
-            self.report(Input::CallArrived { session, tool, arguments });
+            self.report(Input::CallArrived {
+                session: self.session,
+                tool: call.tool.to_owned(),
+                arguments: call.arguments.clone(),
+            });
         }
     }
 

@@ -3,6 +3,8 @@
 //! A thread that holds the interceptor only decides and queues: lines go into the lanes and effects into the outbox, so all of
 //! them keep the order of the decisions. After the interceptor is released, the lines are written and the effects carried out.
 
+mod batch;
+
 use std::{
     collections::VecDeque,
     io::{self, Write},
@@ -22,6 +24,7 @@ use tokio::{
 };
 use tracing::Span;
 
+use self::batch::{append, has_lines};
 use super::{
     lane::{Chunk, Lane, MAX_QUEUED_BYTES},
     side::Side,
@@ -368,37 +371,6 @@ impl Hub {
                 let _ = hub.lane_to(side).drain();
             });
         }
-    }
-}
-
-/// Returns true if lines have to be sent directly before or after a line from this side.
-#[inline]
-fn has_lines(actions: &Actions, from: Side) -> bool {
-    let before = match from {
-        Side::Client => &actions.to_agent,
-        Side::Agent => &actions.to_client,
-    };
-    !before.is_empty() || !actions.after.is_empty()
-}
-
-/// Appends a line as it was decided, and the lines that are sent directly before and after it.
-#[cold]
-fn append(edited: &mut Vec<u8>, line: &[u8], pass: Pass, actions: &mut Actions, from: Side) {
-    let before = match from {
-        Side::Client => &mut actions.to_agent,
-        Side::Agent => &mut actions.to_client,
-    };
-    before.drain(..).for_each(|ours| edited.extend_from_slice(&ours));
-    match pass {
-        Pass::Untouched => edited.extend_from_slice(line),
-        Pass::Edited(line) => edited.extend_from_slice(&line),
-        Pass::Consumed => {}
-    }
-    for ours in actions.after.drain(..) {
-        if !edited.ends_with(b"\n") {
-            edited.push(b'\n');
-        }
-        edited.extend_from_slice(&ours);
     }
 }
 

@@ -41,7 +41,7 @@ impl Listener for HostSide {
                 Answer::Now(json!({ "roots": roots }))
             }
             "elicitation/create" => self.form(params),
-            // Sampling too: the proxy has no model.
+            // This includes sampling, because the proxy has no model.
             _ => return None,
         })
     }

@@ -4,7 +4,7 @@ use std::{ffi::OsString, mem, path::PathBuf, sync::Arc};
 
 use acp_skills_intercept::Policy;
 use acp_skills_runtime::{
-    library::{DirectoryLibrary, MakeToolbox, Named, ProjectSkills, Scan, load_named},
+    library::{DirectoryLibrary, MakeToolbox, ProjectSkills, Scan},
     telemetry,
 };
 use acp_skills_servers::processes::Processes;
@@ -12,18 +12,20 @@ use globset::GlobSet;
 use skills_core::{
     Toolbox,
     catalog::{Catalog, CatalogOptions, Location},
-    diagnostic::Diagnostic,
-    discovery::{Discovery, Filter, NamedSkill, Root, user_roots},
+    discovery::{Discovery, Filter, Root, user_roots},
     exec::{Sandbox, ScriptCwd, ScriptOptions},
     set::Skipped,
-    skill::Skill,
     toolbox::ToolboxOptions,
 };
 use skills_sources::{Options, Sources, Spec, disk::locations, policy::Policy as Governing, trust::Trust};
 
 use super::{
     CatalogLocation, CheckUpdates, Config, ConfigError, Discover, Project, SearchTool, SkillEntry,
-    SourceAccess, Trusted, Validation, elsewhere, governed, scripts, servers::Servers, specs,
+    SourceAccess, Trusted, Validation, elsewhere, governed,
+    named::{fixed, load_entry},
+    scripts,
+    servers::Servers,
+    specs,
 };
 
 /// A resolved configuration, from which a proxy can be built.
@@ -248,32 +250,16 @@ impl SkillSources {
     pub fn load(mut self) -> Result<DirectoryLibrary, ConfigError> {
         let settings = (&self.filter, self.governing.as_ref(), &self.processes);
         let servers = self.servers.load(&self.named, self.locked, settings, &mut self.refused)?;
+        let mut directories = Vec::new();
         let mut named = Vec::new();
-        // The directories of named skills in which there may be other skills.
-        let mut nested_in = Vec::new();
-        for source in self.named {
-            match source {
-                SkillEntry::Directory(path) => {
-                    let path = std::path::absolute(&path)
-                        .map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
-                    let (skill, diagnostics) = load_named(&path, self.strict)
-                        .map_err(|source| ConfigError::Skill { path: path.clone(), source })?;
-                    nested_in.extend(self.nested.then(|| path.clone()));
-                    named.push(Named::Stored(NamedSkill::new(path, skill, diagnostics)));
-                }
-                SkillEntry::Stored(entry) => {
-                    nested_in.extend(self.nested.then(|| entry.skill.clone()));
-                    named.push(Named::Stored(entry.load(self.strict, &self.processes)?));
-                }
-                SkillEntry::Virtual(skill) => {
-                    let (skill, warnings) = fixed(*skill, self.validation, &self.processes)?;
-                    named.push(Named::Fixed(skill, warnings));
-                }
-            }
+        for entry in self.named {
+            named.push(load_entry(entry, self.strict, self.validation, &self.processes, &mut directories)?);
         }
-        let mut roots = Vec::new();
-        roots.extend(user_roots().into_iter().filter(|root| is_discovered(root, &self.discover)));
-        roots.extend(nested_in.into_iter().map(Root::scanned));
+        let mut roots = user_roots();
+        roots.retain(|root| is_discovered(root, &self.discover));
+        if self.nested {
+            roots.extend(directories.into_iter().map(Root::scanned));
+        }
         for root in self.roots {
             if !root.is_dir() {
                 return Err(ConfigError::NoSuchRoot(root));
@@ -336,8 +322,7 @@ impl SkillSources {
             });
         }
         let sources = Sources::start(self.sources, options);
-        let scan = Scan::start(scanned);
-        let library = DirectoryLibrary::new(named, self.strict, scan, sources, project);
+        let library = DirectoryLibrary::new(named, self.strict, Scan::start(scanned), sources, project);
         let tree = self.discover.contains(&Discover::ProjectTree);
         let library = library.servers(servers);
         Ok(library.governed(rules).trust(self.trust).projects(projects).tree(tree).watch(self.watch))
@@ -385,15 +370,4 @@ impl ProjectSources {
             filter,
         })
     }
-}
-
-/// Builds a virtual skill. Returns it with its warnings.
-fn fixed(
-    skill: super::VirtualSkill,
-    validation: Validation,
-    processes: &Processes,
-) -> Result<(Arc<Skill>, Vec<Diagnostic>), ConfigError> {
-    let (skill, warnings) = skill.build_with(validation, processes)?;
-    let warnings = warnings.into_iter().map(|text| Diagnostic::warning("missing-program", text));
-    Ok((Arc::new(skill), warnings.collect()))
 }

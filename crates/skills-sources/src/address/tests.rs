@@ -183,7 +183,7 @@ fn invalid_addresses_are_rejected() {
         ("git@-@2:x", "credential helper"),
         ("me@-oProxyCommand=x:skills", "is not the name of a host"),
         ("-oProxyCommand=x@example.com:skills", "host or repository is missing"),
-        ("me@example.com:-x", "is not a path of a repository"),
+        ("me@example.com:-x", "is not a path in a repository"),
         ("me:secret@example.com:skills", "unknown format"),
         ("git+ssh://%2doProxyCommand=x/skills", "is not the name of a host"),
         ("git+ssh://git@%2doProxyCommand=x/skills", "is not the name of a host"),

@@ -114,7 +114,7 @@ impl Next {
             // Devices, FIFOs and other types.
             _ => Kind::File(Mode::Unknown),
         };
-        // Links, devices and directories have no content. Programs don't agree if their size is skipped.
+        // Links, devices and directories have no content. If one has a size, some programs skip as many bytes, and others don't.
         if size > 0 && !matches!(kind, Kind::File(Mode::File | Mode::Program)) {
             return Err(invalid(format!("{} is not a file, but has a content", quoted(&path))));
         }

@@ -70,7 +70,10 @@ pub fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     let owned = path.to_owned();
     let file = within(path, WRITER, TIMEOUT, move || File::open(owned))?;
     if super::private::is_device(&file)? {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is a device, which may never end"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the file is a device, so reading it may never end",
+        ));
     }
     let metadata = file.metadata()?;
     if metadata.is_file() || metadata.is_dir() {

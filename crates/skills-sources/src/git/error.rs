@@ -127,7 +127,7 @@ const HINTS: [(&[&str], &str); 13] = [
     ),
     (
         &["HOST IDENTIFICATION HAS CHANGED", "Host key for"],
-        "the host has another key than before: compare its fingerprint with the published one, then remove the old key with \
+        "the key of the host has changed: compare the new fingerprint with the published one, then remove the old key with \
          `ssh-keygen -R HOST`",
     ),
     (
@@ -148,8 +148,8 @@ const HINTS: [(&[&str], &str); 13] = [
     ),
     (
         &["certificate", "self-signed", "self signed"],
-        "git doesn't trust the certificate of the host: if your organisation has its own authority, run \
-         `git config --global http.sslCAInfo FILE` with its certificate",
+        "git doesn't trust the certificate of the host: if your organisation has its own certificate authority, run \
+         `git config --global http.sslCAInfo FILE` with the file of its certificate",
     ),
     (&["No space left on device", "Disk quota exceeded"], "check free disk space and permissions"),
     (

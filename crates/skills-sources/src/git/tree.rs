@@ -180,7 +180,7 @@ pub(crate) fn select(entries: &[Entry], limits: &Limits) -> Result<Selection, Gi
     Ok(Selection { wanted, directories, notes: notes.finish() })
 }
 
-/// Returns the skills that have more files than a skill may have, which are left out.
+/// Returns the skills that are left out because they have too many files.
 ///
 /// # Errors
 /// Returns [`GitError::TooMuch`] if the other skills have too many files together.

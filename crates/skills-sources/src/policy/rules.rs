@@ -115,7 +115,7 @@ impl Policy {
             let texts = list.iter().map(|text| text.as_str().map(str::to_owned));
             texts.collect::<Option<Vec<_>>>()
         });
-        let texts = texts.ok_or_else(|| Reason::from(format!("`{rule}` must be a list of texts")))?;
+        let texts = texts.ok_or_else(|| Reason::from(format!("`{rule}` must be a list of strings")))?;
         self.written.push((rule, if texts.is_empty() { "none".to_owned() } else { texts.join(", ") }));
         Ok(Some(texts))
     }

@@ -186,8 +186,11 @@ fn form(result: &Value) -> UserAnswer {
     fixture.request(0, "initialize", &capabilities);
     fixture.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": {} }));
     fixture.new_session(1, "s");
-    let (skill, message, schema) = ("git".to_owned(), "Which?".to_owned(), json!({ "type": "object" }));
-    let question = UserQuestion::Form { skill, message, schema };
+    let question = UserQuestion::Form {
+        skill: "git".to_owned(),
+        message: "Which?".to_owned(),
+        schema: json!({ "type": "object" }),
+    };
     let out = fixture.handle(Input::UserAsked { session: SessionKey(1), number: 1, question });
     let id = out.client()["id"].clone();
     fixture.client(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));

@@ -29,7 +29,9 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
     limits.rounds = args.rounds;
     limits.max_turns = args.max_turns;
     limits.max_cost = args.max_cost;
-    let (yes, json, is_dry) = (args.yes, args.json, args.runs.dry_run);
+    let yes = args.yes;
+    let json = args.json;
+    let is_dry = args.runs.dry_run;
     let workspace = args.workspace.clone();
     let writer = args.writer.as_deref().map(words).transpose()?;
     if args.runs.resume || args.runs.shard.is_some() {

@@ -82,7 +82,7 @@ fn write_summary(text: &mut String, evaluation: &Evaluation, report: &Report) ->
     }
     for agent in report.agents.iter().filter(|agent| agent.errors > 0) {
         let runs = count(agent.errors, "run");
-        writeln!(text, "{}: the agent failed in {runs}, which don't count.\n", escaped(&agent.name))?;
+        writeln!(text, "{}: the agent failed in {runs}. They are not counted.\n", escaped(&agent.name))?;
     }
     let validated: Vec<_> =
         report.agents.iter().filter_map(|agent| agent.triggers.as_ref()?.validation.as_ref()).collect();

@@ -150,7 +150,7 @@ fn failures(report: &Report) -> String {
         kinds.iter().map(|(failure, number)| format!("{number} {}", failure.as_str())).collect();
     let runs = count(errors, "run");
     format!(
-        "The agent failed in {runs} ({}), which don't count. Use `--resume` to repeat them.\n",
+        "The agent failed in {runs} ({}). They are not counted. Use `--resume` to repeat them.\n",
         kinds.join(", ")
     )
 }

@@ -19,7 +19,7 @@ use acp_skills_setup::{
 };
 use skills_core::text::shown_path;
 
-use super::{Flags, How, SetupArgs, flags, show, unusable};
+use super::{Flags, How, SetupArgs, flags, show, unusable, write};
 use crate::{
     commands::table::{Align, Table, terminal_width},
     error::UsageError,
@@ -148,23 +148,10 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
     if !show::confirmed(how, "Write this change?")? {
         return Ok(ExitCode::SUCCESS);
     }
-    let bytes = result.bytes();
     let added = Change::Add { name: name.clone(), words, env: Vec::new() };
-    let record = Record::new(client.id, file.target(), vec![added])
-        .keep(&home.changes, file.bytes(), &bytes)
-        .map_err(|error| {
-            let dir = shown_path(&home.changes);
-            let what = format_args!("cannot back up settings to {dir}; no settings were changed");
-            UsageError::failed(what, error)
-        })?;
-    if let Err(error) = file.replace(Some(&bytes), &home.changes) {
-        record.forget();
-        return Err(unusable(error).into());
-    }
-    let before = file.bytes().map_or_else(String::new, |_| {
-        format!("Previous settings are saved to {}. ", home.shown(&record.before_path()))
-    });
-    output::print(&format!("Written. {}\n{before}To revert: {}\n", client.then, place.undo_line()))?;
+    let record = Record::new(client.id, file.target(), vec![added]);
+    let saved = write(home, &file, &result.bytes(), record)?;
+    output::print(&format!("Written. {}\n{saved}To revert: {}\n", client.then, place.undo_line()))?;
     Ok(ExitCode::SUCCESS)
 }
 

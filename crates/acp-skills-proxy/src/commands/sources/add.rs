@@ -7,9 +7,10 @@ use clap::Args;
 use serde::Serialize;
 use skills_core::{
     SkillName,
+    discovery::{Filter, FilterError},
     text::{shown, shown_path},
 };
-use skills_sources::{Address, Decision, OfferedSkill, Pinned, SkillChange};
+use skills_sources::{Address, AddressError, Decision, Offer, OfferedSkill, Pinned, SkillChange};
 
 use super::{
     ApprovalArgs, CommonArgs, FetchArgs, Target, fetching_updater, filter, findings, keep_unseen, lock_error,
@@ -83,22 +84,10 @@ struct Added<'a> {
 /// configuration or the lock file can't be written.
 pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     let AddArgs { source, include, only, exclude, verify, nested, approval, fetch, common } = args;
-    let address = Address::parse(&source).map_err(|error| -> anyhow::Error {
-        let dir = expand_home(Path::new(&source));
-        if !dir.is_dir() {
-            return ConfigError::from(error).into();
-        }
-        let hint = format!(
-            "use `--skills {source}` for a directory, or `git+file://` with an absolute path for a local git repository"
-        );
-        UsageError::new(error.to_string()).hint(hint).into()
-    })?;
+    let address = Address::parse(&source).map_err(|error| not_an_address(&source, error))?;
     let mut target = Target::read(&common)?;
     let path = shown_path(&target.path);
-    let is_there = |entry: &SourceEntry| {
-        entry.source == address.as_str()
-            || Address::parse(&entry.source).is_ok_and(|known| known.place() == address.place())
-    };
+    let is_there = |entry: &SourceEntry| is_at(entry, &address);
     if target.config.all_sources().any(is_there) {
         let hint = format!("use `acp-skills-proxy update '{address}'` to fetch changes");
         return Err(UsageError::new(format!("`{address}` is already in {path}")).hint(hint).into());
@@ -117,9 +106,8 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
                 .hint(format!("add these lines to the file:\n{}", error.lines))
         })
     };
-    let filters = [target.filter(), filter(&entry)];
-    let filters: Vec<_> =
-        filters.into_iter().collect::<Result<_, _>>().map_err(|error| UsageError::new(error.to_string()))?;
+    let invalid = |error: FilterError| UsageError::new(error.to_string());
+    let filters = [target.filter().map_err(invalid)?, filter(&entry).map_err(invalid)?];
     // If we can't edit the file, fail here, before the source is fetched.
     add(&target.text)?;
     let updater = fetching_updater(&common, &fetch, &target)?;
@@ -128,18 +116,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         let _progress = Progress::spinner("fetching");
         updater.latest_with(&address, None, nested || target.config.nested).map_err(source_error)?
     };
-    let found: Vec<_> = offer.skills.iter().map(|skill| skill.name.clone()).collect();
-    let is_missing =
-        |name: &&String| !found.iter().any(|found| SkillName::key_of(found) == SkillName::key_of(name));
-    if let Some(missing) = only.iter().find(is_missing) {
-        return Err(UsageError::new(format!("`{address}` has no skill `{}`", shown(missing)))
-            .hint(format!("its skills are {}", names(&found)))
-            .into());
-    }
-    offer.retain(|name| filters.iter().all(|filter| filter.takes(name)));
-    if offer.skills.is_empty() {
-        return Err(nothing(&address, &found).into());
-    }
+    select(&mut offer, &address, &only, &filters)?;
     let by = approval.name(&target);
     let config = mem::take(&mut target.config);
     let shadowed = shadowed(&target, config, &updater, &offer);
@@ -147,12 +124,10 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     let changes = offer.changes_since(None);
     let findings = findings::by_skill(&changes);
     drop(progress);
-    if !common.json {
-        output::page(!approval.yes, |text| show::offer(text, &changes, &findings, &shadowed, &offer.notes))?;
-    }
     let approved = if common.json {
         approval.approve_or_explain(&changes)
     } else {
+        output::page(!approval.yes, |text| show::offer(text, &changes, &findings, &shadowed, &offer.notes))?;
         approval.ask(&format!("Add `{address}` to {path}?"), &changes)?
     };
     if approved {
@@ -185,6 +160,44 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         output::print("Nothing was added.\n")?;
     }
     Ok(ExitCode::from(u8::from(!approved && (!common.json || approval.yes))))
+}
+
+/// Returns true if an entry of the configuration is the source at `address`, also in another version.
+fn is_at(entry: &SourceEntry, address: &Address) -> bool {
+    entry.source == address.as_str()
+        || Address::parse(&entry.source).is_ok_and(|known| known.place() == address.place())
+}
+
+/// Explains that `source` is not an address.
+fn not_an_address(source: &str, error: AddressError) -> anyhow::Error {
+    if !expand_home(Path::new(source)).is_dir() {
+        return ConfigError::from(error).into();
+    }
+    let hint = format!(
+        "use `--skills {source}` for a directory, or `git+file://` with an absolute path for a local git repository"
+    );
+    UsageError::new(error.to_string()).hint(hint).into()
+}
+
+/// Removes the skills that a filter doesn't take.
+///
+/// # Errors
+/// Returns an error if the source has no skill with a name in `only`, or if no skill is left.
+fn select(
+    offer: &mut Offer,
+    address: &Address,
+    only: &[String],
+    filters: &[Filter],
+) -> Result<(), UsageError> {
+    let found: Vec<_> = offer.skills.iter().map(|skill| skill.name.clone()).collect();
+    let is_missing =
+        |name: &&String| !found.iter().any(|found| SkillName::key_of(found) == SkillName::key_of(name));
+    if let Some(missing) = only.iter().find(is_missing) {
+        return Err(UsageError::new(format!("`{address}` has no skill `{}`", shown(missing)))
+            .hint(format!("its skills are {}", names(&found))));
+    }
+    offer.retain(|name| filters.iter().all(|filter| filter.takes(name)));
+    if offer.skills.is_empty() { Err(nothing(address, &found)) } else { Ok(()) }
 }
 
 /// Returns the error for a source without skills, or without skills that the filters select. `found` are the names of its skills.

@@ -102,12 +102,12 @@ impl ChoiceArgs {
     /// Returns a sentence for each name or version in the flags that none of the changes has.
     pub(super) fn unmatched(&self, changes: &[&SkillChange]) -> Vec<String> {
         let names = self.only.iter().filter(|name| !changes.iter().any(|change| is_named(change, name)));
-        let names = names.map(|name| format!("no change of `{}` waits for a decision", shown(name)));
+        let names = names.map(|name| format!("`{}` has no change that needs a decision", shown(name)));
         let versions = self.yes_to.iter().filter(|version| !changes.iter().any(|change| version.is(change)));
         let versions = versions.map(|Version { name, digest }| {
             let now = changes.iter().find(|change| is_named(change, name));
             let now = now.map_or_else(
-                || "no change of it waits for a decision".to_owned(),
+                || "the skill has no change that needs a decision".to_owned(),
                 |change| {
                     let now = change.after.as_ref().map_or(REMOVED, |skill| &skill.sha256);
                     format!("its current version is `{now}`")

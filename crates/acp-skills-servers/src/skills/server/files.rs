@@ -32,7 +32,7 @@ pub(super) struct EntryFiles {
 /// The reason why a file can't be read, as a clause.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
-    #[error("the file is not in the list of the server")]
+    #[error("the server does not list this file")]
     NotListed,
     #[error("the file has {0} bytes, and at most {MAX_REMOTE_FILE_BYTES} can be read from a server")]
     TooLong(u64),

@@ -66,7 +66,7 @@ impl Tally {
         self.count += 1;
         self.bytes += value.to_string().len();
         if self.count > MAX_SKILLS || self.bytes > MAX_LIST_BYTES {
-            self.problems.push("its list is too long, so that the last skills are missing".to_owned());
+            self.problems.push("its list is too long, so the last skills are missing".to_owned());
             return false;
         }
         let entry = Entry::read(value);

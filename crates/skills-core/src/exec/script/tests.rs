@@ -293,7 +293,8 @@ async fn scripts_do_not_wait_for_the_secrets_of_others() {
     let locked = Locked::default();
     let asked = Arc::clone(&locked.0);
     skill.variables = Some(Arc::new(locked));
-    let (skill, context) = (Arc::new(skill), CallContext::in_directory(fixture.cwd()));
+    let skill = Arc::new(skill);
+    let context = CallContext::in_directory(fixture.cwd());
     let call = ScriptCall { script: "scripts/a.sh".to_owned(), args: Vec::new(), stdin: None };
     let mut waiting = std::pin::pin!(run_script(&skill, call, &fixture.options, &context));
     tokio::select! {

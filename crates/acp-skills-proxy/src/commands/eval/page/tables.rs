@@ -23,7 +23,7 @@ const RATES: [Explained; 9] = [
     ),
     (
         "95 %",
-        "The 95 % interval of the share of right runs: with other queries like these, it would probably be in this range.",
+        "The 95 % confidence interval: with similar queries, the share of right runs would probably be in this range.",
     ),
     ("Precision", "Of the runs that loaded the skill, the share that should."),
     ("Recall", "Of the runs that should load the skill, the share that did."),
@@ -43,7 +43,7 @@ const RESULTS: [Explained; 4] = [
     ("Seconds", "The mean duration of a run in seconds, with the skill : without it."),
     (
         "Tokens",
-        "The mean number of tokens of a run, with the skill : without it. A dash if the agent does not report them.",
+        "The mean number of tokens per run, with the skill : without it. A dash means that the agent does not report them.",
     ),
 ];
 

@@ -95,8 +95,10 @@ fn steps(report: &Report) -> Vec<String> {
         ));
     }
     if !report.complete {
-        steps
-            .push("Run the command to its end. Some runs are missing, so the numbers may change.".to_owned());
+        steps.push(
+            "Repeat the command with `--resume`. Some runs are missing, so the numbers may change."
+                .to_owned(),
+        );
     }
     let wrong = |should: bool| -> BTreeSet<&str> {
         let all = report.agents.iter().flat_map(queries);
@@ -106,15 +108,15 @@ fn steps(report: &Report) -> Vec<String> {
     let missed = wrong(true).len();
     if missed > 0 {
         steps.push(format!(
-            "Extend the description of the skill for the {} where it should load and does not: say when to use it, in the \
-             words that users type.",
+            "The skill was not loaded in {} where it should be. Extend its description: say when to use the skill, in the words \
+             that users type.",
             count(missed, "case")
         ));
     }
     let extra = wrong(false).len();
     if extra > 0 {
         steps.push(format!(
-            "Narrow the description for the {} where it loads and should not: say what the skill is not for.",
+            "The skill was loaded in {} where it should not be. Narrow its description: say what the skill is not for.",
             count(extra, "case")
         ));
     }
