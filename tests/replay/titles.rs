@@ -75,6 +75,7 @@ fn calls_of_our_tools_have_readable_titles() {
         fast-agent: Skill: demo
         gemini: Loaded the instructions (6 words)
         gemini: Skill: demo
+        github-copilot-cli: Skill: demo
         grok-build: Skill: demo
         kilo: Skill
         kilo: Skill: demo

@@ -203,8 +203,8 @@ mod tests {
             @agentclientprotocol/codex-acp: tools names-calls executes keeps-prompts /compact 6s
             codex-acp: tools names-calls executes keeps-prompts /compact 6s
             codex: 
-            Copilot: tools keeps-prompts /compact
-            GitHub Copilot CLI: tools keeps-prompts /compact
+            Copilot: tools names-calls keeps-prompts /compact
+            GitHub Copilot CLI: tools names-calls keeps-prompts /compact
             crow-cli: tools
             crow: tools
             @factory/cli: tools words-first hidden-tools names-calls

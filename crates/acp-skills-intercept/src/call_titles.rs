@@ -182,9 +182,6 @@ impl Interceptor {
             session.calls.announced(id);
             session.calls.named(id, calls::name(update, &self.agent));
         }
-        if !wanted(session, &self.policy) {
-            return Pass::Untouched;
-        }
         let is_first = shape == Shape::Whole;
         let known = session.calls.ours(id).map(|ours| ours.tool);
         let is_still = |tool: &&str| {
@@ -198,8 +195,13 @@ impl Interceptor {
             }
             return Pass::Untouched;
         };
+        let peers = Peers { agent: &self.agent, client: &self.client };
+        if !wanted(session, &self.policy) {
+            note(update, tool, session, peers);
+            return Pass::Untouched;
+        }
         let mut edit = Edit::new();
-        dress(&mut edit, update, tool, shape, session, Peers { agent: &self.agent, client: &self.client });
+        dress(&mut edit, update, tool, shape, session, peers);
         if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
     }
 }

@@ -126,12 +126,16 @@ impl Reported<'_, '_> {
     fn tool(&self, clues: &[Clue], session: &Session) -> Option<&'static str> {
         let server = session.server.name()?;
         let mut tools = HARMLESS.into_iter().chain(OTHERS);
-        tools.find(|tool| clues.iter().all(|clue| self.matches(clue, server, tool)))
+        tools.find(|tool| clues.iter().all(|clue| self.matches(clue, server, tool, session)))
     }
 
-    fn matches(&self, clue: &Clue, server: &str, tool: &str) -> bool {
+    fn matches(&self, clue: &Clue, server: &str, tool: &str, session: &Session) -> bool {
         let filled = |template: &str| fill(template, server, tool);
         match *clue {
+            Clue::Announced => {
+                let id = self.call.str("toolCallId");
+                id.and_then(|id| session.calls.ours(&id)).is_some_and(|ours| ours.tool == tool)
+            }
             Clue::Name(name) => self.name.is_some_and(|given| given == filled(name)),
             Clue::Title(title) => self.call.str("title").is_some_and(|given| given == filled(title)),
             Clue::Kind(kind) => self.call.get("kind").is_some_and(|given| given.is_str(kind)),

@@ -27,6 +27,8 @@ pub(crate) struct CallReports {
 /// A property that should be present in a call to a skill tool.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Clue {
+    /// The call was announced as a call of this tool. This is for requests only.
+    Announced,
     /// The tool name is this text. If several names are given, all should be equal.
     Name(&'static str),
     /// The title is this text.
@@ -47,7 +49,7 @@ pub(crate) enum Clue {
     Option(&'static str, &'static str),
 }
 
-use Clue::{Flag, IdStart, Input, Kind, Name, Text, TextStart, Title};
+use Clue::{Announced, Flag, IdStart, Input, Kind, Name, Text, TextStart, Title};
 
 /// An empty report, used as default by the entries below.
 const NONE: CallReports = CallReports {
@@ -82,6 +84,16 @@ pub(super) static CODEX: CallReports = CallReports {
     always_executes: true,
     updates: &[Flag("is_mcp_tool_call"), Input("server", "{server}"), Input("tool", "{tool}")],
     requests: &[Flag("is_mcp_tool_approval"), Title("mcp.{server}.{tool}")],
+    ..NONE
+};
+
+/// Copilot announces a call with the name of the tool, before it asks for permission. In the request, the title is the title of
+/// the tool, which does not name the server. The kind `other` means that the call is no command, edit or read: those have a title
+/// that the model can choose. Copilot's own `sql` and `task` have such a title and this kind, but their inputs differ from ours.
+pub(super) static COPILOT: CallReports = CallReports {
+    only_first: true,
+    updates: &[Kind("other"), Title("{server}-{tool}")],
+    requests: &[Kind("other"), Announced],
     ..NONE
 };
 

@@ -82,6 +82,7 @@ pub(super) static AGENTS: &[Agent] = &[
             gives_tools: true,
             compact_commands: &["compact"],
             keeps_prompts: true,
+            calls: Some(&reports::COPILOT),
             ..Quirks::NONE
         }),
     Agent::new("opencode", "OpenCode", &["opencode", "acp"])

@@ -282,6 +282,36 @@ fn calls_of_agentao_and_kimi_are_recognized() {
     }
 }
 
+/// Copilot names the tool only when it announces the call.
+#[test]
+fn calls_of_copilot_are_recognized_by_their_announcement() {
+    let input = json!({ "name": "git" });
+    for (announced, kind, input, asks_about, expected) in [
+        ("acp-skills-activate_skill", "other", &input, "1", "proceed_once"),
+        ("acp-skills-activate_skill", "other", &input, "2", "asked"),
+        ("acp-skills-activate_skill", "other", &json!({ "description": "x", "query": "x" }), "1", "asked"),
+        ("acp-skills-activate_skill", "execute", &input, "1", "asked"),
+        ("acp-skills-call_skill_tool", "other", &input, "1", "asked"),
+        ("other-activate_skill", "other", &input, "1", "asked"),
+        ("activate_skill", "other", &input, "1", "asked"),
+    ] {
+        let mut fixture = fixture("Copilot", policy());
+        let announcement = json!({
+            "sessionUpdate": "tool_call", "toolCallId": "1", "title": announced, "kind": kind, "rawInput": input,
+        });
+        fixture.update("s", &announcement);
+        let call =
+            json!({ "toolCallId": asks_about, "title": "Activate a skill", "kind": kind, "rawInput": input });
+        assert_eq!(outcome(&ask(&mut fixture, &call, None)), expected, "{announcement}");
+        // Another call reuses the id.
+        fixture.update(
+            "s",
+            &json!({ "sessionUpdate": "tool_call", "toolCallId": "1", "title": "x", "kind": "other" }),
+        );
+        assert_eq!(outcome(&ask(&mut fixture, &call, None)), "asked", "{announcement}");
+    }
+}
+
 /// An agent asks in the name of our tools and calls something else.
 #[test]
 fn false_claims_end_the_trust() {

@@ -107,6 +107,37 @@ fn an_answer_counts_if_the_input_is_a_text() {
     }
 }
 
+/// In its request, Copilot names neither the server nor the tool, but it has announced the call before.
+#[test]
+fn an_answer_counts_if_only_the_announcement_names_the_tool() {
+    let input = json!({ "skill": "git", "tool": "look" });
+    let tool = "acp-skills-call_skill_tool";
+    let sql = json!({ "description": tool, "query": "SELECT 1" });
+    for (announced, kind, input, shown, expected) in [
+        (tool, "other", &input, "git: look", true),
+        // A server with another name, and a command whose description is the name of the tool.
+        ("other-call_skill_tool", "other", &input, "Call a tool of a skill", false),
+        (tool, "execute", &input, "Call a tool of a skill", false),
+        // Copilot's own tools can have this title, but not this input.
+        (tool, "other", &sql, "Skill tool", false),
+    ] {
+        for titles in [Titles::People, Titles::Agent] {
+            let mut fixture = fixture("Copilot", Policy { titles, ..policy() });
+            let mut call = json!({ "toolCallId": "1", "title": announced, "kind": kind, "status": "pending", "rawInput": input });
+            call["sessionUpdate"] = "tool_call".into();
+            fixture.update("s", &call);
+            call.as_object_mut().unwrap().remove("sessionUpdate");
+            call["title"] = "Call a tool of a skill".into();
+            let out = ask(&mut fixture, &call, None);
+            assert_eq!(outcome(&out), "asked");
+            let shown = if titles == Titles::People { shown } else { "Call a tool of a skill" };
+            assert_eq!(out.client()["params"]["toolCall"]["title"], shown);
+            selects(&mut fixture, "proceed_once");
+            assert_eq!(is_allowed(&mut fixture), expected, "{titles:?}: {call}");
+        }
+    }
+}
+
 /// The client can pass another server of the same name.
 #[test]
 fn permissions_end_when_the_session_is_opened_again() {
