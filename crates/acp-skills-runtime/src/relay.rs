@@ -34,15 +34,22 @@ use std::{
 
 use acp_skills_intercept::{Input, Interceptor, Policy, Task};
 use acp_skills_wire::Id;
-use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc::UnboundedReceiver, oneshot};
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, mpsc::UnboundedReceiver, oneshot},
+    time::sleep,
+};
 
 pub use self::oversize::DEFAULT_MAX_MESSAGE;
 use self::{
     hub::{Hub, Job},
+    lane::MAX_QUEUED_BYTES,
     side::Side,
     throttle::Throttled,
 };
 use crate::host::{Host, RunningHost};
+
+/// The time after which we look again whether a client that is behind has read more.
+const BEHIND_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The connection to one side: a reader and a writer.
 pub struct Ends {
@@ -214,6 +221,8 @@ async fn run_tasks(
     mut tasks: UnboundedReceiver<Job>,
     mut inputs: UnboundedReceiver<Input>,
 ) {
+    // A change of the skills that waits until the client has read more.
+    let mut change = None;
     loop {
         let input = tokio::select! {
             task = tasks.recv() => match task {
@@ -223,25 +232,43 @@ async fn run_tasks(
                 }
                 None => return,
             },
-            Some(input) = inputs.recv() => input,
+            Some(input) = inputs.recv() => match input {
+                changed @ Input::SkillsChanged(_) if is_client_behind(&hub) => {
+                    change = Some(changed);
+                    continue;
+                }
+                input => input,
+            },
+            () = sleep(BEHIND_INTERVAL), if change.is_some() => {
+                match change.take_if(|_| !is_client_behind(&hub)) {
+                    Some(changed) => changed,
+                    None => continue,
+                }
+            }
         };
         handle(&hub, &host, input);
     }
+}
+
+/// Returns true if the client reads so slowly that lists for it would pile up. Each change of the skills results in a list of commands
+/// for each session.
+fn is_client_behind(hub: &Weak<Hub>) -> bool {
+    hub.upgrade().is_some_and(|hub| hub.lane_to(Side::Client).queued() > MAX_QUEUED_BYTES)
 }
 
 async fn run_task(task: Task, mut permits: Option<OwnedSemaphorePermit>, hub: Weak<Hub>, host: RunningHost) {
     match task {
         Task::Ask(query) => host.answer(query, |input| handle(&hub, &host, input)).await,
         Task::ToolsTimer { session, timer, time } => {
-            tokio::time::sleep(time).await;
+            sleep(time).await;
             handle(&hub, &host, Input::ToolsTimerEnded { session, timer });
         }
         Task::MenuTimer { session, time } => {
-            tokio::time::sleep(time).await;
+            sleep(time).await;
             handle(&hub, &host, Input::MenuTimerEnded(session));
         }
         Task::CallTimer { session, timer, time } => {
-            tokio::time::sleep(time).await;
+            sleep(time).await;
             handle(&hub, &host, Input::CallTimerEnded { session, timer });
         }
         Task::Mcp { session, request: None, line } => {

@@ -27,6 +27,9 @@ use super::ServerError;
 const MAX_QUEUE: usize = 64;
 /// The maximum number of reports of progress that wait to be passed on. Further ones are dropped.
 const MAX_PROGRESS: usize = 64;
+/// The maximum length of the id of a request of the server, in bytes. Answers repeat the id, so they would fill the memory if a server
+/// sent long ids and did not read. Requests with longer ids get no answer.
+const MAX_ID: usize = 1024;
 /// The time limit for sending a message that has no answer.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The error code of JSON-RPC for a method that is not supported.
@@ -319,6 +322,11 @@ impl Rpc {
     }
 
     fn asked(&self, method: &str, id: Value, params: Value) {
+        if !is_id(&id) {
+            return tracing::debug!(
+                "ignored a request of an MCP server, because its id is invalid or too long"
+            );
+        }
         match self.0.listener.asked(method, params) {
             Some(Answer::Now(result)) => {
                 self.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
@@ -339,6 +347,14 @@ impl Rpc {
     fn send_error(&self, id: &Value, code: i64, message: &str) {
         let error = json!({ "code": code, "message": message });
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+    }
+}
+
+/// Returns true if a value can be the id of a request.
+fn is_id(id: &Value) -> bool {
+    match id {
+        Value::String(text) => text.len() <= MAX_ID,
+        other => other.is_number(),
     }
 }
 

@@ -10,15 +10,17 @@ mod sessions;
 
 use std::{
     convert::Infallible,
+    error::Error,
     io,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     sync::Arc,
     time::Duration,
 };
 
-use acp_skills_intercept::Listen;
+use acp_skills_intercept::{Listen, MAX_MCP_MESSAGE};
+use acp_skills_wire::{MAX_VALUES, has_more_values_than};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::BoxBody};
 use hyper::{
     Request, Response, StatusCode,
     body::Incoming,
@@ -95,11 +97,15 @@ impl Service {
     }
 
     /// Answers a request that was authenticated.
-    pub(crate) async fn handle<B>(&self, mut request: Request<B>) -> Response<Body>
+    pub(crate) async fn handle<B>(&self, request: Request<B>) -> Response<Body>
     where
-        B: hyper::body::Body + Send + 'static,
-        B::Error: std::fmt::Display,
+        B: hyper::body::Body,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
+        let mut request = match read(request).await {
+            Ok(request) => request,
+            Err(refusal) => return refusal,
+        };
         let session = request.headers().get(SESSION_ID);
         let may_begin = session.is_none();
         let open = self.sessions.begin(session.and_then(|id| id.to_str().ok())).await;
@@ -126,6 +132,27 @@ impl Service {
             body.boxed()
         })
     }
+}
+
+/// Reads the body of a request. Returns the response to one that is not served, because it is incomplete, too long, or would need much
+/// more memory than its text once it is parsed.
+async fn read<B>(request: Request<B>) -> Result<Request<Full<Bytes>>, Response<Body>>
+where
+    B: hyper::body::Body,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let (head, body) = request.into_parts();
+    let bytes = match Limited::new(body, MAX_MCP_MESSAGE).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => {
+            return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, "message is too long"));
+        }
+        Err(_) => return Err(refuse(StatusCode::BAD_REQUEST, "message is incomplete")),
+    };
+    if has_more_values_than(&bytes, MAX_VALUES) {
+        return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, "message contains too many values"));
+    }
+    Ok(Request::from_parts(head, Full::new(bytes)))
 }
 
 /// Returns the start of the URLs of the listener, which is in `open` once it is open. Opens the listener if necessary.

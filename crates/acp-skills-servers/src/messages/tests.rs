@@ -48,3 +48,24 @@ async fn an_answer_with_too_many_values_fails() {
         while outgoing.try_recv().is_ok() {}
     }
 }
+
+/// An answer repeats the id, and a server that does not read its answers must not fill the memory with them.
+#[tokio::test]
+async fn a_request_with_a_long_id_gets_no_answer() {
+    let (rpc, mut outgoing) = Rpc::new(Box::new(Ignored), CancellationToken::new());
+    let long = "x".repeat(MAX_ID + 1);
+    for (id, is_answered) in [
+        (json!(7), true),
+        (json!(1.5), true),
+        (json!(long[1..]), true),
+        (json!(long), false),
+        (json!([long]), false),
+        (json!({ "id": long }), false),
+    ] {
+        rpc.receive(json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string().as_bytes());
+        let answer = outgoing.try_recv().ok();
+        assert_eq!(answer.is_some(), is_answered, "{id}");
+        let answered = answer.map(|answer| serde_json::from_slice::<Value>(&answer.line).unwrap());
+        assert!(answered.is_none_or(|answer| answer["id"] == id));
+    }
+}

@@ -36,6 +36,9 @@ use crate::processes::Processes;
 
 /// The minimum time between two lists, so that a server that announces changes all the time costs little.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
+/// The minimum time between two lists, as a multiple of the time in which the last one was read. A long list that changes all the time
+/// would use a core otherwise.
+const MIN_PAUSE: u32 = 10;
 /// The age of a list after which a new session asks again.
 const MAX_AGE: Duration = Duration::from_mins(1);
 /// The time after which a failed server is asked again. It doubles with each failure.
@@ -190,7 +193,10 @@ impl Shared {
         let connection = self.connection.borrow().clone();
         let Some(connection) = connection else { return };
         let answer = connection.request("skills/get", json!({ "uri": uri }), "describe a skill").await;
-        let Some(entry) = answer.ok().and_then(|answer| Entry::read(&answer["skill"]).ok()) else { return };
+        let Ok(answer) = answer else { return };
+        // A long entry takes a while, in which the runtime could do nothing else.
+        let read = spawn_blocking(move || Entry::read(&answer["skill"])).await;
+        let Ok(Ok(entry)) = read else { return };
         if entry.uri != uri {
             return;
         }
@@ -243,14 +249,17 @@ impl Shared {
         let mut was_listed = false;
         let mut subscription = Box::pin(connection.subscribe());
         loop {
-            match list(&connection, self.server.limits.list).await {
-                Ok(Tally { entries, problems, .. }) => self.change(|state| {
-                    state.status = Status::Listed;
-                    state.entries = entries;
-                    state.problems = problems;
-                }),
+            let pause = match list(&connection, self.server.limits.list).await {
+                Ok(Tally { entries, problems, reading, .. }) => {
+                    self.change(|state| {
+                        state.status = Status::Listed;
+                        state.entries = entries;
+                        state.problems = problems;
+                    });
+                    MIN_INTERVAL.max(reading.saturating_mul(MIN_PAUSE))
+                }
                 Err(error) => return self.failed(&error, was_listed),
-            }
+            };
             was_listed = true;
             tokio::select! {
                 () = connection.skills_changed.notified() => {}
@@ -258,7 +267,7 @@ impl Shared {
                 () = &mut subscription => subscription.set(connection.subscribe()),
                 () = connection.ended() => return self.failed(&ServerError::Ended, true),
             }
-            sleep(MIN_INTERVAL).await;
+            sleep(pause).await;
         }
     }
 

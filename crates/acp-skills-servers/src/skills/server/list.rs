@@ -1,10 +1,13 @@
 //! [`list`]: the list of a server's skills, within limits.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 use skills_core::text::shown;
-use tokio::time::timeout;
+use tokio::{task::spawn_blocking, time::timeout};
 
 use super::super::{
     super::{
@@ -28,6 +31,8 @@ const MAX_PROBLEMS: usize = 20;
 pub(super) struct Tally {
     pub(super) entries: Vec<Arc<Entry>>,
     pub(super) problems: Vec<String>,
+    /// The time in which the entries were read, without the time of the server.
+    pub(super) reading: Duration,
     bytes: usize,
     count: usize,
 }
@@ -40,16 +45,14 @@ pub(super) async fn list(connection: &Connection, limit: Duration) -> Result<Tal
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
             let page = connection.request("skills/list", params, "list its skills").await?;
-            let listed = page["skills"].as_array().ok_or(ServerError::Invalid("no list of skills"))?;
-            let has_room = listed.iter().all(|entry| tally.add(entry));
-            match page["nextCursor"].as_str().filter(|_| has_room) {
+            let next;
+            (tally, next) = read(tally, page).await?;
+            match next {
                 None => return Ok(tally),
-                Some(cursor) if cursor.len() > MAX_CURSOR || cursors.iter().any(|known| known == cursor) => {
-                    break;
-                }
+                Some(cursor) if cursor.len() > MAX_CURSOR || cursors.contains(&cursor) => break,
                 Some(cursor) => {
-                    cursors.push(cursor.to_owned());
                     params = json!({ "cursor": cursor });
+                    cursors.push(cursor);
                 }
             }
         }
@@ -60,7 +63,24 @@ pub(super) async fn list(connection: &Connection, limit: Duration) -> Result<Tal
     timeout(limit, listing).await.unwrap_or(Err(expired))
 }
 
+/// Adds a page to the list on another thread, because a long one takes seconds, in which the runtime could do nothing else. Also returns
+/// the cursor of the next page.
+async fn read(tally: Tally, page: Value) -> Result<(Tally, Option<String>), ServerError> {
+    let reading = spawn_blocking(move || tally.with_page(&page));
+    reading.await.unwrap_or(Err(ServerError::Ended))
+}
+
 impl Tally {
+    /// Adds the entries of a page. Also returns the cursor of the next page, if there is one and there is room for it.
+    fn with_page(mut self, page: &Value) -> Result<(Self, Option<String>), ServerError> {
+        let started = Instant::now();
+        let listed = page["skills"].as_array().ok_or(ServerError::Invalid("no list of skills"))?;
+        let has_room = listed.iter().all(|entry| self.add(entry));
+        self.reading += started.elapsed();
+        let next = page["nextCursor"].as_str().filter(|_| has_room).map(str::to_owned);
+        Ok((self, next))
+    }
+
     /// Adds an entry, or the reason why it is left out. Returns false if there is no room for further entries.
     fn add(&mut self, value: &Value) -> bool {
         self.count += 1;
@@ -85,5 +105,41 @@ impl Tally {
             self.problems.push(format!("skill `{}` is left out: {why}", shown(&name)));
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    /// All calls of the agent wait for the runtime.
+    #[tokio::test]
+    async fn a_long_list_does_not_occupy_the_runtime() {
+        let metadata: serde_json::Map<_, _> = (0..100).map(|key| (format!("k{key}"), "v".into())).collect();
+        let entry = |number: usize| {
+            let name = format!("s{number}");
+            let uri = format!("skill://{name}/SKILL.md");
+            let digest = format!("sha256:{}", "0".repeat(64));
+            json!({
+                "uri": uri,
+                "frontmatter": { "name": name, "description": "x", "metadata": metadata },
+                "resources": [{ "uri": uri, "digest": digest, "size": 1 }],
+            })
+        };
+        let skills: Vec<_> = (0..MAX_SKILLS).map(entry).collect();
+        let page = json!({ "skills": skills, "nextCursor": "more" });
+        let mut turns = 0;
+        let (tally, next) = tokio::select! {
+            biased;
+            read = read(Tally::default(), page) => read.unwrap(),
+            () = async { loop { turns += 1; yield_now().await } } => unreachable!(),
+        };
+        assert_eq!(
+            (tally.entries.len(), tally.problems, next.as_deref()),
+            (MAX_SKILLS, Vec::new(), Some("more"))
+        );
+        assert!(tally.reading > Duration::ZERO && turns > 10, "{turns} turns in {:?}", tally.reading);
     }
 }

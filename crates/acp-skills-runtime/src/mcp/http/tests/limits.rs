@@ -1,5 +1,7 @@
 //! Tests of the limits for the MCP sessions of an endpoint.
 
+use acp_skills_wire::MAX_VALUES;
+
 use super::*;
 use crate::mcp::http::sessions::MAX_PARAMS_BYTES;
 
@@ -89,4 +91,24 @@ async fn the_params_of_a_session_are_limited() {
     assert_eq!((service.sessions.count(), service.sessions.running().await), (0, 0));
     let (status, session) = begin(&service, false, &"x".repeat(MAX_PARAMS_BYTES / 2)).await;
     assert!(status == StatusCode::OK && session.is_some());
+}
+
+/// Parsed JSON needs much more memory than its text.
+#[tokio::test]
+async fn messages_with_too_many_values_are_refused() {
+    let service = service(&CancellationToken::new());
+    let (session, _) = initialized(&service).await;
+    let message = |arguments: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"activate_skill","arguments":{arguments}}}}}"#
+        )
+    };
+    for (arguments, expected) in [
+        (format!(r#"{{"a":[1{}]}}"#, ",1".repeat(MAX_VALUES)), StatusCode::PAYLOAD_TOO_LARGE),
+        (format!(r#"{{"a":"{}"}}"#, "[,".repeat(MAX_VALUES)), StatusCode::OK),
+        (format!(r#"{{"a":"{}"}}"#, "x".repeat(MAX_MCP_MESSAGE)), StatusCode::PAYLOAD_TOO_LARGE),
+    ] {
+        let (status, ..) = send(&service, "POST", Some(&session), &message(&arguments)).await;
+        assert_eq!(status, expected, "{} bytes", arguments.len());
+    }
 }
