@@ -222,6 +222,22 @@ fn a_package_is_updated_within_its_range() {
     registry.publish("2.1.0", &repository, None);
     fs::remove_dir_all(home.path("cache")).expect("the path exists");
     assert_eq!(description(&home), "Reviews most.");
+    // The user has to know if the file of a project chooses the registry.
+    let config = home.path("project/skills.yaml");
+    home.write(&config, &json!({ "sources": [address] }).to_string());
+    home.write(&home.path("project/.npmrc"), &format!("@acme:registry={url}\n"));
+    let update = ["update", "--config", config.to_str().expect("text"), "--yes"];
+    assert!(!home.printed(&update).contains("names the registry"));
+    home.write(&home.path("home/.npmrc"), &format!("{host}:_authToken=very-secret\n"));
+    fs::remove_file(config.with_file_name("skills.lock")).expect("a file");
+    let shown = home.printed(&update);
+    assert!(shown.contains(".npmrc` beside the configuration file names the registry"), "{shown}");
+    home.write(&home.path("home/.npmrc"), &settings);
+    // The number of a version is displayed, and becomes the tag in the lock file.
+    registry.publish("3.0.0\n\nApproved", &repository, None);
+    let errors = home.fails(&["update", "--latest"], 2);
+    assert!(errors.contains("is not the number of a version"), "{errors}");
+    registry.versions.pop_last();
     registry.publish("2.2.0", &repository, Some("sha512-AAAA"));
     let errors = home.fails(&["update"], 1);
     assert!(errors.contains("another checksum than sha512-AAAA"), "{errors}");

@@ -73,6 +73,7 @@ mod scripts;
 mod sessions;
 mod signatures;
 mod single_skills;
+mod site_archives;
 mod skill_server;
 mod skill_server_faults;
 mod skill_servers;
@@ -188,6 +189,7 @@ fn main() -> ExitCode {
     trials.extend(soak::trials());
     trials.extend(signatures::trials());
     trials.extend(single_skills::trials());
+    trials.extend(site_archives::trials());
     trials.extend(skill_server_faults::trials());
     trials.extend(skill_servers::trials());
     trials.extend(source::trials());

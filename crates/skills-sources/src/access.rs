@@ -221,7 +221,7 @@ fn host(origin: &str) -> &str {
 }
 
 /// Returns the error of a request. The URL is not part of the message, because the target of a redirect can contain a signature.
-fn failed(url: &str, why: impl Into<String>) -> GitError {
+pub(super) fn failed(url: &str, why: impl Into<String>) -> GitError {
     GitError::Download { host: host(&origin(url)).to_owned(), why: why.into(), status: None }
 }
 

@@ -33,15 +33,10 @@ use super::{
     lockfile::PinnedGit,
     manifest,
     prune::Unused,
-    store::{self, Checkout, Store},
+    store::{self, Checkout, LIST, MISSING, Store},
     system,
 };
 use crate::disk::{FileLock, relative_path};
-
-/// The name of the list of skills in the directory of a version.
-const LIST: &str = "skills.json";
-/// The name of the file with a line for each set of approved skills that the version doesn't have, see [`checksum`].
-const MISSING: &str = "missing";
 
 /// Finds all skills below the directory of a checkout or of a served version. With `nested`, this includes skills within the
 /// directories of other skills.

@@ -19,6 +19,7 @@ use std::{
     fs::File,
     io::{self, BufReader, Read, Seek},
     path::Path,
+    time::Instant,
 };
 
 use skills_core::text::shown;
@@ -27,6 +28,7 @@ use super::git::{
     GitError, Limits,
     checkout::Writer,
     mebibytes,
+    paths::has_safe_length,
     tree::{self, Entry, Mode},
 };
 
@@ -60,8 +62,8 @@ pub(super) fn unpack(archive: &mut File, directory: &Path, limits: &Limits) -> R
     let mut listing = Listing { limits, entries: Vec::new(), path_bytes: 0 };
     read(archive, limits, &mut |member, _| listing.add(member))?;
     let mut entries = listing.entries;
-    check_names(&entries)?;
     remove_top(&mut entries);
+    check_names(&entries)?;
     let selection = tree::select(&entries, limits).map_err(of_archive)?;
     let mut writer = Writer::new(directory, &selection, limits.bytes)?;
     let mut wanted = selection.wanted.iter().peekable();
@@ -85,8 +87,11 @@ fn read(archive: &mut File, limits: &Limits, visit: Visit<'_>) -> Result<(), Git
     let length = archive.read(&mut start).map_err(unreadable)?;
     archive.rewind().map_err(unreadable)?;
     match &start[..length] {
-        [0x1f, 0x8b, ..] => tar::read(BufReader::new(archive), limits.bytes, visit),
-        [b'P', b'K', 3 | 5, 4 | 6] => zip::read(archive, limits.bytes, visit),
+        [0x1f, 0x8b, ..] => {
+            let input = Timed { input: archive, deadline: Instant::now() + limits.total, limits };
+            tar::read(BufReader::new(input), limits.bytes, visit)
+        }
+        [b'P', b'K', 3 | 5, 4 | 6] => zip::read(archive, limits, visit),
         _ => Err(invalid("it is neither a tar.gz nor a zip file")),
     }
 }
@@ -144,18 +149,20 @@ fn plain(path: &[u8]) -> Result<&[u8], GitError> {
     Ok(plain)
 }
 
-/// Checks that no path occurs twice, and that no file is also the directory of another file.
+/// Checks that no path occurs twice, and that no file is also the directory of another file. Paths that are too long to be written are
+/// ignored, because a path with many directories would take quadratic time.
 fn check_names(entries: &[Entry]) -> Result<(), GitError> {
+    let paths = || entries.iter().map(Entry::path).filter(|path| has_safe_length(path));
     let mut files = HashSet::new();
-    for entry in entries {
-        if !files.insert(entry.path()) {
-            return Err(invalid(format!("it contains {} twice", quoted(entry.path()))));
+    for path in paths() {
+        if !files.insert(path) {
+            return Err(invalid(format!("it contains {} twice", quoted(path))));
         }
     }
-    for entry in entries {
-        let ends = entry.path().iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-        if let Some(end) = ends.into_iter().find(|end| files.contains(&entry.path()[..*end])) {
-            return Err(invalid(format!("{} is a file and a directory", quoted(&entry.path()[..end]))));
+    for path in paths() {
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        if let Some(end) = ends.into_iter().find(|end| files.contains(&path[..*end])) {
+            return Err(invalid(format!("{} is a file and a directory", quoted(&path[..end]))));
         }
     }
     Ok(())
@@ -206,6 +213,23 @@ fn quoted(path: &[u8]) -> String {
     let text = String::from_utf8_lossy(path);
     let short: String = text.chars().take(100).collect();
     format!("`{}{}`", shown(&short), if short.len() < text.len() { "…" } else { "" })
+}
+
+/// Reads until a deadline. Compressed data can have millions of parts that unpack to nothing.
+struct Timed<'a> {
+    input: &'a mut File,
+    deadline: Instant,
+    limits: &'a Limits,
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if Instant::now() >= self.deadline {
+            let why = format!("it takes more than {} s to unpack", self.limits.total.as_secs());
+            return Err(io::Error::other(too_large(why)));
+        }
+        self.input.read(buffer)
+    }
 }
 
 /// Reads at most a number of bytes. More bytes are an error that names the limit, which stops bombs.

@@ -289,21 +289,26 @@ impl Sources {
 
     /// Protects the served version of a source from pruning.
     fn hold(&self, in_use: &mut HashMap<usize, Vec<(String, InUse)>>, number: usize, pinned: &Pinned) {
-        let (Place::Git(place), Pinned::Git(git)) = (self.0.specs[number].address.place(), pinned) else {
-            return;
-        };
         let Some(store) = &self.0.store else { return };
-        let parts = git.parts();
+        let place = self.0.specs[number].address.place();
+        let versions = order::set(pinned.clone().into_versions());
+        let parts = if let Pinned::Git(git) = pinned { git.parts() } else { Vec::new() };
         let held = in_use.entry(number).or_default();
-        for part in &parts {
-            if held.iter().any(|(commit, _)| *commit == part.commit) {
+        for version in &versions {
+            if held.iter().any(|(held, _)| held == version) {
                 continue;
             }
-            approved::reduce(store, place, part, self.0.options.max_skills);
-            let root = store.root(place, &part.commit);
-            held.extend(root.parent().and_then(InUse::of).map(|mark| (part.commit.clone(), mark)));
+            let root = store.version(place, version);
+            if let Place::Git(place) = place
+                && root.exists()
+                && let Some(part) = parts.iter().find(|part| part.commit == *version)
+            {
+                approved::reduce(store, place, part, self.0.options.max_skills);
+            }
+            // Of the versions of a web site, only archives have a directory.
+            held.extend(InUse::of(&root).map(|mark| (version.clone(), mark)));
         }
-        held.retain(|(commit, _)| parts.iter().any(|part| part.commit == *commit));
+        held.retain(|(version, _)| versions.contains(version));
     }
 
     /// Reads lock files and store. A source that is being fetched or has failed keeps its status, unless it is available now.

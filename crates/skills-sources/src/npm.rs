@@ -14,20 +14,24 @@ use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
-use skills_core::{skill::Sha256, text::shown};
+use skills_core::{fetch, skill::Sha256, text::shown};
 
+use self::settings::Registry;
 pub(super) use self::settings::Settings;
 use super::{
     access::{Access, Server, Validator, read_to},
     address::{GitPlace, NPM},
     git::{GitError, mebibytes},
-    versions::{LATEST, Range},
+    versions::{LATEST, Range, version},
 };
 
 /// The short form of the list of versions, which is the same for all users and has no texts.
 const ACCEPT: &str = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
 /// The maximum size of the list of versions, in bytes.
 const MAX_LIST_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The maximum length of the number of a version, in bytes.
+const MAX_NUMBER_BYTES: usize = 256;
 
 /// A version of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +52,8 @@ pub(super) struct Package<'a> {
     reference: &'a str,
     /// The URL of the registry, without a `/` at its end.
     pub(super) registry: String,
+    /// True if the `.npmrc` beside the configuration file has chosen the registry.
+    is_of_project: bool,
     pub(super) server: Server,
 }
 
@@ -56,8 +62,8 @@ impl<'a> Package<'a> {
     pub(super) fn new(place: &'a GitPlace, access: &Access) -> Result<Self, GitError> {
         let name = place.url.strip_prefix(NPM).unwrap_or(&place.url);
         let settings = Settings::read(access.directory.as_deref());
-        let registry = settings.registry(name);
-        if !skills_core::fetch::is_allowed(&registry) || registry.contains('@') {
+        let Registry { url: registry, is_of_project } = settings.registry(name);
+        if !fetch::is_allowed(&registry) || registry.contains('@') {
             let why = format!("the registry of `{}` is not an https URL without a password", shown(name));
             return Err(GitError::Package(why));
         }
@@ -66,7 +72,21 @@ impl<'a> Package<'a> {
             headers.extend(settings.authorization(&registry));
         }
         let server = Server::new(&registry, headers).trusting(settings.trust()?);
-        Ok(Self { name, reference: place.reference.as_deref().unwrap_or(LATEST), registry, server })
+        Ok(Self {
+            name,
+            reference: place.reference.as_deref().unwrap_or(LATEST),
+            registry,
+            is_of_project,
+            server,
+        })
+    }
+
+    /// Returns a note for the user if a project has chosen the registry, because the name of the package doesn't show that.
+    pub(super) fn note(&self) -> Option<String> {
+        let note = || {
+            format!("`.npmrc` beside the configuration file names the registry `{}`", shown(&self.registry))
+        };
+        self.is_of_project.then(note)
     }
 
     /// Returns the URL of the list of versions.
@@ -96,11 +116,17 @@ impl<'a> Package<'a> {
             None => current(&list, self.reference)
                 .ok_or_else(|| failed(format!("no version is `{}`", shown(self.reference))))?,
         };
+        // The number is displayed, and becomes the tag in the lock file.
+        if number.len() > MAX_NUMBER_BYTES || version(&number).is_none() {
+            let short: String = number.chars().take(100).collect();
+            return Err(failed(format!("`{}` is not the number of a version", shown(&short))));
+        }
         let dist = &list["versions"][number.as_str()]["dist"];
         let integrity = integrity(dist).ok_or_else(|| {
             failed(format!("the registry has no SHA-512 checksum for version {}", shown(&number)))
         })?;
-        let url = dist["tarball"].as_str().unwrap_or_default().to_owned();
+        let url = tarball(dist, &self.url())
+            .ok_or_else(|| failed(format!("the URL of version {} is not allowed", shown(&number))))?;
         let commit = Sha256::of(integrity.as_bytes()).to_string();
         Ok(Some((Version { number, commit, integrity: integrity.to_owned(), url }, validator)))
     }
@@ -124,6 +150,11 @@ impl Version {
         }
         Err(GitError::Checksum { expected: self.integrity.clone(), actual })
     }
+}
+
+/// Returns the URL of a version in the list at `base`. Like the target of a redirect, it must not lead from the network to this machine.
+fn tarball(dist: &Value, base: &str) -> Option<String> {
+    fetch::resolve(base, dist["tarball"].as_str().filter(|url| !url.is_empty())?)
 }
 
 /// Returns the SHA-512 of a version. Other algorithms are not strong enough, or are not used by registries.
@@ -192,5 +223,26 @@ mod tests {
         assert_eq!(of_commit(&list, &commit).as_deref(), Some("1.3.0"));
         assert_eq!(of_commit(&list, &"0".repeat(64)), None);
         assert_eq!(integrity(&json!({ "integrity": "sha1-abc", "shasum": "abc" })), None);
+    }
+    /// A registry on the network must not make us send requests to services on this machine.
+    #[test]
+    fn a_registry_cannot_name_this_machine() {
+        for (base, url, expected) in [
+            (
+                "https://npm.example/a",
+                json!("https://files.example/a.tgz"),
+                Some("https://files.example/a.tgz"),
+            ),
+            ("https://npm.example/@b%2fa", json!("/-/a.tgz"), Some("https://npm.example/-/a.tgz")),
+            ("https://npm.example/a", json!("http://127.0.0.1:1/a.tgz"), None),
+            ("https://npm.example/a", json!("https://localhost/a.tgz"), None),
+            ("https://npm.example/a", json!("https://127.1/a.tgz"), None),
+            ("https://npm.example/a", json!("http://files.example/a.tgz"), None),
+            ("https://npm.example/a", json!(""), None),
+            ("https://npm.example/a", json!(1), None),
+            ("http://127.0.0.1:1/a", json!("http://127.0.0.1:2/a.tgz"), Some("http://127.0.0.1:2/a.tgz")),
+        ] {
+            assert_eq!(tarball(&json!({ "tarball": url }), base).as_deref(), expected, "{base} {url}");
+        }
     }
 }

@@ -17,7 +17,7 @@ use super::{
     access::{Access, Credentials, Server, Validator},
     address::{GitPlace, Transport},
     archive,
-    git::{self, Fetched, Found, GitError, Limits},
+    git::{self, Fetched, Found, GitError, Limits, mebibytes},
     npm::Package,
     policy::Policy,
 };
@@ -77,12 +77,13 @@ impl Origin<'_> {
         let failed = |source| GitError::Write { path: scratch.to_owned(), source };
         let mut file = File::options().read(true).write(true).create_new(true).open(scratch.join("archive"));
         let file = file.as_mut().map_err(|error| failed(io::Error::from(error.kind())))?;
-        let found = if self.place.transport == Transport::Npm {
+        let (found, note) = if self.place.transport == Transport::Npm {
             self.download_package(commit, file)?
         } else {
-            self.download_archive(commit, file)?
+            (self.download_archive(commit, file)?, None)
         };
-        let notes = archive::unpack(file, directory, self.limits)?;
+        let mut notes = archive::unpack(file, directory, self.limits)?;
+        notes.extend(note);
         Ok(Fetched { commit: found.commit, tag: found.tag, committed: None, notes })
     }
 
@@ -106,7 +107,12 @@ impl Origin<'_> {
         Ok(found)
     }
 
-    fn download_package(&self, commit: Option<&str>, file: &mut File) -> Result<Found, GitError> {
+    /// Downloads a version of a package. Returns a note for the user, too.
+    fn download_package(
+        &self,
+        commit: Option<&str>,
+        file: &mut File,
+    ) -> Result<(Found, Option<String>), GitError> {
         let package = self.package()?;
         let Some((version, validator)) = package.find(commit, None, self.limits.stall)? else {
             return Err(GitError::OtherArchive);
@@ -118,7 +124,7 @@ impl Origin<'_> {
         if commit.is_none() {
             self.remember(&package.url(), validator, &found);
         }
-        Ok(found)
+        Ok((found, package.note()))
     }
 
     /// Returns the package of the place, unless the policy refuses its registry.
@@ -153,6 +159,10 @@ impl Origin<'_> {
         let validator = Validator::of(&answer);
         let mut content = io::Read::take(answer.into_reader(), self.limits.bytes + 1);
         let commit = Sha256::of_content(&mut content).map_err(archive::unreadable)?.to_string();
+        if content.limit() == 0 {
+            // The checksum would be that of the first bytes only.
+            return Err(GitError::LargeArchive(format!("it has more than {}", mebibytes(self.limits.bytes))));
+        }
         let found = Found { commit, tag: None };
         self.remember(url, validator, &found);
         Ok(found)

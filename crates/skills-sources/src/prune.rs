@@ -12,11 +12,11 @@ use std::{
 
 use skills_core::order;
 
-use super::{lockfile, store};
+use super::{
+    lockfile,
+    store::{self, MARK},
+};
 use crate::disk::FileLock;
-
-/// The name of the mark file in the directory of a version.
-const MARK: &str = "used";
 
 /// Marks a version as in use until it is dropped.
 #[derive(Debug)]

@@ -59,6 +59,11 @@ impl Store {
         Self { limits: git::Limits::of_bytes(max_bytes), ..self }
     }
 
+    /// Sets the limits of a fetch.
+    pub(super) fn with_limits(self, limits: git::Limits) -> Self {
+        Self { limits, ..self }
+    }
+
     /// Sets the user's settings for the servers of sources.
     pub(super) fn with_credentials(mut self, credentials: Option<Arc<dyn Credentials>>) -> Self {
         self.origins.credentials = credentials;
@@ -96,12 +101,21 @@ impl Store {
         self.of_place(place).join(commit).join(name(place))
     }
 
-    /// Returns true if `path` is below the directory of a source.
-    pub(super) fn holds(&self, place: &Place, path: &Path) -> bool {
-        let dir = match place {
+    /// Returns the directory of a version of a source. It doesn't exist if the version is not in the store, or if it has no files.
+    pub(super) fn version(&self, place: &Place, version: &str) -> PathBuf {
+        self.of(place).join(version)
+    }
+
+    fn of(&self, place: &Place) -> PathBuf {
+        match place {
             Place::Git(place) => self.of_place(place),
             Place::Web(url) => self.of_site(url),
-        };
+        }
+    }
+
+    /// Returns true if `path` is below the directory of a source.
+    pub(super) fn holds(&self, place: &Place, path: &Path) -> bool {
+        let dir = self.of(place);
         path.starts_with(&dir) || dunce::canonicalize(dir).is_ok_and(|dir| path.starts_with(dir))
     }
 
@@ -181,10 +195,7 @@ impl Store {
     /// Takes the lock for the first fetch of a source that is not in a lock file. Other processes wait for it, at most as long as a
     /// fetch may take. Returns `None` if that is not possible.
     pub(super) fn lock_first_fetch(&self, place: &Place) -> Option<FileLock> {
-        let dir = match place {
-            Place::Git(place) => self.of_place(place),
-            Place::Web(url) => self.of_site(url),
-        };
+        let dir = self.of(place);
         fs::create_dir_all(&dir).ok()?;
         FileLock::acquire_within(&dir.join(FIRST_LOCK), self.limits.total).ok()
     }
@@ -286,6 +297,14 @@ pub(super) const NEW: &str = ".new-";
 pub(super) const LOCK: &str = "lock";
 /// The name of the file lock for the first fetch of a source, until it is in the lock file.
 const FIRST_LOCK: &str = "first";
+/// The name of the list of skills in the directory of a version.
+pub(super) const LIST: &str = "skills.json";
+/// The name of the file with a line for each set of approved skills that a version doesn't have.
+pub(super) const MISSING: &str = "missing";
+/// The name of the mark file in the directory of a version, see `prune`.
+pub(super) const MARK: &str = "used";
+/// The names that the directory with the skills of a version can't have, because files beside it have them.
+const RESERVED: [&str; 3] = [LIST, MISSING, MARK];
 /// The age after which an incomplete directory is a leftover.
 pub(super) const OLD: Duration = Duration::from_hours(24);
 
@@ -306,9 +325,32 @@ fn name(place: &GitPlace) -> String {
     let plain: String =
         last.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
     let plain = plain.trim_matches(['.', '-']);
-    if plain.is_empty() { "skills".to_owned() } else { plain.to_owned() }
+    let is_reserved = RESERVED.iter().any(|name| name.eq_ignore_ascii_case(plain));
+    if plain.is_empty() || is_reserved { "skills".to_owned() } else { plain.to_owned() }
 }
 
 fn key(text: &str) -> String {
     Sha256::of(text.as_bytes()).to_string()[..32].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::Address;
+
+    /// Otherwise, a directory would have the name of a file beside it.
+    #[test]
+    fn the_directory_of_a_version_has_no_reserved_name() {
+        for (address, expected) in [
+            ("github:acme/code-review", "code-review"),
+            ("https://example.com/skills.json.zip", "skills"),
+            ("https://example.com/Used.tar.gz?x", "skills"),
+            ("github:acme/x/missing", "skills"),
+            ("npm:@acme/used-skills", "used-skills"),
+        ] {
+            let address = Address::parse(address).unwrap();
+            let Place::Git(place) = address.place() else { unreachable!() };
+            assert_eq!(name(place), expected, "{address}");
+        }
+    }
 }

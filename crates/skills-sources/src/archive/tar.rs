@@ -28,7 +28,8 @@ fn entries(input: &mut dyn Read, visit: Visit<'_>) -> Result<(), GitError> {
             return end(input);
         }
         check_sum(&header)?;
-        let size = number(&header[124..136]).ok_or_else(|| invalid("a header has an invalid size"))?;
+        let size = number(&header[124..136]).filter(|size| i64::try_from(*size).is_ok());
+        let size = size.ok_or_else(|| invalid("a header has an invalid size"))?;
         let kind = header[156];
         match kind {
             b'L' => next.name = Some(until_zero(&extension(input, size)?).to_vec()),

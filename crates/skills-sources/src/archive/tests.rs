@@ -2,7 +2,13 @@
 
 mod build;
 
-use std::{collections::BTreeSet, fs, io::Write, path::Path, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::Write,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use self::build::{Tar, Zip, gzip, pax};
 use super::*;
@@ -260,11 +266,42 @@ fn limits_are_named() {
     });
     check_error("paths", &paths.end(), "file paths are larger than 262144 bytes");
     let paths = (0..400).fold(zip(), |zip, number| zip.file(&format!("{long}{number}"), b""));
-    check_error("paths", &paths.end(), "file paths are larger than 262144 bytes");
+    check_error("paths", &paths.end(), "the list of files is larger than 262144 bytes");
     check_error("header", &tar().entry("p", b'L', &vec![b'x'; 70_000]).end(), "header is larger than 64 KiB");
     check_error("size", &tar().sized("a/x", 1 << 33).end(), "truncated");
+    // With its padding, this size is larger than any number.
+    check_error("size", &tar().sized("x", u64::MAX).file("y", b"").end(), "invalid size");
     check_error("zip64", &zip().zip64().end(), "zip64");
     check_error("zip64", &zip().wrong_size("a/x", 0xffff_ffff, b"x").end(), "zip64");
+}
+
+/// The paths of this archive have more than a hundred thousand directories, but it has only a few hundred bytes.
+#[test]
+fn paths_with_many_directories_take_little_time() {
+    let started = Instant::now();
+    let long = "d/".repeat(30_000);
+    let tar = (0..4).fold(Tar::default().file("a/SKILL.md", SKILL), |tar, number| {
+        tar.entry("p", b'x', &pax(&[("path", &format!("{long}{number}"))])).file("x", b"")
+    });
+    let too_long = ["path that is too long"; 4];
+    check_files("many directories", &tar.end(), &["a/SKILL.md"], &too_long);
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+}
+
+/// Each part of this archive unpacks to nothing.
+#[test]
+fn the_time_is_limited() {
+    let archive = [gzip(b"").repeat(1_000), Tar::default().file("a/SKILL.md", SKILL).end()].concat();
+    let unpacked = |total| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&archive).unwrap();
+        let notes = unpack(&mut file, dir.path(), &Limits { total, ..limits() });
+        notes.map_err(|error| error.to_string())
+    };
+    assert_eq!(unpacked(Duration::from_mins(1)), Ok(Vec::new()));
+    let error = unpacked(Duration::ZERO).unwrap_err();
+    assert_eq!(error, "archive is too large: it takes more than 0 s to unpack");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::{
 use flate2::{Crc, bufread::DeflateDecoder};
 
 use super::{Kind, Limited, Member, Visit, invalid, quoted, too_large, unreadable};
-use crate::git::{GitError, mebibytes, tree::Mode};
+use crate::git::{GitError, Limits, mebibytes, tree::Mode};
 
 /// The size of the end record without its comment, of a header in the central directory, and of the header of a file.
 const END_BYTES: usize = 22;
@@ -38,9 +38,10 @@ struct Central {
     offset: u64,
 }
 
-/// Calls `visit` for each entry. At most `max` bytes are unpacked.
-pub(super) fn read(file: &mut File, max: u64, visit: Visit<'_>) -> Result<(), GitError> {
-    let directory = central_directory(file, max)?;
+/// Calls `visit` for each entry. At most [`Limits::bytes`] are unpacked.
+pub(super) fn read(file: &mut File, limits: &Limits, visit: Visit<'_>) -> Result<(), GitError> {
+    let max = limits.bytes;
+    let directory = central_directory(file, limits)?;
     let mut starts = Vec::new();
     // The end of the last entry so far.
     let mut end = 0;
@@ -117,7 +118,7 @@ struct Directory {
     offset: u64,
 }
 
-fn central_directory(file: &mut File, max: u64) -> Result<Directory, GitError> {
+fn central_directory(file: &mut File, limits: &Limits) -> Result<Directory, GitError> {
     let length = file.seek(SeekFrom::End(0)).map_err(unreadable)?;
     let tail_start = length.saturating_sub(0xffff + END_BYTES as u64);
     let tail = read_at(file, tail_start, length - tail_start)?;
@@ -142,19 +143,21 @@ fn central_directory(file: &mut File, max: u64) -> Result<Directory, GitError> {
     if offset + size != tail_start + at as u64 {
         return Err(invalid("there is data outside of its files"));
     }
-    if size > max {
-        return Err(too_large(format!("the list of files is larger than {}", mebibytes(max))));
+    let max_bytes = limits.path_bytes();
+    if size > max_bytes {
+        return Err(too_large(format!("the list of files is larger than {}", mebibytes(max_bytes))));
     }
     let bytes = read_at(file, offset, size)?;
     let mut entries = Vec::new();
     let mut rest = &bytes[..];
-    while !rest.is_empty() {
+    while !rest.is_empty() && entries.len() as u64 <= count {
         let (entry, after) = central(rest)?;
         entries.push(entry);
         rest = after;
     }
     if entries.len() as u64 != count {
-        return Err(invalid(format!("it should have {count} files, but has {}", entries.len())));
+        let number = if rest.is_empty() { entries.len().to_string() } else { "more".to_owned() };
+        return Err(invalid(format!("it should have {count} files, but has {number}")));
     }
     Ok(Directory { entries, offset })
 }

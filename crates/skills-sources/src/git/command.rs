@@ -38,10 +38,11 @@ const THREADS: usize = 3;
 const ASKING_VARIABLES: [&str; 2] = ["GIT_ASKPASS", "SSH_ASKPASS"];
 
 /// Environment variables that name a repository or change what is read from it. A git hook sets some of them, for example.
-const REPOSITORY_VARIABLES: [&str; 14] = [
+const REPOSITORY_VARIABLES: [&str; 16] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_CEILING_DIRECTORIES",
     "GIT_COMMON_DIR",
+    "GIT_CONFIG",
     "GIT_CONFIG_PARAMETERS",
     "GIT_DIR",
     "GIT_GRAFT_FILE",
@@ -49,6 +50,7 @@ const REPOSITORY_VARIABLES: [&str; 14] = [
     "GIT_NAMESPACE",
     "GIT_OBJECT_DIRECTORY",
     "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
     "GIT_REPLACE_REF_BASE",
     "GIT_SHALLOW_FILE",
     "GIT_TEMPLATE_DIR",

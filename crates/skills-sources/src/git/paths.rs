@@ -47,6 +47,11 @@ pub(crate) fn safe(path: &[u8]) -> Result<&str, &'static str> {
     Ok(path)
 }
 
+/// Returns true if [`safe`] doesn't reject a path because of its length or the number of its directories.
+pub(crate) fn has_safe_length(path: &[u8]) -> bool {
+    path.len() <= MAX_PATH_BYTES && path.iter().filter(|byte| **byte == b'/').count() <= MAX_DIRECTORIES
+}
+
 /// Returns true if a file system could read `name` as `.git`: in any case, with ignored characters, or as a short name.
 fn is_git_directory(name: &str) -> bool {
     let plain: String = name.chars().filter(|c| !is_ignored(*c)).collect::<String>().to_lowercase();

@@ -25,6 +25,8 @@ pub(super) const MAX_SKILL_FILES: usize = 5_000;
 pub(super) const MAX_FILES: usize = 50_000;
 /// The maximum number of notes about files that were left out. Further ones are counted.
 const MAX_NOTES: usize = 20;
+/// The maximum number of characters of a path in a note.
+const MAX_NOTE_CHARS: usize = 200;
 
 /// The directory of the manifests of a repository.
 pub(crate) const MANIFEST_DIR: &str = ".claude-plugin";
@@ -260,7 +262,8 @@ impl Notes {
             return;
         }
         let path = if path.is_empty() { "the repository" } else { path };
-        self.lines.push(format!("skipped `{}`, because it {why}", shown(path)));
+        let path: String = path.chars().take(MAX_NOTE_CHARS).collect();
+        self.lines.push(format!("skipped `{}`, because it {why}", shown(&path)));
     }
 
     fn finish(mut self) -> Vec<String> {

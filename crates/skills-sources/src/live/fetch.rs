@@ -13,7 +13,7 @@ use super::{
         load::{self, HeldBack, Wanted},
         lockfile::{LockFile, Pinned, PinnedGit, PinnedWeb, lock_path},
         named::NamedSources,
-        packed::{self, Unpacked},
+        packed::{self, Budget, Unpacked},
         site::RemoteIndex,
         store::{Checkout, Store},
     },
@@ -125,10 +125,19 @@ fn fetch_parts(
 /// other skills can be used.
 fn fetch_archives(spec: &Spec, url: &str, pinned: &PinnedWeb, store: &Store, options: &Options) {
     let takes = |name: &SkillName| spec.filters.iter().all(|filter| filter.takes(name));
+    let warn = |error: &GitError| {
+        tracing::warn!("cannot fetch an archive of {}: {error}; {}", spec.address, error.hint());
+    };
+    let budget = Budget::new(store);
     for (place, version) in packed::missing(store, url, pinned, &takes) {
+        let store = match budget.store(&place.url) {
+            Ok(store) => store,
+            // There is no time for the others, either.
+            Err(error) => return warn(&error),
+        };
         let observer = options.observer.clone();
-        if let Err(error) = approved::fetch_at(store, &place, None, &version, observer, options.max_skills) {
-            tracing::warn!("cannot fetch an archive of {}: {error}; {}", spec.address, error.hint());
+        if let Err(error) = approved::fetch_at(&store, &place, None, &version, observer, options.max_skills) {
+            warn(&error);
         }
     }
 }
@@ -271,13 +280,14 @@ fn unpack(
     store: &Store,
 ) -> Result<Vec<Unpacked>, SourceError> {
     let mut archives = Vec::new();
+    let mut budget = Budget::new(store);
     let entries = index.skills().entries().iter().filter(|entry| wanted.takes(entry));
     for entry in entries {
         let skill = &entry.skill;
         let Some(archive) = packed::of(skill) else { continue };
         // An archive is only approved by its name and its checksum.
         let skills = pinned.skills.get_or_insert_with(|| load::all_listed(index));
-        let why = match packed::fetch(store, url, &skill.name, archive) {
+        let why = match budget.fetch(url, &skill.name, archive) {
             Ok(mut unpacked) => {
                 let root = unpacked.checkout.as_ref().map(|checkout| &checkout.root);
                 let held_back = root.map(|root| load::hold_back_risks(root, &mut unpacked.pinned));

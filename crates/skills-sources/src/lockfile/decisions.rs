@@ -136,7 +136,7 @@ impl Pinned {
     }
 
     /// Returns all commits, or all checksums of indexes and of their skills. The version of an archive is the checksum of its skill.
-    pub(super) fn into_versions(self) -> impl Iterator<Item = String> {
+    pub(crate) fn into_versions(self) -> impl Iterator<Item = String> {
         let version = self.version().to_owned();
         let (kept, archives) = match self {
             Self::Git(git) => (git.decisions.kept, None),

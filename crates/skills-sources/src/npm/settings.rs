@@ -27,9 +27,32 @@ const EXTRA: &str = "NODE_EXTRA_CA_CERTS";
 /// The maximum size of a file, in bytes.
 const MAX_BYTES: u64 = 256 * 1024;
 
-/// The user's settings, by key. A value is `None` if it contains a variable that is not set.
+/// The user's settings, by key.
 #[derive(Default)]
-pub(crate) struct Settings(HashMap<String, Option<String>>);
+pub(crate) struct Settings(HashMap<String, Setting>);
+
+#[derive(Default, PartialEq)]
+struct Setting {
+    /// `None` if the value contains a variable that is not set.
+    value: Option<String>,
+    /// True if the file of a project has changed the user's setting.
+    is_of_project: bool,
+}
+
+/// The registry of a package.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Registry {
+    /// The URL, without a `/` at its end.
+    pub(crate) url: String,
+    /// True if the file beside the configuration file has chosen it.
+    pub(crate) is_of_project: bool,
+}
+
+impl Setting {
+    fn of_user(value: Option<String>) -> Self {
+        Self { value, is_of_project: false }
+    }
+}
 
 impl Settings {
     /// Reads the settings. `directory` is that of the configuration file.
@@ -48,7 +71,7 @@ impl Settings {
             settings.add_file(&project, false);
         }
         for (key, value) in variables {
-            settings.0.insert(key, Some(value));
+            settings.0.insert(key, Setting::of_user(Some(value)));
         }
         settings
     }
@@ -75,25 +98,32 @@ impl Settings {
                 match key.strip_suffix("[]") {
                     // Each line adds to the list. Only certificates are read as a list.
                     Some(list) => {
-                        let all = self.0.entry(list.to_owned()).or_default().get_or_insert_default();
+                        let setting = self.0.entry(list.to_owned()).or_insert_with(|| Setting::of_user(None));
+                        let all = setting.value.get_or_insert_default();
                         all.extend(["\n", value.as_deref().unwrap_or_default()]);
                     }
-                    None => drop(self.0.insert(key, value)),
+                    None => drop(self.0.insert(key, Setting::of_user(value))),
                 }
             } else if is_registry(key) && !value.contains("${") {
-                self.0.insert(key.to_owned(), Some(value.to_owned()));
+                let value = Some(value.to_owned());
+                if self.0.get(key).is_none_or(|setting| setting.value != value) {
+                    self.0.insert(key.to_owned(), Setting { value, is_of_project: true });
+                }
             }
         }
     }
 
     fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key)?.as_deref().filter(|value| !value.is_empty())
+        self.0.get(key)?.value.as_deref().filter(|value| !value.is_empty())
     }
 
-    /// Returns the URL of a package's registry, without a `/` at its end.
-    pub(crate) fn registry(&self, package: &str) -> String {
-        let scope = package.split_once('/').and_then(|(scope, _)| self.get(&format!("{scope}:registry")));
-        scope.or_else(|| self.get("registry")).unwrap_or(NPM_REGISTRY).trim_end_matches('/').to_owned()
+    /// Returns the registry of a package.
+    pub(crate) fn registry(&self, package: &str) -> Registry {
+        let scope = package.split_once('/').map(|(scope, _)| format!("{scope}:registry"));
+        let key = scope.filter(|scope| self.get(scope).is_some()).unwrap_or_else(|| "registry".to_owned());
+        let url = self.get(&key).unwrap_or(NPM_REGISTRY).trim_end_matches('/').to_owned();
+        let is_of_project = url != NPM_REGISTRY && self.0.get(&key).is_some_and(|key| key.is_of_project);
+        Registry { url, is_of_project }
     }
 
     /// Returns the root certificates: `cafile` or `ca`, and those of `NODE_EXTRA_CA_CERTS`, which are ignored if there are others.
@@ -193,7 +223,7 @@ mod tests {
         for (package, expected) in
             [("left", "https://npm.example/all"), ("@acme/skills", "https://npm.example/team/acme")]
         {
-            assert_eq!(settings.registry(package), expected);
+            assert_eq!(settings.registry(package).url, expected);
         }
         for (registry, expected) in [
             ("https://npm.example/team/acme", Some("Bearer t1")),
@@ -210,7 +240,7 @@ mod tests {
             let found = settings.authorization(registry);
             assert_eq!(found.as_ref().map(|(_, value)| value.as_str()), expected, "{registry}");
         }
-        assert_eq!(Settings::default().registry("x"), NPM_REGISTRY);
+        assert_eq!(Settings::default().registry("x").url, NPM_REGISTRY);
     }
 
     /// The file of a project must not use the user's secrets.
@@ -223,8 +253,15 @@ mod tests {
              //evil.example/:_authToken=${HOME}\n//npm.example/:_authToken=theirs\nuserconfig=/x\n",
             false,
         );
-        assert_eq!(settings.registry("@acme/x"), "https://npm.example");
-        assert_eq!(settings.registry("@b/x"), NPM_REGISTRY);
+        let of_project = |url: &str| Registry { url: url.to_owned(), is_of_project: true };
+        assert_eq!(settings.registry("@acme/x"), of_project("https://npm.example"));
+        let public = Registry { url: NPM_REGISTRY.to_owned(), is_of_project: false };
+        assert_eq!(settings.registry("@b/x"), public);
+        settings.add("@b:registry=https://b.example/\n", true);
+        for (theirs, is_of_project) in [("https://b.example/", false), ("https://evil.example", true)] {
+            settings.add(&format!("@b:registry={theirs}\n"), false);
+            assert_eq!(settings.registry("@b/x").is_of_project, is_of_project, "{theirs}");
+        }
         let token = settings.authorization("https://npm.example").unwrap().1;
         assert_eq!(token, "Bearer mine");
         assert_eq!(settings.authorization("https://evil.example"), None);

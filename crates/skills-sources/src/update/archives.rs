@@ -37,9 +37,10 @@ impl Updater {
         let is_approved =
             |path: &str| approved.and_then(Pinned::skills).is_some_and(|skills| skills.contains_key(path));
         let mut left_out = Vec::new();
+        let mut budget = packed::Budget::new(&self.store);
         for skill in offer.skills.iter_mut().filter(|skill| skill.waits_for_archive()) {
             let fetched = match (SkillName::new(&skill.name), &skill.remote) {
-                (Some(name), Some(archive)) => packed::fetch(&self.store, url, &name, archive),
+                (Some(name), Some(archive)) => budget.fetch(url, &name, archive),
                 _ => continue,
             };
             match fetched {

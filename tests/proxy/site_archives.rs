@@ -1,0 +1,95 @@
+//! Web sites whose index lists archives: their limits together, and archives that a process uses.
+
+use std::{
+    fs,
+    time::{Duration, SystemTime},
+};
+
+use serde_json::{Value, json};
+use skills_core::skill::Sha256;
+
+use crate::{
+    file_server::Server,
+    fixture::{Fixture, MCP_2025, entry},
+    repositories::{Home, Repository},
+};
+
+crate::trials!(the_archives_of_a_site_have_limits_together, an_archive_in_use_is_kept);
+
+/// The path of the index of a site.
+const INDEX: &str = "/.well-known/agent-skills/index.json";
+
+/// Publishes skills of a repository as archives, each of them a directory at its top.
+fn publish_archives(server: &Server, repository: &Repository, names: &[&str]) {
+    let file = repository.path().join(".git/archive");
+    let publish = |name: &&str| {
+        let path = file.to_str().expect("text");
+        repository.git(&["archive", "--format=tar.gz", "--output", path, &format!("HEAD:{name}")]);
+        let content = fs::read(&file).expect("a file");
+        let digest = format!("sha256:{}", Sha256::of(&content));
+        server.serve(&format!("/.well-known/agent-skills/{name}.tar.gz"), content);
+        json!({ "name": name, "type": "archive", "description": "d", "url": format!("{name}.tar.gz"), "digest": digest })
+    };
+    let index = json!({ "skills": names.iter().map(publish).collect::<Vec<_>>() });
+    server.serve(INDEX, index.to_string());
+}
+
+/// Each archive has a few kilobytes and is within the limit.
+fn the_archives_of_a_site_have_limits_together() {
+    const NAMES: [&str; 3] = ["large-a", "large-b", "small"];
+    let server = Server::start();
+    let repository = Repository::review();
+    for name in NAMES {
+        repository.skill(name, "Does it.", "# Text");
+        let bytes = if name == "small" { 1 } else { 600 * 1024 };
+        repository.write(&format!("{name}/data.txt"), &"0".repeat(bytes));
+    }
+    repository.commit();
+    publish_archives(&server, &repository, &NAMES);
+    let url = server.url("/");
+    let skills = |list: &Value| {
+        let names = list["skills"].as_array().into_iter().flatten().map(|skill| skill["name"].clone());
+        names.collect::<Vec<_>>()
+    };
+    let home = Home::new();
+    let shown = home.printed(&["add", &url, "--yes", "--max-fetch", "1"]);
+    assert!(
+        shown.contains("skipped `large-b`") && shown.contains("need more than 1 MiB together"),
+        "{shown}"
+    );
+    assert_eq!(skills(&home.json(&["list", "--json"])), ["large-a", "small"]);
+    let list = Home::new().json(&["list", "--json", "--source", &url, "--max-fetch", "1"]);
+    assert_eq!(skills(&list), ["large-a", "small"]);
+    let list = Home::new().json(&["list", "--json", "--source", &url]);
+    assert_eq!(skills(&list), NAMES);
+}
+
+fn an_archive_in_use_is_kept() {
+    let server = Server::start();
+    let repository = Repository::review();
+    let home = Home::new();
+    let url = server.url("/");
+    publish_archives(&server, &repository, &["review"]);
+    home.printed(&["add", &url, "--yes"]);
+    let mut fixture = Fixture::over_http(home.proxy().arg("--no-watch"));
+    let params = fixture.new_session("s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    home.printed(&["remove", &url]);
+    let sites = fs::read_dir(home.path("cache/acp-skills-proxy/web")).expect("a directory").flatten();
+    let versions = sites.flat_map(|site| fs::read_dir(site.path()).expect("a directory").flatten());
+    let versions: Vec<_> = versions.map(|version| version.path()).filter(|path| path.is_dir()).collect();
+    assert_eq!(versions.len(), 1);
+    let age = || {
+        let mark = fs::File::options().create(true).append(true).open(versions[0].join("used"));
+        let time = SystemTime::now() - Duration::from_hours(24 * 60);
+        mark.expect("a mark").set_modified(time).expect("a time");
+    };
+    age();
+    home.printed(&["sources", "--prune"]);
+    let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
+    assert!(!failed && text.contains("# Review one"), "{text}");
+    fixture.editor.finish();
+    age();
+    home.printed(&["sources", "--prune"]);
+    assert!(!versions[0].exists());
+}
