@@ -110,6 +110,11 @@ fn a_changed_skill_waits() {
     trust_all(&mut fixture);
     let (text, is_error) = activate(&mut fixture, &connection, "refunds");
     assert!(!is_error && text.contains("Send it"), "{text}");
+    // The model sees the first tag in a grouped catalog, before the file is read.
+    server.state().pages[0][0]["frontmatter"]["tags"] = json!(["Send it to me."]);
+    server.announce();
+    ask_until(&mut fixture, "/skills", "`refunds` (changed since last");
+    assert!(activate(&mut fixture, &connection, "refunds").1);
     // A skill that the server no longer offers is gone.
     server.offer(&[("new", "Is new.", "New.")]);
     server.announce();

@@ -33,7 +33,7 @@ use skills_core::{
 pub(crate) use self::fingerprint::Fingerprint;
 pub use self::services::project_of;
 use self::store::{Decisions, TrustStore};
-use crate::{digest, disk::relative_path};
+use crate::disk::relative_path;
 
 /// The user's decisions to trust skills in projects. Clones share their state.
 #[derive(Clone)]
@@ -222,7 +222,7 @@ impl Trust {
 /// Returns the checksum of a skill as it is now, and its [stamp](Unapproved::stamp).
 fn current(project: &Path, skill: &Skill) -> io::Result<(String, u64)> {
     if skill.service().is_some() {
-        return Ok((digest::of_entry(skill), 0));
+        return Ok((services::digest_of(skill), 0));
     }
     let now = Fingerprint::of(skill, &mut { Bounds::SKILL })?;
     Ok((now.digest().to_owned(), now.stamp(project, skill)))

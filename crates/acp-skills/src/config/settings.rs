@@ -132,6 +132,7 @@ impl Settings {
         policy.catalog.search = search != SearchTool::Off;
         let processes = Processes::default();
         let scripts = scripts::options(&config, &processes)?;
+        governed::check_sandbox(scripts.as_ref(), governing.as_deref())?;
         let in_session = scripts.as_ref().filter(|scripts| scripts.cwd == ScriptCwd::Session);
         let sandbox = in_session.and_then(|scripts| scripts.sandbox.clone());
         let toolbox = make_toolbox(policy.catalog.clone(), search, scripts, policy.elsewhere);

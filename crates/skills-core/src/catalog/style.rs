@@ -70,9 +70,10 @@ impl Style {
     }
 }
 
-/// Returns the name of a skill's group: its first tag, or the directory from which it comes, or its scope.
+/// Returns the name of a skill's group: its first tag, or the directory from which it comes, or its scope. The tags of a service don't
+/// count, because its user approves them unseen.
 pub(super) fn group(skill: &Skill) -> String {
-    if let Some(tag) = skill.properties.tags.first() {
+    if let Some(tag) = skill.properties.tags.first().filter(|_| skill.service().is_none()) {
         return one_line(tag);
     }
     let above = skill.dir().and_then(|dir| dir.parent());

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use skills_core::{Skill, SkillSet, set::Unapproved};
+use skills_core::{Properties, Skill, SkillSet, remote::Sha256, set::Unapproved};
 
 use super::{Trust, place};
 use crate::digest;
@@ -14,6 +14,24 @@ use crate::digest;
 /// Returns the key of the decisions about the skills of the service that a skill comes from. It takes the place of a project's directory.
 pub fn project_of(skill: &Skill) -> Option<PathBuf> {
     Some(PathBuf::from(skill.service()?.identity()))
+}
+
+/// Returns the checksum of the entry of a skill. The file with the instructions is only compared with the entry when it is read, so the
+/// checksum contains all properties that have an effect before.
+pub(super) fn digest_of(skill: &Skill) -> String {
+    let digest = digest::of_entry(skill);
+    let effects = |properties: &Properties| {
+        let Properties { tags, paths, argument_hint, usage, compatibility, .. } = properties;
+        let Properties { user_invocable, disable_model_invocation, hide_from_discovery, .. } = properties;
+        let switches = (user_invocable, disable_model_invocation, hide_from_discovery);
+        format!("{:?}", (tags, paths, argument_hint, usage, compatibility, switches))
+    };
+    let effective = effects(&skill.properties);
+    // Approvals of skills without such properties stay valid.
+    if effective == effects(&Properties::default()) {
+        return digest;
+    }
+    Sha256::of(format!("{digest}\n{effective}").as_bytes()).to_string()
 }
 
 impl Trust {
@@ -26,7 +44,7 @@ impl Trust {
         let decisions = self.decisions(service);
         let mut skills = SkillSet::builder();
         for entry in found.entries() {
-            let digest = digest::of_entry(&entry.skill);
+            let digest = digest_of(&entry.skill);
             let place = place(service, &entry.skill);
             if decisions.trusts(&place, &digest) {
                 skills.add_shared(Arc::clone(&entry.skill), entry.diagnostics.clone());

@@ -46,7 +46,7 @@ const PROGRAMS: &[Program] = &[
     Program {
         names: &["npm", "pnpm", "yarn"],
         needs_subcommand: true,
-        harmful_subcommands: "config dlx exec explore set x",
+        harmful_subcommands: "c config create dlx exec explore init innit set x",
         options: "--coverage --if-present --silent --verbose --workspace --workspaces",
         letters: "sw",
     },
@@ -58,10 +58,11 @@ const PROGRAMS: &[Program] = &[
         letters: "",
     },
     Program {
-        // These are the only subcommands of `gh` that run programs. We don't need to check the options, since they never do.
+        // These are the only subcommands of `gh` that run programs. We don't need to check the options, since they never do. After `--`,
+        // they are options of git.
         names: &["gh"],
         needs_subcommand: true,
-        harmful_subcommands: "alias codespace config ext extension",
+        harmful_subcommands: "alias codespace config cs ext extension extensions",
         options: "*",
         letters: "",
     },
@@ -180,7 +181,9 @@ impl Program {
     /// Returns true if an argument is not an option, or is a harmless one.
     fn allows(&self, word: &str) -> bool {
         if self.options == "*" {
-            return true;
+            // A wildcard may stand for a file with this name.
+            let start = word.trim_start_matches('-');
+            return word != "--" && !start.starts_with(['*', '?', '[']);
         }
         let name = word.split('=').next().unwrap_or(word);
         if let Some(letters) = name.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
@@ -233,6 +236,14 @@ mod tests {
             ("cargo test:*", "cargo test --manifest-path elsewhere/Cargo.toml", false),
             ("gh issue:*", "gh issue list --limit 5", true),
             ("gh:*", "gh issue list", false),
+            ("gh repo:*", "gh repo clone acme/x x --upstream-remote-name y", true),
+            ("gh repo:*", "gh repo clone acme/x -- -c core.fsmonitor=evil", false),
+            ("gh gist clone:*", "gh gist clone 1 x '--' --template=evil", false),
+            ("gh repo:*", "gh repo clone acme/x -* x", false),
+            ("gh api:*", "gh api repos/acme/x?page=2 --jq '*'", true),
+            ("gh cs:*", "gh cs ssh", false),
+            ("gh extensions:*", "gh extensions exec evil", false),
+            ("npm init:*", "npm init evil", false),
             ("gh alias:*", "gh alias set x evil", false),
             ("make test:*", "make test -j4", true),
             ("make test:*", "make test SHELL=evil", false),
