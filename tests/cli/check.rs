@@ -301,7 +301,7 @@ fn descriptions_that_fight_are_warnings() {
         &dir,
         &["."],
         expect![[r#"
-        warning[broad-description]: description claims `every request`, which is every task, so it competes with 3 other skills; for example, `Helps with various things` also fits `helper`
+        warning[broad-description]: description claims `every request`, so it competes with 3 other skills; for example, `Helps with various things` also fits `helper`
         --> always/SKILL.md
          = help: name the tasks for which the skill is meant, or activate it with a slash command only (`disable-model-invocation: true`)
 

@@ -13,6 +13,7 @@
 //!
 //! We don't use the `bm25` crate, because it does not support fields, prefixes and typos. The benchmark `search` compares both.
 
+mod common;
 pub mod conflicts;
 mod field;
 mod instructions;
@@ -24,6 +25,7 @@ mod words;
 use std::{cmp::Reverse, sync::Arc};
 
 use crate::{order, skill::Skill};
+use common::is_common;
 use field::{Field, idf};
 use language::Language;
 use names::{Names, Similarity};
@@ -62,8 +64,8 @@ pub const MAX_LIMIT: usize = 50;
 /// The maximum number of words of a query. Further words are ignored.
 const MAX_QUERY_WORDS: usize = 64;
 
-/// The minimum number of words of the query that a confident result has.
-const MIN_CONFIDENT_WORDS: usize = 2;
+/// The minimum number of specific words of the query that a confident result has.
+const MIN_SPECIFIC_WORDS: usize = 2;
 /// A confident result has at least one in this many words of the query.
 const CONFIDENT_SHARE: usize = 5;
 /// The maximum score of the next result, relative to a confident one.
@@ -93,6 +95,8 @@ pub struct Hit {
     pub score: f32,
     /// The number of different words of the query that the skill contains in any form, without its instructions.
     pub matched: usize,
+    /// The number of these words that are not common words of prompts, such as `add`, `file` or `why`.
+    pub specific: usize,
 }
 
 /// The results of a query.
@@ -108,12 +112,12 @@ pub struct Hits {
 }
 
 impl Hits {
-    /// Returns the best result if it clearly fits the query: it has at least two and a fifth of its words, and a much higher score than
-    /// the next result.
+    /// Returns the best result if it clearly fits the query: it has at least a fifth of its words, two of them specific, and a much
+    /// higher score than the next result.
     pub fn confident(&self) -> Option<&Hit> {
         let best = self.hits.first()?;
         let next = self.hits.get(1).map_or(0.0, |hit| hit.score);
-        let has_words = best.matched >= MIN_CONFIDENT_WORDS && best.matched * CONFIDENT_SHARE >= self.words;
+        let has_words = best.specific >= MIN_SPECIFIC_WORDS && best.matched * CONFIDENT_SHARE >= self.words;
         (has_words && next <= best.score * MAX_NEXT_SCORE).then_some(best)
     }
 }
@@ -208,7 +212,7 @@ impl SearchIndex {
     /// Returns the skills that match `query`, best first.
     pub fn search(&self, query: &Query) -> Hits {
         let asked = self.words.of_query(&query.text, MAX_QUERY_WORDS);
-        let (scores, matched) = self.scores(&asked, query);
+        let (scores, [matched, specific]) = self.scores(&asked, query);
         let everything = query.text.trim().is_empty();
         let tags: Vec<String> = query.tags.iter().map(|tag| tag.trim().to_lowercase()).collect();
         let has_tag = |skill: &Skill, tag: &str| {
@@ -233,6 +237,7 @@ impl SearchIndex {
             skill: Arc::clone(&self.skills[number]),
             score,
             matched: matched[number].into(),
+            specific: specific[number].into(),
         });
         Hits { hits: hits.collect(), total: found.len(), words: asked.len() }
     }
@@ -247,10 +252,11 @@ impl SearchIndex {
         self.skills.is_empty()
     }
 
-    /// Returns the score of each skill, and the number of words in its metadata.
-    fn scores(&self, asked: &[Asked], query: &Query) -> (Vec<f32>, Vec<u8>) {
+    /// Returns the score of each skill, and the numbers of all words and of specific words in its metadata.
+    fn scores(&self, asked: &[Asked], query: &Query) -> (Vec<f32>, [Vec<u8>; 2]) {
         let mut scores = vec![0.0; self.skills.len()];
         let mut matched = vec![0_u8; self.skills.len()];
+        let mut specific = matched.clone();
         let instructions = self.instructions.as_ref().filter(|_| query.instructions);
         for asked in asked {
             let mut having = Vec::new();
@@ -265,8 +271,10 @@ impl SearchIndex {
             }
             having.sort_unstable();
             having.dedup();
+            let is_specific = !having.is_empty() && !is_common(&asked.text);
             for skill in having {
                 matched[skill] += 1;
+                specific[skill] += u8::from(is_specific);
             }
             for (similarity, numbers) in self.names.like(&asked.text, !asked.known.is_empty()) {
                 let worth = match similarity {
@@ -283,7 +291,7 @@ impl SearchIndex {
         for &number in self.names.exactly(&query.text) {
             scores[number as usize] += IS_NAME * self.best.max(1.0);
         }
-        (scores, matched)
+        (scores, [matched, specific])
     }
 }
 

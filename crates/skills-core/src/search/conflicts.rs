@@ -8,14 +8,16 @@ use super::{field::count, language::Language, split::split, words::Words};
 use crate::{diagnostic::Diagnostic, order};
 
 /// The similarity from which two descriptions are considered too similar.
-const MIN_SIMILARITY: f32 = 0.6;
+const MIN_SIMILARITY: f32 = 0.45;
 /// The minimum number of words that two similar descriptions share.
-const MIN_SHARED: usize = 4;
+const MIN_SHARED: usize = 6;
+/// The minimum number of words of a description if another one has all of them.
+const MIN_CONTAINED: usize = 4;
 /// The number of shared words that a message shows.
 const SHOWN_WORDS: usize = 6;
 /// The maximum number of similar skills that are reported for a skill.
 const MAX_PAIRS: usize = 3;
-/// The minimum number of specific words that a description adds to the name if it doesn't say when to use the skill.
+/// The minimum number of specific words of a description that doesn't say when to use the skill.
 const MIN_SPECIFIC: usize = 2;
 /// A word is skipped while looking for similar descriptions if more skills have it.
 const MAX_SKILLS_OF_WORD: usize = 200;
@@ -24,11 +26,11 @@ const MAX_SKILLS_OF_WORD: usize = 200;
 const GENERIC: &str = "\
     advanced agent agents ai allow allows also assist assistant assists based best better code \
     comprehensive create creates data different does easily efficient enable enables expert file files \
-    general good great guide handle handles handy helper helpful helps improve improves kinds make makes \
-    manage manages many more need needed needs new other perform performs powerful practices process \
-    project projects provide provides purpose read reads simple skill skills stuff support supports system \
-    task tasks text thing things tool tools useful user users utilities utility various work workflow \
-    workflows works write writes";
+    general generator good great guide handle handles handy helper helpful helps implementation improve \
+    improves kinds make makes manage manages many more need needed needs new other perform performs powerful \
+    practices process project projects prompt prompts provide provides purpose read reads simple skill \
+    skills stuff support supports system task tasks text thing things tool tools useful user users utilities \
+    utility various work workflow workflows works write writes";
 
 /// Words that say when to use a skill, in several languages.
 const OCCASIONS: &str = "\
@@ -39,14 +41,21 @@ const UNSPACED_OCCASIONS: &str = "\
     时 時 当 とき 場合 때 경우 เมื่อ";
 
 const ALL: &str = "\
-    any each every whatever";
+    all any every whatever";
 const TASKS: &str = "\
-    conversation conversations input inputs interaction interactions message messages prompt prompts \
-    request requests response responses situation situations task tasks turn turns";
+    change changes conversation conversations feature features input inputs interaction interactions message \
+    messages prompt prompts question questions request requests response responses search searches situation \
+    situations task tasks turn turns work";
+/// Words that may be between `any` and `task`, because they limit it little.
+const ADJECTIVES: &str = "\
+    code coding creative development new non other possible programming single software technical trivial \
+    user web";
 /// Words after which `any task` is limited to certain tasks.
 const LIMITS: &str = "\
-    about at by concerning for from in involving like of on regarding related relating requiring that to \
-    using when where which whose with within";
+    about are at by concerning due for framed from in involving is like of on regarding related relating \
+    requiring such that to using when where which whose with within";
+/// Words before the name of another skill that send the reader there.
+const REFERENCES: [&str; 6] = ["use ", "see ", "skill ", "prefer ", "`", "/"];
 
 /// A skill to compare with others.
 #[derive(Debug, Clone, Copy)]
@@ -61,9 +70,9 @@ pub struct Described<'a> {
 /// `skills`.
 ///
 /// - `vague-description`: the description says little more than the name, and not when to use the skill.
-/// - `broad-description`: the description claims every task.
-/// - `similar-descriptions`: two descriptions share most of their words, and the names don't show the difference. The warning
-///   belongs to the later skill of the pair.
+/// - `broad-description`: the description claims tasks of all kinds, such as `any request` or `any feature`.
+/// - `similar-descriptions`: two descriptions share many words, and neither the names nor the descriptions tell the skills apart.
+///   The warning belongs to the later skill of the pair.
 ///
 /// ```
 /// use skills_core::search::conflicts::{Described, find};
@@ -138,7 +147,9 @@ impl<'a> Profile<'a> {
         let says_when = says_when(self.skill.description);
         let added: Vec<&str> = self.words.iter().map(|(_, word)| word.as_str()).filter(adds).collect();
         let is_specific = |word: &(u32, String)| !has_word(GENERIC, &word.1) && !has_word(OCCASIONS, &word.1);
-        if added.len() >= MIN_SPECIFIC || says_when && self.words.iter().any(is_specific) {
+        let specific = self.words.iter().filter(|word| is_specific(word)).count();
+        let is_clear = if says_when { specific > 0 } else { !added.is_empty() && specific >= MIN_SPECIFIC };
+        if is_clear {
             return None;
         }
         let shown: Vec<String> = added.iter().map(|word| format!("`{word}`")).collect();
@@ -151,17 +162,41 @@ impl<'a> Profile<'a> {
         Some(Diagnostic::warning("vague-description", message).help(help))
     }
 
-    /// Returns true if a word of the name also begins a word of the first sentence, but none of the other skill's. For example,
-    /// `az` begins `Azure`.
+    /// Returns true if a word of the name also begins a word of the description, but none of the other skill's, or one of the first
+    /// sentence, but none of the other's first sentence. For example, `az` begins `Azure`.
     fn is_told_apart_from(&self, other: &Self) -> bool {
         let tells = |name: &String| {
             let begins = |(_, word): &&(u32, String)| {
                 word.starts_with(name.as_str()) || word.len() >= 3 && name.starts_with(word.as_str())
             };
             let mut words = self.words.iter().filter(begins).map(|&(number, _)| number);
-            words.any(|number| self.summary.contains(&number) && !other.summary.contains(&number))
+            words.any(|number| {
+                !other.has(number) || self.summary.contains(&number) && !other.summary.contains(&number)
+            })
         };
         self.name.iter().any(tells)
+    }
+
+    /// Returns true if both names share a word, and each also has a word of its own, as in `java-docs` and `csharp-docs`.
+    fn is_sibling_of(&self, other: &Self) -> bool {
+        let shares = |names: &[String], others: &[String]| {
+            let shared = names.iter().filter(|name| others.contains(name)).count();
+            shared > 0 && shared < names.len()
+        };
+        shares(&self.name, &other.name) && shares(&other.name, &self.name)
+    }
+
+    /// Returns true if the description sends the reader to the other skill, as in `for large data, use polars`.
+    fn mentions(&self, other: &Self) -> bool {
+        let text = self.skill.description.to_lowercase();
+        let name = other.skill.name.to_lowercase();
+        let is_of_name = |c: char| c.is_alphanumeric() || c == '-';
+        text.match_indices(&name).any(|(at, _)| {
+            let before = &text[..at];
+            !before.ends_with(is_of_name)
+                && !text[at + name.len()..].starts_with(is_of_name)
+                && (name.contains('-') || REFERENCES.iter().any(|reference| before.ends_with(reference)))
+        })
     }
 }
 
@@ -183,7 +218,7 @@ fn broad(skills: &[Described<'_>], at: usize) -> Option<Diagnostic> {
     let example = (1..skills.len())
         .map(|distance| skills[(at + distance) % skills.len()])
         .find(|other| self::claim(other.description).is_none() && !other.description.trim().is_empty());
-    let mut message = format!("description claims `{claim}`, which is every task");
+    let mut message = format!("description claims `{claim}`");
     if let Some(other) = example {
         let skills = if others == 1 { "skill" } else { "skills" };
         let _ = write!(
@@ -201,32 +236,29 @@ fn broad(skills: &[Described<'_>], at: usize) -> Option<Diagnostic> {
 /// Returns the words of a sentence about the use of a skill that claim every task, such as `any request`.
 fn claim(description: &str) -> Option<String> {
     let sentences = description.split_inclusive(['.', ';', '!', '?', '\n']);
-    for sentence in sentences {
-        let lower = sentence.to_lowercase();
-        let words: Vec<(usize, &str)> = lower
+    sentences.map(str::to_lowercase).find_map(|sentence| {
+        let words: Vec<(usize, &str)> = sentence
             .split(|c: char| !c.is_alphanumeric())
             .filter(|word| !word.is_empty())
-            .map(|word| (word.as_ptr() as usize - lower.as_ptr() as usize, word))
+            .map(|word| (word.as_ptr() as usize - sentence.as_ptr() as usize, word))
             .collect();
         let is_use = |word: &str| {
             matches!(word, "use" | "activate" | "apply" | "trigger" | "when" | "before" | "invoke")
         };
-        let Some(from) = words.iter().position(|(_, word)| is_use(word)) else { continue };
-        for pair in words[from..].windows(2) {
-            let (start, all) = pair[0];
-            let (task_start, task) = pair[1];
-            if !has_word(ALL, all) || !has_word(TASKS, task) {
-                continue;
+        let used_from = words.iter().position(|(_, word)| is_use(word)).unwrap_or(words.len());
+        (0..words.len()).find_map(|at| {
+            let (start, all) = words[at];
+            let is_claimed = at > used_from || at > 0 && matches!(words[at - 1].1, "for" | "on");
+            if !is_claimed || !has_word(ALL, all) {
+                return None;
             }
-            let rest = &lower[task_start + task.len()..];
-            let next =
-                rest.trim_start_matches(' ').split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-            if !has_word(LIMITS, next) {
-                return Some(lower[start..task_start + task.len()].to_owned());
-            }
-        }
-    }
-    None
+            let (task_start, task) = words[at + 1..].iter().find(|(_, word)| !has_word(ADJECTIVES, word))?;
+            let end = task_start + task.len();
+            let next = sentence[end..].trim_start_matches(' ').split(|c: char| !c.is_alphanumeric()).next();
+            let is_all = has_word(TASKS, task) && !has_word(LIMITS, next.unwrap_or_default());
+            is_all.then(|| sentence[start..end].to_owned())
+        })
+    })
 }
 
 /// Returns the beginning of a description, up to the first punctuation mark, in at most 60 characters.
@@ -277,14 +309,22 @@ fn similar(profiles: &[Profile<'_>]) -> Vec<Vec<Diagnostic>> {
     found
 }
 
-/// Returns true if the names of two skills with similar descriptions don't show the difference. Skills with the same name are never
-/// offered together.
+/// Returns true if neither the names nor the descriptions of two similar skills show the difference. Skills with the same name are
+/// never offered together.
 fn fight(this: &Profile<'_>, other: &Profile<'_>) -> bool {
-    if this.name == other.name {
+    if this.name == other.name || this.mentions(other) || other.mentions(this) {
         return false;
     }
     let shared = this.numbers.iter().filter(|&&number| other.has(number)).count();
-    shared >= MIN_SHARED && !(this.is_told_apart_from(other) && other.is_told_apart_from(this))
+    // All queries of the shorter description also fit the other one.
+    if shared == this.numbers.len().min(other.numbers.len()) {
+        return shared >= MIN_CONTAINED;
+    }
+    let this_is_told = this.is_told_apart_from(other);
+    let other_is_told = other.is_told_apart_from(this);
+    let is_told =
+        if this.is_sibling_of(other) { this_is_told || other_is_told } else { this_is_told && other_is_told };
+    shared >= MIN_SHARED && !is_told
 }
 
 fn pair(

@@ -203,3 +203,36 @@ fn words_are_found_in_any_script_and_language() {
         assert_eq!(names(skills(), &text(query)).first().map(String::as_str), Some(expected), "{query}");
     }
 }
+
+#[test]
+fn a_confident_result_has_specific_words_and_is_far_ahead() {
+    let index = SearchIndex::new(
+        [
+            plain(
+                "csv-report",
+                "Turns CSV exports into monthly sales reports. Use when a table of orders has to be read.",
+            ),
+            plain(
+                "helm-chart",
+                "Packages Kubernetes applications as Helm charts, with values for each environment.",
+            ),
+            plain("k8s-manifest", "Writes Kubernetes manifests for deployments and services."),
+        ]
+        .map(Arc::new),
+    );
+    let confident =
+        |query: &str| index.search(&text(query)).confident().map(|hit| hit.skill.name.to_string());
+    for (query, expected) in [
+        ("make a monthly report from these sales", Some("csv-report")),
+        ("package our app as a helm chart for staging", Some("helm-chart")),
+        // Both know this word.
+        ("is it running on kubernetes?", None),
+        // All words are common.
+        ("read the table of values when the order has changed", None),
+        ("add an index to the orders table", None),
+        ("which environment variables has each service?", None),
+        ("thanks!", None),
+    ] {
+        assert_eq!(confident(query).as_deref(), expected, "{query}");
+    }
+}

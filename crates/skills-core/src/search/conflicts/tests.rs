@@ -13,6 +13,8 @@ fn vague_descriptions_lack_specific_words_and_an_occasion() {
         ("A powerful tool for projects.", true),
         ("Reads files.", true),
         ("Use when the user needs help.", true),
+        ("Helps with PDFs.", true),
+        ("Prompt for X.", true),
         ("Merges PDFs.", false),
         ("Use for PDF forms when asked.", false),
         ("Reads PDF files. Use when a PDF comes up.", false),
@@ -30,7 +32,17 @@ fn broad_descriptions_claim_every_task() {
         ("Use when starting any conversation, to find skills.", true),
         ("Finds skills. Use before ANY response including questions.", true),
         ("Plans work. Use for every request.", true),
+        ("You MUST use this before any creative work - creating features.", true),
+        ("Use for ALL web searches and research.", true),
+        ("A loop for any programming task.", true),
+        ("Deliberates on any question, decision, or challenge.", true),
+        ("Use when implementing any feature or bugfix.", true),
         ("Use for any task that involves spreadsheets.", false),
+        ("Use for any question framed as `is this compliant?`.", false),
+        ("Adds an entry to the changelog for each change.", false),
+        ("Applies fixes, reviews each change, and asks before each response.", false),
+        ("Sets up servers for any programming language.", false),
+        ("Replays all requests of a log file.", false),
         ("Use when the user asks any question about Kubernetes.", false),
         ("Lists all tasks in Jira for a sprint.", false),
         ("Closes all tasks of a sprint board.", false),
@@ -71,4 +83,22 @@ fn names_can_tell_similar_descriptions_apart() {
     assert_eq!(codes(&[("php-server", &php), ("ruby-server", &ruby)])[1], [""; 0]);
     assert_eq!(codes(&[("server-a", &php), ("server-b", &ruby)])[1], ["similar-descriptions"]);
     assert_eq!(codes(&[("server", &php), ("server", &php)])[1], [""; 0]);
+}
+
+#[test]
+fn descriptions_tell_skills_apart() {
+    let test = "Tests code with fixtures, mocks, coverage, assertions and test doubles";
+    let fight = |skills: [(&str, &str); 2]| codes(&skills)[1].contains(&"similar-descriptions");
+    let other = format!("{test}.");
+    assert!(fight([("unit-tests", &other), ("checks", &format!("{test} and snapshots."))]));
+    // One of them sends the model to the other.
+    for end in ["For snapshots, use checks.", "See `checks` for snapshots."] {
+        assert!(!fight([("unit-tests", &format!("{test}. {end}")), ("checks", &other)]), "{end}");
+    }
+    // Siblings are told apart by the word that one of them adds.
+    let [java, csharp] = ["Java", "C#"].map(|language| format!("{test} in {language} for builds."));
+    assert!(!fight([("java-tests", &java), ("csharp-tests", &csharp)]));
+    // A description that has only words of the other one takes its tasks.
+    assert!(fight([("java-tests", &format!("{test} in Java.")), ("unit-tests", &other)]));
+    assert!(!fight([("java-tests", "Tests Java code."), ("unit-tests", "Tests code.")]));
 }

@@ -115,6 +115,40 @@ const FOREIGN_QUERIES: &[(&str, &str)] = &[
     ("ตรวจ pull request github ตอบ comments", "gh-address-comments"),
 ];
 
+/// Tasks that need no skill of the corpus.
+const OTHER_TASKS: &[&str] = &[
+    "why does this return an empty list?",
+    "make the window remember its size",
+    "the second argument should be optional",
+    "print a warning if the folder is missing",
+    "swap the two columns",
+    "what did I ask you before?",
+    "turn off the sound",
+    "use a shorter name for this variable",
+    "the page jumps when I scroll",
+    "put this into its own function",
+    "how many characters does this field allow?",
+    "sort the menu by how often an entry is used",
+    "write a thank-you note to my neighbour",
+    "is 91 a prime number?",
+    "wait a moment, I have to check something",
+    "the arrow points in the wrong direction",
+    "round the price to two digits",
+    "keep the old value if the new one is empty",
+    "what's a good name for a cat?",
+    "the tooltip hides the button",
+    "show the newest entries first",
+    "why is the result negative?",
+    "make it work without an internet connection",
+    "delete everything below this line",
+    "accept both upper and lower case",
+    "when does daylight end today?",
+    "we forgot to close the file",
+    "tell me when you are done",
+    "split the name into first and last name",
+    "start the counter at one",
+];
+
 /// Loads the skills of the corpus. If two skills have the same name, the first one is kept.
 fn corpus(root: &Path) -> Vec<Arc<Skill>> {
     let list = fs::read_to_string(root.join("expected.jsonl")).expect("the corpus has a list");
@@ -159,18 +193,21 @@ fn the_ranking_of_real_skills_stays_good() {
     let from_instructions = || sentences.iter().map(|(text, name)| (text.as_str(), name.as_str()));
     let sentences_without = measure(from_instructions(), |query| find(query, false));
     let sentences_with = measure(from_instructions(), |query| find(query, true));
-    let hinted = |queries: &[(&str, &str)]| {
-        let best = |query: &str| {
-            index
-                .search(&Query { text: query.into(), ..Query::default() })
-                .confident()
-                .map(|hit| hit.skill.name.to_string())
-        };
-        let found: Vec<_> =
-            queries.iter().filter_map(|(query, right)| Some(best(query)? == *right)).collect();
-        (found.len(), found.iter().filter(|&&is_right| is_right).count())
+    let confident = |query: &str| {
+        let hits = index.search(&Query { text: query.into(), ..Query::default() });
+        hits.confident().map(|hit| hit.skill.name.to_string())
     };
-    eprintln!("confident results, and how many of them are right: {:?}", hinted(QUERIES));
+    let named: Vec<bool> =
+        QUERIES.iter().filter_map(|(query, right)| Some(confident(query)? == *right)).collect();
+    let right = named.iter().filter(|&&is_right| is_right).count();
+    let wrong = OTHER_TASKS.iter().filter(|task| confident(task).is_some()).count();
+    eprintln!(
+        "confident results: {} of {} queries, {right} right; {wrong} of {} other tasks",
+        named.len(),
+        QUERIES.len(),
+        OTHER_TASKS.len()
+    );
+    assert!(right * 20 >= named.len() * 19 && right * 2 >= QUERIES.len() && wrong <= 1, "hints got worse");
     let foreign = || FOREIGN_QUERIES.iter().copied();
     let foreign_without = measure(foreign(), |query| find(query, false));
     let foreign_with = measure(foreign(), |query| find(query, true));
