@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use skills_core::{Properties, Skill, SkillSet, remote::Sha256, set::Unapproved};
+use skills_core::{Properties, Skill, SkillSet, set::Unapproved, skill::Sha256};
 
 use super::{Trust, place};
 use crate::digest;
