@@ -87,6 +87,7 @@ mod switches;
 mod team;
 mod telemetry;
 mod telemetry_faults;
+mod tool_server_extras;
 mod tool_server_faults;
 mod tool_server_http;
 #[cfg(unix)]
@@ -196,6 +197,7 @@ fn main() -> ExitCode {
     trials.extend(team::trials());
     trials.extend(telemetry::trials());
     trials.extend(telemetry_faults::trials());
+    trials.extend(tool_server_extras::trials());
     trials.extend(tool_server_faults::trials());
     trials.extend(tool_server_http::trials());
     #[cfg(unix)]
