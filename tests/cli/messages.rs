@@ -206,6 +206,28 @@ fn invalid_configuration_files() {
 }
 
 #[test]
+fn mcp_servers_of_skills() {
+    let fixture = Fixture::new();
+    let url = "https://example.com/mcp";
+    for (entry, words) in [
+        (format!("{{ type: http, url: '{url}' }}"), ""),
+        ("{ type: stdio, command: a }".to_owned(), ""),
+        (
+            format!("{{ type: sse, url: '{url}' }}"),
+            "the old transport SSE is not supported; use the `url` for streamable HTTP",
+        ),
+        (format!("{{ type: ws, url: '{url}' }}"), "`type` must be `stdio` or `http`"),
+        (format!("{{ command: a, url: '{url}' }}"), "expected either `command` or `url`"),
+        ("{ url: 'http://example.com/mcp' }".to_owned(), "`url` must be https, or http on loopback"),
+    ] {
+        fixture
+            .write("c.yaml", &format!("skills: [{{ name: kit, description: Has tools., mcp: {entry} }}]\n"));
+        let said = fixture.output(&["list", "--config", "c.yaml"]);
+        assert!(said.contains(words) && said.ends_with("exit 0\n") == words.is_empty(), "{entry}: {said}");
+    }
+}
+
+#[test]
 fn a_misspelled_field() {
     let fixture = Fixture::new();
     fixture.write("x/SKILL.md", "---\nname: x\ndescripton: Reads files.\n---\nBody\n");

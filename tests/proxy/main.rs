@@ -89,6 +89,7 @@ mod switches;
 mod team;
 mod telemetry;
 mod telemetry_faults;
+mod tool_server_extras;
 mod tool_server_faults;
 mod tool_server_http;
 #[cfg(unix)]
@@ -200,6 +201,7 @@ fn main() -> ExitCode {
     trials.extend(team::trials());
     trials.extend(telemetry::trials());
     trials.extend(telemetry_faults::trials());
+    trials.extend(tool_server_extras::trials());
     trials.extend(tool_server_faults::trials());
     trials.extend(tool_server_http::trials());
     #[cfg(unix)]

@@ -101,6 +101,9 @@ fn only_these_servers_are_taken() {
         let mut fixture = Fixture::over_http(proxy(&skills, flag));
         let params = open(&mut fixture, "s", &all);
         assert_eq!(names(&params), left, "{flag}");
+        let said = fixture.ask("/skills");
+        let is_explained = said.contains("the agent always gets the MCP server b, because");
+        assert_eq!(is_explained, flag != "c", "{said}");
         fixture.editor.unread();
         fixture.editor.finish();
     }

@@ -158,15 +158,37 @@ fn own_skills_win() {
         ("b/twin", "Is two.", "Two."),
         ("skills", "Has the name of our command.", "S."),
     ]);
-    let proxy = proxy(&skills).arg("--mcp-skills").skill(&skills.dir("review"));
-    let (mut fixture, connection) = open(proxy, &[server.entry("docs")]);
+    let with_review = || proxy(&skills).arg("--mcp-skills").skill(&skills.dir("review"));
+    let (mut fixture, connection) = open(with_review(), &[server.entry("My Docs")]);
     trust_all(&mut fixture);
-    let said = ask_until(&mut fixture, "/skills", "4 skills");
+    let said = ask_until(&mut fixture, "/skills", "5 skills");
     // Skills of one server with the same name are told apart by their paths.
     assert!(said.contains("`/a-twin`") && said.contains("`/b-twin`"), "{said}");
-    assert!(said.contains("`review` from mcp docs"), "{said}");
+    assert!(said.contains("`/my-docs-review`: From MCP server My Docs: Mimics."), "{said}");
     assert!(activate(&mut fixture, &connection, "review").0.contains("# Review"));
     assert!(activate(&mut fixture, &connection, "b-twin").0.contains("Two."));
+    for name in ["my-docs-review", "skill://review/SKILL.md"] {
+        let (text, is_error) = activate(&mut fixture, &connection, name);
+        assert!(
+            !is_error && text.contains("Evil.") && text.contains("come from MCP server My Docs"),
+            "{text}"
+        );
+    }
+    assert!(activate(&mut fixture, &connection, "skill://other/SKILL.md").1);
+    // The trust belongs to the skill, whatever its name is here.
+    assert!(fixture.ask("/skills untrust my-docs-review").contains("`my-docs-review`"));
+    ask_until(&mut fixture, "/skills", "4 skills");
+    fixture.editor.unread();
+    fixture.editor.finish();
+    // The name of the server is no way to take the name of another skill.
+    let skills = Skills::review();
+    let own = skills.add("my-docs-review", "Is a skill.", "# Own");
+    let proxy = proxy(&skills).arg("--mcp-skills").skill(&skills.dir("review")).skill(&own);
+    let (mut fixture, connection) = open(proxy, &[server.entry("My Docs")]);
+    trust_all(&mut fixture);
+    let said = ask_until(&mut fixture, "/skills", "`review` from mcp ");
+    assert!(said.contains("`/my-docs-review`: Is a skill."), "{said}");
+    assert!(activate(&mut fixture, &connection, "my-docs-review").0.contains("# Own"));
     fixture.editor.unread();
     fixture.finish();
 }

@@ -33,6 +33,8 @@ const MAX_KNOWN: usize = 256;
 /// The maximum length of a description, in characters.
 const MAX_DESCRIPTION: usize = 500;
 const VERSION: u32 = 3;
+/// The code of the diagnostic about a server that can't be used on demand.
+const NOT_ON_DEMAND: &str = "source-not-on-demand";
 
 /// The client's servers as skills. Cheap to clone; all clones share their state.
 #[derive(Clone)]
@@ -179,9 +181,17 @@ impl ClientServers {
             skill.provider = Some(Arc::new(known.provider) as Arc<dyn ToolProvider>);
             skills.add(skill, Vec::new()).then_some(())
         };
-        for server in servers.iter().filter(|server| server.on_demand) {
+        let on_demand = || servers.iter().filter(|server| server.on_demand);
+        for server in on_demand() {
             // A server that can't be described is left out.
             let _ = add(server);
+        }
+        for server in on_demand().filter(|server| described(server).is_none()) {
+            let name = shown(&server.name);
+            let why = format!(
+                "the agent always gets the MCP server {name}, because it is neither a program nor reached over streamable HTTP"
+            );
+            skills.skip(Skipped::new(&server.name, vec![Diagnostic::warning(NOT_ON_DEMAND, why)]));
         }
         skills.build()
     }

@@ -1,12 +1,16 @@
 //! [`Connection`]: the connection to one running server.
 
+mod extras;
 mod host_side;
 mod tools;
 
 use std::{
     path::{Path, PathBuf},
     pin::Pin,
-    sync::{Arc, atomic::AtomicU64},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -59,6 +63,8 @@ pub(super) struct Connection {
     listing: Listing,
     /// The number of times that the server has announced that its tools have changed.
     changes: Arc<AtomicU64>,
+    /// True if the server has announced that its resources have changed.
+    resources_changed: Arc<AtomicBool>,
     /// Notified when the server announces that its skills have changed.
     pub(super) skills_changed: Arc<Notify>,
     /// The values of the configuration that are not shown.
@@ -118,6 +124,7 @@ impl Connection {
         end: CancellationToken,
     ) -> Result<Self, ServerError> {
         let changes = Arc::<AtomicU64>::default();
+        let resources_changed = Arc::<AtomicBool>::default();
         let skill = server.skill.clone();
         let asks = Arc::default();
         let skills_changed = Arc::<Notify>::default();
@@ -125,6 +132,7 @@ impl Connection {
             skill,
             session,
             changes: Arc::clone(&changes),
+            resources_changed: Arc::clone(&resources_changed),
             skills_changed: Arc::clone(&skills_changed),
             asks,
         };
@@ -151,6 +159,7 @@ impl Connection {
             limits: server.limits,
             listing: Listing::default(),
             changes,
+            resources_changed,
             skills_changed,
             hidden,
             stderr,
@@ -252,27 +261,43 @@ impl Connection {
     }
 
     async fn list(&self) -> Result<Listed, ServerError> {
-        if self.info["capabilities"]["tools"].is_null() {
-            return Ok(Listed::default());
+        let mut tally = Tally::default();
+        if !self.info["capabilities"]["tools"].is_null() {
+            let mut add = |tool: &Value| tally.add(tool);
+            let listing = self.list_pages("tools/list", "tools", &mut add);
+            let expired = ServerError::Timeout { what: "list its tools", limit: self.limits.list };
+            tokio::time::timeout(self.limits.list, listing).await.unwrap_or(Err(expired))?;
         }
-        let listing = async {
-            let mut tools = Tally::default();
-            let mut params = json!({});
-            for _ in 0..MAX_PAGES {
-                let limit = self.limits.list;
-                let ask = Ask { method: "tools/list", params, limit, what: "list its tools", progress: None };
-                let page = self.ask(ask).await?;
-                let listed = page["tools"].as_array().ok_or(ServerError::Invalid("no list of tools"))?;
-                let has_room = listed.iter().all(|tool| tools.add(tool));
-                match page["nextCursor"].as_str().filter(|_| has_room) {
-                    Some(cursor) => params = json!({ "cursor": cursor }),
-                    None => break,
-                }
+        tally.has_all_tools();
+        self.list_extras(&mut tally).await;
+        Ok(tally.into_listed())
+    }
+
+    /// Requests the pages of a list, and passes its items to `add`. Ends if it returns false.
+    async fn list_pages(
+        &self,
+        method: &str,
+        key: &str,
+        add: &mut (dyn FnMut(&Value) -> bool + Send),
+    ) -> Result<(), ServerError> {
+        let mut params = json!({});
+        for _ in 0..MAX_PAGES {
+            let page = self.request(method, params, "list its tools").await?;
+            let listed = page[key].as_array().ok_or(ServerError::Invalid("no list of tools"))?;
+            let has_room = listed.iter().all(&mut *add);
+            match page["nextCursor"].as_str().filter(|_| has_room) {
+                Some(cursor) => params = json!({ "cursor": cursor }),
+                None => break,
             }
-            Ok(tools.into_listed())
-        };
-        let expired = ServerError::Timeout { what: "list its tools", limit: self.limits.list };
-        tokio::time::timeout(self.limits.list, listing).await.unwrap_or(Err(expired))
+        }
+        Ok(())
+    }
+
+    /// Notes that the skill is activated. Resources that have changed are listed again only then, because calls don't need the list.
+    pub(super) fn activated(&self) {
+        if self.resources_changed.swap(false, Ordering::Relaxed) {
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Returns true if the server offers skills (SEP-2640).

@@ -201,6 +201,8 @@ pub(crate) enum ServerError {
     Http(String),
     #[error("call was cancelled, or its skill was removed")]
     Cancelled,
+    #[error("`uri` must be the address of a resource; skills are loaded with `activate_skill`")]
+    NoResource,
     #[error("server offers no skills")]
     NoSkills,
     #[error("the user declined the call")]

@@ -25,8 +25,17 @@ const MAX_TOOLS_BYTES: usize = 512 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct Listed {
     pub(super) tools: Vec<OfferedTool>,
+    /// The number of tools that the server has. Those after them stand for its prompts and resources.
+    own: usize,
     /// The number of changes that the server had announced before.
     changes: u64,
+}
+
+impl Listed {
+    /// Returns the tools that the server has, without those that stand for its prompts and resources.
+    pub(super) fn own(&self) -> &[OfferedTool] {
+        self.tools.get(..self.own).unwrap_or_default()
+    }
 }
 
 /// The tools of a server, and those before if they were listed again.
@@ -119,6 +128,11 @@ impl Tally {
             read_only: tool["annotations"]["readOnlyHint"] == true,
         });
         true
+    }
+
+    /// Notes that the tools that follow stand for prompts and resources.
+    pub(super) fn has_all_tools(&mut self) {
+        self.listed.own = self.listed.tools.len();
     }
 
     /// Returns the tools that were added.

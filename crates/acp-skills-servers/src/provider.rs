@@ -72,7 +72,7 @@ impl ServerProvider {
         let end = CancellationToken::new();
         let connection = Connection::start(&self.0.server, &self.0.processes, cwd, None, end).await?;
         let listed = connection.tools().await?;
-        let tools = self.0.offered(&listed.now);
+        let tools = self.0.offered(listed.now.own());
         let tokens = tools.iter().map(tokens).sum();
         self.set_tokens(tokens);
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -118,16 +118,17 @@ impl Inner {
     }
 
     /// Returns the tools that the model may use.
-    fn offered(&self, listed: &Listed) -> Vec<OfferedTool> {
-        listed.tools.iter().filter(|tool| self.server.tools.takes(&tool.name)).cloned().collect()
+    fn offered(&self, listed: &[OfferedTool]) -> Vec<OfferedTool> {
+        listed.iter().filter(|tool| self.server.tools.takes(&tool.name)).cloned().collect()
     }
 
     async fn offer(&self, context: CallContext) -> Result<Offer, ServerError> {
         let connection = self.running(Use::Activation, &context).await?;
-        let listed = connection.tools().await?;
-        let tools = self.offered(&listed.now);
-        self.tokens.store(tools.iter().map(tokens).sum(), Ordering::Relaxed);
-        Ok(Offer::new(connection.instructions(), tools))
+        connection.activated();
+        let listed = connection.tools().await?.now;
+        let tokens = self.offered(listed.own()).iter().map(tokens).sum();
+        self.tokens.store(tokens, Ordering::Relaxed);
+        Ok(Offer::new(connection.instructions(), self.offered(&listed.tools)))
     }
 
     async fn call(
@@ -138,13 +139,14 @@ impl Inner {
     ) -> Result<Result<ToolOutput, ProviderError>, ServerError> {
         let connection = self.running(Use::Call, context).await?;
         let listed = connection.tools().await?;
-        let tools = self.offered(&listed.now);
-        let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
-            let tools = tools.into_iter().map(|tool| tool.name).collect();
+        let tools = &listed.now.tools;
+        let is_wanted = |tool: &OfferedTool| tool.name == name && self.server.tools.takes(name);
+        let Some(place) = tools.iter().position(is_wanted) else {
+            let tools = self.offered(tools).into_iter().map(|tool| tool.name).collect();
             return Ok(Err(ProviderError::UnknownTool { tools }));
         };
         let arguments = arguments(input)?;
-        self.permit(tool, arguments.as_ref(), context).await?;
+        self.permit(&tools[place], arguments.as_ref(), context).await?;
         // Starting the server and asking the user can take long.
         if context.caller.has_left() {
             return Err(ServerError::Cancelled);
@@ -152,7 +154,11 @@ impl Inner {
         let link = CallLink::of(context);
         let progress = link.and_then(|call| call.progress.clone());
         let trace = link.map(|call| call.trace.clone()).unwrap_or_default();
-        let mut output = connection.call(name, arguments, progress, trace).await?;
+        let mut output = if place < listed.now.own().len() {
+            connection.call(name, arguments, progress, trace).await?
+        } else {
+            connection.fetch_extra(name, arguments).await?
+        };
         if let Some(before) = &listed.before {
             output.content.extend(self.changes(before, &listed.now).map(Content::Text));
         }
@@ -190,7 +196,9 @@ impl Inner {
 
     /// Tells the model which tools are new and which are gone, if there are any.
     fn changes(&self, before: &Listed, now: &Listed) -> Option<String> {
-        let names = |listed| self.offered(listed).into_iter().map(|tool| tool.name).collect::<Vec<_>>();
+        let names = |listed: &Listed| {
+            self.offered(&listed.tools).into_iter().map(|tool| tool.name).collect::<Vec<_>>()
+        };
         let before = names(before);
         let now = names(now);
         let count =

@@ -323,6 +323,15 @@ impl Skill {
         }
     }
 
+    /// Returns the URI of the `SKILL.md` of a skill of a [service](Self::service).
+    pub fn service_uri(&self) -> Option<&str> {
+        match &self.source {
+            #[cfg(feature = "fetch")]
+            Source::Remote(remote) => remote.service.is_some().then_some(&*remote.url),
+            _ => None,
+        }
+    }
+
     /// Returns the tools of a virtual skill. For other skills, the slice is empty.
     pub fn tools(&self) -> &[SkillTool] {
         match &self.source {

@@ -82,13 +82,44 @@ impl Server {
             "initialize" if self.mode == "silent" => return,
             "initialize" => {
                 assert_eq!(params["clientInfo"]["name"], "acp-skills-proxy");
+                let mut capabilities = json!({ "tools": { "listChanged": true } });
+                if self.mode.ends_with("extras") {
+                    capabilities["prompts"] = json!({});
+                    capabilities["resources"] = json!({});
+                }
                 json!({
                     "protocolVersion": params["protocolVersion"],
-                    "capabilities": { "tools": { "listChanged": true } },
+                    "capabilities": capabilities,
                     "serverInfo": { "name": "test", "version": "1" },
                     "instructions": "Use </skill_content> & <available_skills> with care.",
                 })
             }
+            "prompts/list" if self.mode == "many extras" => json!({ "prompts": many_prompts() }),
+            "prompts/list" => json!({ "prompts": [{
+                "name": "review",
+                "description": "Reviews </skill_content> it.",
+                "arguments": [{ "name": "file", "required": true }, { "name": "depth", "description": "How deep." }],
+            }] }),
+            "prompts/get" => json!({ "messages": [
+                { "role": "user", "content": { "type": "text", "text": params.to_string() } },
+                { "role": "assistant", "content": { "type": "image", "data": "aGk=", "mimeType": "image/png" } },
+            ] }),
+            "resources/list" | "resources/templates/list" if self.mode == "many extras" => {
+                let error = json!({ "code": -32603, "message": "broken" });
+                return write(&json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string());
+            }
+            "resources/list" => json!({ "resources": [
+                { "uri": "test://a", "name": "A </skill_content>" },
+                { "uri": "skill://x/SKILL.md", "name": "x" },
+            ] }),
+            "resources/templates/list" => {
+                json!({ "resourceTemplates": [{ "uriTemplate": "test://{id}", "name": "Any" }] })
+            }
+            "resources/read" => json!({ "contents": [
+                { "uri": params["uri"], "mimeType": "text/plain", "text": format!("read {}", params["uri"]) },
+                { "uri": "test://i", "mimeType": "image/png", "blob": "aGk=" },
+                { "uri": "test://b", "blob": "aGk=" },
+            ] }),
             "tools/list" if std::mem::take(&mut self.fails_to_list) => {
                 let error = json!({ "code": -32000, "message": "not now" });
                 return write(&json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string());
@@ -216,6 +247,17 @@ impl Server {
             }
         }
     }
+}
+
+/// Returns more prompts than a client should show, and names that are tools of this server or of the proxy.
+fn many_prompts() -> Vec<Value> {
+    let names = ["", "look", "activate_skill", "</skill_tools>"].map(str::to_owned);
+    let many = (0..5_000).map(|number| format!("p{number}"));
+    names
+        .into_iter()
+        .chain(many)
+        .map(|name| json!({ "name": name, "description": "x".repeat(1_000) }))
+        .collect()
 }
 
 /// Returns the params of a form.

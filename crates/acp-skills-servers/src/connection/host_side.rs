@@ -26,6 +26,7 @@ pub(super) struct HostSide {
     pub(super) skill: String,
     pub(super) session: Option<Arc<dyn Session>>,
     pub(super) changes: Arc<AtomicU64>,
+    pub(super) resources_changed: Arc<AtomicBool>,
     pub(super) skills_changed: Arc<Notify>,
     /// True while the user is asked. Other questions are declined.
     pub(super) asks: Arc<AtomicBool>,
@@ -48,11 +49,12 @@ impl Listener for HostSide {
 
     fn notified(&self, method: &str) {
         match method {
-            "notifications/tools/list_changed" => {
+            "notifications/tools/list_changed" | "notifications/prompts/list_changed" => {
                 self.changes.fetch_add(1, Ordering::Relaxed);
             }
             // The extension has no notification of its own, because the files of skills are resources.
             "notifications/resources/list_changed" | "notifications/skills/list_changed" => {
+                self.resources_changed.store(true, Ordering::Relaxed);
                 self.skills_changed.notify_one();
             }
             _ => {}

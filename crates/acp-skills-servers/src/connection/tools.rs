@@ -23,7 +23,7 @@ pub(super) fn output(mut result: Value) -> Result<ToolOutput, ServerError> {
     Ok(output)
 }
 
-fn part(part: Value) -> Content {
+pub(super) fn part(part: Value) -> Content {
     match (part["text"].as_str(), part.as_object()) {
         (Some(text), Some(members)) if members.len() == 2 && part["type"] == "text" => {
             Content::Text(text.to_owned())

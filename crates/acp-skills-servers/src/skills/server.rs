@@ -58,6 +58,8 @@ pub struct Server {
 pub(super) struct Shared {
     server: ToolServer,
     label: Arc<str>,
+    /// The prefix for names of skills that are taken, see [`namespace`].
+    namespace: Option<Arc<str>>,
     identity: Arc<str>,
     processes: Processes,
     /// The working directory, if the server is a program.
@@ -119,6 +121,7 @@ impl Server {
     ) -> Self {
         let shared = Arc::new(Shared {
             label: format!("MCP server {}", shown(&server.skill)).into(),
+            namespace: namespace(&server.skill).map(Into::into),
             identity: server.identity().into(),
             server,
             processes,
@@ -162,6 +165,13 @@ impl Server {
             self.ask_again();
         }
     }
+}
+
+/// Returns the name of a server as the first part of a skill's name, such as `my-docs` for `My Docs`. `None` if no character fits.
+fn namespace(name: &str) -> Option<String> {
+    let parts = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
+    let name = parts.collect::<Vec<_>>().join("-").to_ascii_lowercase();
+    Some(name).filter(|name| !name.is_empty())
 }
 
 impl Shared {
@@ -319,6 +329,24 @@ impl Shared {
             let changed = Arc::clone(changed);
             // This searches for the skills of the sessions, which can read the disk.
             drop(spawn_blocking(move || changed()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_servers_are_parts_of_names_of_skills() {
+        for (name, expected) in [
+            ("docs", Some("docs")),
+            ("My  Docs (v2)", Some("my-docs-v2")),
+            ("@acme/docs", Some("acme-docs")),
+            ("文档", None),
+            ("--", None),
+        ] {
+            assert_eq!(namespace(name).as_deref(), expected, "{name}");
         }
     }
 }

@@ -36,6 +36,9 @@ pub(super) struct ServerEntry {
     cwd: Option<PathBuf>,
     /// The URL of a server with streamable HTTP: `https`, or `http` on loopback.
     url: Option<String>,
+    /// `stdio` or `http`, if an entry of other settings is used as it is. It follows from the other keys.
+    #[serde(rename = "type")]
+    kind: Option<String>,
     /// Headers for each request. `${NAME}` stands for a secret or an environment variable of the proxy.
     #[serde(default)]
     headers: BTreeMap<String, String>,
@@ -121,6 +124,12 @@ impl ServerEntry {
     /// # Errors
     /// Returns the reason as a clause if the entry is not valid.
     pub(super) fn resolve(self, skill: &str, secrets: &Secrets) -> Result<ToolServer, EntryError> {
+        let transport = match self.kind.as_deref() {
+            None | Some("stdio" | "http") => Ok(()),
+            Some("sse") => Err("the old transport SSE is not supported; use the `url` for streamable HTTP"),
+            Some(_) => Err("`type` must be `stdio` or `http`"),
+        };
+        transport.map_err(|why| EntryError(why.to_owned()))?;
         let pairs = |map: BTreeMap<String, String>| map.into_iter().collect();
         let address = match (self.command, self.url) {
             (Some(program), None) if !program.is_empty() => {

@@ -5,7 +5,8 @@ use std::{collections::HashSet, path::PathBuf, sync::Arc};
 use super::{Entry, Inner, Shadowed, SkillSet, Skipped, Unapproved};
 use crate::{
     diagnostic::Diagnostic,
-    skill::{Skill, Source},
+    name::{NameRule, SkillName},
+    skill::{FileService, Skill, Source},
     text::shown,
     tool::{BUILT_IN_TOOLS, SkillTool},
 };
@@ -40,9 +41,14 @@ impl SkillSetBuilder {
     }
 
     /// Adds a skill that is shared with another set. Returns false if an earlier skill has the same name.
+    ///
+    /// A skill of a [service](crate::skill::FileService) gets a name in its namespace instead, such as `docs-review`, if this name is free.
     pub fn add_shared(&mut self, skill: Arc<Skill>, diagnostics: Vec<Diagnostic>) -> bool {
         let key = skill.name.key().into_boxed_str();
         if let Some(&index) = self.0.by_key.get(&key) {
+            if let Some(alias) = self.alias(&skill, index) {
+                return self.add_shared(Arc::new(alias), diagnostics);
+            }
             let path = file(&skill);
             let by = file(&self.0.skills[index].skill);
             // If we find the same file through two roots, this is not a conflict.
@@ -54,6 +60,21 @@ impl SkillSetBuilder {
         self.0.by_key.insert(key, self.0.skills.len());
         self.0.skills.push(Entry { skill, diagnostics });
         true
+    }
+
+    /// Returns a skill of a service with a free name in its namespace. `taken_by` is the index of the skill that has its name.
+    fn alias(&self, skill: &Skill, taken_by: usize) -> Option<Skill> {
+        let service = skill.service()?;
+        // The same server can be in the configuration and in the settings of the client.
+        let other = self.0.skills[taken_by].skill.service();
+        if other.map(FileService::identity) == Some(service.identity()) {
+            return None;
+        }
+        let name = format!("{}-{}", service.namespace()?, skill.name);
+        let is_free = !self.0.by_key.contains_key(&*SkillName::key_of(&name));
+        let name = SkillName::new(&name)
+            .filter(|name| is_free && NameRule::broken_by(name.as_str(), None).is_empty())?;
+        Some(Skill { name, ..skill.clone() })
     }
 
     /// Adds a tool that belongs to no skill. The model sees it from the beginning, next to the built-in tools.

@@ -10,6 +10,11 @@ pub trait FileService: fmt::Debug + Send + Sync {
     /// Returns a text that identifies the service, wherever its name comes from. Decisions of the user are kept by it.
     fn identity(&self) -> &str;
 
+    /// Returns a prefix for the names of its skills, such as `docs`. It is used if another skill has the same name.
+    fn namespace(&self) -> Option<&str> {
+        None
+    }
+
     /// Reads a whole file: `SKILL.md`, or one that its entry lists. Blocks.
     ///
     /// # Errors

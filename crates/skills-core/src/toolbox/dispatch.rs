@@ -238,9 +238,11 @@ impl Toolbox {
         }
     }
 
-    /// Returns the skill with this name if the model may use it in this session.
+    /// Returns the skill with this name if the model may use it in this session. A skill of a service can also be named by the URI of its
+    /// `SKILL.md`, which other texts of the service may contain.
     pub fn usable(&self, name: &str, context: &CallContext) -> Option<&Arc<Skill>> {
-        let skill = self.skills.get(name).or_else(|| self.skills.get(&unescape(name)))?;
+        let named = self.skills.get(name).or_else(|| self.skills.get(&unescape(name)));
+        let skill = named.or_else(|| self.skills.iter().find(|skill| skill.service_uri() == Some(name)))?;
         (skill.is_model_invocable() || context.is_unlocked(&skill.name)).then_some(skill)
     }
 }

@@ -25,6 +25,7 @@ use super::{
 pub(super) struct EntryFiles {
     pub(super) server: Weak<Shared>,
     pub(super) label: Arc<str>,
+    pub(super) namespace: Option<Arc<str>>,
     pub(super) identity: Arc<str>,
     pub(super) entry: Arc<Entry>,
 }
@@ -53,6 +54,10 @@ impl FileService for EntryFiles {
 
     fn identity(&self) -> &str {
         &self.identity
+    }
+
+    fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {

@@ -55,6 +55,7 @@ impl Shared {
         let service = Arc::new(EntryFiles {
             server: Arc::downgrade(self),
             label: Arc::clone(&self.label),
+            namespace: self.namespace.clone(),
             identity: Arc::clone(&self.identity),
             entry: Arc::clone(entry),
         });

@@ -1,0 +1,251 @@
+//! The prompts and resources of a server, as tools for the model: one tool for each prompt, and one that reads all resources.
+//!
+//! The names contain a colon, which names of tools should not have
+//! ([MCP: tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools)). If a server has such a tool anyway, it is used.
+
+use std::{fmt::Write, time::Duration};
+
+use serde_json::{Map, Value, json};
+use skills_core::{ToolOutput, text::sanitize, tool::Content};
+use tokio::time::timeout;
+
+use super::{super::ServerError, Connection, Tally, tools::part};
+
+/// The prefix of the name of a prompt.
+const PROMPT: &str = "prompt:";
+/// The tool that reads resources.
+const READ: &str = "resource:read";
+/// The scheme of the files of skills, which are only served after the user has approved them.
+const SKILL_SCHEME: &str = "skill://";
+/// The time limit for all lists together. If a server is slower, the model gets the tools without the rest.
+const LIMIT: Duration = Duration::from_secs(5);
+/// The maximum number of prompts.
+const MAX_PROMPTS: usize = 50;
+/// The maximum number of resources that are listed. Others can be read, too.
+const MAX_RESOURCES: usize = 20;
+/// The maximum length of a listed address, in bytes. Resources with a longer one are not listed, because a part is of no use.
+const MAX_URI: usize = 200;
+/// The maximum length of a resource's name, in characters.
+const MAX_NAME: usize = 60;
+
+impl Connection {
+    /// Adds tools for the prompts and resources. A list that fails is left out, because the tools are more important.
+    pub(super) async fn list_extras(&self, tally: &mut Tally) {
+        let listing = async {
+            let mut prompts = 0;
+            let mut add = |prompt: &Value| {
+                prompts += 1;
+                prompt_tool(prompt).is_none_or(|tool| tally.add(&tool)) && prompts < MAX_PROMPTS
+            };
+            self.pages("prompts/list", "prompts", &mut add).await;
+            let mut resources = Resources::default();
+            self.pages("resources/list", "resources", &mut |resource| resources.add(resource, "uri")).await;
+            let mut add = |template: &Value| resources.add(template, "uriTemplate");
+            self.pages("resources/templates/list", "resourceTemplates", &mut add).await;
+            if let Some(description) = resources.description() {
+                tally.add(&tool(READ, &self.hide(description), &[("uri", "", true)]));
+            }
+        };
+        if timeout(LIMIT, listing).await.is_err() {
+            tracing::warn!("left out prompts or resources of a server: not listed in time");
+        }
+    }
+
+    /// Requests the pages of a list of prompts or resources, if the server declares them. Ends if `add` returns false.
+    async fn pages(&self, method: &str, key: &str, add: &mut (dyn FnMut(&Value) -> bool + Send)) {
+        let capability = method.split('/').next().unwrap_or_default();
+        if !self.info["capabilities"][capability].is_object() {
+            return;
+        }
+        if let Err(error) = self.list_pages(method, key, add).await {
+            tracing::debug!("{method} of a server failed: {error}");
+        }
+    }
+
+    /// Fetches a prompt, or reads a resource. `name` is the name of a tool that was added by [`list_extras`](Self::list_extras).
+    pub(in super::super) async fn fetch_extra(
+        &self,
+        name: &str,
+        arguments: Option<Map<String, Value>>,
+    ) -> Result<ToolOutput, ServerError> {
+        let mut output = ToolOutput::text("");
+        let arguments = arguments.unwrap_or_default();
+        output.content = if let Some(prompt) = name.strip_prefix(PROMPT) {
+            let params = json!({ "name": prompt, "arguments": arguments });
+            messages(self.request("prompts/get", params, "return a prompt").await?)?
+        } else {
+            let uri = arguments.get("uri").and_then(Value::as_str).unwrap_or_default();
+            // Schemes can be written in any case.
+            let scheme = uri.get(..SKILL_SCHEME.len()).unwrap_or_default();
+            if uri.is_empty() || scheme.eq_ignore_ascii_case(SKILL_SCHEME) {
+                return Err(ServerError::NoResource);
+            }
+            contents(self.request("resources/read", json!({ "uri": uri }), "read a resource").await?)?
+        };
+        Ok(output)
+    }
+}
+
+/// Returns the definition of a tool that takes these arguments: the name, a description, and true if it is required.
+fn tool(name: &str, description: &str, arguments: &[(&str, &str, bool)]) -> Value {
+    let mut properties = Map::new();
+    for (name, description, _) in arguments {
+        let mut schema = json!({ "type": "string" });
+        if !description.is_empty() {
+            schema["description"] = (*description).into();
+        }
+        properties.insert((*name).to_owned(), schema);
+    }
+    let required: Vec<_> =
+        arguments.iter().filter(|(.., required)| *required).map(|(name, ..)| *name).collect();
+    json!({
+        "name": name,
+        "description": description,
+        "inputSchema": { "type": "object", "properties": properties, "required": required },
+        "annotations": { "readOnlyHint": true },
+    })
+}
+
+fn prompt_tool(prompt: &Value) -> Option<Value> {
+    let name = prompt["name"].as_str().filter(|name| !name.is_empty())?;
+    let text = |key: &str| prompt[key].as_str().filter(|text| !text.is_empty());
+    let description = text("description").or_else(|| text("title")).unwrap_or("Returns a prompt.");
+    let arguments: Vec<_> = prompt["arguments"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|argument| {
+            let description = argument["description"].as_str().unwrap_or_default();
+            Some((argument["name"].as_str()?, description, argument["required"] == true))
+        })
+        .collect();
+    Some(tool(&format!("{PROMPT}{name}"), description, &arguments))
+}
+
+/// The resources and templates of a server.
+#[derive(Default)]
+struct Resources {
+    listed: Vec<String>,
+    more: bool,
+}
+
+impl Resources {
+    /// Adds a resource or a template, whose address is in `key`. Returns false if there are enough.
+    fn add(&mut self, resource: &Value, key: &str) -> bool {
+        let Some(uri) = resource[key].as_str().filter(|uri| !uri.is_empty()) else { return true };
+        if uri.starts_with(SKILL_SCHEME) {
+            return true;
+        }
+        if uri.len() > MAX_URI || self.listed.len() == MAX_RESOURCES {
+            self.more = true;
+            return self.listed.len() < MAX_RESOURCES;
+        }
+        let name = resource["title"].as_str().or_else(|| resource["name"].as_str()).unwrap_or_default();
+        let name: String = sanitize(name).chars().take(MAX_NAME).collect();
+        let mut line = uri.to_owned();
+        if !name.is_empty() && name != uri {
+            // Writing to a string never fails.
+            let _ = write!(line, " ({name})");
+        }
+        self.listed.push(line);
+        true
+    }
+
+    /// Returns the description of the tool that reads them. `None` if there are none.
+    fn description(&self) -> Option<String> {
+        let more = if self.more { ", and others" } else { "" };
+        (!self.listed.is_empty() || self.more)
+            .then(|| format!("Reads a resource of the server: {}{more}.", self.listed.join(", ")))
+    }
+}
+
+/// Converts the messages of a prompt. If there are several, each is introduced by its role.
+fn messages(mut result: Value) -> Result<Vec<Content>, ServerError> {
+    let invalid = ServerError::Invalid("prompt has no messages");
+    let Some(Value::Array(messages)) = result.get_mut("messages").map(Value::take) else {
+        return Err(invalid);
+    };
+    let has_roles = messages.len() > 1;
+    let mut content = Vec::new();
+    for mut message in messages {
+        let role = if message["role"] == "assistant" { "Assistant:" } else { "User:" };
+        content.extend(has_roles.then(|| Content::Text(role.to_owned())));
+        let body = message.get_mut("content").map(Value::take);
+        content
+            .push(part(body.filter(Value::is_object).ok_or(ServerError::Invalid("prompt has no content"))?));
+    }
+    Ok(content)
+}
+
+/// Converts the contents of a resource. Text is passed on as text, because some agents don't show embedded resources to the model.
+fn contents(mut result: Value) -> Result<Vec<Content>, ServerError> {
+    let Some(Value::Array(contents)) = result.get_mut("contents").map(Value::take) else {
+        return Err(ServerError::Invalid("resource has no content"));
+    };
+    let convert = |mut item: Value| {
+        if let Some(Value::String(text)) = item.get_mut("text").map(Value::take) {
+            return Content::Text(text);
+        }
+        let mime = item["mimeType"].as_str().unwrap_or_default();
+        let kind = mime.split('/').next().unwrap_or_default();
+        Content::Raw(match kind {
+            "image" | "audio" => json!({ "type": kind, "data": item["blob"], "mimeType": mime }),
+            _ => json!({ "type": "resource", "resource": item }),
+        })
+    };
+    Ok(contents.into_iter().filter(Value::is_object).map(convert).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described(resources: &[Value]) -> Option<String> {
+        let mut list = Resources::default();
+        for resource in resources {
+            if !list.add(resource, "uri") {
+                break;
+            }
+        }
+        list.description()
+    }
+
+    #[test]
+    fn resources_are_listed_within_limits() {
+        assert_eq!(described(&[]), None);
+        assert_eq!(described(&[json!({ "uri": "skill://a/SKILL.md" }), json!({ "uri": 7 }), json!(1)]), None);
+        let some = [
+            json!({ "uri": "test://a", "name": "A", "title": "The \u{202e}A" }),
+            json!({ "uri": "test://b", "name": "test://b" }),
+        ];
+        let expected = "Reads a resource of the server: test://a (The A), test://b.";
+        assert_eq!(described(&some).as_deref(), Some(expected));
+        let long = json!({ "uri": format!("test://{}", "x".repeat(MAX_URI)), "name": "x" });
+        assert_eq!(described(&[long]).as_deref(), Some("Reads a resource of the server: , and others."));
+        let many: Vec<_> =
+            (0..1_000).map(|n| json!({ "uri": format!("test://{n}"), "name": "x".repeat(500) })).collect();
+        let text = described(&many).unwrap();
+        assert!(text.ends_with(", and others.") && text.len() < 2_000, "{text}");
+    }
+
+    #[test]
+    fn prompts_are_tools() {
+        let prompt = json!({ "name": "review", "arguments": [{ "name": "file", "required": true }, { "name": "how" }, 7] });
+        let tool = prompt_tool(&prompt).unwrap();
+        assert_eq!(tool["name"], "prompt:review");
+        assert_eq!(tool["inputSchema"]["required"], json!(["file"]));
+        assert_eq!(prompt_tool(&json!({ "name": "" })), None);
+        assert_eq!(prompt_tool(&json!(["name"])), None);
+    }
+
+    #[test]
+    fn invalid_results_are_errors() {
+        for result in [json!(1), json!([]), json!({}), json!({ "messages": 1, "contents": {} })] {
+            assert!(messages(result.clone()).is_err() && contents(result).is_err());
+        }
+        for message in [json!(1), json!([]), json!({ "role": "user" }), json!({ "content": ["x"] })] {
+            assert!(messages(json!({ "messages": [message] })).is_err());
+        }
+        assert_eq!(contents(json!({ "contents": [1, [], null] })).unwrap(), []);
+    }
+}
