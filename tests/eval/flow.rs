@@ -300,6 +300,7 @@ fn resuming_repeats_failed_runs() {
     let run = fixture.eval(&flags, "pass");
     assert_eq!(run.code, Some(1), "{}", run.stdout);
     assert!(run.stdout.contains("1 case has no result"), "{}", run.stdout);
+    assert!(!run.stdout.contains("0/1"), "a query without a result did not fail: {}", run.stdout);
     let run = fixture.eval(&[&flags[..], &["--resume"]].concat(), "pass");
     assert_eq!(run.code, Some(0), "{} {}", run.stdout, run.stderr);
     assert!(run.stderr.contains("1/1 passed"), "{}", run.stderr);

@@ -202,6 +202,11 @@ impl Tally {
 }
 
 impl Rates {
+    /// Returns the number of queries with a result.
+    pub fn decided(&self) -> u64 {
+        self.total - self.undecided
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "query counts are small")]
     fn of(tallies: &[&Tally], k: u64) -> Self {
         let sum = |of: fn(&Tally) -> u64| tallies.iter().map(|tally| of(tally)).sum::<u64>();

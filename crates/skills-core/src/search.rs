@@ -226,12 +226,15 @@ impl SearchIndex {
             // Round the scores, so that floating-point noise doesn't outrank the priority.
             .map(|(score, number)| ((score * 1000.0).round() / 1000.0, number))
             .collect();
+        let total = found.len();
+        let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+        let least = least_of_best(&found, limit);
+        found.retain(|&(score, _)| score >= least);
         let rank = |&(score, number): &(f32, usize)| {
             let skill = &self.skills[number];
             (Reverse(Ordered(score)), Reverse(skill.properties.priority), is_incomplete(skill), number)
         };
         order::sort_by_key(&mut found, rank);
-        let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
         let hits = found.iter().take(limit);
         let hits = hits.map(|&(score, number)| Hit {
             skill: Arc::clone(&self.skills[number]),
@@ -239,7 +242,7 @@ impl SearchIndex {
             matched: matched[number].into(),
             specific: specific[number].into(),
         });
-        Hits { hits: hits.collect(), total: found.len(), words: asked.len() }
+        Hits { hits: hits.collect(), total, words: asked.len() }
     }
 
     /// Returns the number of skills in the index.
@@ -293,6 +296,18 @@ impl SearchIndex {
         }
         (scores, [matched, specific])
     }
+}
+
+/// Returns the lowest of the `limit` highest scores. To sort all results by everything else would take most of the time of a search.
+fn least_of_best(found: &[(f32, usize)], limit: usize) -> f32 {
+    let mut best: Vec<f32> = Vec::with_capacity(limit + 1);
+    for &(score, _) in found {
+        if best.len() < limit || score > best[limit - 1] {
+            best.insert(best.partition_point(|&other| other >= score), score);
+            best.truncate(limit);
+        }
+    }
+    best.last().copied().unwrap_or_default()
 }
 
 /// Returns true if the skill has a tool that can't work.

@@ -57,15 +57,24 @@ fn unescape(text: &str) -> String {
         .replace("&amp;", "&")
 }
 
-/// Returns the skill that shares the most words with the request. If no skill shares a word, returns the first one.
+/// Returns the skill that a hint names, or else the one that shares the most words with the request. If no skill shares a word,
+/// returns the first one.
 pub(super) fn choose<'a>(skills: &'a [Skill], request: &str) -> Option<&'a Skill> {
+    if let Some(hinted) = skills.iter().find(|skill| is_hinted(skill, request)) {
+        return Some(hinted);
+    }
     // If there are several maximums, `max_by_key` returns the last one. We want the first, so use `rev` here.
     skills.iter().rev().max_by_key(|skill| score(&skill.name, &skill.description, request))
 }
 
-/// Returns true if a skill shares a word with the request.
+/// Returns true if a hint names the skill, or if it shares a word with the request.
 pub(super) fn fits(skill: &Skill, request: &str) -> bool {
-    score(&skill.name, &skill.description, request) > 0
+    is_hinted(skill, request) || score(&skill.name, &skill.description, request) > 0
+}
+
+/// Returns true if a line before the request names the skill (`--hint`).
+fn is_hinted(skill: &Skill, request: &str) -> bool {
+    request.contains(&format!("Skill `{}` may fit", skill.name))
 }
 
 /// Returns the tool that shares the most words with the request, if it shares more than `skill` does.
@@ -121,6 +130,9 @@ mod tests {
         assert_eq!(choose(&skills, &request).unwrap().name, "review");
         assert_eq!(choose(&skills, "hello").unwrap().name, "pdf");
         assert_eq!(choose(&[], "hello"), None);
+        let hint = "Skill `pdf` may fit this task.\nReview this code";
+        assert_eq!(choose(&skills, hint).unwrap().name, "pdf");
+        assert!(fits(&skills[0], hint) && !fits(&skills[0], "hello"));
     }
 
     #[test]

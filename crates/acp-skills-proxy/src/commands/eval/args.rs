@@ -156,7 +156,8 @@ pub(super) struct RunArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Results")]
 pub(super) struct ResultArgs {
-    /// The directory for results, with a subdirectory for each iteration [default: SKILL-workspace next to the skill].
+    /// The directory for results, with a subdirectory for each iteration [default: SKILL-workspace next to the skill, or in the
+    /// current directory for `eval merge`].
     #[arg(long, value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,
     /// Also write the results as an HTML page, in one file that loads nothing.

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use acp_skills_eval::{AgentReport, Evaluation, Report, Spread};
 
-use super::summary::{headline, queries};
+use super::summary::{headline, passed, queries};
 use crate::words::count;
 
 /// The maximum number of failed cases in the summary.
@@ -40,10 +40,9 @@ fn write_summary(text: &mut String, evaluation: &Evaluation, report: &Report) ->
                 .map_or_else(dash, |[low, high]| format!("{}–{}", percent(Some(low)), percent(Some(high))));
             writeln!(
                 text,
-                "| {} | {}/{} | {} | {interval} | {} | {} |",
+                "| {} | {} | {} | {interval} | {} | {} |",
                 escaped(&agent.name),
-                rates.passed,
-                rates.total,
+                passed(rates),
                 percent(rates.accuracy),
                 percent(rates.precision),
                 percent(rates.recall)

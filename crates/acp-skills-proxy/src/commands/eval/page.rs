@@ -96,8 +96,7 @@ fn tiles(report: &Report) -> Vec<(String, String)> {
     for agent in &report.agents {
         let suffix = if report.agents.len() > 1 { format!(" · {}", agent.name) } else { String::new() };
         if let Some(triggers) = &agent.triggers {
-            let summary = &triggers.summary;
-            tiles.push((format!("{}/{}", summary.passed, summary.total), format!("queries passed{suffix}")));
+            tiles.push((super::summary::passed(&triggers.summary), format!("queries passed{suffix}")));
         }
         if let Some(benchmark) = &agent.benchmark {
             let all = &benchmark.run_summary;

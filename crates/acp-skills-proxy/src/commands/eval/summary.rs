@@ -159,7 +159,7 @@ fn failures(report: &Report) -> String {
 fn verdict(report: &Report) -> String {
     let triggers = || report.agents.iter().filter_map(|agent| agent.triggers.as_ref());
     let failed_queries: u64 = triggers().map(|triggers| triggers.summary.failed).sum();
-    let all_queries: u64 = triggers().map(|triggers| triggers.summary.total).sum();
+    let all_queries: u64 = triggers().map(|triggers| triggers.summary.decided()).sum();
     let tasks =
         || report.agents.iter().filter_map(|agent| agent.benchmark.as_ref()).flat_map(|tasks| &tasks.cases);
     let failed_tasks = tasks().filter(|case| !case.pass && !case.undecided).count();
@@ -179,6 +179,14 @@ fn verdict(report: &Report) -> String {
             format!("{} {verb} no result.\n", count(undecided, "case"))
         }
         true => String::new(),
+    }
+}
+
+/// Returns how many of the queries with a result passed, such as `12/20`.
+pub(super) fn passed(rates: &Rates) -> String {
+    match rates.decided() {
+        0 => dash(),
+        decided => format!("{}/{decided}", rates.passed),
     }
 }
 
@@ -204,7 +212,7 @@ fn rates(agents: &[(&AgentReport, &Triggers)]) -> Table<8> {
                 rates.interval.map_or_else(dash, |[low, high]| format!("{}–{}", percent(low), percent(high)));
             table.row([
                 name,
-                format!("{}/{}", rates.passed, rates.total),
+                passed(rates),
                 shown(rates.accuracy),
                 interval,
                 shown(rates.precision),

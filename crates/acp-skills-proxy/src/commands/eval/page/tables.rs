@@ -152,7 +152,7 @@ fn cells(rates: &Rates) -> [String; 9] {
     let interval =
         rates.interval.map_or_else(dash, |[low, high]| format!("{:.0}–{:.0} %", low * 100.0, high * 100.0));
     [
-        format!("{}/{}", rates.passed, rates.total),
+        summary::passed(rates),
         shown(rates.accuracy),
         interval,
         shown(rates.precision),
