@@ -42,6 +42,17 @@ fn a_policy_that_cannot_be_used() {
             "mv policy.yaml /tmp/policy-of-a-test.$$; ln -s /tmp/policy-of-a-test.$$ policy.yaml",
             "can write to it: /tmp",
         ),
+        (
+            "{}",
+            "mv policy.yaml real.yaml; mkdir -m 777 ../open; ln -s ../acp-skills-proxy/real.yaml ../open/link; \
+             ln -s ../open/link policy.yaml",
+            "can write to it: /etc/acp-skills-proxy/../open",
+        ),
+        (
+            "{}",
+            "cd ..; mkdir -m 777 open; mv acp-skills-proxy real; ln -s ../real open/link; ln -s open/link acp-skills-proxy",
+            "can write to it: /etc/open",
+        ),
         ("sources: {lock: /etc/missing.lock}", "", "cannot read the policy"),
         (
             "sources: {lock: /etc/a.lock}",

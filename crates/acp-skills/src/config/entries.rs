@@ -80,7 +80,7 @@ pub struct StoredSkill {
     /// Additional environment variables for the scripts and the MCP server of the skill. `${NAME}` stands for a secret or an environment
     /// variable of the proxy.
     #[serde(default)]
-    env: BTreeMap<String, String>,
+    pub(super) env: BTreeMap<String, String>,
     /// The secrets for `${NAME}` in the values of `env` and `mcp`; see virtual skills.
     #[serde(default)]
     #[schemars(with = "Option<super::schema::SecretsShape>")]

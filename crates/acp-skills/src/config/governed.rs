@@ -3,13 +3,13 @@
 //! All settings pass through [`narrow`], wherever they come from: flags, variables, the configuration file, or code. It removes what the
 //! policy refuses. The library of the session decides about skills on disk, because links can change later.
 
-use std::{iter, sync::Arc};
+use std::{iter, path::Path, sync::Arc};
 
 use acp_skills_runtime::{
     library::Rules,
     telemetry::{self, SettingsError},
 };
-use skills_core::{Scope, discovery::Limits, set::Skipped};
+use skills_core::{Scope, discovery::Limits, exec::Sandbox, set::Skipped};
 use skills_sources::{
     Address, LOCK_NAME, Options, Sources, Spec,
     disk::locations,
@@ -107,15 +107,29 @@ fn narrow_scripts(config: &mut Config, policy: &Policy, refused: &mut Vec<Skippe
                 refused.push(policy.script("`--sandbox-net`", "").skipped("--sandbox-net"));
             }
             config.sandbox_net = false;
-            // Users can put another program in `PATH`. If there is none, that is an error later.
+            // If there is none, that is an error later.
             let bwrap = which::which("bwrap").ok().filter(|_| config.allow_scripts);
-            if bwrap.is_some_and(|bwrap| check_protection(&bwrap).is_err()) {
+            if let Some(refusal) = bwrap.and_then(|bwrap| bwrap_refusal(&bwrap, policy)) {
                 config.allow_scripts = false;
-                let why = "only root may be able to change `bwrap`";
-                refused.push(policy.script("`--allow-scripts`", why).skipped("--allow-scripts"));
+                refused.push(refusal.skipped("--allow-scripts"));
             }
         }
     }
+}
+
+/// Returns the refusal of scripts if the policy needs the sandbox, and a user can change `bwrap`. Users can put another program in `PATH`.
+fn bwrap_refusal(bwrap: &Path, policy: &Policy) -> Option<Refusal> {
+    let is_refused = policy.scripts() == Scripts::Sandbox && check_protection(bwrap).is_err();
+    let why = "only root may be able to change `bwrap`";
+    is_refused.then(|| policy.script("`--allow-scripts`", why))
+}
+
+/// Checks the `bwrap` that scripts will use. Since [`narrow`] has looked for it, the user may have put another one in `PATH`.
+///
+/// # Errors
+/// Returns the refusal if the policy needs the sandbox, and a user can change `bwrap`.
+pub(super) fn check_sandbox(sandbox: &Sandbox, policy: Option<&Policy>) -> Result<(), Refusal> {
+    policy.and_then(|policy| bwrap_refusal(sandbox.program(), policy)).map_or(Ok(()), Err)
 }
 
 fn narrow_entries(
@@ -142,7 +156,8 @@ fn narrow_entries(
             SkillEntry::Stored(stored) => {
                 let name = stored.skill.file_name().unwrap_or_default().to_string_lossy();
                 let server = stored.mcp.as_ref();
-                let decided = server.map(|server| policy.server(&name, &server.server(), server.variables()));
+                let decided = server
+                    .map(|server| policy.server(&name, &server.server(), server.variables(&stored.env)));
                 (stored.skill.clone(), decided.and_then(Result::err))
             }
             SkillEntry::Virtual(skill) => (skill.name.as_str().into(), of_virtual(skill, policy).err()),
@@ -172,7 +187,7 @@ fn of_virtual(skill: &VirtualSkill, policy: &Policy) -> Result<(), Refusal> {
         policy.commands(&skill.name)?;
     }
     if let Some(server) = &skill.mcp {
-        policy.server(&skill.name, &server.server(), server.variables())?;
+        policy.server(&skill.name, &server.server(), server.variables(&skill.env))?;
     }
     skill.body_url.iter().try_for_each(|url| policy.instructions(&skill.name, url))
 }

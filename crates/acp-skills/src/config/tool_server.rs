@@ -88,9 +88,13 @@ impl ServerEntry {
         }
     }
 
-    /// Returns the names of the server's environment variables.
-    pub(super) fn variables(&self) -> impl Iterator<Item = &str> {
-        self.env.keys().map(String::as_str)
+    /// Returns the names of the server's environment variables. `env` are those of its skill, which only a program gets.
+    pub(super) fn variables<'a>(
+        &'a self,
+        env: &'a BTreeMap<String, String>,
+    ) -> impl Iterator<Item = &'a str> {
+        let of_skill = self.command.iter().flat_map(|_| env.keys());
+        self.env.keys().chain(of_skill).map(String::as_str)
     }
 
     /// Resolves paths against the file's directory.

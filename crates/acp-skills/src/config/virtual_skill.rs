@@ -50,7 +50,7 @@ pub struct VirtualSkill {
     /// Additional environment variables for the tools and the MCP server of the skill. `${NAME}` stands for a secret or an environment
     /// variable of the proxy.
     #[serde(default)]
-    env: BTreeMap<String, String>,
+    pub(super) env: BTreeMap<String, String>,
     /// The secrets for `${NAME}` in the values of `env` and `mcp`: the path of a file that only its owner may read, with lines such as
     /// `NAME=VALUE`, or a map from names to `{ command: [PROGRAM, …] }` or `{ file: PATH }`.
     #[serde(default)]

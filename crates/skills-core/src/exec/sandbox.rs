@@ -188,6 +188,11 @@ impl Sandbox {
         self.0.command(command, directory, readable)
     }
 
+    /// Returns the path of `bwrap`, without links.
+    pub fn program(&self) -> &Path {
+        self.0.program()
+    }
+
     /// Wraps an invocation so that it runs inside the sandbox. `skill_dir` must be canonical.
     pub(super) fn wrap(&self, invocation: Invocation, skill_dir: &Path) -> Result<Invocation, SandboxError> {
         self.0.wrap(invocation, skill_dir)

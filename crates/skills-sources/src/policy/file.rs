@@ -18,6 +18,9 @@ use super::Policy;
 /// The maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
+/// The maximum number of links on a path. Systems follow fewer.
+const MAX_LINKS: usize = 64;
+
 /// The error of a policy that can't be used. Nothing may start then.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -129,7 +132,7 @@ fn open(path: &Path, is_protected: bool) -> Result<File, PolicyError> {
             return Err(unprotected(&real, why));
         }
         // The directories of the path, and those that its links lead to.
-        for start in [path, &real] {
+        for start in linked(path).iter().chain([&real]) {
             for dir in start.ancestors().skip(1).filter(|dir| dir.parent().is_some()) {
                 let metadata = fs::metadata(dir).map_err(unreadable)?;
                 if let Some(why) = system::objection(dir, &metadata) {
@@ -139,4 +142,22 @@ fn open(path: &Path, is_protected: bool) -> Result<File, PolicyError> {
         }
     }
     Ok(file)
+}
+
+/// Returns a path, and the paths that its links and the links of its directories lead to, one after another.
+fn linked(path: &Path) -> Vec<PathBuf> {
+    let mut paths = vec![path.to_owned()];
+    let mut number = 0;
+    while let Some(path) = paths.get(number).cloned().filter(|_| number < MAX_LINKS) {
+        for place in path.ancestors() {
+            let (Ok(target), Some(parent)) = (fs::read_link(place), place.parent()) else { continue };
+            let rest = path.strip_prefix(place).unwrap_or(Path::new(""));
+            let target = parent.join(target).join(rest);
+            if !paths.contains(&target) {
+                paths.push(target);
+            }
+        }
+        number += 1;
+    }
+    paths
 }

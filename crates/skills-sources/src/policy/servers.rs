@@ -93,24 +93,13 @@ fn is_package(text: &str) -> bool {
 
 /// Returns true if an environment variable can change which code the runners, interpreters and the dynamic linker load.
 pub(super) fn selects_code(variable: &str) -> bool {
-    const PREFIXES: [&str; 6] = ["BUN_", "DYLD_", "LD_", "NPM_CONFIG_", "PYTHON", "UV_"];
-    const NAMES: [&str; 13] = [
-        "BASH_ENV",
-        "CLASSPATH",
-        "ENV",
-        "GLIBC_TUNABLES",
-        "HOME",
-        "JAVA_TOOL_OPTIONS",
-        "JDK_JAVA_OPTIONS",
-        "NODE_OPTIONS",
-        "NODE_PATH",
-        "PATH",
-        "PERL5OPT",
-        "RUBYOPT",
-        "XDG_CONFIG_HOME",
-    ];
+    const PREFIXES: &str =
+        "BASH_FUNC_ BUN_ CORECLR_ DYLD_ GEM_ LD_ LUA_ NPM_CONFIG_ PERL5 PHP_INI_ PYTHON RUBY UV_ XDG_";
+    const NAMES: &str = "APPDATA BASH_ENV CLASSPATH DOTNET_ADDITIONAL_DEPS DOTNET_ROOT DOTNET_STARTUP_HOOKS ENV GCONV_PATH \
+                         GLIBC_TUNABLES HOME JAVA_OPTS JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS LOCALAPPDATA NODE_OPTIONS NODE_PATH \
+                         OPENSSL_CONF PATH PHPRC PREFIX SHELLOPTS TEMP TMP TMPDIR USERPROFILE VIRTUAL_ENV _JAVA_OPTIONS";
     let name = variable.to_ascii_uppercase();
-    NAMES.contains(&&*name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    NAMES.split(' ').any(|known| known == name) || PREFIXES.split(' ').any(|prefix| name.starts_with(prefix))
 }
 
 /// Returns true if an argument names the package, possibly with a version. A version must not be a URL, a path, a file or another package,

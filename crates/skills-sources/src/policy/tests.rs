@@ -334,6 +334,16 @@ fn variables_of_mcp_servers() {
         ("PYTHONPATH", false),
         ("LD_PRELOAD", false),
         ("Path", false),
+        ("_JAVA_OPTIONS", false),
+        ("PERL5LIB", false),
+        ("RUBYLIB", false),
+        ("PHP_INI_SCAN_DIR", false),
+        ("DOTNET_STARTUP_HOOKS", false),
+        ("OPENSSL_CONF", false),
+        ("TMPDIR", false),
+        ("XDG_CACHE_HOME", false),
+        ("DOTNET_CLI_TELEMETRY_OPTOUT", true),
+        ("GEMINI_API_KEY", true),
     ] {
         let decided = policy.server("a", &Server::Program("npx", &args), iter::once(name));
         assert_eq!(decided.is_ok(), expected, "{name}");

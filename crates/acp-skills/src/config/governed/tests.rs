@@ -74,6 +74,11 @@ fn no_setting_widens_a_rule() {
             "`mcp.allow`",
         ));
     }
+    // The variables of a skill are also those of its server.
+    const ENV: &str = "env: {node_options: x}, mcp: {command: npx, args: ['@playwright/mcp']}";
+    for skill in [format!("{{name: a, description: d, {ENV}}}"), format!("{{skill: /opt/a, {ENV}}}")] {
+        cases.push(("mcp: {allow: ['@playwright/mcp']}", format!("skills: [{skill}]"), "`mcp.allow`"));
+    }
     cases.push((
         "skills: {allow: [user]}",
         "skills: [{name: a, description: d, body: b}]".to_owned(),
@@ -120,6 +125,20 @@ fn allowed_settings_stay() {
     // Scripts run in the sandbox even if the user doesn't ask for it.
     let (config, refused) = narrowed("scripts: sandbox", "allow_scripts: true");
     assert_eq!((config.allow_scripts, config.sandbox, refused.len()), (true, Some(SandboxKind::Bwrap), 0));
+}
+
+/// The user can change `PATH` between the decision and the search for `bwrap`, so the one that was found counts.
+#[cfg(unix)]
+#[test]
+fn the_bwrap_that_was_found_is_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("policy.yaml");
+    for (policy, is_refused) in [("scripts: sandbox", true), ("scripts: allowed", false)] {
+        std::fs::write(&file, policy).unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        let refusal = bwrap_refusal(&file, &Policy::check(&file).unwrap());
+        assert_eq!(refusal.is_some(), is_refused, "{policy}");
+    }
 }
 
 #[cfg(unix)]

@@ -63,6 +63,10 @@ impl Bwrap {
         Ok(bwrap)
     }
 
+    pub(super) fn program(&self) -> &Path {
+        &self.host.bwrap
+    }
+
     pub(super) fn check_directory(&self, directory: &Path) -> Result<Option<SandboxWarning>, SandboxError> {
         let directory = Directory::open(directory)?;
         let checked = mounts::check(&self.host, &directory.path);
