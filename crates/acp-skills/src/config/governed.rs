@@ -9,7 +9,7 @@ use acp_skills_runtime::{
     library::Rules,
     telemetry::{self, SettingsError},
 };
-use skills_core::{Scope, discovery::Limits, exec::ScriptOptions, set::Skipped};
+use skills_core::{Scope, discovery::Limits, exec::Sandbox, set::Skipped};
 use skills_sources::{
     Address, LOCK_NAME, Options, Sources, Spec,
     disk::locations,
@@ -132,10 +132,8 @@ fn bwrap_refusal(bwrap: &Path, policy: &Policy) -> Option<Refusal> {
 ///
 /// # Errors
 /// Returns the refusal if the policy needs the sandbox, and a user can change `bwrap`.
-pub(super) fn check_sandbox(scripts: Option<&ScriptOptions>, policy: Option<&Policy>) -> Result<(), Refusal> {
-    let sandbox = scripts.and_then(|scripts| scripts.sandbox.as_ref());
-    let refusal = sandbox.zip(policy).and_then(|(sandbox, policy)| bwrap_refusal(sandbox.program(), policy));
-    refusal.map_or(Ok(()), Err)
+pub(super) fn check_sandbox(sandbox: &Sandbox, policy: Option<&Policy>) -> Result<(), Refusal> {
+    policy.and_then(|policy| bwrap_refusal(sandbox.program(), policy)).map_or(Ok(()), Err)
 }
 
 fn narrow_entries(

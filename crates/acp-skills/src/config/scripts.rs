@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use acp_skills_servers::processes::Processes;
 use skills_core::exec::{Executor, Limits, Sandbox, ScriptOptions};
+use skills_sources::policy::Policy;
 
-use super::{Config, ConfigError, SandboxKind};
+use super::{Config, ConfigError, SandboxKind, governed};
 
 /// The maximum number of concurrent scripts.
 const CONCURRENCY: usize = 4;
@@ -13,8 +14,13 @@ const CONCURRENCY: usize = 4;
 /// Returns the options for scripts, or `None` if scripts are not allowed. Running scripts are registered in `processes`.
 ///
 /// # Errors
-/// Returns [`ConfigError::Sandbox`] if the requested sandbox can't be used on this system.
-pub(super) fn options(config: &Config, processes: &Processes) -> Result<Option<ScriptOptions>, ConfigError> {
+/// Returns [`ConfigError::Sandbox`] if the requested sandbox can't be used on this system, and [`ConfigError::Refused`] if the policy
+/// needs it and a user can change it.
+pub(super) fn options(
+    config: &Config,
+    policy: Option<&Policy>,
+    processes: &Processes,
+) -> Result<Option<ScriptOptions>, ConfigError> {
     if !config.allow_scripts {
         return Ok(None);
     }
@@ -24,7 +30,9 @@ pub(super) fn options(config: &Config, processes: &Processes) -> Result<Option<S
     let sandbox = match config.sandbox {
         Some(SandboxKind::Bwrap) => {
             let sandbox = Sandbox::bwrap(config.sandbox_net);
-            Some(sandbox.map_err(|error| ConfigError::Sandbox(error.to_string()))?)
+            let sandbox = sandbox.map_err(|error| ConfigError::Sandbox(error.to_string()))?;
+            governed::check_sandbox(&sandbox, policy)?;
+            Some(sandbox)
         }
         None => None,
     };

@@ -131,8 +131,7 @@ impl Settings {
         // Note that the catalog only mentions the search if it doesn't contain all skills.
         policy.catalog.search = search != SearchTool::Off;
         let processes = Processes::default();
-        let scripts = scripts::options(&config, &processes)?;
-        governed::check_sandbox(scripts.as_ref(), governing.as_deref())?;
+        let scripts = scripts::options(&config, governing.as_deref(), &processes)?;
         let in_session = scripts.as_ref().filter(|scripts| scripts.cwd == ScriptCwd::Session);
         let sandbox = in_session.and_then(|scripts| scripts.sandbox.clone());
         let toolbox = make_toolbox(policy.catalog.clone(), search, scripts, policy.elsewhere);
