@@ -49,7 +49,7 @@ pub(crate) fn safe(path: &[u8]) -> Result<&str, &'static str> {
 
 /// Returns true if [`safe`] doesn't reject a path because of its length or the number of its directories.
 pub(crate) fn has_safe_length(path: &[u8]) -> bool {
-    path.len() <= MAX_PATH_BYTES && path.iter().filter(|byte| **byte == b'/').count() <= MAX_DIRECTORIES
+    path.len() <= MAX_PATH_BYTES && path.split(|byte| *byte == b'/').count() <= MAX_DIRECTORIES + 1
 }
 
 /// Returns true if a file system could read `name` as `.git`: in any case, with ignored characters, or as a short name.
