@@ -15,7 +15,8 @@ use crate::marks::{self, Mark, Next};
 /// The maximum size of the lines that are held back until the closing mark arrives, in bytes.
 const MAX_HELD_BYTES: usize = 4 * 1024 * 1024;
 
-/// The minimum length of a truncated mark at the end of a title, in bytes. A shorter one is taken for the user's text.
+/// The minimum length of a truncated mark at the end of a title or before another update, in bytes. A shorter one is taken for the
+/// user's text.
 const MIN_CUT_BYTES: usize = 5;
 
 /// Finds the injected texts in a text to which chunks are added.
@@ -283,9 +284,13 @@ impl Stream {
         self.held.is_empty() && !matches!(self.scanner.state, State::Closed)
     }
 
-    /// Returns true if an opening mark was found, and the closing mark has not arrived.
+    /// Returns true if an opening mark was found, or most probably the start of one, and the closing mark has not arrived.
     pub(crate) fn is_inside(&self) -> bool {
-        matches!(self.scanner.state, State::Inside(_))
+        match &self.scanner.state {
+            State::Outside(decided) => self.text.len() >= decided + MIN_CUT_BYTES,
+            State::Inside(_) => true,
+            State::Closed => false,
+        }
     }
 
     /// Processes the next chunk. `text` is its text, and `line` the whole line.

@@ -262,9 +262,11 @@ fn texts_truncated_within_a_character() {
 #[test]
 fn other_updates_in_the_middle_of_our_text() {
     let text = ours() + "Fix it";
-    for kind in ["usage_update", "available_commands_update", "session_info_update", "config_option_update"] {
+    let kinds = ["usage_update", "available_commands_update", "session_info_update", "config_option_update"];
+    // The opening mark can be split, too.
+    for (kind, at) in kinds.into_iter().flat_map(|kind| [5, 17, 34, 50].map(|at| (kind, at))) {
         let mut fixture = fixture();
-        let (front, back) = text.split_at(50);
+        let (front, back) = text.split_at(at);
         assert!(fixture.agent(&chunk("agent_message_chunk", front)).is_nothing());
         let said = fixture
             .update("s", &json!({ "sessionUpdate": kind, "availableCommands": [], "configOptions": [] }));
