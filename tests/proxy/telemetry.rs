@@ -3,12 +3,13 @@
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode};
 use serde_json::json;
 
+#[cfg(target_os = "linux")]
+use crate::machine::Machine;
 use crate::{
     collector::{Collector, Mode, text},
     editor::Proxy,
     events::{SECRET, all_kinds, connected, record_every_kind},
     fixture::{Fixture, MCP_2025, cwd, entry, outcome},
-    machine::Machine,
     skills::Skills,
 };
 
@@ -21,6 +22,7 @@ crate::trials!(
     records_are_sent_during_the_session,
     off_by_default,
     settings_of_the_environment,
+    #[cfg(target_os = "linux")]
     a_policy_that_requires_telemetry,
     clients_without_acp,
 );
@@ -331,6 +333,7 @@ fn settings_of_the_environment() {
     }
 }
 
+#[cfg(target_os = "linux")]
 fn a_policy_that_requires_telemetry() {
     let Some(machine) = Machine::new("require: {telemetry: true}") else { return };
     let skills = Skills::review();

@@ -8,7 +8,6 @@ use crate::{
     commands::names,
     fixture::{Fixture, MCP_2025, entry},
     repositories::{Home, Repository},
-    skills::Skills,
     trust::Project,
 };
 
@@ -69,7 +68,7 @@ fn trust_in_a_terminal_and_back() {
 fn every_file_is_shown_before_trust() {
     use std::os::unix::fs::symlink;
     let home = Home::new();
-    let checkout = Skills::new();
+    let checkout = crate::skills::Skills::new();
     let dir = checkout.path().to_str().expect("text");
     checkout.write(".claude/skills/evil/SKILL.md", "---\nname: evil\ndescription: d\n---\n# ZQ-body\n");
     let skill = checkout.dir(".claude/skills/evil");
