@@ -116,16 +116,16 @@ impl Store {
         self.dir.join("git").join(key(&format!("{}\n{}", place.url, place.path)))
     }
 
-    /// Fetches a source at `commit`, or its current version, into a directory of its own for a review. Other processes wait for the
+    /// Fetches a version of a source, or its current version, into a directory of its own for a review. Other processes wait for the
     /// fetch.
     pub(super) fn fetch_git(
         &self,
         place: &GitPlace,
-        commit: Option<&str>,
+        version: Option<&Found>,
         observer: Option<Arc<dyn ProcessObserver>>,
     ) -> Result<Checkout, GitError> {
         let _lock = self.lock(place)?;
-        self.fetch_locked(place, commit, observer)
+        self.fetch_locked(place, version, observer)
     }
 
     /// Takes the file lock of a source.
@@ -138,7 +138,7 @@ impl Store {
     pub(super) fn fetch_locked(
         &self,
         place: &GitPlace,
-        commit: Option<&str>,
+        version: Option<&Found>,
         observer: Option<Arc<dyn ProcessObserver>>,
     ) -> Result<Checkout, GitError> {
         let dir = self.of_place(place);
@@ -149,7 +149,7 @@ impl Store {
         let scratch = new.path().join(".git");
         fs::create_dir(&root).and_then(|()| fs::create_dir(&scratch)).map_err(failed)?;
         let origin = self.origin(place, &self.limits);
-        let fetched = origin.fetch(commit, &root, &scratch, observer, self.verify);
+        let fetched = origin.fetch(version, &root, &scratch, observer, self.verify);
         // If this fails, a later fetch will remove the directory after at least a day.
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;
@@ -299,6 +299,9 @@ pub(super) fn remove_leftovers(dir: &Path, old: Duration) {
     });
 }
 
+/// The names of files that can be beside the directory of a source, see `approved`.
+pub(super) const TAKEN: [&str; 2] = ["skills.json", "missing"];
+
 /// Returns the directory name for a source. A skill in the root of the source has this name if it doesn't have one of its own.
 fn name(place: &GitPlace) -> String {
     let has_path = place.transport.is_git() && !place.path.is_empty();
@@ -309,9 +312,34 @@ fn name(place: &GitPlace) -> String {
     let plain: String =
         last.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
     let plain = plain.trim_matches(['.', '-']);
-    if plain.is_empty() { "skills".to_owned() } else { plain.to_owned() }
+    let is_taken = TAKEN.iter().any(|taken| plain.eq_ignore_ascii_case(taken));
+    if plain.is_empty() || is_taken { "skills".to_owned() } else { plain.to_owned() }
 }
 
 fn key(text: &str) -> String {
     Sha256::of(text.as_bytes()).to_string()[..32].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::Address;
+
+    #[test]
+    fn directories_of_sources() {
+        for (address, expected) in [
+            ("github:acme/skills", "skills"),
+            ("github:acme/x/some/review", "review"),
+            ("git+https://example.com/a/tools.git", "tools"),
+            ("https://example.com/pack-1.0.tar.gz?x=y.zip", "pack-1.0"),
+            // These names are those of files beside the directory.
+            ("git+https://example.com/a/skills.json", "skills"),
+            ("github:acme/Missing", "skills"),
+            ("github:acme/missing-link", "missing-link"),
+        ] {
+            let address = Address::parse(address).unwrap();
+            let Place::Git(place) = address.place() else { panic!("{address}") };
+            assert_eq!(name(place), expected, "{address}");
+        }
+    }
 }
