@@ -168,15 +168,9 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
             verdict
         }
         Ok(Ok((Err(error), _)) | Err(error)) => {
-            if let Some(login) = LoginNeeded::of(&error) {
-                steps.step("login", false, login.to_string());
-                hint = Some(login.hint());
-                Verdict::NotLoggedIn
-            } else {
-                hint = error::hint(&error);
-                steps.step("failed", false, error::message(&error));
-                Verdict::Fails
-            }
+            let (verdict, advice) = failed(&error, &steps);
+            hint = advice;
+            verdict
         }
         Err(_) => {
             let seconds = timeout.as_secs_f64();
@@ -196,6 +190,16 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         output::print(&conclusion(verdict, is_built_in, hint.as_deref()))?;
     }
     Ok(ExitCode::from(u8::from(!works)))
+}
+
+/// Adds a step for a conversation that failed. Returns the conclusion and a hint.
+fn failed(error: &anyhow::Error, steps: &Steps) -> (Verdict, Option<String>) {
+    if let Some(login) = LoginNeeded::of(error) {
+        steps.step("login", false, login.to_string());
+        return (Verdict::NotLoggedIn, Some(login.hint()));
+    }
+    steps.step("failed", false, error::message(error));
+    (Verdict::Fails, error::hint(error))
 }
 
 /// Runs `work` until a signal asks this process to end.
