@@ -143,7 +143,8 @@ impl Resources {
         let name = resource["title"].as_str().or_else(|| resource["name"].as_str()).unwrap_or_default();
         let name: String = sanitize(name).chars().take(MAX_NAME).collect();
         let mut line = uri.to_owned();
-        if !name.is_empty() && name != uri {
+        // Many servers use the end of the address as the name.
+        if !uri.ends_with(&*name) {
             // Writing to a string never fails.
             let _ = write!(line, " ({name})");
         }
@@ -216,9 +217,9 @@ mod tests {
         assert_eq!(described(&[json!({ "uri": "skill://a/SKILL.md" }), json!({ "uri": 7 }), json!(1)]), None);
         let some = [
             json!({ "uri": "test://a", "name": "A", "title": "The \u{202e}A" }),
-            json!({ "uri": "test://b", "name": "test://b" }),
+            json!({ "uri": "test://b/c.md", "name": "c.md" }),
         ];
-        let expected = "Reads a resource of the server: test://a (The A), test://b.";
+        let expected = "Reads a resource of the server: test://a (The A), test://b/c.md.";
         assert_eq!(described(&some).as_deref(), Some(expected));
         let long = json!({ "uri": format!("test://{}", "x".repeat(MAX_URI)), "name": "x" });
         assert_eq!(described(&[long]).as_deref(), Some("Reads a resource of the server: , and others."));
