@@ -112,13 +112,12 @@ pub fn exchange(request: &Request<'_>, interrupt: &Interrupt) -> Result<Exchange
         }
         _ => FetchError::Transport { url: url.to_owned(), source: error.into() },
     };
-    let agent = match interrupt.0.get() {
-        Some(agent) => agent.clone(),
-        None => {
-            let agent = agent(&uri, request.timeout, request.host, request.authorities)
-                .map_err(|error| FetchError::Transport { url: url.to_owned(), source: error.into() })?;
-            interrupt.0.get_or_init(|| agent).clone()
-        }
+    let agent = if let Some(agent) = interrupt.0.get() {
+        agent.clone()
+    } else {
+        let agent = agent(&uri, request.timeout, request.host, request.authorities)
+            .map_err(|error| FetchError::Transport { url: url.to_owned(), source: error.into() })?;
+        interrupt.0.get_or_init(|| agent).clone()
     };
     let response = if request.body.is_empty() {
         agent.run(builder.body(()).map_err(|_| refused())?)
