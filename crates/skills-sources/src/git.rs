@@ -38,7 +38,7 @@ use skills_core::{exec::ProcessObserver, order};
 
 use self::command::Git;
 pub use self::error::GitError;
-pub(super) use self::error::{is_unknown_authority, mebibytes};
+pub(super) use self::error::{UNKNOWN_AUTHORITY, is_unknown_authority, mebibytes};
 pub(super) use self::references::{Found, find_commit};
 use super::address::GitPlace;
 
