@@ -74,7 +74,7 @@ pub(super) fn output(result: Value) -> Result<ToolOutput, ServerError> {
     Ok(output)
 }
 
-/// What was listed besides the tools of a server.
+/// The prompts and resources of a server, as they are listed.
 #[derive(Default)]
 pub(super) struct Extras {
     /// The number of tools that the server has.
