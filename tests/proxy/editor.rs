@@ -279,6 +279,7 @@ impl Editor {
     }
 
     /// Reads stdout to its end, and drops the messages.
+    #[cfg(unix)]
     pub(crate) fn discard_stdout(&mut self) {
         while self.stdout.recv_timeout(DEADLINE).is_ok() {}
     }
