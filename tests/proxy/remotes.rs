@@ -126,7 +126,7 @@ fn git_asks_for_no_password() {
     let find = |dir: &str| fs::canonicalize(dir).ok().map(|dir| dir.join("git")).filter(|git| git.is_file());
     let git = path.split(':').find_map(find).expect("git");
     let fake = format!(
-        "#!/bin/sh\nseen=\nfor word; do shift; [ \"$word\" = init ] && seen=1; [ -z \"$seen\" ] && set -- \"$@\" \"$word\"; done\n\
+        "#!/bin/sh\nseen=\nfor word; do shift; case $word in ls-remote|fetch) seen=1 ;; esac; [ -z \"$seen\" ] && set -- \"$@\" \"$word\"; done\n\
          printf 'protocol=https\\nhost=skills.example\\n\\n' | exec '{}' \"$@\" credential fill\n",
         git.display()
     );

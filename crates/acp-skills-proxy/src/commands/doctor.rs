@@ -7,7 +7,7 @@ mod machine;
 mod servers;
 mod steps;
 
-use std::{io, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{ffi::OsString, io, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use clap::Args;
@@ -119,11 +119,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         prompt,
         command: settings.agent.clone(),
     };
-    let old_node = machine::old_node(&settings.agent);
-    if let Some(old) = &old_node {
-        steps.step("node", false, old.clone());
-        steps.advise("update Node.js: https://nodejs.org".to_owned());
-    }
+    check_node(&settings.agent, &steps);
     let runtime = runtime::new()?;
     let measured = servers.map(|servers| (servers, settings.processes.clone(), cwd.clone()));
     let talk = OneShot::with_library(loaded.library.into_library())
@@ -154,8 +150,8 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
                 |elsewhere| (Verdict::Works, elsewhere.without_tools().to_owned()),
             );
             steps.step("skills", verdict == Verdict::Works, detail);
-            let is_known = verdict != Verdict::NotKnown;
-            (verdict, if is_known { advice } else { Some(how_to_know(has_prompt).to_owned()) })
+            let how_to_know = (verdict == Verdict::NotKnown).then(|| how_to_know(has_prompt).to_owned());
+            (verdict, how_to_know.or(advice))
         }
         Ok(Ok((Err(error), _)) | Err(error)) => failed(&error, &steps),
         Err(_) => {
@@ -169,12 +165,21 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         hint = steps.advised(hint);
     }
     let report = Report { works, steps: steps.finish() };
+    let conclusion = conclusion(verdict, is_built_in, hint.as_deref());
     if json {
-        output::print_json(&report)?;
+        output::print_json(&report)?
     } else {
-        output::print(&conclusion(verdict, is_built_in, hint.as_deref()))?;
+        output::print(&conclusion)?
     }
     Ok(ExitCode::from(u8::from(!works)))
+}
+
+/// Adds a step if the agent runs with a version of Node.js that is too old.
+fn check_node(agent: &[OsString], steps: &Steps) {
+    if let Some(old) = machine::old_node(agent) {
+        steps.step("node", false, old);
+        steps.advise("update Node.js: https://nodejs.org".to_owned());
+    }
 }
 
 /// Returns the hint for an unknown verdict.
