@@ -165,13 +165,17 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         hint = steps.advised(hint);
     }
     let report = Report { works, steps: steps.finish() };
-    let conclusion = conclusion(verdict, is_built_in, hint.as_deref());
-    if json {
-        output::print_json(&report)?
-    } else {
-        output::print(&conclusion)?
-    }
+    print(&report, &conclusion(verdict, is_built_in, hint.as_deref()), json)?;
     Ok(ExitCode::from(u8::from(!works)))
+}
+
+fn print(report: &Report, conclusion: &str, json: bool) -> anyhow::Result<()> {
+    if json {
+        output::print_json(report)?;
+    } else {
+        output::print(conclusion)?;
+    }
+    Ok(())
 }
 
 /// Adds a step if the agent runs with a version of Node.js that is too old.
