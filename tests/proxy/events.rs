@@ -233,7 +233,8 @@ fn events_match_the_documented_schema() {
     }
     let by_sessions = kinds.iter().filter(|(kind, _)| *kind != "events_dropped" && *kind != "refused");
     for (kind, fields) in by_sessions {
-        for field in fields.keys() {
+        // The tests of `--mcp-on-demand` see this field, because it needs a server.
+        for field in fields.keys().filter(|field| *field != "saved_tokens") {
             assert!(seen.contains(&(kind.clone(), field.clone())), "`{kind}` never has `{field}`");
         }
         // If events of this kind can have a session, make sure that we've seen at least one that does.

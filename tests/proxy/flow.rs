@@ -23,6 +23,7 @@ crate::trials!(
     a_cancellation_passes_while_a_long_prompt_is_held,
     #[cfg(unix)]
     an_answer_for_the_agent_passes_long_messages_of_the_editor,
+    menus_do_not_pile_up_for_an_editor_that_does_not_read,
 );
 
 /// 100 MB are pending in the agent while the editor has not read anything.
@@ -180,4 +181,33 @@ fn an_answer_for_the_agent_passes_long_messages_of_the_editor() {
     drop(writer.join().expect("everything is written"));
     let ended = editor.ended();
     assert_eq!(ended.code(), Some(0), "{:#?}", ended.log);
+}
+
+/// All menus together have several megabytes.
+fn menus_do_not_pile_up_for_an_editor_that_does_not_read() {
+    const COUNT: usize = 16;
+    let skills = Skills::new();
+    let long = "x".repeat(1000);
+    for number in 0..400 {
+        skills.add(&format!("s-{number}"), &long, "Do it.");
+    }
+    let proxy = Proxy::new().flag("--skills", skills.path()).flag("--log", "info");
+    let mut fixture = Fixture::initialized(proxy, &json!({}));
+    for session in 0..COUNT {
+        fixture.new_session(&format!("{session}"));
+        fixture.editor.menu();
+    }
+    for change in 1..=COUNT {
+        skills.add("s-0", &format!("Change {change}."), "Do it.");
+        fixture.editor.wait_for_log("skills have changed");
+    }
+    let last = format!("Change {COUNT}.");
+    let (mut menus, mut latest) = (0, 0);
+    while latest < COUNT {
+        menus += 1;
+        latest += usize::from(fixture.editor.menu().to_string().contains(&last));
+    }
+    // A few changes are already being handled when the client is found to be behind.
+    assert!(menus <= COUNT / 2 * COUNT, "{menus} menus for {COUNT} changes in {COUNT} sessions");
+    fixture.finish();
 }

@@ -33,12 +33,15 @@ fn archives_and_sites_with_a_private_authority() {
     let repository = Repository::review();
     server.serve("/skills.zip", archive(&repository, "zip", ""));
     server.serve("/index.json", r#"{"skills": [{"name": "web", "description": "d", "url": "/web.md"}]}"#);
-    for (path, unknown) in [("/skills.zip", "`SSL_CERT_FILE`"), ("/index.json", "`SSL_CERT_FILE`")] {
+    // The text of the skill of the site is missing, so it needs another approval. This is asked after the index was fetched.
+    for (path, fetched) in
+        [("/skills.zip", (0, "and approved in")), ("/index.json", (1, "Nothing was added"))]
+    {
         let url = server.encrypted_url(path);
         for (variable, code, expected) in [
-            (("OTHER", "x", b"".as_slice()), 2, unknown),
-            (("SSL_CERT_FILE", "ca.pem", AUTHORITY), 0, ""),
-            (("SSL_CERT_DIR", "certs/ca.pem", AUTHORITY), 0, ""),
+            (("OTHER", "x", b"".as_slice()), 2, "`SSL_CERT_FILE`"),
+            (("SSL_CERT_FILE", "ca.pem", AUTHORITY), fetched.0, fetched.1),
+            (("SSL_CERT_DIR", "certs/ca.pem", AUTHORITY), fetched.0, fetched.1),
             (("SSL_CERT_FILE", "missing.pem", b""), 2, "missing.pem, which `SSL_CERT_FILE` names"),
             (("SSL_CERT_FILE", "text", b"text"), 2, "text, which `SSL_CERT_FILE` names: no certificate"),
             (("SSL_CERT_DIR", "empty/x", b"x"), 2, "empty, which `SSL_CERT_DIR` names: no certificate"),

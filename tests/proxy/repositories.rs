@@ -137,6 +137,9 @@ impl Home {
     pub(crate) fn run_with(&self, arguments: &[&str], variables: &[(&str, &OsStr)]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
         command.args(arguments).envs(self.variables()).env_remove("ACP_SKILLS_LOG").env_remove("COLUMNS");
+        for variable in ["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"] {
+            command.env_remove(variable);
+        }
         command.envs(variables.iter().copied());
         command.stdin(Stdio::null()).current_dir(self.0.path()).output().expect("the program runs")
     }

@@ -23,7 +23,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{host_side::HostSide, tools::output};
+use self::{
+    extras::{EXTRAS_LIMIT, Extras, LISTS, List},
+    host_side::HostSide,
+    tools::output,
+};
 use super::{
     Address, Limits, ServerError, ToolServer,
     hidden::Hidden,
@@ -260,30 +264,43 @@ impl Connection {
         self.listing.tools(&self.changes, || self.list()).await
     }
 
+    /// Lists the tools, and what the model can use as tools. A list that the server does not declare is not requested.
     async fn list(&self) -> Result<Listed, ServerError> {
         let mut tally = Tally::default();
-        if !self.info["capabilities"]["tools"].is_null() {
-            let mut add = |tool: &Value| tally.add(tool);
-            let listing = self.list_pages("tools/list", "tools", &mut add);
-            let expired = ServerError::Timeout { what: "list its tools", limit: self.limits.list };
-            tokio::time::timeout(self.limits.list, listing).await.unwrap_or(Err(expired))?;
+        let mut extras = Extras::default();
+        for list in LISTS {
+            let capability = list.method.split('/').next().unwrap_or_default();
+            if self.info["capabilities"][capability].is_null() {
+                continue;
+            }
+            let limit =
+                if list.is_of_tools() { self.limits.list } else { EXTRAS_LIMIT.min(self.limits.list) };
+            let mut add = |item: &Value| extras.add(list, item, &mut tally);
+            let listing = self.list_pages(list, &mut add);
+            let expired = ServerError::Timeout { what: "list its tools", limit };
+            match tokio::time::timeout(limit, listing).await.unwrap_or(Err(expired)) {
+                // The tools are more important than the rest.
+                Err(error) if list.is_of_tools() => return Err(error),
+                Err(error) => tracing::warn!("{} of a server failed: {error}", list.method),
+                Ok(()) => {}
+            }
         }
-        tally.has_all_tools();
-        self.list_extras(&mut tally).await;
-        Ok(tally.into_listed())
+        if let Some(tool) = extras.reader() {
+            tally.add(&tool);
+        }
+        Ok(tally.into_listed(extras.tools()))
     }
 
     /// Requests the pages of a list, and passes its items to `add`. Ends if it returns false.
     async fn list_pages(
         &self,
-        method: &str,
-        key: &str,
+        list: List,
         add: &mut (dyn FnMut(&Value) -> bool + Send),
     ) -> Result<(), ServerError> {
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
-            let page = self.request(method, params, "list its tools").await?;
-            let listed = page[key].as_array().ok_or(ServerError::Invalid("no list of tools"))?;
+            let page = self.request(list.method, params, "list its tools").await?;
+            let listed = page[list.key].as_array().ok_or(ServerError::Invalid("no list of tools"))?;
             let has_room = listed.iter().all(&mut *add);
             match page["nextCursor"].as_str().filter(|_| has_room) {
                 Some(cursor) => params = json!({ "cursor": cursor }),
@@ -320,20 +337,25 @@ impl Connection {
         self.ask(Ask { method, params, limit: self.limits.list, what, progress: None }).await
     }
 
-    /// Calls a tool.
+    /// Calls a tool. `is_own` is false for a tool that stands for a prompt or for resources.
     pub(super) async fn call(
         &self,
-        tool: &str,
+        (tool, is_own): (&str, bool),
         arguments: Option<Map<String, Value>>,
         progress: Option<Sender<Progress>>,
         trace: Map<String, Value>,
     ) -> Result<ToolOutput, ServerError> {
-        let mut params = json!({ "name": tool, "_meta": trace });
         // Some servers refuse calls without arguments, although the schema of the protocol allows them.
-        params["arguments"] = Value::Object(arguments.unwrap_or_default());
+        let arguments = arguments.unwrap_or_default();
+        let (method, mut params) = if is_own {
+            ("tools/call", json!({ "name": tool, "arguments": arguments }))
+        } else {
+            extras::request(tool, arguments)?
+        };
+        params["_meta"] = Value::Object(trace);
         let limit = self.limits.call;
-        let ask = Ask { method: "tools/call", params, limit, what: "answer the call", progress };
-        output(self.ask(ask).await?)
+        let result = self.ask(Ask { method, params, limit, what: "answer the call", progress }).await?;
+        if is_own { output(result) } else { extras::output(result) }
     }
 
     /// Sends a request and waits for the answer. If the server does not start or has ended, the error contains its last output. Secrets

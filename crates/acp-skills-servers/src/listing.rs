@@ -130,14 +130,14 @@ impl Tally {
         true
     }
 
-    /// Notes that the tools that follow stand for prompts and resources.
-    pub(super) fn has_all_tools(&mut self) {
-        self.listed.own = self.listed.tools.len();
+    /// Returns the number of tools that were added.
+    pub(super) fn len(&self) -> usize {
+        self.listed.tools.len()
     }
 
-    /// Returns the tools that were added.
-    pub(super) fn into_listed(self) -> Listed {
-        self.listed
+    /// Returns the tools that were added. The first `own` are those that the server has.
+    pub(super) fn into_listed(self, own: usize) -> Listed {
+        Listed { own, ..self.listed }
     }
 }
 

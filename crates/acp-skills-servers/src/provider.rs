@@ -154,11 +154,8 @@ impl Inner {
         let link = CallLink::of(context);
         let progress = link.and_then(|call| call.progress.clone());
         let trace = link.map(|call| call.trace.clone()).unwrap_or_default();
-        let mut output = if place < listed.now.own().len() {
-            connection.call(name, arguments, progress, trace).await?
-        } else {
-            connection.fetch_extra(name, arguments).await?
-        };
+        let is_own = place < listed.now.own().len();
+        let mut output = connection.call((name, is_own), arguments, progress, trace).await?;
         if let Some(before) = &listed.before {
             output.content.extend(self.changes(before, &listed.now).map(Content::Text));
         }

@@ -40,7 +40,7 @@ pub use content::{FileContent, ReadOptions, media_type};
 pub use error::FileError;
 pub use every::{Bounds, VisitEntry};
 pub(crate) use guarded::check_activation;
-pub use guarded::is_unchanged;
+pub use guarded::{is_text_of, is_unchanged};
 pub use list::{FileEntry, Listing};
 use open::{Opened, explain_sharing_violation, open_any};
 #[cfg(feature = "fetch")]
@@ -264,17 +264,22 @@ impl Head {
     /// Returns a hash of the frontmatter's part of the text and of the size of the file, to detect changes. For nearly all
     /// skills, that part is the whole text.
     pub(crate) fn stamp(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        let beginning = match self.bytes.get(..MAX_FRONTMATTER_BYTES) {
-            Some(beginning) if self.bytes.len() > MAX_FRONTMATTER_BYTES => {
-                &beginning[..content::char_boundary(beginning)]
-            }
-            _ => &self.bytes,
-        };
-        hasher.write(beginning);
-        hasher.write_u64(self.size);
-        hasher.finish()
+        stamp_of(&self.bytes, self.size)
     }
+}
+
+/// Returns the [stamp](Head::stamp) of a file with these bytes and this size.
+fn stamp_of(bytes: &[u8], size: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let beginning = match bytes.get(..MAX_FRONTMATTER_BYTES) {
+        Some(beginning) if bytes.len() > MAX_FRONTMATTER_BYTES => {
+            &beginning[..content::char_boundary(beginning)]
+        }
+        _ => bytes,
+    };
+    hasher.write(beginning);
+    hasher.write_u64(size);
+    hasher.finish()
 }
 
 fn is_absent(error: &io::Error) -> bool {

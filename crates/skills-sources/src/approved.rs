@@ -29,7 +29,7 @@ use skills_core::{
 use super::{
     address::GitPlace,
     digest,
-    git::GitError,
+    git::{Found, GitError},
     lockfile::PinnedGit,
     manifest,
     prune::Unused,
@@ -104,14 +104,15 @@ pub(super) fn fetch(
     observer: Option<Arc<dyn ProcessObserver>>,
     max_skills: usize,
 ) -> Result<(), GitError> {
-    fetch_at(store, place, Some(&pinned.commit), pinned, observer, max_skills)
+    let version = Found { commit: pinned.commit.clone(), tag: None };
+    fetch_at(store, place, Some(&version), pinned, observer, max_skills)
 }
 
-/// Fetches an approved version like [`fetch`], from another commit of the place, or from its current one.
+/// Fetches an approved version like [`fetch`], from another version of the place, or from its current one.
 pub(super) fn fetch_at(
     store: &Store,
     place: &GitPlace,
-    commit: Option<&str>,
+    version: Option<&Found>,
     pinned: &PinnedGit,
     observer: Option<Arc<dyn ProcessObserver>>,
     max_skills: usize,
@@ -122,7 +123,7 @@ pub(super) fn fetch_at(
     }
     // Check this before anything is received.
     check_unused(&store.root(place, &pinned.commit))?;
-    let checkout = store.fetch_locked(place, commit, observer)?;
+    let checkout = store.fetch_locked(place, version, observer)?;
     add_locked(store, place, pinned, &checkout.root, max_skills)
 }
 

@@ -1,6 +1,13 @@
 //! Computes the checksum of a skill. The user approves this checksum, and we compare it before we serve the skill.
 
-use std::{collections::BTreeMap, fmt::Write, fs, io, ops::Bound, path::Path};
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    fs::{self, File},
+    io::{self, Read},
+    ops::Bound,
+    path::Path,
+};
 
 use skills_core::{
     Remote, Skill, Source, order,
@@ -30,11 +37,24 @@ impl Files {
     /// # Errors
     /// Returns the errors of [`of_skill`].
     pub(super) fn of(dir: &Path) -> io::Result<Self> {
-        let hashed = |path: String| {
-            let digest = Sha256::of(&fs::read(dir.join(&path))?);
-            Ok((path, digest))
-        };
-        Ok(Self(files(dir)?.into_iter().map(hashed).collect::<io::Result<_>>()?))
+        Self::read(dir, files(dir)?, |_, _| {})
+    }
+
+    /// Computes the checksums of the files with these paths below `dir`, and passes each content to `see`.
+    ///
+    /// # Errors
+    /// Returns an error if a file can't be read.
+    pub(super) fn read(dir: &Path, paths: Vec<String>, mut see: impl FnMut(&str, &[u8])) -> io::Result<Self> {
+        let mut all = BTreeMap::new();
+        // A start hashes thousands of files, so use the same memory for all of them.
+        let mut content = Vec::with_capacity(32 * 1024);
+        for path in paths {
+            content.clear();
+            File::open(dir.join(&path))?.read_to_end(&mut content)?;
+            see(&path, &content);
+            all.insert(path, Sha256::of(&content));
+        }
+        Ok(Self(all))
     }
 
     /// Adds a file with its content.

@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use skills_core::text::shown;
 
 use super::{
-    git::GitError,
+    git::{GitError, UNKNOWN_AUTHORITY, is_unknown_authority},
     load::PinError,
     lockfile::LockError,
     policy::{PolicyError, Refusal},
@@ -165,6 +165,9 @@ impl SourceError {
             Self::Web { source: RemoteError::NoIndex { .. } | RemoteError::Index { .. }, .. } => {
                 "use the address of a web site with skills, an index.json file, or a git repository"
                     .to_owned()
+            }
+            Self::Web { source, .. } if is_unknown_authority(&source.to_string()) => {
+                UNKNOWN_AUTHORITY.to_owned()
             }
             Self::Web { .. } => {
                 "check the network and the address, then retry, or use `/skills reload` in an open session"

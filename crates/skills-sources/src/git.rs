@@ -27,7 +27,8 @@ mod watch;
 
 use std::{
     collections::HashSet,
-    io::{BufRead, BufReader, Read},
+    fs,
+    io::{self, BufRead, BufReader, Read},
     path::Path,
     sync::Arc,
     time::Duration,
@@ -37,7 +38,7 @@ use skills_core::{exec::ProcessObserver, order};
 
 use self::command::Git;
 pub use self::error::GitError;
-pub(super) use self::error::{is_unknown_authority, mebibytes};
+pub(super) use self::error::{UNKNOWN_AUTHORITY, is_unknown_authority, mebibytes};
 pub(super) use self::references::{Found, find_commit};
 use super::address::GitPlace;
 
@@ -106,13 +107,13 @@ pub(super) struct Fetched {
     pub(super) notes: Vec<String>,
 }
 
-/// Fetches the skills below `place` and writes them to `directory`, which must be empty. Without a `commit`, the current commit of
+/// Fetches the skills below `place` and writes them to `directory`, which must be empty. Without a `version`, the current commit of
 /// the reference is fetched, and with `verify`, its signature is checked. `scratch` is an empty directory for git's own files.
 ///
 /// Blocks until the fetch has finished or a limit is reached.
 pub(super) fn fetch(
     place: &GitPlace,
-    commit: Option<&str>,
+    version: Option<&Found>,
     directory: &Path,
     scratch: &Path,
     observer: Option<Arc<dyn ProcessObserver>>,
@@ -120,9 +121,9 @@ pub(super) fn fetch(
     verify: bool,
 ) -> Result<Fetched, GitError> {
     let git = repository(place, scratch, observer, limits)?;
-    let is_current = commit.is_none();
-    let Found { commit, tag } = match commit {
-        Some(commit) => Found { commit: fetch_commit(&git, place, commit)?, tag: None },
+    let is_current = version.is_none();
+    let Found { commit, tag } = match version {
+        Some(Found { commit, tag }) => Found { commit: fetch_commit(&git, place, commit)?, tag: tag.clone() },
         None => fetch_current(&git, place)?,
     };
     let committed = if verify && is_current {
@@ -164,10 +165,21 @@ fn repository<'a>(
     limits: &'a Limits,
 ) -> Result<Git<'a>, GitError> {
     let mut git = Git::new(scratch, place.transport, observer, limits)?;
-    git.run(&["init", "--quiet", "--bare", "--template="])?;
-    git.run(&["config", "remote.origin.url", &place.url])?;
+    create(scratch, &place.url).map_err(|source| GitError::Write { path: scratch.to_owned(), source })?;
     git.read_ssh_command()?;
     Ok(git)
+}
+
+/// Creates an empty repository with a remote, as `git init --bare` and `git config` do. These would start two processes.
+fn create(directory: &Path, url: &str) -> io::Result<()> {
+    fs::create_dir_all(directory.join("objects"))?;
+    fs::create_dir_all(directory.join("refs"))?;
+    fs::write(directory.join("HEAD"), "ref: refs/heads/main\n")?;
+    let url = url.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let config = format!(
+        "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[remote \"origin\"]\n\turl = \"{url}\"\n"
+    );
+    fs::write(directory.join("config"), config)
 }
 
 /// Fetches the current commit of a place: of its reference, or of the highest version in its range.

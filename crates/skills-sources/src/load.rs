@@ -11,7 +11,7 @@ use std::{
 use skills_core::{
     Diagnostic, Skill, SkillName, SkillSet, SkillSetBuilder, Source,
     discovery::Filter,
-    files::is_unchanged,
+    files::is_text_of,
     order,
     scan::{Finding, Risk, Rules, scan},
     set::{Entry, Skipped},
@@ -87,23 +87,21 @@ pub(super) fn load(
     }
 }
 
-/// Returns the pin that approves all skills of a repository, including those that other skills of the repository shadow.
+/// Returns the pin that approves all skills of a repository that were `found` at its canonical path, including those that other skills of
+/// the repository shadow.
 ///
 /// # Errors
 /// Returns an error if a file can't be read, if a skill contains an entry that is not a regular file, or if the skills are larger than
 /// `max_bytes` in all. A file counts for each skill that contains it.
 pub(super) fn pin(
-    root: &Path,
+    real: &Path,
     commit: &str,
-    max_skills: usize,
-    nested: bool,
+    found: &SkillSet,
     max_bytes: u64,
 ) -> Result<PinnedGit, PinError> {
-    let real = dunce::canonicalize(root)?;
-    let found = approved::find(&real, max_skills, nested);
     let skills = found.iter().filter_map(|skill| skill.dir());
     let shadowed = found.shadowed().iter().filter_map(|shadowed| shadowed.path.as_deref()?.parent());
-    pin_directories(&real, commit, skills.chain(shadowed), max_bytes)
+    pin_directories(real, commit, skills.chain(shadowed), max_bytes)
 }
 
 /// An error of pinning the skills of a checkout.
@@ -142,13 +140,15 @@ fn pin_directories<'a>(
     let mut skills = BTreeMap::new();
     for dir in directories {
         // If skills contain each other, all of them together can be much larger than the checkout.
-        for file in digest::files(dir)? {
+        let files = digest::files(dir)?;
+        for file in &files {
             bytes += fs::metadata(dir.join(file))?.len().max(1).next_multiple_of(BLOCK_BYTES);
         }
         if bytes > max_bytes {
             return Err(GitError::overlap(max_bytes).into());
         }
-        skills.insert(approved::relative(root, dir), digest::of_skill(dir)?.to_string());
+        let digest = digest::Files::read(dir, files, |_, _| {})?.digest();
+        skills.insert(approved::relative(root, dir), digest.to_string());
     }
     Ok(PinnedGit::new(commit.to_owned(), skills))
 }
@@ -279,12 +279,17 @@ fn add_part(
         if !wanted.takes(entry) {
             continue;
         }
-        let files =
-            digest::Files::of(&stored.dir).ok().filter(|files| files.digest().to_string() == *approved);
         // If a file changes later, the guard will detect this when we read it. Here, we check for changes since discovery.
-        let guarded = files
-            .map(|files| Skill::clone(&entry.skill).guarded(Guard::new(files.digest().to_string(), files)));
-        if let Some(skill) = guarded.filter(|skill| is_unchanged(skill).is_ok_and(|unchanged| unchanged)) {
+        let mut is_same = false;
+        let read = digest::files(&stored.dir).and_then(|paths| {
+            digest::Files::read(&stored.dir, paths, |path, content| {
+                is_same |= path == stored.file_name && is_text_of(stored, content);
+            })
+        });
+        let digest = read.as_ref().map_or_else(|_| String::new(), |files| files.digest().to_string());
+        let approved = read.ok().filter(|_| is_same && digest == *approved);
+        let guarded = approved.map(|files| Skill::clone(&entry.skill).guarded(Guard::new(digest, files)));
+        if let Some(skill) = guarded {
             if let Some(refusal) = refusal(&skill, wanted) {
                 skills.skip(refusal.skipped(stored.file()));
                 continue;
@@ -336,7 +341,9 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let pin = |blocks: u64| pin(dir.path(), &"a".repeat(40), 10, false, blocks * BLOCK_BYTES);
+        let real = dunce::canonicalize(dir.path()).unwrap();
+        let found = approved::find(&real, 10, false);
+        let pin = |blocks: u64| pin(&real, &"a".repeat(40), &found, blocks * BLOCK_BYTES);
         assert_eq!(pin(3).unwrap().skills.len(), 2);
         let error = pin(2).unwrap_err().to_string();
         assert!(error.contains("skills that contain each other are larger than 8192 bytes"), "{error}");

@@ -65,15 +65,16 @@ impl Origin<'_> {
     /// Fetches the skills of a place and writes them to `directory`, like [`git::fetch`]. `scratch` is an empty directory for other files.
     pub(super) fn fetch(
         &self,
-        commit: Option<&str>,
+        version: Option<&Found>,
         directory: &Path,
         scratch: &Path,
         observer: Option<Arc<dyn ProcessObserver>>,
         verify: bool,
     ) -> Result<Fetched, GitError> {
         if self.place.transport.is_git() {
-            return git::fetch(self.place, commit, directory, scratch, observer, self.limits, verify);
+            return git::fetch(self.place, version, directory, scratch, observer, self.limits, verify);
         }
+        let commit = version.map(|version| version.commit.as_str());
         let failed = |source| GitError::Write { path: scratch.to_owned(), source };
         let mut file = File::options().read(true).write(true).create_new(true).open(scratch.join("archive"));
         let file = file.as_mut().map_err(|error| failed(io::Error::from(error.kind())))?;

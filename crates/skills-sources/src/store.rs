@@ -127,16 +127,16 @@ impl Store {
         self.dir.join("git").join(key(&format!("{}\n{}", place.url, place.path)))
     }
 
-    /// Fetches a source at `commit`, or its current version, into a directory of its own for a review. Other processes wait for the
+    /// Fetches a version of a source, or its current version, into a directory of its own for a review. Other processes wait for the
     /// fetch.
     pub(super) fn fetch_git(
         &self,
         place: &GitPlace,
-        commit: Option<&str>,
+        version: Option<&Found>,
         observer: Option<Arc<dyn ProcessObserver>>,
     ) -> Result<Checkout, GitError> {
         let _lock = self.lock(place)?;
-        self.fetch_locked(place, commit, observer)
+        self.fetch_locked(place, version, observer)
     }
 
     /// Takes the file lock of a source.
@@ -149,7 +149,7 @@ impl Store {
     pub(super) fn fetch_locked(
         &self,
         place: &GitPlace,
-        commit: Option<&str>,
+        version: Option<&Found>,
         observer: Option<Arc<dyn ProcessObserver>>,
     ) -> Result<Checkout, GitError> {
         let dir = self.of_place(place);
@@ -160,7 +160,7 @@ impl Store {
         let scratch = new.path().join(".git");
         fs::create_dir(&root).and_then(|()| fs::create_dir(&scratch)).map_err(failed)?;
         let origin = self.origin(place, &self.limits);
-        let fetched = origin.fetch(commit, &root, &scratch, observer, self.verify);
+        let fetched = origin.fetch(version, &root, &scratch, observer, self.verify);
         // If this fails, a later fetch will remove the directory after at least a day.
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;

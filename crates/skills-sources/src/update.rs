@@ -33,7 +33,9 @@ pub use self::{
 use super::{
     Options, SourceError,
     address::{Address, Place},
-    approved, digest, git, load,
+    approved, digest,
+    git::{self, Found, GitError},
+    load,
     lockfile::{self, LockError, LockFile, Pinned, PinnedWeb},
     named::NamedSources,
     packed::Unpacked,
@@ -163,13 +165,29 @@ impl Updater {
         approved: Option<&Pinned>,
         nested: bool,
     ) -> Result<Offer, SourceError> {
+        self.latest_at(address, approved, nested, None)
+    }
+
+    /// Returns the same as [`latest_with`](Self::latest_with). `found` is the current version of a repository, if it is known.
+    fn latest_at(
+        &self,
+        address: &Address,
+        approved: Option<&Pinned>,
+        nested: bool,
+        found: Option<&Found>,
+    ) -> Result<Offer, SourceError> {
         self.permit(address)?;
         match (address.place(), approved) {
             (Place::Git(place), _) if self.store.verifies() && !place.transport.is_git() => {
                 Err(SourceError::NoSignatures { address: address.to_string() })
             }
             (Place::Git(place), _) => {
-                let fetched = self.store.fetch_git(place, None, self.options.observer.clone());
+                let fetch = |version| self.store.fetch_git(place, version, self.options.observer.clone());
+                let fetched = match fetch(found) {
+                    // The repository has changed since the look.
+                    Err(GitError::NoReference(_)) if found.is_some() => fetch(None),
+                    fetched => fetched,
+                };
                 let fetched = fetched.map_err(|error| SourceError::git(address, error))?;
                 rollback::refuse(address, approved, &fetched)?;
                 // If the approved version is not in the store, or was changed on disk, fetch it again, because `approved::add` takes
@@ -178,8 +196,8 @@ impl Updater {
                     && git.commit == fetched.commit
                     && approved.is_some_and(|pinned| self.approved(address, pinned).is_none())
                 {
-                    let again = self.store.fetch_git(place, Some(&git.commit), self.options.observer.clone());
-                    again
+                    let version = Found { commit: git.commit.clone(), tag: None };
+                    fetch(Some(&version))
                         .and_then(|again| {
                             let part = &git.parts()[0];
                             approved::add(&self.store, place, part, &again, self.options.max_skills)
@@ -279,9 +297,9 @@ impl Updater {
 
     fn of_directory(&self, root: &Path, commit: &str, nested: bool) -> Result<Offer, load::PinError> {
         let max_bytes = self.store.limits().bytes;
-        let pinned = load::pin(root, commit, self.options.max_skills, nested, max_bytes)?;
         let real = dunce::canonicalize(root)?;
         let found = approved::find(&real, self.options.max_skills, nested);
+        let pinned = load::pin(&real, commit, &found, max_bytes)?;
         let mut skills = Vec::new();
         for skill in found.iter() {
             let Source::Stored(stored) = &skill.source else { continue };

@@ -125,12 +125,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         steps.advise("update Node.js: https://nodejs.org".to_owned());
     }
     let runtime = runtime::new()?;
-    if let Some(servers) = servers {
-        let measuring = servers.measure(settings.processes.clone(), &cwd, &steps);
-        if let Err(signal) = runtime.block_on(until_signal(measuring))? {
-            return Ok(ExitCode::from(signal.exit_code()));
-        }
-    }
+    let measured = servers.map(|servers| (servers, settings.processes.clone(), cwd.clone()));
     let talk = OneShot::with_library(loaded.library.into_library())
         .toolbox(toolbox)
         .policy(settings.policy)
@@ -139,7 +134,12 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         .on_permission(permission::decide(yes))
         .trace(move |trace| seen.trace(&trace))
         .converse(move |client| conversation.run(client, &cwd));
-    let outcome = runtime.block_on(until_signal(async { tokio::time::timeout(timeout, talk).await }));
+    let outcome = runtime.block_on(until_signal(async {
+        if let Some((servers, processes, cwd)) = measured {
+            servers.measure(processes, &cwd, &steps).await;
+        }
+        tokio::time::timeout(timeout, talk).await
+    }));
     runtime.shutdown_background();
     let outcome = match outcome? {
         Ok(outcome) => outcome.map(|talked| talked.map_err(anyhow::Error::from)),

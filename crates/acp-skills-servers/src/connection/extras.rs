@@ -3,13 +3,12 @@
 //! The names contain a colon, which names of tools should not have
 //! ([MCP: tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools)). If a server has such a tool anyway, it is used.
 
-use std::{fmt::Write, time::Duration};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use skills_core::{ToolOutput, text::sanitize, tool::Content};
-use tokio::time::timeout;
 
-use super::{super::ServerError, Connection, Tally, tools::part};
+use super::{super::ServerError, Tally, tools::part};
 
 /// The prefix of the name of a prompt.
 const PROMPT: &str = "prompt:";
@@ -17,8 +16,8 @@ const PROMPT: &str = "prompt:";
 const READ: &str = "resource:read";
 /// The scheme of the files of skills, which are only served after the user has approved them.
 const SKILL_SCHEME: &str = "skill://";
-/// The time limit for all lists together. If a server is slower, the model gets the tools without the rest.
-const LIMIT: Duration = Duration::from_secs(5);
+/// The time limit for each list except that of the tools. If a server is slower, the model gets the tools without the rest.
+pub(super) const EXTRAS_LIMIT: Duration = Duration::from_secs(3);
 /// The maximum number of prompts.
 const MAX_PROMPTS: usize = 50;
 /// The maximum number of resources that are listed. Others can be read, too.
@@ -28,62 +27,62 @@ const MAX_URI: usize = 200;
 /// The maximum length of a resource's name, in characters.
 const MAX_NAME: usize = 60;
 
-impl Connection {
-    /// Adds tools for the prompts and resources. A list that fails is left out, because the tools are more important.
-    pub(super) async fn list_extras(&self, tally: &mut Tally) {
-        let listing = async {
-            let mut prompts = 0;
-            let mut add = |prompt: &Value| {
-                prompts += 1;
-                prompt_tool(prompt).is_none_or(|tool| tally.add(&tool)) && prompts < MAX_PROMPTS
-            };
-            self.pages("prompts/list", "prompts", &mut add).await;
-            let mut resources = Resources::default();
-            self.pages("resources/list", "resources", &mut |resource| resources.add(resource, "uri")).await;
-            let mut add = |template: &Value| resources.add(template, "uriTemplate");
-            self.pages("resources/templates/list", "resourceTemplates", &mut add).await;
-            if let Some(description) = resources.description() {
-                tally.add(&tool(READ, &self.hide(description), &[("uri", "", true)]));
-            }
-        };
-        if timeout(LIMIT, listing).await.is_err() {
-            tracing::warn!("left out prompts or resources of a server: not listed in time");
-        }
-    }
+/// A list of a server.
+#[derive(Clone, Copy)]
+pub(super) struct List {
+    pub(super) method: &'static str,
+    /// The member of the result that contains the items.
+    pub(super) key: &'static str,
+}
 
-    /// Requests the pages of a list of prompts or resources, if the server declares them. Ends if `add` returns false.
-    async fn pages(&self, method: &str, key: &str, add: &mut (dyn FnMut(&Value) -> bool + Send)) {
-        let capability = method.split('/').next().unwrap_or_default();
-        if !self.info["capabilities"][capability].is_object() {
-            return;
-        }
-        if let Err(error) = self.list_pages(method, key, add).await {
-            tracing::debug!("{method} of a server failed: {error}");
-        }
-    }
+/// The lists in the order in which they are requested.
+pub(super) const LISTS: [List; 4] = [
+    List { method: "tools/list", key: "tools" },
+    List { method: "prompts/list", key: "prompts" },
+    List { method: "resources/list", key: "resources" },
+    List { method: "resources/templates/list", key: "resourceTemplates" },
+];
 
-    /// Fetches a prompt, or reads a resource. `name` is the name of a tool that was added by [`list_extras`](Self::list_extras).
-    pub(in super::super) async fn fetch_extra(
-        &self,
-        name: &str,
-        arguments: Option<Map<String, Value>>,
-    ) -> Result<ToolOutput, ServerError> {
-        let mut output = ToolOutput::text("");
-        let arguments = arguments.unwrap_or_default();
-        output.content = if let Some(prompt) = name.strip_prefix(PROMPT) {
-            let params = json!({ "name": prompt, "arguments": arguments });
-            messages(self.request("prompts/get", params, "return a prompt").await?)?
-        } else {
-            let uri = arguments.get("uri").and_then(Value::as_str).unwrap_or_default();
-            // Schemes can be written in any case.
-            let scheme = uri.get(..SKILL_SCHEME.len()).unwrap_or_default();
-            if uri.is_empty() || scheme.eq_ignore_ascii_case(SKILL_SCHEME) {
-                return Err(ServerError::NoResource);
-            }
-            contents(self.request("resources/read", json!({ "uri": uri }), "read a resource").await?)?
-        };
-        Ok(output)
+impl List {
+    /// Returns true for the list of the tools that the server has.
+    pub(super) fn is_of_tools(self) -> bool {
+        self.key == "tools"
     }
+}
+
+/// Returns the request for a tool that stands for a prompt or for resources.
+pub(super) fn request(
+    tool: &str,
+    arguments: Map<String, Value>,
+) -> Result<(&'static str, Value), ServerError> {
+    if let Some(prompt) = tool.strip_prefix(PROMPT) {
+        return Ok(("prompts/get", json!({ "name": prompt, "arguments": arguments })));
+    }
+    let uri = arguments.get("uri").and_then(Value::as_str).unwrap_or_default();
+    // Schemes can be written in any case.
+    let scheme = uri.get(..SKILL_SCHEME.len()).unwrap_or_default();
+    if uri.is_empty() || scheme.eq_ignore_ascii_case(SKILL_SCHEME) {
+        return Err(ServerError::NoResource);
+    }
+    Ok(("resources/read", json!({ "uri": uri })))
+}
+
+/// Converts the messages of a prompt, or the contents of resources.
+pub(super) fn output(result: Value) -> Result<ToolOutput, ServerError> {
+    let mut output = ToolOutput::text("");
+    output.content = if result["contents"].is_array() { contents(result)? } else { messages(result)? };
+    Ok(output)
+}
+
+/// The prompts and resources of a server, as they are listed.
+#[derive(Default)]
+pub(super) struct Extras {
+    /// The number of tools that the server has.
+    tools: usize,
+    prompts: usize,
+    resources: Vec<String>,
+    /// True if there are resources that are not listed.
+    more: bool,
 }
 
 /// Returns the definition of a tool that takes these arguments: the name, a description, and true if it is required.
@@ -122,40 +121,52 @@ fn prompt_tool(prompt: &Value) -> Option<Value> {
     Some(tool(&format!("{PROMPT}{name}"), description, &arguments))
 }
 
-/// The resources and templates of a server.
-#[derive(Default)]
-struct Resources {
-    listed: Vec<String>,
-    more: bool,
-}
+impl Extras {
+    /// Adds an item of a list. Tools and prompts are added to `tally`. Returns false if there is no room for further items.
+    pub(super) fn add(&mut self, list: List, item: &Value, tally: &mut Tally) -> bool {
+        match list.key {
+            "tools" => {
+                let has_room = tally.add(item);
+                self.tools = tally.len();
+                has_room
+            }
+            "prompts" => {
+                self.prompts += 1;
+                prompt_tool(item).is_none_or(|tool| tally.add(&tool)) && self.prompts < MAX_PROMPTS
+            }
+            "resources" => self.add_resource(item, "uri"),
+            _ => self.add_resource(item, "uriTemplate"),
+        }
+    }
 
-impl Resources {
+    /// Returns the number of tools that the server has.
+    pub(super) fn tools(&self) -> usize {
+        self.tools
+    }
+
     /// Adds a resource or a template, whose address is in `key`. Returns false if there are enough.
-    fn add(&mut self, resource: &Value, key: &str) -> bool {
+    fn add_resource(&mut self, resource: &Value, key: &str) -> bool {
         let Some(uri) = resource[key].as_str().filter(|uri| !uri.is_empty()) else { return true };
         if uri.starts_with(SKILL_SCHEME) {
             return true;
         }
-        if uri.len() > MAX_URI || self.listed.len() == MAX_RESOURCES {
+        if uri.len() > MAX_URI || self.resources.len() == MAX_RESOURCES {
             self.more = true;
-            return self.listed.len() < MAX_RESOURCES;
+            return self.resources.len() < MAX_RESOURCES;
         }
         let name = resource["title"].as_str().or_else(|| resource["name"].as_str()).unwrap_or_default();
         let name: String = sanitize(name).chars().take(MAX_NAME).collect();
-        let mut line = uri.to_owned();
-        if !name.is_empty() && name != uri {
-            // Writing to a string never fails.
-            let _ = write!(line, " ({name})");
-        }
-        self.listed.push(line);
+        // Many servers use the end of the address as the name.
+        let is_same = uri.ends_with(&*name);
+        self.resources.push(if is_same { uri.to_owned() } else { format!("{uri} ({name})") });
         true
     }
 
-    /// Returns the description of the tool that reads them. `None` if there are none.
-    fn description(&self) -> Option<String> {
+    /// Returns the tool that reads resources. `None` if there are none.
+    pub(super) fn reader(&self) -> Option<Value> {
         let more = if self.more { ", and others" } else { "" };
-        (!self.listed.is_empty() || self.more)
-            .then(|| format!("Reads a resource of the server: {}{more}.", self.listed.join(", ")))
+        let description = || format!("Reads a resource of the server: {}{more}.", self.resources.join(", "));
+        (!self.resources.is_empty() || self.more).then(|| tool(READ, &description(), &[("uri", "", true)]))
     }
 }
 
@@ -201,13 +212,13 @@ mod tests {
     use super::*;
 
     fn described(resources: &[Value]) -> Option<String> {
-        let mut list = Resources::default();
+        let mut list = Extras::default();
         for resource in resources {
-            if !list.add(resource, "uri") {
+            if !list.add_resource(resource, "uri") {
                 break;
             }
         }
-        list.description()
+        Some(list.reader()?["description"].as_str()?.to_owned())
     }
 
     #[test]
@@ -216,9 +227,9 @@ mod tests {
         assert_eq!(described(&[json!({ "uri": "skill://a/SKILL.md" }), json!({ "uri": 7 }), json!(1)]), None);
         let some = [
             json!({ "uri": "test://a", "name": "A", "title": "The \u{202e}A" }),
-            json!({ "uri": "test://b", "name": "test://b" }),
+            json!({ "uri": "test://b/c.md", "name": "c.md" }),
         ];
-        let expected = "Reads a resource of the server: test://a (The A), test://b.";
+        let expected = "Reads a resource of the server: test://a (The A), test://b/c.md.";
         assert_eq!(described(&some).as_deref(), Some(expected));
         let long = json!({ "uri": format!("test://{}", "x".repeat(MAX_URI)), "name": "x" });
         assert_eq!(described(&[long]).as_deref(), Some("Reads a resource of the server: , and others."));

@@ -108,6 +108,10 @@ pub(super) fn walk(
     seen: &mut HashSet<PathBuf>,
     memory: Option<&mut Memory<'_>>,
 ) -> Found {
+    // This path is canonical, and was visited below another root. Looking up each part of it again takes long for many roots.
+    if seen.contains(&root.path) {
+        return Found::default();
+    }
     let boundary = root.boundary.as_deref();
     let boundary = boundary.map(|dir| dunce::canonicalize(dir).unwrap_or_else(|_| dir.to_owned()));
     let mut walk = Walk {

@@ -7,9 +7,10 @@
 use std::{
     env, fs, io,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
-use ureq::tls::{PemItem, RootCerts, parse_pem};
+use ureq::tls::{Certificate, PemItem, RootCerts, parse_pem};
 
 use crate::text::shown_path;
 
@@ -34,17 +35,13 @@ pub struct AuthoritiesError {
     pub source: io::Error,
 }
 
+/// The certificates of the environment variables, which don't change. Read when they are needed first.
+static OF_ENVIRONMENT: OnceLock<Option<Authorities>> = OnceLock::new();
+
 impl Authorities {
-    /// Returns the certificates in PEM texts. Other parts of the texts are ignored. Returns `None` if there is no certificate.
-    pub fn parse<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
-        let mut found = Vec::new();
-        for text in texts {
-            found.extend(parse_pem(text).filter_map(|item| match item {
-                Ok(PemItem::Certificate(certificate)) => Some(certificate),
-                _ => None,
-            }));
-        }
-        (!found.is_empty()).then(|| Self(RootCerts::from(found)))
+    /// Returns the certificates in a PEM text. Other parts of the text are ignored. Returns `None` if there is no certificate.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        Self::of(certificates(text))
     }
 
     /// Reads a PEM file. `setting` is the setting that names the file, for the error.
@@ -52,35 +49,56 @@ impl Authorities {
     /// # Errors
     /// Returns an error if the file can't be read, or if it contains no certificate.
     pub fn read(path: &Path, setting: &str) -> Result<Self, AuthoritiesError> {
-        let failed = |source| AuthoritiesError { setting: setting.to_owned(), path: path.to_owned(), source };
-        let text = fs::read(path).map_err(failed)?;
-        Self::parse([&*text]).ok_or_else(|| failed(none()))
+        read(path, setting).map(|found| Self(RootCerts::from(found)))
+    }
+
+    fn of(found: Vec<Certificate<'static>>) -> Option<Self> {
+        (!found.is_empty()).then(|| Self(RootCerts::from(found)))
     }
 
     /// Returns the authorities that the user has set with environment variables. Returns `None` if there are none.
     pub(super) fn of_environment() -> Result<Option<Self>, AuthoritiesError> {
-        let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
-        let (file, directories) = (variable(FILE).map(PathBuf::from), variable(DIRECTORIES));
-        let Some(directories) = directories else {
-            return file.map(|file| Self::read(&file, FILE)).transpose();
-        };
-        let mut texts = Vec::new();
-        if let Some(path) = file {
-            let failed = |source| AuthoritiesError { setting: FILE.to_owned(), path: path.clone(), source };
-            texts.push(fs::read(&path).map_err(failed)?);
+        if let Some(found) = OF_ENVIRONMENT.get() {
+            return Ok(found.clone());
         }
+        let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
+        let file = variable(FILE).map(|path| read(Path::new(&path), FILE)).transpose()?;
+        let directories = variable(DIRECTORIES);
+        if file.is_none() && directories.is_none() {
+            return Ok(OF_ENVIRONMENT.get_or_init(|| None).clone());
+        }
+        let mut found = file.unwrap_or_default();
         // As in OpenSSL, files that can't be read are ignored, because a directory can contain others.
-        let entries = env::split_paths(&directories).filter_map(|dir| fs::read_dir(dir).ok()).flatten();
-        let files = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file());
-        texts.extend(files.filter_map(|path| fs::read(path).ok()));
-        let found = Self::parse(texts.iter().map(Vec::as_slice));
+        let listed = directories.iter().flat_map(env::split_paths).filter_map(|dir| fs::read_dir(dir).ok());
+        let files = listed.flatten().flatten().map(|entry| entry.path()).filter(|path| path.is_file());
+        for certificate in files.filter_map(|path| fs::read(path).ok()).flat_map(|text| certificates(&text)) {
+            // Such directories contain each certificate under several names.
+            if !found.iter().any(|known| known.der() == certificate.der()) {
+                found.push(certificate);
+            }
+        }
         let failed = || AuthoritiesError {
             setting: DIRECTORIES.to_owned(),
-            path: PathBuf::from(&directories),
+            path: directories.unwrap_or_default().into(),
             source: none(),
         };
-        found.ok_or_else(failed).map(Some)
+        let found = Self::of(found).ok_or_else(failed)?;
+        Ok(OF_ENVIRONMENT.get_or_init(|| Some(found)).clone())
     }
+}
+
+fn read(path: &Path, setting: &str) -> Result<Vec<Certificate<'static>>, AuthoritiesError> {
+    let failed = |source| AuthoritiesError { setting: setting.to_owned(), path: path.to_owned(), source };
+    let found = certificates(&fs::read(path).map_err(failed)?);
+    if found.is_empty() { Err(failed(none())) } else { Ok(found) }
+}
+
+fn certificates(text: &[u8]) -> Vec<Certificate<'static>> {
+    let items = parse_pem(text).filter_map(|item| match item {
+        Ok(PemItem::Certificate(certificate)) => Some(certificate),
+        _ => None,
+    });
+    items.collect()
 }
 
 fn none() -> io::Error {

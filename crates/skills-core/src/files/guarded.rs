@@ -9,10 +9,10 @@ use std::{
 
 use cap_std::fs::File;
 
-use super::{Bounds, FileError, HARD_CAP_BYTES, SOFT_CAP_BYTES, SkillFiles, every::Entry, path};
+use super::{Bounds, FileError, HARD_CAP_BYTES, SOFT_CAP_BYTES, SkillFiles, every::Entry, path, stamp_of};
 use crate::{
     frontmatter::MAX_FRONTMATTER_BYTES,
-    skill::{Guard, Skill, Source},
+    skill::{Guard, Skill, Source, Stored},
 };
 
 /// Limits memory: the lock is held while a large file is in memory, so that only one such file is read at a time. No other
@@ -137,4 +137,10 @@ pub fn is_unchanged(skill: &Skill) -> Result<bool, FileError> {
     let Source::Stored(stored) = &skill.source else { return Ok(true) };
     let head = SkillFiles::of(skill)?.head(stored.file_name, MAX_FRONTMATTER_BYTES as u64)?;
     Ok(!stored.was_found() || head.stamp() == stored.stamp)
+}
+
+/// Returns true if `content` is the text of the `SKILL.md` that discovery has read for a skill, so that the skill's name and description are
+/// those in the text. This is the comparison of [`is_unchanged`] for a file that was already read.
+pub fn is_text_of(stored: &Stored, content: &[u8]) -> bool {
+    !stored.was_found() || stamp_of(content, content.len() as u64) == stored.stamp
 }

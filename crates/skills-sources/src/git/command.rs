@@ -165,14 +165,15 @@ impl<'a> Git<'a> {
         // We need to check this before we start git, since we can't read its output without the threads below.
         probe_threads(THREADS).map_err(system)?;
         let entered = runtime.enter();
-        let mut group =
-            ProcessGroup::spawn_without_terminal(command, self.observer.clone()).map_err(system)?;
+        let is_remote = matches!(what.as_str(), "fetch" | "ls-remote");
+        // Other commands read a few files and end with their pipes, so they don't need a watchdog process.
+        let observer = self.observer.clone().filter(|_| is_remote);
+        let mut group = ProcessGroup::spawn_without_terminal(command, observer).map_err(system)?;
         drop(entered);
-        let mut watch = match what.as_str() {
-            "fetch" | "ls-remote" => {
-                Watch::of_fetch(self.directory, self.limits, self.transport == Transport::Https)
-            }
-            _ => Watch::local(self.directory, self.limits),
+        let mut watch = if is_remote {
+            Watch::of_fetch(self.directory, self.limits, self.transport == Transport::Https)
+        } else {
+            Watch::local(self.directory, self.limits)
         };
         thread::scope(|scope| {
             let writes = move || {

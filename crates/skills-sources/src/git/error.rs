@@ -6,6 +6,10 @@ use skills_core::text::{shown, shown_lines};
 
 use crate::{disk::shorten_home, policy::Refusal};
 
+/// The hint for a server whose certificate is from an authority that is not trusted.
+pub(in super::super) const UNKNOWN_AUTHORITY: &str = "if the server has a private certificate authority, set `SSL_CERT_FILE` to a PEM file that contains its certificate, or for an npm \
+     package, `cafile` in ~/.npmrc";
+
 /// The maximum number of lines of git's output in a message.
 const MAX_LINES: usize = 4;
 
@@ -226,10 +230,7 @@ impl GitError {
                 "check the address; for a private source, add the host to ~/.netrc, or set `headers` for the source in the configuration \
                  file, or for an npm package, add its token to ~/.npmrc"
             }
-            Self::Download { why, .. } if is_unknown_authority(why) => {
-                "if the server has a private certificate authority, set `SSL_CERT_FILE` to a PEM file that contains its certificate, or for \
-                 an npm package, `cafile` in ~/.npmrc"
-            }
+            Self::Download { why, .. } if is_unknown_authority(why) => UNKNOWN_AUTHORITY,
             Self::Download { .. } => "check the network and the address, and try again",
             Self::Package(_) => "check the name, the version and the registry of the package with `npm view PACKAGE`",
             Self::Credentials(_) => "check `headers` and `secrets` of the source in the configuration file",

@@ -82,7 +82,9 @@ impl Repository {
 fn fetch_from(place: &GitPlace, commit: Option<&str>) -> Result<(Vec<String>, Fetched), GitError> {
     let directory = tempfile::tempdir().unwrap();
     let scratch = tempfile::tempdir().unwrap();
-    let fetched = fetch(place, commit, directory.path(), scratch.path(), None, &Limits::default(), false)?;
+    let version = commit.map(|commit| Found { commit: commit.to_owned(), tag: None });
+    let version = version.as_ref();
+    let fetched = fetch(place, version, directory.path(), scratch.path(), None, &Limits::default(), false)?;
     Ok((files(directory.path()), fetched))
 }
 

@@ -4,6 +4,7 @@
 use std::{
     collections::HashSet,
     fs::{self, File},
+    io,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
@@ -61,7 +62,12 @@ impl LockFile {
 
 /// Returns the path of the [file lock](crate::disk::FileLock) that guards changes of the file at `path`.
 pub(crate) fn lock_path(path: &Path, cache: &Path) -> PathBuf {
-    cache.join("locks").join(format!("{}.lock", key(path)))
+    // A change of a link changes its target, so all paths of a file have the same lock.
+    let real = fs::canonicalize(path).or_else(|error| {
+        let (parent, name) = path.parent().zip(path.file_name()).ok_or(error)?;
+        Ok::<_, io::Error>(fs::canonicalize(parent)?.join(name))
+    });
+    cache.join("locks").join(format!("{}.lock", key(real.as_deref().unwrap_or(path))))
 }
 
 /// Returns the path of the copy.

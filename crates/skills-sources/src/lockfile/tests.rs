@@ -163,3 +163,26 @@ fn a_broken_file_is_kept_and_the_last_readable_version_is_served() {
         );
     }
 }
+
+/// A lock file can be a link, for example to a directory with dotfiles.
+#[cfg(unix)]
+#[test]
+fn all_paths_of_a_lock_file_have_the_same_lock() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    let (cache, file, link) =
+        (dir.path().join("cache"), dir.path().join("a/skills.lock"), dir.path().join("b/link"));
+    for directory in ["a", "b"] {
+        std::fs::create_dir(dir.path().join(directory)).unwrap();
+    }
+    symlink(dir.path().join("a"), dir.path().join("c")).unwrap();
+    let lock_of = |path: &Path| lock_path(path, &cache);
+    assert_eq!(lock_of(&file), lock_of(&dir.path().join("c/skills.lock")));
+    LockFile::default().write(&file).unwrap();
+    symlink(&file, &link).unwrap();
+    assert_eq!(lock_of(&file), lock_of(&link));
+    assert_ne!(lock_of(&file), lock_of(&dir.path().join("b/skills.lock")));
+    // A change keeps the link.
+    LockFile::change(&link, &cache, |lock| lock.remove("github:acme/skills")).unwrap();
+    assert!(link.is_symlink() && file.is_file());
+}

@@ -139,7 +139,7 @@ impl Settings {
             return Ok(Trust { only: Some(read(&expand_home(Path::new(path)), "cafile")?), more: None });
         }
         if let Some(text) = get("ca") {
-            let only = Authorities::parse([text.replace("\\n", "\n").as_bytes()]);
+            let only = Authorities::parse(text.replace("\\n", "\n").as_bytes());
             let none = || GitError::Package("`ca` in the settings of npm contains no certificate".to_owned());
             return Ok(Trust { only: Some(only.ok_or_else(none)?), more: None });
         }

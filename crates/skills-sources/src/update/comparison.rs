@@ -7,6 +7,7 @@ use super::{
         SourceError,
         address::{Address, Place},
         approved,
+        git::Found,
     },
     Offer, OfferedSkill, Pinned, SkillChange, Updater,
 };
@@ -113,13 +114,22 @@ impl Updater {
     pub fn compare(&self, query: &Query<'_>) -> Result<Comparison, SourceError> {
         let Query { address, approved, .. } = query;
         self.permit(address)?;
-        if self.is_current(query)? {
+        let before = approved.and_then(|pinned| self.approved(address, pinned));
+        let found = self.look(query, before.as_ref())?;
+        if let (Some(Pinned::Git(pinned)), Some(found)) = (approved, &found)
+            && found.commit == pinned.commit
+            && found.tag == pinned.tag
+        {
             let changes = Vec::new();
             return Ok(Comparison { offer: None, has_approved: true, changes, rejected: Vec::new() });
         }
-        let mut offer = self.latest_with(address, *approved, query.nested)?;
+        // The signature can be that of a tag, which is fetched by its name.
+        let is_git = matches!(address.place(), Place::Git(place) if place.transport.is_git());
+        let found = found.filter(|_| is_git && !self.store.verifies());
+        let mut offer = self.latest_at(address, *approved, query.nested, found.as_ref())?;
         offer.retain(query.takes);
-        let before = approved.and_then(|pinned| self.approved(address, pinned));
+        // The approved version can be in the store now.
+        let before = before.or_else(|| approved.and_then(|pinned| self.approved(address, pinned)));
         if let Some(approved) = approved {
             offer.find_renamed(approved, before.as_ref(), query.takes);
         }
@@ -147,29 +157,24 @@ impl Updater {
         Ok(Comparison { offer: Some(offer), has_approved: before.is_some(), changes, rejected })
     }
 
-    /// Returns true if the current commit of a repository is the approved one, the approved skills are in the cache, and there is no
-    /// skill about which the user can still decide.
-    fn is_current(&self, query: &Query<'_>) -> Result<bool, SourceError> {
-        let (Place::Git(place), Some(Pinned::Git(pinned))) = (query.address.place(), query.approved) else {
-            return Ok(false);
-        };
+    /// Looks for the current version of a source without fetching it. Does this only if nothing has to be fetched for the approved
+    /// version: if its skills are in the cache (`before`), and there is no skill about which the user can still decide.
+    fn look(&self, query: &Query<'_>, before: Option<&Offer>) -> Result<Option<Found>, SourceError> {
+        let (Place::Git(place), Some(before)) = (query.address.place(), before) else { return Ok(None) };
         // The list of the skills of a version doesn't contain nested skills.
-        if query.nested || !self.is_settled(query) {
-            return Ok(false);
+        if query.nested || !self.is_settled(query, before) {
+            return Ok(None);
         }
         let found = self.store.find(place, self.options.observer.clone(), &self.store.limits());
-        let found = found.map_err(|error| SourceError::git(query.address, error))?;
-        Ok(found.is_some_and(|found| found.commit == pinned.commit && found.tag == pinned.tag))
+        found.map_err(|error| SourceError::git(query.address, error))
     }
 
     /// Returns true if the user has decided about all skills of the approved commit.
-    fn is_settled(&self, query: &Query<'_>) -> bool {
+    fn is_settled(&self, query: &Query<'_>, before: &Offer) -> bool {
         let Query { address, takes, reconsiders, .. } = query;
-        let (Place::Git(place), Some(approved @ Pinned::Git(pinned))) = (address.place(), query.approved)
-        else {
+        let (Place::Git(place), Some(Pinned::Git(pinned))) = (address.place(), query.approved) else {
             return false;
         };
-        let Some(before) = self.approved(address, approved) else { return false };
         let decisions = &pinned.decisions;
         if query.lists_rejected && !(decisions.kept.is_empty() && decisions.declined.is_empty()) {
             return false;

@@ -6,10 +6,7 @@ use acp_skills_servers::{
     Address, ClientServers, ServerCost, ToolServer, processes::Processes, skills::SkillServers,
 };
 use acp_skills_setup::mcp;
-use anyhow::Context;
 use serde_json::Value;
-use skills_core::tool::ToolError;
-use tokio::task::JoinHandle;
 
 use super::steps::Steps;
 use crate::{error::UsageError, words::count};
@@ -33,24 +30,19 @@ impl Servers {
         Ok(Self(servers.into_iter().map(|(name, entry)| (name.clone(), server(name, &entry))).collect()))
     }
 
-    /// Starts all servers, and adds a step for each of them, and one for all together.
+    /// Starts the servers one after the other, and adds a step for each of them, and one for all together.
     pub(super) async fn measure(self, processes: Processes, cwd: &Path, steps: &Steps) {
         steps.wait_for("waiting for MCP servers");
         let all = ClientServers::new(processes, None, SkillServers::default());
-        let start = |server: ToolServer| -> JoinHandle<Result<ServerCost, ToolError>> {
-            let (all, cwd) = (all.clone(), cwd.to_owned());
-            tokio::spawn(async move { all.cost(server, Some(&cwd)).await })
-        };
-        let started: Vec<_> = self.0.into_iter().map(|(name, server)| (name, server.map(start))).collect();
         let mut measured = 0_usize;
         let mut total = ServerCost::default();
-        for (name, cost) in started {
-            let Some(cost) = cost else {
+        for (name, server) in self.0 {
+            let Some(server) = server else {
                 let why = "not a program and not a server with streamable HTTP, so the agent always gets it";
                 steps.step("server", true, format!("{name}: {why}"));
                 continue;
             };
-            match cost.await.context("measuring").and_then(|cost| cost.map_err(anyhow::Error::from_boxed)) {
+            match all.cost(server, Some(cwd)).await {
                 Ok(cost) => {
                     measured += 1;
                     total.tools += cost.tools;

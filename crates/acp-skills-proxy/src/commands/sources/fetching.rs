@@ -15,7 +15,7 @@ use skills_sources::{Address, Comparison, Pinned, Query, SourceError, Updater};
 use super::{Known, findings, show::FindingsBySkill};
 
 /// The number of sources that are fetched at the same time.
-const PARALLEL_FETCHES: usize = 16;
+const PARALLEL_FETCHES: usize = 32;
 
 /// A source to compare.
 pub(super) struct Fetch {
