@@ -75,8 +75,10 @@ fn no_setting_widens_a_rule() {
         ));
     }
     // The variables of a skill are also those of its server.
-    const ENV: &str = "env: {node_options: x}, mcp: {command: npx, args: ['@playwright/mcp']}";
-    for skill in [format!("{{name: a, description: d, {ENV}}}"), format!("{{skill: /opt/a, {ENV}}}")] {
+    let variables = "env: {node_options: x}, mcp: {command: npx, args: ['@playwright/mcp']}";
+    for skill in
+        [format!("{{name: a, description: d, {variables}}}"), format!("{{skill: /opt/a, {variables}}}")]
+    {
         cases.push(("mcp: {allow: ['@playwright/mcp']}", format!("skills: [{skill}]"), "`mcp.allow`"));
     }
     cases.push((
