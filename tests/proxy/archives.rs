@@ -257,7 +257,8 @@ fn credentials_stay_with_their_server() {
     let home = Home::new();
     let errors = home.fails(&["add", &url, "--yes"], 2);
     assert!(errors.contains("status 401") && errors.contains(".netrc"), "{errors}");
-    home.write(&home.path("home/.netrc"), "machine 127.0.0.1 login ann password netrc-secret\n");
+    let file = if cfg!(windows) { "home/_netrc" } else { "home/.netrc" };
+    home.write(&home.path(file), "machine 127.0.0.1 login ann password netrc-secret\n");
     let shown = home.printed(&["add", &url, "--yes", "--log", "trace"]);
     let lock_file = lock(&home).to_string();
     for text in [&shown, &lock_file] {

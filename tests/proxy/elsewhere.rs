@@ -80,7 +80,7 @@ fn files_are_read_over_acp() {
     assert_eq!(received["params"]["clientCapabilities"], json!({ "fs": { "readTextFile": true } }));
     let params = fixture.new_session("s");
     assert_eq!(params["mcpServers"], json!([]));
-    let review = skills.dir("review").canonicalize().expect("a directory");
+    let review = dunce::canonicalize(skills.dir("review")).expect("a directory");
     let text = told(&mut fixture);
     assert!(text.contains(&format!("<location>{}</location>", review.join("SKILL.md").display())), "{text}");
     let file = |name: &str| review.join("references").join(name);
@@ -121,7 +121,7 @@ fn files_are_read_over_acp() {
 fn files_of_others_are_not_read() {
     use std::os::unix::fs::symlink;
     let skills = Skills::review();
-    let review = skills.dir("review").canonicalize().expect("a directory");
+    let review = dunce::canonicalize(skills.dir("review")).expect("a directory");
     symlink("/etc/passwd", review.join("passwd")).expect("a link");
     symlink("/etc", review.join("etc")).expect("a link");
     symlink("../secret.txt", review.join("secret")).expect("a link");
@@ -147,7 +147,7 @@ fn other_files_are_the_editors() {
     let (mut fixture, received) = initialized(skills.proxy().arg("--elsewhere"), &can_read);
     assert_eq!(received["params"]["clientCapabilities"], can_read);
     fixture.new_session("s");
-    let review = skills.dir("review").canonicalize().expect("a directory");
+    let review = dunce::canonicalize(skills.dir("review")).expect("a directory");
     // The id is that of a request of the editor which is open.
     let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "hello" }] });
     let open = fixture.editor.request("session/prompt", prompt);
@@ -173,7 +173,8 @@ fn many_files_are_asked_for() {
     let skills = Skills::review();
     let (mut fixture, _) = initialized(skills.proxy().flag("--elsewhere", "files"), &json!({}));
     fixture.new_session("s");
-    let file = skills.dir("review").canonicalize().expect("a directory").join("references/checklist.md");
+    let file =
+        dunce::canonicalize(skills.dir("review")).expect("a directory").join("references/checklist.md");
     let path = |id: usize| if id.is_multiple_of(2) { file.clone() } else { "/etc/passwd".into() };
     let lines: Vec<_> = (0..REQUESTS).map(|id| request(&id.into(), &path(id), json!({}))).collect();
     fixture.agent_writes(&lines.iter().map(String::as_str).collect::<Vec<_>>());
@@ -195,7 +196,7 @@ fn a_file_of_a_skill_that_is_not_approved() {
     std::fs::create_dir(project.path().join(".git")).expect("a directory");
     let proxy = skills.proxy().flag("--elsewhere", "files").flag("--discover", "project");
     let (mut fixture, _) = initialized(proxy, &json!({}));
-    let root = project.path().canonicalize().expect("a directory");
+    let root = dunce::canonicalize(project.path()).expect("a directory");
     let params = json!({ "cwd": root, "mcpServers": [] });
     fixture.exchange("session/new", params, json!({ "result": { "sessionId": "s" } }));
     let file = root.join(".agents/skills/theirs/SKILL.md");

@@ -75,7 +75,8 @@ fn an_archive_in_use_is_kept() {
     let params = fixture.new_session("s");
     let connection = fixture.connect(&entry(&params), MCP_2025);
     home.printed(&["remove", &url]);
-    let sites = fs::read_dir(home.path("cache/acp-skills-proxy/web")).expect("a directory").flatten();
+    let web = if cfg!(windows) { "cache/acp-skills-proxy/cache/web" } else { "cache/acp-skills-proxy/web" };
+    let sites = fs::read_dir(home.path(web)).expect("a directory").flatten();
     let versions = sites.flat_map(|site| fs::read_dir(site.path()).expect("a directory").flatten());
     let versions: Vec<_> = versions.map(|version| version.path()).filter(|path| path.is_dir()).collect();
     assert_eq!(versions.len(), 1);
