@@ -1,5 +1,5 @@
-//! The event file: its contents against the documented schema, the absence of private contents, and that writing it never
-//! blocks the proxy.
+//! The event file: its contents against the documented schema, the absence of private contents, and when
+//! events are written.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,11 +22,6 @@ crate::trials!(
     #[cfg(unix)]
     events_are_written_at_a_signal,
     several_proxies_share_a_file,
-    #[cfg(target_os = "linux")]
-    a_full_disk,
-    #[cfg(unix)]
-    a_pipe_that_is_not_read,
-    a_file_that_cannot_be_opened,
 );
 
 const SCHEMA: &str = include_str!("../../crates/acp-skills-runtime/src/events/schema.md");
@@ -75,7 +70,7 @@ fn events(file: &Path) -> Vec<Value> {
         .collect()
 }
 
-fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+pub(crate) fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["event"] == kind).collect()
 }
 
@@ -170,7 +165,7 @@ pub(crate) fn record_every_kind(skills: &Skills, proxy: impl Fn() -> Proxy) {
 /// A table of the documentation: the type and the description of each field.
 type Fields = BTreeMap<String, (String, String)>;
 
-fn documented() -> (Fields, BTreeMap<String, Fields>) {
+pub(crate) fn documented() -> (Fields, BTreeMap<String, Fields>) {
     let mut common = Fields::new();
     let mut kinds = BTreeMap::new();
     let mut kind = None;
@@ -326,76 +321,4 @@ fn several_proxies_share_a_file() {
         (of_kind(&written, "skill_activated").len(), of_kind(&written, "session_started").len()),
         (90, 3)
     );
-}
-
-/// The proxy warns once, and everything else works.
-#[cfg(target_os = "linux")]
-fn a_full_disk() {
-    let skills = Skills::review();
-    let (mut fixture, connection) = connected(recording(&skills, Path::new("/dev/full")));
-    for _ in 0..20 {
-        let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
-        assert!(!failed && text.contains("# Review"));
-    }
-    let ended = fixture.finish();
-    let warnings: Vec<_> = ended.log.iter().filter(|line| line.contains("events")).collect();
-    assert!(warnings.len() == 1 && warnings[0].contains("/dev/full"), "{:#?}", ended.log);
-}
-
-/// A pipe without a reader: the relay continues, events that don't fit are counted, and the proxy still exits.
-#[cfg(unix)]
-fn a_pipe_that_is_not_read() {
-    use std::io::Read;
-    let skills = Skills::review();
-    let file = skills.path().join("pipe");
-    let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo");
-    assert!(made.success());
-    // We open the pipe for both reading and writing, since otherwise `open` would block until the other end is opened.
-    let mut pipe = fs::OpenOptions::new().read(true).write(true).open(&file).expect("a pipe");
-    let (mut fixture, _) = connected(recording(&skills, &file).flag("--approve", "none"));
-    let options = json!([{ "optionId": "yes", "name": "Yes", "kind": "allow_once" }]);
-    let call = json!({ "toolCallId": "1", "name": "mcp__acp-skills__read_skill_file" });
-    let params = json!({ "sessionId": "s", "toolCall": call, "options": options });
-    let method = "session/request_permission";
-    let request = json!({ "jsonrpc": "2.0", "id": "p", "method": method, "params": params }).to_string();
-    let lines = vec![request.as_str(); 1000];
-    let asked = 20;
-    let mut forwarded = 0;
-    for _ in 0..asked {
-        fixture.agent_writes(&lines);
-        // By now, all of the requests must have reached the editor, since the order after them was answered.
-        forwarded += fixture.editor.unread().len();
-    }
-    // Now start to read. We expect the events that were written, and then one that says how many were dropped.
-    let reader = std::thread::spawn(move || {
-        let mut text = Vec::new();
-        let mut buffer = vec![0; 64 * 1024];
-        while !text.ends_with(b"}\n") || !String::from_utf8_lossy(&text).contains("\"events_dropped\"") {
-            let count = pipe.read(&mut buffer).expect("the pipe is open");
-            text.extend_from_slice(&buffer[..count]);
-        }
-        String::from_utf8(text).expect("text")
-    });
-    let text = reader.join().expect("the reader is done");
-    assert_eq!(forwarded, asked * lines.len());
-    fixture.finish();
-    let written: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let counts = of_kind(&written, "events_dropped").into_iter().filter_map(|event| event["count"].as_u64());
-    let dropped: u64 = counts.sum();
-    let permissions = of_kind(&written, "permission").len() as u64;
-    assert_eq!(permissions + dropped, forwarded as u64);
-    assert!(dropped > 0, "{permissions} were written");
-    let (_, kinds) = documented();
-    let fields: Vec<_> = kinds["events_dropped"].keys().collect();
-    assert_eq!(fields, ["count"]);
-}
-
-fn a_file_that_cannot_be_opened() {
-    let skills = Skills::review();
-    for (flag, path) in [("--events", skills.path().to_owned()), ("--state", skills.config())] {
-        let ended = skills.proxy().flag(flag, &path).agent("scripted").finish();
-        assert_eq!(ended.code(), Some(2));
-        let said = ended.log.join("\n");
-        assert!(said.contains("error: cannot") && said.contains(&*path.to_string_lossy()), "{said}");
-    }
 }

@@ -31,6 +31,7 @@ mod decisions;
 mod drafts;
 mod editor;
 mod elsewhere;
+mod event_file_faults;
 mod events;
 #[cfg(target_os = "linux")]
 mod faults;
@@ -99,6 +100,7 @@ mod tool_servers;
 mod tools;
 mod trust;
 mod trust_commands;
+mod trust_in_advance;
 mod trust_question;
 mod unresponsive;
 mod update;
@@ -156,6 +158,7 @@ fn main() -> ExitCode {
     trials.extend(decisions::trials());
     trials.extend(drafts::trials());
     trials.extend(elsewhere::trials());
+    trials.extend(event_file_faults::trials());
     trials.extend(events::trials());
     #[cfg(target_os = "linux")]
     trials.extend(faults::trials());
@@ -215,6 +218,7 @@ fn main() -> ExitCode {
     trials.extend(project_tree::trials());
     trials.extend(joining::trials());
     trials.extend(trust::trials());
+    trials.extend(trust_in_advance::trials());
     trials.extend(trust_question::trials());
     trials.extend(unresponsive::trials());
     trials.extend(update::trials());

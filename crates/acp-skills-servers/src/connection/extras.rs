@@ -164,9 +164,14 @@ impl Extras {
 
     /// Returns the tool that reads resources. `None` if there are none.
     pub(super) fn reader(&self) -> Option<Value> {
-        let more = if self.more { ", and others" } else { "" };
-        let description = || format!("Reads a resource of the server: {}{more}.", self.resources.join(", "));
-        (!self.resources.is_empty() || self.more).then(|| tool(READ, &description(), &[("uri", "", true)]))
+        let listed = self.resources.join(", ");
+        let description = match (listed.is_empty(), self.more) {
+            (true, false) => return None,
+            (true, true) => "Reads a resource of the server.".to_owned(),
+            (false, false) => format!("Reads a resource of the server: {listed}."),
+            (false, true) => format!("Reads a resource of the server: {listed}, and others."),
+        };
+        Some(tool(READ, &description, &[("uri", "", true)]))
     }
 }
 
@@ -232,7 +237,7 @@ mod tests {
         let expected = "Reads a resource of the server: test://a (The A), test://b/c.md.";
         assert_eq!(described(&some).as_deref(), Some(expected));
         let long = json!({ "uri": format!("test://{}", "x".repeat(MAX_URI)), "name": "x" });
-        assert_eq!(described(&[long]).as_deref(), Some("Reads a resource of the server: , and others."));
+        assert_eq!(described(&[long]).as_deref(), Some("Reads a resource of the server."));
         let many: Vec<_> =
             (0..1_000).map(|n| json!({ "uri": format!("test://{n}"), "name": "x".repeat(500) })).collect();
         let text = described(&many).unwrap();

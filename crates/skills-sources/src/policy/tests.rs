@@ -1,6 +1,7 @@
-//! Tables of decisions: which spellings of addresses, skills, servers and scripts a policy allows.
+//! Tables of decisions: which spellings of addresses, skills and scripts a policy allows.
 
 mod archives;
+mod servers;
 
 use std::{iter, path::Path};
 
@@ -260,93 +261,6 @@ fn local_skills() {
     }
     for scope in [Scope::Named, Scope::Scanned, Scope::Remote] {
         check("[user, project, configuration, editor]", scope, dir, false);
-    }
-}
-
-#[test]
-fn mcp_servers() {
-    let check = |pattern: &str, words: &str, expected: bool| {
-        let policy = policy(&format!("mcp: {{allow: ['{pattern}']}}"));
-        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-        let server = match &*words {
-            [url] if url.contains("://") => Server::Url(url),
-            _ => Server::Program(&words[0], &words[1..]),
-        };
-        assert_eq!(policy.server("a", &server, iter::empty()).is_ok(), expected, "{words:?} with {pattern}");
-    };
-    for (pattern, words, expected) in [
-        ("@playwright/mcp", "npx @playwright/mcp", true),
-        ("@playwright/mcp", "npx -y @playwright/mcp@latest --headless", true),
-        ("@playwright/mcp", "bunx @playwright/mcp@1.2.3-beta", true),
-        ("mcp-server-fetch", "uvx mcp-server-fetch==1.0", true),
-        ("@playwright/mcp", "npx @playwright/mcp-evil", false),
-        ("@playwright/mcp", "npx @playwright/mcp@npm:evil@1", false),
-        ("@playwright/mcp", "npx @playwright/mcp@file:../evil", false),
-        ("@playwright/mcp", "npx @playwright/mcp@evil/repository", false),
-        ("@playwright/mcp", "npx @playwright/mcp@.", false),
-        ("@playwright/mcp", "npx @playwright/mcp@..", false),
-        ("@playwright/mcp", "npx @playwright/mcp@v1.tgz", false),
-        ("@playwright/mcp", "npx @playwright/mcp@v1.TAR.GZ", false),
-        ("mcp-server-fetch", "uvx mcp-server-fetch@evil.whl", false),
-        ("@playwright/mcp", "npx @playwright/mcp@^1.2", true),
-        ("@playwright/mcp", "npx -p evil @playwright/mcp", false),
-        ("@playwright/mcp", "npx --package=evil @playwright/mcp", false),
-        ("@playwright/mcp", "npx --registry=https://evil.example @playwright/mcp", false),
-        ("@playwright/mcp", "npx evil @playwright/mcp", false),
-        ("@playwright/mcp", "npx", false),
-        ("@playwright/mcp", "/home/me/npx @playwright/mcp", false),
-        ("@playwright/mcp", "./npx @playwright/mcp", false),
-        ("@playwright/mcp", "sh -c @playwright/mcp", false),
-        ("@playwright/mcp", "https://evil.example/@playwright/mcp", false),
-        ("mcp-server-fetch", "uvx --from evil mcp-server-fetch", false),
-        ("mcp-server-fetch", "mcp-server-fetch", false),
-        ("/opt/mcp/server", "/opt/mcp/server", true),
-        ("/opt/mcp/server", "/opt/mcp/server --evil", false),
-        ("/opt/mcp/server", "/opt/mcp/../server", false),
-        ("/opt/mcp/server --safe", "/opt/mcp/server --safe", true),
-        ("/opt/mcp/server --safe", "/opt/mcp/server --safe --evil", false),
-        ("/opt/mcp/server --safe *", "/opt/mcp/server --safe --more", true),
-        ("/opt/mcp/server --safe *", "/opt/mcp/server --evil", false),
-        ("https://mcp.acme.example/*", "https://MCP.acme.example:443/a", true),
-        ("https://mcp.acme.example/*", "https://mcp.acme.example", true),
-        ("https://mcp.acme.example/*", "https://mcp.acme.example@evil.example/a", false),
-        ("https://mcp.acme.example/*", "https://mcp.acme.example/../a", false),
-        ("https://mcp.acme.example/*", "https://mcp.acme.example/a?b", false),
-        ("https://mcp.acme.example/*", "http://mcp.acme.example/a", false),
-        ("https://mcp.acme.example/a", "https://mcp.acme.example/a/b", false),
-    ] {
-        check(pattern, words, expected);
-    }
-}
-
-#[test]
-fn variables_of_mcp_servers() {
-    let policy = policy("mcp: {allow: ['@playwright/mcp']}");
-    let args = ["@playwright/mcp".to_owned()];
-    for (name, expected) in [
-        ("PLAYWRIGHT_HEADLESS", true),
-        ("NODE_ENV", true),
-        ("HTTPS_PROXY", true),
-        ("NODE_OPTIONS", false),
-        ("npm_config_package", false),
-        ("NPM_CONFIG_REGISTRY", false),
-        ("UV_INDEX_URL", false),
-        ("PYTHONPATH", false),
-        ("LD_PRELOAD", false),
-        ("Path", false),
-        ("_JAVA_OPTIONS", false),
-        ("PERL5LIB", false),
-        ("RUBYLIB", false),
-        ("PHP_INI_SCAN_DIR", false),
-        ("DOTNET_STARTUP_HOOKS", false),
-        ("OPENSSL_CONF", false),
-        ("TMPDIR", false),
-        ("XDG_CACHE_HOME", false),
-        ("DOTNET_CLI_TELEMETRY_OPTOUT", true),
-        ("GEMINI_API_KEY", true),
-    ] {
-        let decided = policy.server("a", &Server::Program("npx", &args), iter::once(name));
-        assert_eq!(decided.is_ok(), expected, "{name}");
     }
 }
 
