@@ -364,8 +364,7 @@ impl Drop for Editor {
 }
 
 fn is_menu(line: &[u8]) -> bool {
-    let name: &[u8] = br#""available_commands_update""#;
-    line.windows(name.len()).any(|window| window == name)
+    memchr::memmem::find(line, br#""available_commands_update""#).is_some()
 }
 
 /// Parses the message, or the batch of messages, in a line.
