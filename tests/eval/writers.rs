@@ -149,6 +149,13 @@ fn rounds_and_turns_are_limited() {
         improve(&fixture, &["--max-cost", "0.5", "--json", "--writer", &writer(&fixture, "COST COUNT.")])
             .json();
     assert_eq!((&run["stopped"], &run["costs"]["USD"]), (&json!("max_cost"), &json!(0.5)), "{run}");
+    let run =
+        improve(&fixture, &["--rounds", "5", "--json", "--writer", &writer(&fixture, "Something else.")]);
+    assert_eq!(run.code, Some(0), "{}", run.stdout);
+    assert_eq!(
+        (&run.json()["stopped"], run.json()["rounds"].as_array().map(Vec::len)),
+        (&json!("repeated"), Some(2))
+    );
     let dry = improve(&fixture, &["--dry-run"]);
     assert!(dry.stdout.contains("10 queries, at most 3 rounds and 46 turns"), "{}", dry.stdout);
 }

@@ -272,11 +272,14 @@ impl Evaluation {
     }
 }
 
-/// Makes relative paths of existing files in a command absolute, because agents start in the directory of their run.
+/// Makes relative paths of existing files in a command absolute, because agents start in the directory of their run. An argument
+/// without a directory is only a path if it has an extension, such as `agent.py`.
 fn absolute(command: &[OsString]) -> Vec<OsString> {
-    let words = command.iter().map(|word| {
+    let words = command.iter().enumerate().map(|(place, word)| {
         let path = Path::new(word);
-        let names_file = path.is_relative() && path.components().count() > 1 && path.exists();
+        let is_script = || place > 0 && path.extension().is_some() && path.is_file();
+        let is_path = || path.components().count() > 1 && path.exists();
+        let names_file = path.is_relative() && (is_path() || is_script());
         let absolute = names_file.then(|| std::path::absolute(path).ok()).flatten();
         absolute.map_or_else(|| word.clone(), PathBuf::into_os_string)
     });
@@ -303,4 +306,26 @@ fn load(dir: &Path) -> Result<(PathBuf, Arc<Skill>, Scratch), EvaluationError> {
     let (copy, path) = copy_without_cases(&real).map_err(unreadable)?;
     let (skill, _diagnostics) = load_dir(&path).map_err(failed)?;
     Ok((real, Arc::new(skill), copy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tests run in the directory of the crate.
+    #[test]
+    fn relative_files_in_commands_become_absolute() {
+        let here = std::env::current_dir().unwrap();
+        let path = |name: &str| here.join(name).into_os_string();
+        let command = ["Cargo.toml", "Cargo.toml", "src/lib.rs", "src", "none.py", "none/none.py"];
+        let expected: [OsString; 6] = [
+            "Cargo.toml".into(),
+            path("Cargo.toml"),
+            path("src/lib.rs"),
+            "src".into(),
+            "none.py".into(),
+            "none/none.py".into(),
+        ];
+        assert_eq!(absolute(&command.map(OsString::from)), expected);
+    }
 }

@@ -89,6 +89,8 @@ pub enum Stopped {
     MaxCost,
     /// The writer returned no valid description, for this reason.
     Writer(String),
+    /// The writer repeated a description that was already evaluated, even when it was told so.
+    Repeated,
     /// Some runs have no result, because the agent failed in them.
     AgentFailed,
     /// The improvement was interrupted.
@@ -186,7 +188,9 @@ impl Evaluation {
     /// Asks the writer for a description.
     ///
     /// # Errors
-    /// Returns [`Stopped::Interrupted`] if the evaluation was interrupted, and [`Stopped::Writer`] if no answer was valid.
+    /// - [`Stopped::Interrupted`] if the evaluation was interrupted.
+    /// - [`Stopped::Repeated`] if the last answer is a description that was already evaluated.
+    /// - [`Stopped::Writer`] if no answer was valid for another reason.
     async fn propose(
         &self,
         writer: &AgentCommand,
@@ -194,10 +198,10 @@ impl Evaluation {
         result: &mut Improvement,
         stop: &watch::Receiver<bool>,
     ) -> Result<String, Stopped> {
-        let mut problem = None;
+        let mut problem: Option<InvalidProposal> = None;
         for _ in 0..MAX_ANSWERS {
             result.turns += 1;
-            let question = self.question(failures, &result.rounds, problem.as_deref());
+            let question = self.question(failures, &result.rounds, problem.as_ref());
             let prompt = structured_output::prompt_for::<Proposal>(&question);
             let answer = match ask(self, writer, &prompt, stop).await {
                 Ok(Some(answer)) => answer,
@@ -207,19 +211,20 @@ impl Evaluation {
             if let Some(Cost { amount, currency }) = answer.cost {
                 *result.costs.entry(currency).or_default() += amount;
             }
-            let proposal = structured_output::parse::<Proposal>(&answer.text).map_err(|error| error.problem);
-            let checked = proposal.and_then(|proposal| {
-                checked(&proposal.description, &result.rounds).map_err(|error| error.to_string())
-            });
-            match checked {
+            let proposal = structured_output::parse::<Proposal>(&answer.text)
+                .map_err(|error| InvalidProposal::Unreadable(error.problem));
+            match proposal.and_then(|proposal| checked(&proposal.description, &result.rounds)) {
                 Ok(description) => return Ok(description),
                 Err(why) => problem = Some(why),
             }
         }
-        Err(Stopped::Writer(problem.unwrap_or_default()))
+        Err(match problem {
+            Some(InvalidProposal::Repeated) => Stopped::Repeated,
+            problem => Stopped::Writer(problem.map(|why| why.to_string()).unwrap_or_default()),
+        })
     }
 
-    fn question(&self, failures: &Failures, rounds: &[Round], problem: Option<&str>) -> String {
+    fn question(&self, failures: &Failures, rounds: &[Round], problem: Option<&InvalidProposal>) -> String {
         let mark = mark();
         let mut text = format!(
             "{IMPROVE} Agents see the name and the description of a skill, and load its instructions if they fit the request. \
@@ -325,6 +330,8 @@ impl Failures {
 /// The reason that a proposed description is not valid.
 #[derive(Debug, thiserror::Error)]
 enum InvalidProposal {
+    #[error("{0}")]
+    Unreadable(String),
     #[error("the description is empty")]
     Empty,
     #[error("the description has {0} characters; the limit is {MAX_DESCRIPTION_CHARS}")]

@@ -69,6 +69,8 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
     let code = match &result.stopped {
         Stopped::Interrupted => return Ok(ExitCode::from(EXIT_INTERRUPTED)),
         Stopped::AgentFailed | Stopped::Writer(_) => ExitCode::from(EXIT_FAILED),
+        // If the writer had other descriptions before, it just has no more of them.
+        Stopped::Repeated if result.rounds.len() < 2 => ExitCode::from(EXIT_FAILED),
         _ => ExitCode::SUCCESS,
     };
     if result.best == 0 {
@@ -226,6 +228,7 @@ fn text(result: &Improvement) -> String {
         Stopped::MaxTurns => "The next round would exceed --max-turns.".to_owned(),
         Stopped::MaxCost => "The costs have reached --max-cost.".to_owned(),
         Stopped::Writer(why) => format!("The writer returned no valid description: {why}."),
+        Stopped::Repeated => "The writer repeated a description that was already tried.".to_owned(),
         Stopped::AgentFailed => "The agent failed in some runs. Use `eval` to find out why.".to_owned(),
         Stopped::Interrupted => "Interrupted.".to_owned(),
         _ => String::new(),
