@@ -47,6 +47,9 @@ const RETRY: Duration = Duration::from_secs(1);
 const MAX_DOUBLINGS: u32 = 8;
 /// The number of failures after which a program is only started again if a session or the user asks for it.
 const MAX_STARTS: u32 = 3;
+/// The duration of a connection after which earlier failures no longer count. A server that lists its skills and exits would be started
+/// each second otherwise.
+const STABLE: Duration = Duration::from_mins(1);
 
 /// A server that offers skills. Dropping it ends the connection.
 pub struct Server {
@@ -100,7 +103,7 @@ enum Status {
 /// The end of a connection.
 enum End {
     NotOffered,
-    /// True if the skills were listed before.
+    /// True if the connection was [stable](STABLE).
     Failed(bool),
 }
 
@@ -230,8 +233,8 @@ impl Shared {
             let delay = match ended {
                 None => return,
                 Some(End::NotOffered) => None,
-                Some(End::Failed(was_listed)) => {
-                    failures = if was_listed { 1 } else { failures + 1 };
+                Some(End::Failed(was_stable)) => {
+                    failures = if was_stable { 1 } else { failures + 1 };
                     let is_program = matches!(self.server.address, Address::Command { .. });
                     let delay = RETRY.saturating_mul(1 << (failures - 1).min(MAX_DOUBLINGS));
                     (!is_program || failures < MAX_STARTS).then_some(delay)
@@ -256,7 +259,8 @@ impl Shared {
             return self.without_skills();
         }
         self.connection.send_replace(Some(Arc::clone(&connection)));
-        let mut was_listed = false;
+        let connected_at = Instant::now();
+        let was_stable = || connected_at.elapsed() >= STABLE;
         let mut subscription = Box::pin(connection.subscribe());
         loop {
             let pause = match list(&connection, self.server.limits.list).await {
@@ -268,14 +272,13 @@ impl Shared {
                     });
                     MIN_INTERVAL.max(reading.saturating_mul(MIN_PAUSE))
                 }
-                Err(error) => return self.failed(&error, was_listed),
+                Err(error) => return self.failed(&error, was_stable()),
             };
-            was_listed = true;
             tokio::select! {
                 () = connection.skills_changed.notified() => {}
                 () = self.wanted.notified() => {}
                 () = &mut subscription => subscription.set(connection.subscribe()),
-                () = connection.ended() => return self.failed(&ServerError::Ended, true),
+                () = connection.ended() => return self.failed(&ServerError::Ended, was_stable()),
             }
             sleep(pause).await;
         }
@@ -302,10 +305,10 @@ impl Shared {
     }
 
     /// Records a failure. Skills that were listed before stay.
-    fn failed(self: &Arc<Self>, error: &ServerError, was_listed: bool) -> End {
+    fn failed(self: &Arc<Self>, error: &ServerError, was_stable: bool) -> End {
         let text = shown(&error.to_string()).into_owned();
         self.change(|state| state.status = Status::Failed(text));
-        End::Failed(was_listed)
+        End::Failed(was_stable)
     }
 
     /// Changes the state, and reports it if the skills or the problems have changed.
