@@ -11,11 +11,17 @@ struct Program {
     needs_subcommand: bool,
     /// Subcommands that run what they are given, or that write settings that do.
     harmful_subcommands: &'static str,
-    /// Harmless options as they are written, without a value; `*` allows every option.
+    /// Harmless options as they are written, without a value; `*` allows every option except those in [`OUTPUTS`].
     options: &'static str,
     /// Harmless options of one letter, which may be combined.
     letters: &'static str,
 }
+
+/// The usual names of repositories on a server. Others can be directories.
+const REMOTES: [&str; 2] = ["origin", "upstream"];
+
+/// Options that write files to any directory, for programs with too many options for a list of harmless ones.
+const OUTPUTS: [&str; 4] = ["-D", "-O", "--dir", "--output"];
 
 /// Programs that skills commonly declare with subcommands or options. The user is always asked about the
 /// programs in [`ALWAYS_ASKED`], because lists for all of these would not be worth the effort.
@@ -118,9 +124,14 @@ enum Rule {
     Program(&'static Program),
 }
 
+/// Returns true if a list of words, separated by spaces, contains `word`.
+fn is_listed(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|listed| listed == word)
+}
+
 /// Returns the rule for a program; `None` if the program is not known to run others.
 fn rule(name: &str) -> Option<Rule> {
-    let is_in = |list: &str| list.split_whitespace().any(|known| known == name);
+    let is_in = |list: &str| is_listed(list, name);
     if let Some(program) = PROGRAMS.iter().find(|program| program.names.contains(&name)) {
         return Some(Rule::Program(program));
     }
@@ -152,12 +163,23 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
         Rule::Runner => subcommand.is_some(),
         Rule::Program(program) => {
             let named = match subcommand {
-                Some(word) => !program.harmful_subcommands.split_whitespace().any(|harmful| harmful == *word),
+                Some(word) => !is_listed(program.harmful_subcommands, word),
                 None => !program.needs_subcommand,
             };
-            named && words.iter().skip(literal_words.len().max(1)).all(|word| program.allows(word))
+            let arguments = &words[literal_words.len().max(1).min(words.len())..];
+            // The hooks of a repository run when someone pushes to it.
+            let pushes = program.names.contains(&"git") && subcommand == Some(&"push");
+            let is_known = !pushes || has_known_remote(&literal_words[2..], arguments);
+            named && is_known && arguments.iter().all(|word| program.allows(word))
         }
     }
+}
+
+/// Returns true if the repository in a command such as `git push` is in the pattern, is the default, or is one of the [`REMOTES`].
+fn has_known_remote(in_pattern: &[&str], arguments: &[&str]) -> bool {
+    let is_option = |word: &&&str| word.starts_with('-');
+    let remote = arguments.iter().find(|word| !is_option(word));
+    in_pattern.iter().any(|word| !is_option(&word)) || remote.is_none_or(|remote| REMOTES.contains(remote))
 }
 
 /// Returns `command` as its program sees it: without the quotes, which the shell removes, and with `x` for each quoted wildcard,
@@ -183,7 +205,8 @@ impl Program {
         if self.options == "*" {
             // A wildcard may stand for a file with this name.
             let start = word.trim_start_matches('-');
-            return word != "--" && !start.starts_with(['*', '?', '[']);
+            let writes = OUTPUTS.iter().any(|output| word.starts_with(output));
+            return word != "--" && !writes && !start.starts_with(['*', '?', '[']);
         }
         let name = word.split('=').next().unwrap_or(word);
         if let Some(letters) = name.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
@@ -199,7 +222,7 @@ impl Program {
     }
 
     fn has(&self, name: &str) -> bool {
-        self.options.split_whitespace().any(|option| option == name)
+        is_listed(self.options, name)
     }
 }
 
@@ -225,6 +248,14 @@ mod tests {
             ("git grep:*", "git grep --open=evil x", false),
             ("git grep:*", "git grep --open-files-in'-pager'=evil x", false),
             ("git fetch:*", "git fetch --upload-p evil .", false),
+            // A repository in the project has hooks of the project.
+            ("git push:*", "git push", true),
+            ("git push:*", "git push -u origin feature/x", true),
+            ("git push:*", "git push ./vendor/evil HEAD", false),
+            ("git push:*", "git push evil", false),
+            ("git push:*", "git push --quiet evil origin", false),
+            ("git push --quiet:*", "git push --quiet evil", false),
+            ("git push backup:*", "git push backup main", true),
             ("git status", "git status", true),
             ("git sta*", "git status", false),
             ("git:*", "git status", false),
@@ -241,6 +272,9 @@ mod tests {
             ("gh gist clone:*", "gh gist clone 1 x '--' --template=evil", false),
             ("gh repo:*", "gh repo clone acme/x -* x", false),
             ("gh api:*", "gh api repos/acme/x?page=2 --jq '*'", true),
+            ("gh run:*", "gh run download 7 -D .git/hooks", false),
+            ("gh run:*", "gh run download 7 --dir=.git/hooks", false),
+            ("gh release:*", "gh release download v1 -O.bashrc", false),
             ("gh cs:*", "gh cs ssh", false),
             ("gh extensions:*", "gh extensions exec evil", false),
             ("npm init:*", "npm init evil", false),
