@@ -152,8 +152,10 @@ impl Interceptor {
         if chunk.is_some_and(|chunk| held.is_some_and(|(kind, _)| *kind == chunk)) {
             return;
         }
-        // Some updates can arrive in the middle of our text. For example, agents report token counts while the model is writing.
-        if updates::is_aside(message) && held.is_some_and(|(_, stream)| stream.is_inside()) {
+        // Some updates can arrive in the middle of our text. For example, agents report token counts while the model is writing. Our
+        // text is mostly in repeated messages of the user, which are complete, so a short start of a mark can wait there, too.
+        let continues = |(kind, stream): &(ChunkKind, Stream)| *kind == ChunkKind::User || stream.is_inside();
+        if updates::is_aside(message) && held.is_some_and(continues) {
             return;
         }
         actions.to_client.append(&mut self.reader.flush(&id));

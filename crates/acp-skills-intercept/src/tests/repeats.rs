@@ -287,6 +287,21 @@ fn other_updates_in_the_middle_of_our_text() {
     }
 }
 
+/// In a message of the user, the opening mark can be split anywhere.
+#[test]
+fn other_updates_in_the_first_bytes_of_a_mark() {
+    let text = ours() + "Fix it";
+    for at in 1..5 {
+        let mut fixture = fixture();
+        let (front, back) = text.split_at(at);
+        assert!(fixture.agent(&chunk("user_message_chunk", front)).is_nothing());
+        let usage = json!({ "sessionUpdate": "usage_update" });
+        assert_eq!(fixture.update("s", &usage).client()["params"]["update"], usage);
+        let seen = fixture.agent(&chunk("user_message_chunk", back));
+        assert_eq!(seen.client(), &chunk("user_message_chunk", "Fix it"));
+    }
+}
+
 /// An image keeps its place between texts.
 #[test]
 fn an_image_releases_held_text() {
