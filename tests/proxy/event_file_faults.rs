@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::{
     events::{connected, documented, of_kind, recording},
-    fixture::Fixture,
     skills::Skills,
 };
 
