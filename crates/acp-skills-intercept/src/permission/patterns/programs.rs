@@ -250,7 +250,7 @@ mod tests {
             ("git fetch:*", "git fetch --upload-p evil .", false),
             // A repository in the project has hooks of the project.
             ("git push:*", "git push", true),
-            ("git push:*", "git push -u origin feature/x", true),
+            ("git push:*", "git push --set-upstream origin feature/x", true),
             ("git push:*", "git push ./vendor/evil HEAD", false),
             ("git push:*", "git push evil", false),
             ("git push:*", "git push --quiet evil origin", false),
