@@ -13,23 +13,14 @@
 //!
 //! We don't use the `bm25` crate, because it does not support fields, prefixes and typos. The benchmark `search` compares both.
 
-mod common;
 pub mod conflicts;
-mod field;
 mod instructions;
-mod language;
-mod names;
-mod split;
-mod words;
 
 use std::{cmp::Reverse, sync::Arc};
 
-use crate::{order, skill::Skill};
-use common::is_common;
-use field::{Field, idf};
-use language::Language;
-use names::{Names, Similarity};
-use words::{Asked, Words};
+use skills_search::{Asked, Field, Language, Names, Similarity, Words, idf, is_common};
+
+use crate::{name::SkillName, order, skill::Skill};
 
 /// The unit of the following weights.
 const UNIT: f32 = 0.5;
@@ -172,7 +163,7 @@ impl SearchIndex {
             if let Some(text) = read(skill) {
                 instructions::add(skill, &text, &mut index.words, &mut field);
             }
-            field.end_skill();
+            field.end_text();
         }
         field.finish();
         index.words.finish();
@@ -200,8 +191,8 @@ impl SearchIndex {
                 }
             }
             add(skill.name.as_str(), NAME);
-            names.add(skill.name.as_str(), number);
-            metadata.end_skill();
+            names.add(skill.name.as_str(), SkillName::key_of(skill.name.as_str()), number);
+            metadata.end_text();
         }
         names.sort();
         metadata.finish();
@@ -264,12 +255,12 @@ impl SearchIndex {
         for asked in asked {
             let mut having = Vec::new();
             for &word in &asked.known {
-                self.metadata.scores(word, |skill, score| {
+                self.metadata.scores(word, &mut |skill, score| {
                     scores[skill] += score;
                     having.push(skill);
                 });
                 if let Some(field) = instructions {
-                    field.scores(word, |skill, score| scores[skill] += INSTRUCTIONS * score);
+                    field.scores(word, &mut |skill, score| scores[skill] += INSTRUCTIONS * score);
                 }
             }
             having.sort_unstable();
@@ -291,7 +282,7 @@ impl SearchIndex {
                 }
             }
         }
-        for &number in self.names.exactly(&query.text) {
+        for &number in self.names.exactly(&SkillName::key_of(&query.text)) {
             scores[number as usize] += IS_NAME * self.best.max(1.0);
         }
         (scores, [matched, specific])

@@ -4,7 +4,8 @@
 
 use std::{collections::HashMap, fmt::Write};
 
-use super::{field::count, language::Language, split::split, words::Words};
+use skills_search::{Language, Words, split};
+
 use crate::{diagnostic::Diagnostic, order};
 
 /// The similarity from which two descriptions are considered too similar.
@@ -259,6 +260,11 @@ fn claim(description: &str) -> Option<String> {
             is_all.then(|| sentence[start..end].to_owned())
         })
     })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "exact up to 16 million")]
+pub(super) fn count(number: usize) -> f32 {
+    number as f32
 }
 
 /// Returns the beginning of a description, up to the first punctuation mark, in at most 60 characters.

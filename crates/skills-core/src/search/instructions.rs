@@ -1,6 +1,7 @@
 //! Adds the instructions of skills to an index.
 
-use super::{field::Field, language::Language, words::Words};
+use skills_search::{Field, Language, Words};
+
 use crate::skill::Skill;
 
 /// The maximum length of a word in bytes. Longer ones are data, such as keys in an example.

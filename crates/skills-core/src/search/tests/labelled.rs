@@ -7,7 +7,7 @@ use std::{collections::HashSet, fs, path::Path};
 
 use serde_json::Value;
 
-use super::{field::count, inline, *};
+use super::{conflicts::count, inline, *};
 use crate::frontmatter::{ParseContext, body, parse};
 
 /// Queries that a user might type, each with the name of the skill that should be found.

@@ -1,12 +1,12 @@
-//! [`is_common`]: words that are in prompts of all kinds, so a skill doesn't fit a prompt because it has them.
+//! [`is_common`]: words that are in prompts of all kinds, so a text doesn't fit a prompt because it has them.
 //!
-//! In a search over few skills, the frequency of a word in the descriptions doesn't tell if it is common.
+//! In a search over few texts, the frequency of a word in the texts doesn't tell if it is common.
 
 /// Common words in lower case: words of general English, and words that are in most prompts about code.
 const COMMON: &str = include_str!("common.txt");
 
 /// Returns true if a word, in lower case, is a form of a common word, a number or a single letter.
-pub(super) fn is_common(word: &str) -> bool {
+pub fn is_common(word: &str) -> bool {
     word.len() < 2
         || word.bytes().all(|byte| byte.is_ascii_digit())
         || COMMON.split_ascii_whitespace().any(|common| is_form(word, common))

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::split::split;
-use crate::name::SkillName;
 
 /// The minimum length of a prefix that matches a word of a name, in characters.
 const MIN_PREFIX_CHARS: usize = 3;
@@ -12,45 +11,48 @@ const MIN_TYPO_CHARS: usize = 4;
 
 /// A kind of inexact match between a word of a query and a word of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Similarity {
+pub enum Similarity {
+    /// The word of the name is longer and starts with the word of the query.
     Prefix,
+    /// The words differ by a typo, or by two if they are long.
     Typo,
 }
 
-/// An index of names and their words.
+/// An index of names and their words. Names must be added in the order of their numbers.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub struct Names {
     by_word: BTreeMap<Box<str>, Vec<u32>>,
-    /// The words, sorted, with their skills. The letters of a word quickly show if it can be a typo of another word.
+    /// The words, sorted, with the numbers of their names. The letters of a word quickly show if it can be a typo of another word.
     words: Vec<(Letters, Box<str>, Vec<u32>)>,
     whole: HashMap<String, Vec<u32>>,
 }
 
 impl Names {
-    pub(super) fn add(&mut self, name: &str, number: u32) {
+    /// Adds the name of the text with this number. `key` is the form of the name in which whole names are compared.
+    pub fn add(&mut self, name: &str, key: String, number: u32) {
         split(name, |word| {
             let numbers = self.by_word.entry(word.into()).or_default();
             if numbers.last() != Some(&number) {
                 numbers.push(number);
             }
         });
-        self.whole.entry(SkillName::key_of(name)).or_default().push(number);
+        self.whole.entry(key).or_default().push(number);
     }
 
     /// Sorts the words. Must be called once, after the last name was added.
-    pub(super) fn sort(&mut self) {
+    pub fn sort(&mut self) {
         let sorted = std::mem::take(&mut self.by_word).into_iter();
         self.words = sorted.map(|(word, numbers)| (Letters::of(&word), word, numbers)).collect();
     }
 
-    /// Returns the numbers of the skills with this name.
-    pub(super) fn exactly(&self, name: &str) -> &[u32] {
-        self.whole.get(&SkillName::key_of(name)).map_or(&[], Vec::as_slice)
+    /// Returns the numbers of the texts whose whole name has this key.
+    pub fn exactly(&self, key: &str) -> &[u32] {
+        self.whole.get(key).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the numbers of names with a longer word that starts with `word`. If there are none and `known` is false, returns
     /// those with a word that differs from `word` by typos.
-    pub(super) fn like(&self, word: &str, known: bool) -> Vec<(Similarity, &[u32])> {
+    pub fn like(&self, word: &str, known: bool) -> Vec<(Similarity, &[u32])> {
         let chars = word.chars().count();
         let mut like = Vec::new();
         if chars >= MIN_PREFIX_CHARS {
@@ -101,7 +103,7 @@ mod tests {
     fn names_match_by_prefix_and_typo() {
         let mut names = Names::default();
         for (name, number) in ["kubernetes-deploy", "code-review", "coder", "pdf"].iter().zip(0..) {
-            names.add(name, number);
+            names.add(name, (*name).to_owned(), number);
         }
         names.sort();
         let check = |word: &str, known: bool, expected: &[(Similarity, &[u32])]| {
@@ -115,7 +117,7 @@ mod tests {
         check("code", true, &[(Prefix, &[2])]);
         check("co", false, &[]);
         check("pfd", false, &[]);
-        assert_eq!(names.exactly(" Code-Review "), [1]);
+        assert_eq!(names.exactly("code-review"), [1]);
         assert_eq!(names.exactly("review"), [0_u32; 0]);
     }
 }

@@ -11,19 +11,27 @@ const MIN_STOP_WORDS: usize = 2;
 
 /// A language whose words are stemmed. All other languages are treated as English, which changes few of their words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Language {
+pub enum Language {
+    /// English, and every language that is not recognized.
     English,
+    /// Dutch.
     Dutch,
+    /// French.
     French,
+    /// German.
     German,
+    /// Italian.
     Italian,
+    /// Portuguese.
     Portuguese,
+    /// Russian.
     Russian,
+    /// Spanish.
     Spanish,
 }
 
 /// The number of languages.
-pub(super) const LANGUAGES: usize = 8;
+pub(crate) const LANGUAGES: usize = 8;
 
 /// Stop words of each language, sorted. The English ones are ignored in every query. The others show the language of a text and
 /// are only ignored in queries in this language, because words such as `die` have a meaning in English.
@@ -110,7 +118,7 @@ const STOP_WORDS: [(Language, &[&str]); LANGUAGES] = [
 
 impl Language {
     /// Recognizes the language of a text by its stop words. Short texts without stop words are English.
-    pub(super) fn of(text: &str) -> Self {
+    pub fn of(text: &str) -> Self {
         let mut counts = [0_usize; LANGUAGES];
         let words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
         for word in words.take(SAMPLE_WORDS).filter(|word| word.len() <= MAX_STOP_WORD_BYTES) {
@@ -131,13 +139,13 @@ impl Language {
     }
 
     /// Returns true if queries in this language ignore `word`, which is in lower case.
-    pub(super) fn ignores(self, word: &str) -> bool {
+    pub fn ignores(self, word: &str) -> bool {
         let has = |language: Self| STOP_WORDS[language as usize].1.binary_search(&word).is_ok();
         has(Self::English) || has(self)
     }
 
     /// Returns the stemmer of the language.
-    pub(super) fn stemmer(self) -> Stemmer {
+    pub(crate) fn stemmer(self) -> Stemmer {
         Stemmer::create(match self {
             Self::English => Algorithm::English,
             Self::Dutch => Algorithm::Dutch,

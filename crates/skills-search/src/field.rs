@@ -1,36 +1,38 @@
-//! [`Field`]: the words of one part of all skills, with their BM25 scores.
+//! [`Field`]: the words of one part of all texts, with their BM25 scores.
 
 /// The length normalization parameter of BM25.
 const B: f32 = 0.75;
 
-/// A part of the skills, such as their instructions. Skills must be added in the order of their numbers.
+/// The words of one part of all texts, such as their titles. Texts have the numbers 0, 1, 2… in the order in which they are added, and
+/// words have the numbers of a vocabulary ([`Words`](crate::Words)).
 #[derive(Debug)]
-pub(super) struct Field {
+pub struct Field {
     /// The saturation parameter of BM25.
     k1: f32,
     /// The weight of one unit.
     unit: f32,
-    /// The skills that contain a word, by the number of the word.
+    /// The texts that contain a word, by the number of the word.
     postings: Vec<Postings>,
-    /// The length of each skill: the sum of the weights of its words. 0 if the skill has no text.
+    /// The length of each text: the sum of the weights of its words. 0 if the text is empty.
     lengths: Vec<f32>,
     average: f32,
-    /// The weight of each word in the skill that is being added, in units, by the number of the word.
+    /// The weight of each word in the text that is being added, in units, by the number of the word.
     weights: Vec<u8>,
-    /// The words in the skill that is being added.
+    /// The words in the text that is being added.
     words: Vec<u32>,
     length: u32,
 }
 
 impl Field {
-    pub(super) fn new(k1: f32, unit: f32) -> Self {
+    /// Creates a field without texts. `k1` is the saturation parameter of BM25, and `unit` is the weight of one unit in [`add`](Self::add).
+    pub fn new(k1: f32, unit: f32) -> Self {
         let postings = Vec::new();
         let lengths = Vec::new();
         Self { k1, unit, postings, lengths, average: 0.0, weights: Vec::new(), words: Vec::new(), length: 0 }
     }
 
-    /// Adds a word to the current skill.
-    pub(super) fn add(&mut self, word: u32, units: u8) {
+    /// Adds a word with a weight in units to the current text. The total weight of a word in a text is limited to 255 units.
+    pub fn add(&mut self, word: u32, units: u8) {
         let at = word as usize;
         if self.weights.len() <= at {
             self.weights.resize(at + 1, 0);
@@ -42,8 +44,8 @@ impl Field {
         self.length += u32::from(units);
     }
 
-    /// Ends the current skill and begins the next one.
-    pub(super) fn end_skill(&mut self) {
+    /// Ends the current text and begins the next one.
+    pub fn end_text(&mut self) {
         let number = u32::try_from(self.lengths.len()).unwrap_or(u32::MAX);
         if self.postings.len() < self.weights.len() {
             self.postings.resize_with(self.weights.len(), Postings::default);
@@ -56,8 +58,8 @@ impl Field {
         self.length = 0;
     }
 
-    /// Must be called once, after the last skill was added.
-    pub(super) fn finish(&mut self) {
+    /// Computes the average length. Must be called once, after the last text was added.
+    pub fn finish(&mut self) {
         let filled = self.lengths.iter().filter(|&&length| length > 0.0).count();
         self.average = self.lengths.iter().sum::<f32>() / count(filled).max(1.0);
         self.weights = Vec::new();
@@ -67,12 +69,12 @@ impl Field {
         self.lengths.shrink_to_fit();
     }
 
-    /// Calls `found` with each skill that contains the word, and the score that the word adds to it.
-    pub(super) fn scores(&self, word: u32, mut found: impl FnMut(usize, f32)) {
-        let Some(postings) = self.postings.get(word as usize).filter(|postings| postings.skills > 0) else {
+    /// Calls `found` with the number of each text that contains the word, and the score that the word adds to it.
+    pub fn scores(&self, word: u32, found: &mut dyn FnMut(usize, f32)) {
+        let Some(postings) = self.postings.get(word as usize).filter(|postings| postings.texts > 0) else {
             return;
         };
-        let idf = idf(self.lengths.len(), postings.skills as usize);
+        let idf = idf(self.lengths.len(), postings.texts as usize);
         for (number, units) in postings.iter() {
             let weight = f32::from(units) * self.unit;
             let length = self.lengths[number as usize] / self.average.max(f32::MIN_POSITIVE);
@@ -81,24 +83,24 @@ impl Field {
         }
     }
 
-    /// Returns the inverse document frequency of the rarest word.
-    pub(super) fn best_idf(&self) -> f32 {
-        let rarest = self.postings.iter().map(|postings| postings.skills).filter(|&skills| skills > 0).min();
-        rarest.map_or(0.0, |skills| idf(self.lengths.len(), skills as usize))
+    /// Returns the inverse document frequency of the rarest word, or 0 if there is no word.
+    pub fn best_idf(&self) -> f32 {
+        let rarest = self.postings.iter().map(|postings| postings.texts).filter(|&texts| texts > 0).min();
+        rarest.map_or(0.0, |texts| idf(self.lengths.len(), texts as usize))
     }
 }
 
-/// The numbers of skills with a weight each. An entry takes two or three bytes: the distance to the previous number, in groups of
+/// The numbers of texts with a weight each. An entry takes two or three bytes: the distance to the previous number, in groups of
 /// seven bits, and the weight.
 #[derive(Debug, Default)]
 struct Postings {
     bytes: Vec<u8>,
     last: u32,
-    skills: u32,
+    texts: u32,
 }
 
 impl Postings {
-    /// Adds a skill. Its number must be higher than the previous one.
+    /// Adds a text. Its number must be higher than the previous one.
     fn push(&mut self, number: u32, weight: u8) {
         let mut distance = number - self.last;
         while distance >= 0x80 {
@@ -108,7 +110,7 @@ impl Postings {
         self.bytes.push(distance.to_le_bytes()[0]);
         self.bytes.push(weight);
         self.last = number;
-        self.skills += 1;
+        self.texts += 1;
     }
 
     fn iter(&self) -> impl Iterator<Item = (u32, u8)> {
@@ -129,15 +131,15 @@ impl Postings {
     }
 }
 
-/// Returns the inverse document frequency of a word that `having` of `all` skills contain.
-pub(super) fn idf(all: usize, having: usize) -> f32 {
+/// Returns the inverse document frequency of a word that `having` of `all` texts contain.
+pub fn idf(all: usize, having: usize) -> f32 {
     let all = count(all);
     let having = count(having);
     (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "exact up to 16 million")]
-pub(super) fn count(number: usize) -> f32 {
+fn count(number: usize) -> f32 {
     number as f32
 }
 

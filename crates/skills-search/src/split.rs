@@ -21,7 +21,18 @@ enum Class {
 /// A word is a run of letters and digits. Chinese, Japanese and Korean text is split into overlapping pairs of characters. For
 /// Thai, Lao, Burmese and Khmer, it is split into groups of three, because their vowels are separate characters. This finds words
 /// without a dictionary. Different encodings of the same character are normalized first.
-pub(super) fn split(text: &str, mut found: impl FnMut(&str)) {
+///
+/// ```
+/// let mut words = Vec::new();
+/// skills_search::split("Fills in C++ forms, 東京都", |word| words.push(word.to_owned()));
+/// assert_eq!(words, ["fills", "in", "c++", "forms", "東京", "京都"]);
+/// ```
+pub fn split(text: &str, mut found: impl FnMut(&str)) {
+    split_each(text, &mut found);
+}
+
+/// Splits a text. This is compiled once in this crate, with its optimizations.
+fn split_each(text: &str, found: &mut dyn FnMut(&str)) {
     if text.is_ascii() {
         return split_ascii(text, found);
     }
@@ -47,7 +58,7 @@ pub(super) fn split(text: &str, mut found: impl FnMut(&str)) {
             _ => None,
         };
         if group != unspaced || class == Class::Separator {
-            flush(&mut word, unspaced, &mut found);
+            flush(&mut word, unspaced, found);
             unspaced = group;
         }
         match class {
@@ -58,11 +69,11 @@ pub(super) fn split(text: &str, mut found: impl FnMut(&str)) {
             Class::Separator => {}
         }
     }
-    flush(&mut word, unspaced, &mut found);
+    flush(&mut word, unspaced, found);
 }
 
 /// Splits text that is mostly found in instructions, without decoding it.
-fn split_ascii(text: &str, mut found: impl FnMut(&str)) {
+fn split_ascii(text: &str, found: &mut dyn FnMut(&str)) {
     let bytes = text.as_bytes();
     let mut lower = String::new();
     let mut start = 0;
@@ -112,7 +123,7 @@ fn class(c: char) -> Class {
 }
 
 /// Reports the current run of characters and clears it.
-fn flush(word: &mut String, unspaced: Option<usize>, found: &mut impl FnMut(&str)) {
+fn flush(word: &mut String, unspaced: Option<usize>, found: &mut dyn FnMut(&str)) {
     if word.is_empty() {
         return;
     }
@@ -132,7 +143,7 @@ fn flush(word: &mut String, unspaced: Option<usize>, found: &mut impl FnMut(&str
 }
 
 /// Returns true if `word` is a single character of a script whose words are indexed as pairs.
-pub(super) fn is_half_of_a_pair(word: &str) -> bool {
+pub(crate) fn is_half_of_a_pair(word: &str) -> bool {
     let mut chars = word.chars();
     chars.next().is_some_and(|c| class(c) == Class::Unspaced(2)) && chars.next().is_none()
 }

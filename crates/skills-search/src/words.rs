@@ -8,9 +8,9 @@ use super::{
     split::{is_half_of_a_pair, split},
 };
 
-/// A vocabulary that maps each stem to a number.
+/// A vocabulary that maps each stem to a number: 0, 1, 2… in the order in which they are found.
 #[derive(Default)]
-pub(super) struct Words {
+pub struct Words {
     stems: FxHashMap<Box<str>, u32>,
     /// The languages of the texts, with their stemmers.
     languages: Vec<(Language, Stemmer)>,
@@ -20,11 +20,11 @@ pub(super) struct Words {
 
 /// A word of a query.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub struct Asked {
     /// The word in lower case, not stemmed.
-    pub(super) text: String,
+    pub text: String,
     /// The numbers of its stems that the vocabulary has. There are several if the index has texts in several languages.
-    pub(super) known: Vec<u32>,
+    pub known: Vec<u32>,
 }
 
 impl std::fmt::Debug for Words {
@@ -35,17 +35,12 @@ impl std::fmt::Debug for Words {
 
 impl Words {
     /// Adds the words of `text` to the vocabulary, and calls `found` with the number of each.
-    pub(super) fn each(&mut self, text: &str, language: Language, mut found: impl FnMut(u32)) {
+    pub fn each(&mut self, text: &str, language: Language, mut found: impl FnMut(u32)) {
         split(text, |word| found(self.number(word, language).0));
     }
 
     /// Adds the words of `text` that are not stop words, and calls `found` with the number and the text of each.
-    pub(super) fn each_meaningful(
-        &mut self,
-        text: &str,
-        language: Language,
-        mut found: impl FnMut(u32, &str),
-    ) {
+    pub fn each_meaningful(&mut self, text: &str, language: Language, mut found: impl FnMut(u32, &str)) {
         split(text, |word| {
             let (number, is_stop_word) = self.number(word, language);
             if !is_stop_word {
@@ -71,13 +66,13 @@ impl Words {
     }
 
     /// Drops what is only needed to add words.
-    pub(super) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         self.seen = Default::default();
         self.stems.shrink_to_fit();
     }
 
     /// Returns at most `max` different words of a query. Stop words are left out, unless there are no other words.
-    pub(super) fn of_query(&self, text: &str, max: usize) -> Vec<Asked> {
+    pub fn of_query(&self, text: &str, max: usize) -> Vec<Asked> {
         let language = Language::of(text);
         let mut words = Vec::new();
         let mut stop_words = Vec::new();
