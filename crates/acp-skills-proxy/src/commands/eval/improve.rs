@@ -66,13 +66,10 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
     } else {
         output::print(&text(&result))?;
     }
-    let code = match &result.stopped {
-        Stopped::Interrupted => return Ok(ExitCode::from(EXIT_INTERRUPTED)),
-        Stopped::AgentFailed | Stopped::Writer(_) => ExitCode::from(EXIT_FAILED),
-        // If the writer had other descriptions before, it just has no more of them.
-        Stopped::Repeated if result.rounds.len() < 2 => ExitCode::from(EXIT_FAILED),
-        _ => ExitCode::SUCCESS,
-    };
+    if result.stopped == Stopped::Interrupted {
+        return Ok(ExitCode::from(EXIT_INTERRUPTED));
+    }
+    let code = exit_code(&result);
     if result.best == 0 {
         return Ok(code);
     }
@@ -105,6 +102,16 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
         output::print(&format!("Wrote the description of {name}.\n"))?;
     }
     Ok(code)
+}
+
+/// Returns the exit code of an improvement that was not interrupted.
+fn exit_code(result: &Improvement) -> ExitCode {
+    match &result.stopped {
+        Stopped::AgentFailed | Stopped::Writer(_) => ExitCode::from(EXIT_FAILED),
+        // If the writer had other descriptions before, it just has no more of them.
+        Stopped::Repeated if result.rounds.len() < 2 => ExitCode::from(EXIT_FAILED),
+        _ => ExitCode::SUCCESS,
+    }
 }
 
 /// Asks the user. Returns `None` if a signal arrives first, because the handlers for signals stay installed after the rounds.
