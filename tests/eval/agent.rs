@@ -21,7 +21,7 @@
 //! | `stop REASON` | ends the turn with another reason |
 //! | `fail NUMBER FILE` | exits the first few times; the file counts the attempts |
 //! | `crash`, `hang`, `refuse` | exits, never answers, answers with an error |
-//! | `endless`, `flood FILE`, `deaf FILE`, `calls` | sends more than is kept, see [`flood`] |
+//! | `endless`, `flood FILE`, `deaf FILE`, `calls`, `values` | sends more than is kept, see [`flood`] |
 //!
 //! If the prompt asks for grades, the agent answers according to its argument. With `writer:LOG:TEXT`, it answers each prompt with
 //! TEXT as a description.
@@ -213,6 +213,7 @@ impl Agent {
                 "flood" => flood::updates(rest),
                 "deaf" => flood::requests(rest),
                 "calls" => flood::calls(),
+                "values" => flood::values(),
                 _ => {}
             }
         }

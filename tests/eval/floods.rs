@@ -13,6 +13,7 @@ const MAX_PEAK_KIB: u64 = 100 * 1024;
 pub(crate) fn trials() -> Vec<Trial> {
     let trials = [
         trial("floods::a_line_without_an_end", a_line_without_an_end),
+        trial("floods::a_message_with_too_many_values", a_message_with_too_many_values),
         trial("floods::updates_meet_back_pressure", updates_meet_back_pressure),
         trial("floods::an_agent_that_does_not_read_answers", an_agent_that_does_not_read_answers),
         trial("floods::tool_calls_have_a_limit", tool_calls_have_a_limit),
@@ -46,6 +47,13 @@ fn outcomes(prompt: &str, flags: &[&str]) -> Vec<Value> {
 fn a_line_without_an_end() {
     for outcome in outcomes("endless", &["--timeout", "100"]) {
         let end = json!({ "how": "crashed", "why": "sent a message of more than 256 MiB" });
+        assert_eq!((&outcome["status"], &outcome["end"]), (&json!("error"), &end), "{outcome:#}");
+    }
+}
+
+fn a_message_with_too_many_values() {
+    for outcome in outcomes("values; say done", &["--timeout", "100"]) {
+        let end = json!({ "how": "crashed", "why": "sent a message with more than 262144 values" });
         assert_eq!((&outcome["status"], &outcome["end"]), (&json!("error"), &end), "{outcome:#}");
     }
 }

@@ -201,7 +201,7 @@ impl Client<'_> {
                     Received::Loaded(_) => continue,
                     Received::Line(line) => line,
                 };
-                match self.read(&line) {
+                match self.read(&line).ok()? {
                     Some(Incoming::Response(response)) if prompt.is_answered_by(&response) => {
                         return response.result.ok();
                     }
@@ -242,7 +242,7 @@ impl Client<'_> {
                 Received::TooLong(max) => return Err(End::too_long(max)),
                 Received::Closed => return Err(End::Crashed { why: String::new() }),
             };
-            match self.read(&line) {
+            match self.read(&line)? {
                 Some(Incoming::Response(response)) if request.is_answered_by(&response) => {
                     return request.result(response).map_err(refused);
                 }
@@ -268,16 +268,23 @@ impl Client<'_> {
 
     /// Parses a line. Returns `None` for a line that is not a message, and notes it in the transcript, because some agents
     /// print other text to their standard output.
-    fn read(&mut self, line: &str) -> Option<Incoming> {
-        if let Ok(message) = Codec::decode(line) {
-            self.log("agent", &message);
-            return Some(Incoming::from_message(message));
+    ///
+    /// # Errors
+    /// Returns [`End::Crashed`] if the message has too many values.
+    fn read(&mut self, line: &str) -> Result<Option<Incoming>, End> {
+        match Codec::decode(line) {
+            Ok(message) => {
+                self.log("agent", &message);
+                return Ok(Some(Incoming::from_message(message)));
+            }
+            Err(ClientError::TooManyValues) => return Err(End::too_many_values()),
+            Err(_) => {}
         }
         if !line.trim().is_empty() {
             let text = shortened(line, 200);
             self.conversation.transcript.note(format!("ignored invalid message from agent: {text}"));
         }
-        None
+        Ok(None)
     }
 
     fn log(&mut self, dir: &str, message: &Value) {

@@ -1,5 +1,6 @@
 //! [`End`]: the way in which a run ended, and [`Failure`], the kinds of ends that say nothing about the skill.
 
+use acp_skills_wire::MAX_VALUES;
 use serde::{Deserialize, Serialize};
 
 use super::transcript::MAX_CALL_BYTES;
@@ -133,6 +134,11 @@ impl End {
             Self::NotStarted { why } => Some(why.clone()),
             Self::Interrupted => Some("interrupted".to_owned()),
         }
+    }
+
+    /// Returns the end of a run whose agent sent a message with more values than are parsed.
+    pub(super) fn too_many_values() -> Self {
+        Self::Crashed { why: format!("sent a message with more than {MAX_VALUES} values") }
     }
 
     /// Returns the end of a run whose agent sent a message of more than `max_bytes`.

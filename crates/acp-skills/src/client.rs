@@ -160,6 +160,7 @@ impl Client {
     /// - [`ClientError::Refused`] if the agent answers with an error.
     /// - [`ClientError::TooLong`] if the agent sends more than 64 MiB of text before [`take_text`](Self::take_text) is called.
     /// - [`ClientError::NotAMessage`] if the agent sends a line that is not JSON.
+    /// - [`ClientError::TooManyValues`] if the agent sends a message with more than 262,144 values.
     pub fn request(&mut self, method: &str, params: &Value) -> Result<Value, ClientError> {
         let request = self.codec.request(method, params);
         self.send(request)

@@ -22,6 +22,13 @@ pub(super) fn endless() {
     process::exit(0);
 }
 
+/// Sends a message with more values than are parsed.
+pub(super) fn values() {
+    let line =
+        format!(r#"{{"method":"session/update","params":{{"update":[0{}]}}}}"#, ",0".repeat(16 * MEBIBYTE));
+    writeln!(io::stdout(), "{line}").expect("the program reads");
+}
+
 /// Sends long updates faster than they can be parsed.
 pub(super) fn updates(file: &str) {
     let update = json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "x".repeat(MEBIBYTE) } });

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use acp_skills_wire::{MAX_VALUES, has_more_values_than};
 use serde_json::{Value, json};
 
 use super::ClientError;
@@ -130,8 +131,12 @@ impl Codec {
     /// Parses a line.
     ///
     /// # Errors
-    /// Returns [`ClientError::NotAMessage`] if the line is not JSON.
+    /// - [`ClientError::NotAMessage`] if the line is not JSON.
+    /// - [`ClientError::TooManyValues`] if the line has more than 262,144 values, because each of them needs up to 300 bytes of memory.
     pub fn decode(line: &str) -> Result<Value, ClientError> {
+        if has_more_values_than(line.as_bytes(), MAX_VALUES) {
+            return Err(ClientError::TooManyValues);
+        }
         serde_json::from_str(line).map_err(|source| ClientError::NotAMessage {
             line: line.chars().take(MAX_LINE_CHARS).collect(),
             source,
@@ -222,6 +227,13 @@ mod tests {
             };
             assert_eq!(found, expected, "{message}");
         }
+    }
+
+    #[test]
+    fn a_line_with_too_many_values_is_not_parsed() {
+        let line = |values: usize| format!(r#"{{"method":"x","params":[0{}]}}"#, ",0".repeat(values));
+        assert!(Codec::decode(&line(MAX_VALUES / 2)).is_ok());
+        assert!(matches!(Codec::decode(&line(MAX_VALUES)), Err(ClientError::TooManyValues)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::io;
 
 use acp_skills_intercept::{AUTH_REQUIRED, NOT_STARTED};
+use acp_skills_wire::MAX_VALUES;
 use serde_json::Value;
 
 /// The maximum length of a described error in characters. An agent decides the length of its message.
@@ -38,6 +39,9 @@ pub enum ClientError {
     /// The agent's messages contain more than 64 MiB of text.
     #[error("agent sent more than 64 MiB of text")]
     TooLong,
+    /// The agent sent a message with more than 262,144 values.
+    #[error("agent sent a message with more than {MAX_VALUES} values")]
+    TooManyValues,
     /// The agent sent a line that is not JSON.
     #[error("agent sent invalid JSON: {line}")]
     NotAMessage {

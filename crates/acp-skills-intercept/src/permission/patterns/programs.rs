@@ -11,17 +11,14 @@ struct Program {
     needs_subcommand: bool,
     /// Subcommands that run what they are given, or that write settings that do.
     harmful_subcommands: &'static str,
-    /// Harmless options as they are written, without a value; `*` allows every option except those in [`OUTPUTS`].
+    /// Harmless options as they are written, without a value; `*` allows every option except those in [`HARMFUL_FOR_GH`].
     options: &'static str,
     /// Harmless options of one letter, which may be combined.
     letters: &'static str,
 }
 
-/// The usual names of repositories on a server. Others can be directories.
-const REMOTES: [&str; 2] = ["origin", "upstream"];
-
-/// Options that write files to any directory, for programs with too many options for a list of harmless ones.
-const OUTPUTS: [&str; 4] = ["-D", "-O", "--dir", "--output"];
+/// Arguments of `gh` that write files to any directory, unpack files of others, or run the hooks of a repository.
+const HARMFUL_FOR_GH: [&str; 6] = ["-D", "-O", "--dir", "--output", "--push", "download"];
 
 /// Programs that skills commonly declare with subcommands or options. The user is always asked about the
 /// programs in [`ALWAYS_ASKED`], because lists for all of these would not be worth the effort.
@@ -175,11 +172,11 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
     }
 }
 
-/// Returns true if the repository in a command such as `git push` is in the pattern, is the default, or is one of the [`REMOTES`].
+/// Returns true if the repository in a command such as `git push` is in the pattern, or is the default. For git, each other word can
+/// be a directory of the project, even `origin`.
 fn has_known_remote(in_pattern: &[&str], arguments: &[&str]) -> bool {
-    let is_option = |word: &&&str| word.starts_with('-');
-    let remote = arguments.iter().find(|word| !is_option(word));
-    in_pattern.iter().any(|word| !is_option(&word)) || remote.is_none_or(|remote| REMOTES.contains(remote))
+    let is_option = |word: &&str| word.starts_with('-');
+    !in_pattern.iter().all(is_option) || arguments.iter().all(is_option)
 }
 
 /// Returns `command` as its program sees it: without the quotes, which the shell removes, and with `x` for each quoted wildcard,
@@ -205,8 +202,8 @@ impl Program {
         if self.options == "*" {
             // A wildcard may stand for a file with this name.
             let start = word.trim_start_matches('-');
-            let writes = OUTPUTS.iter().any(|output| word.starts_with(output));
-            return word != "--" && !writes && !start.starts_with(['*', '?', '[']);
+            let is_harmful = HARMFUL_FOR_GH.iter().any(|harmful| word.starts_with(harmful));
+            return word != "--" && !is_harmful && !start.starts_with(['*', '?', '[']);
         }
         let name = word.split('=').next().unwrap_or(word);
         if let Some(letters) = name.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
@@ -250,7 +247,10 @@ mod tests {
             ("git fetch:*", "git fetch --upload-p evil .", false),
             // A repository in the project has hooks of the project.
             ("git push:*", "git push", true),
-            ("git push:*", "git push --set-upstream origin feature/x", true),
+            ("git push:*", "git push --tags --dry-run", true),
+            ("git push:*", "git push origin main", false),
+            ("git push:*", "git push -- upstream", false),
+            ("git push origin:*", "git push origin main --set-upstream", true),
             ("git push:*", "git push ./vendor/evil HEAD", false),
             ("git push:*", "git push evil", false),
             ("git push:*", "git push --quiet evil origin", false),
@@ -272,9 +272,13 @@ mod tests {
             ("gh gist clone:*", "gh gist clone 1 x '--' --template=evil", false),
             ("gh repo:*", "gh repo clone acme/x -* x", false),
             ("gh api:*", "gh api repos/acme/x?page=2 --jq '*'", true),
-            ("gh run:*", "gh run download 7 -D .git/hooks", false),
-            ("gh run:*", "gh run download 7 --dir=.git/hooks", false),
-            ("gh release:*", "gh release download v1 -O.bashrc", false),
+            ("gh run:*", "gh run list", true),
+            ("gh run:*", "gh run download 7 -R evil/evil", false),
+            ("gh run download:*", "gh run download 7", true),
+            ("gh run download:*", "gh run download 7 -D .git/hooks", false),
+            ("gh run download:*", "gh run download 7 --dir=.git/hooks", false),
+            ("gh release download:*", "gh release download v1 -O.bashrc", false),
+            ("gh repo:*", "gh repo create x --source ./vendor --push", false),
             ("gh cs:*", "gh cs ssh", false),
             ("gh extensions:*", "gh extensions exec evil", false),
             ("npm init:*", "npm init evil", false),
