@@ -1,7 +1,7 @@
 //! [`End`]: the way in which a run ended, and [`Failure`], the kinds of ends that say nothing about the skill.
 
-use acp_skills_wire::MAX_VALUES;
 use serde::{Deserialize, Serialize};
+use skills_core::json::MAX_VALUES;
 
 use super::transcript::MAX_CALL_BYTES;
 

@@ -12,9 +12,10 @@ use std::{
     time::Duration,
 };
 
-use acp_skills_wire::{INVALID_PARAMS, Kind, MAX_VALUES, Skim, has_more_values_than};
+use acp_skills_wire::{INVALID_PARAMS, Kind, Skim};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use skills_core::json::{MAX_VALUES, has_more_values_than};
 use tokio::{
     sync::{Notify, mpsc, oneshot},
     time::timeout,

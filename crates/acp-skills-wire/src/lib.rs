@@ -25,7 +25,7 @@ pub use self::{
     edit::Edit,
     json::Node,
     message::{Id, Kind, Message},
-    skim::{MAX_VALUES, Skim, has_more_values_than},
+    skim::Skim,
 };
 
 /// Runs the example in the README as a test.

@@ -95,6 +95,7 @@ pub mod fetch;
 pub mod files;
 pub mod frontmatter;
 pub mod instructions;
+pub mod json;
 mod last_good;
 pub mod name;
 pub mod order;

@@ -14,7 +14,12 @@ use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
-use skills_core::{fetch, skill::Sha256, text::shown};
+use skills_core::{
+    fetch,
+    json::{MAX_VALUES, has_more_values_than},
+    skill::Sha256,
+    text::shown,
+};
 
 use self::settings::Registry;
 pub(super) use self::settings::Settings;
@@ -29,6 +34,9 @@ use super::{
 const ACCEPT: &str = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
 /// The maximum size of the list of versions, in bytes.
 const MAX_LIST_BYTES: u64 = 16 * 1024 * 1024;
+/// The maximum number of values in the list of versions. Each needs up to 300 bytes of memory, and a package with thousands of versions
+/// has about thirty for each.
+const MAX_LIST_VALUES: usize = 2 * MAX_VALUES;
 
 /// The maximum length of the number of a version, in bytes.
 const MAX_NUMBER_BYTES: usize = 256;
@@ -108,6 +116,9 @@ impl<'a> Package<'a> {
         let length = read_to(answer, &mut text, MAX_LIST_BYTES);
         if length.map_err(|error| failed(error.to_string()))? > MAX_LIST_BYTES {
             return Err(failed(format!("the list of versions is larger than {}", mebibytes(MAX_LIST_BYTES))));
+        }
+        if has_more_values_than(&text, MAX_LIST_VALUES) {
+            return Err(failed(format!("the list of versions has more than {MAX_LIST_VALUES} values")));
         }
         let list: Value = serde_json::from_slice(&text)
             .map_err(|_| failed("the registry did not answer with a list of versions".to_owned()))?;

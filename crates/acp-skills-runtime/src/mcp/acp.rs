@@ -12,9 +12,7 @@ mod channel;
 
 use std::{collections::HashMap, sync::Arc};
 
-use acp_skills_wire::{
-    INTERNAL_ERROR, INVALID_PARAMS, Id, MAX_VALUES, Message, REQUEST_CANCELLED, build, has_more_values_than,
-};
+use acp_skills_wire::{INTERNAL_ERROR, INVALID_PARAMS, Id, Message, REQUEST_CANCELLED, build};
 use parking_lot::Mutex;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
@@ -22,6 +20,7 @@ use rmcp::model::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use skills_core::json::{MAX_VALUES, has_more_values_than};
 use tokio::sync::{
     OwnedSemaphorePermit,
     mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},

@@ -18,7 +18,6 @@ use std::{
 };
 
 use acp_skills_intercept::{Listen, MAX_MCP_MESSAGE};
-use acp_skills_wire::{MAX_VALUES, has_more_values_than};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::BoxBody};
 use hyper::{
@@ -31,6 +30,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
+use skills_core::json::{MAX_VALUES, has_more_values_than};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     runtime::Handle,

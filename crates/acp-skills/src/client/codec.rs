@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-use acp_skills_wire::{MAX_VALUES, has_more_values_than};
 use serde_json::{Value, json};
+use skills_core::json::{MAX_VALUES, has_more_values_than};
 
 use super::ClientError;
 use crate::permission::{PermissionDecision, PermissionOption, PermissionRequest};

@@ -3,8 +3,8 @@
 use std::io;
 
 use acp_skills_intercept::{AUTH_REQUIRED, NOT_STARTED};
-use acp_skills_wire::MAX_VALUES;
 use serde_json::Value;
+use skills_core::json::MAX_VALUES;
 
 /// The maximum length of a described error in characters. An agent decides the length of its message.
 const MAX_ERROR_CHARS: usize = 4_000;

@@ -13,6 +13,7 @@ use serde_json::Value;
 use skills_core::{
     Diagnostic, Skill, SkillSet, SkillSource,
     fetch::{self, FetchError, Limits},
+    json::{MAX_VALUES, has_more_values_than},
     name::MAX_NAME_CHARS,
     search::{Hits, Query},
     set::Skipped,
@@ -176,16 +177,16 @@ impl RemoteIndex {
     }
 
     fn read(text: &str, url: &str, timeout: Duration, unpacks: bool) -> Result<Self, RemoteError> {
-        let document: Document = serde_json::from_str(text)
-            .map_err(|error| RemoteError::Index { url: url.to_owned(), message: error.to_string() })?;
+        let invalid = |message: String| RemoteError::Index { url: url.to_owned(), message };
+        if has_more_values_than(text.as_bytes(), MAX_VALUES) {
+            return Err(invalid(format!("more than {MAX_VALUES} values")));
+        }
+        let document: Document = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
         let base = document.base.unwrap_or_default();
         let mut skills = SkillSet::builder();
         let number = document.skills.len();
         if number > MAX_ENTRIES {
-            return Err(RemoteError::Index {
-                url: url.to_owned(),
-                message: format!("{number} skills, but the maximum is {MAX_ENTRIES}"),
-            });
+            return Err(invalid(format!("{number} skills, but the maximum is {MAX_ENTRIES}")));
         }
         let mut skipped = 0;
         for (position, value) in document.skills.into_iter().enumerate() {

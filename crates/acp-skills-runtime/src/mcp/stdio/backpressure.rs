@@ -14,9 +14,10 @@ use std::{
 };
 
 use acp_skills_intercept::MAX_MCP_MESSAGE;
-use acp_skills_wire::{Id, Kind, MAX_VALUES, Message, Skim, has_more_values_than};
+use acp_skills_wire::{Id, Kind, Message, Skim};
 use parking_lot::Mutex;
 use rmcp::model::ClientJsonRpcMessage;
+use skills_core::json::{MAX_VALUES, has_more_values_than};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
 
 use crate::mcp::{TOO_LONG, UNREADABLE};

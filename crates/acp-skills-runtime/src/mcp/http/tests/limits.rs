@@ -1,6 +1,6 @@
 //! Tests of the limits for the MCP sessions of an endpoint.
 
-use acp_skills_wire::MAX_VALUES;
+use skills_core::json::MAX_VALUES;
 
 use super::*;
 use crate::mcp::http::sessions::MAX_PARAMS_BYTES;

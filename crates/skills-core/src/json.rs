@@ -1,0 +1,62 @@
+//! [`has_more_values_than`]: limits the memory of a JSON parser.
+
+use memchr::memchr2;
+
+/// The maximum number of values in a text from others that is parsed as a whole. A value needs up to 300 bytes of memory, even if it is only one
+/// digit.
+pub const MAX_VALUES: usize = 256 * 1024;
+
+/// Returns true if a JSON text contains more than about `max` values. A parser needs memory for each value, which can be a hundred
+/// times its length.
+pub fn has_more_values_than(text: &[u8], max: usize) -> bool {
+    // A value is at least one byte long.
+    if text.len() <= max {
+        return false;
+    }
+    let mut rest = text;
+    let mut values = 0;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match byte {
+            b',' | b'[' | b'{' => values += 1,
+            b'"' => rest = after_string(after),
+            _ => {}
+        }
+        if values > max {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns the bytes after a string. `text` begins in the string.
+fn after_string(mut text: &[u8]) -> &[u8] {
+    while let Some(at) = memchr2(b'"', b'\\', text) {
+        if text[at] == b'"' {
+            return &text[at + 1..];
+        }
+        text = text.get(at + 2..).unwrap_or_default();
+    }
+    &[]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_values() {
+        for (message, values) in [
+            (r#"{"a":[1,2,3]}"#, 4),
+            (r#"[[],{},{"a":{"b":1}}]"#, 7),
+            (r#"{"a":"[,{\"[,\\"}"#, 1),
+            (r#"["a","b","#, 3),
+            (r#"{"a":",,,,,,,,"#, 1),
+            (r#"{"a":",,\"#, 1),
+        ] {
+            let padded = format!("{message}{}", " ".repeat(20));
+            assert!(has_more_values_than(padded.as_bytes(), values - 1), "{message}");
+            assert!(!has_more_values_than(padded.as_bytes(), values), "{message}");
+        }
+    }
+}
