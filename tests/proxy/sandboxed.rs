@@ -16,16 +16,21 @@ use std::{
     time::Instant,
 };
 
+use serde_json::{Value, json};
 use skills_core::exec::Sandbox;
 
 use crate::{
-    editor::{DEADLINE, Editor},
-    fixture::Fixture,
+    editor::{DEADLINE, Editor, Proxy},
+    fixture::{Fixture, MCP_2025, entry},
     scripts::{bridge, cancelled, kit, request, with_long_timeout},
     skills::Skills,
 };
 
-crate::trials!(a_proxy_killed_while_a_sandbox_starts, a_call_cancelled_while_a_sandbox_starts);
+crate::trials!(
+    a_proxy_killed_while_a_sandbox_starts,
+    a_call_cancelled_while_a_sandbox_starts,
+    variables_of_a_skill_are_only_set_inside,
+);
 
 /// Files in the directory of that `bwrap`.
 const GATE: &str = "gate";
@@ -126,4 +131,36 @@ fn a_call_cancelled_while_a_sandbox_starts() {
     let Some(mut target) = Target::new() else { return };
     target.client.send(&cancelled(7));
     target.gone();
+}
+
+/// The dynamic linker of bubblewrap must not see the variables of a skill. Otherwise, a library in `LD_PRELOAD` runs without the sandbox.
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn variables_of_a_skill_are_only_set_inside() {
+    if let Err(error) = Sandbox::bwrap(false) {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let skills = Skills::new();
+    skills.add("kit", "Does things.", "# Kit");
+    skills
+        .write("kit/scripts/env.sh", "#!/bin/sh\necho \"$TOKEN $LD_DEBUG\"; tr '\\0' ' ' </proc/1/cmdline\n");
+    let outside = tempfile::tempdir().expect("a directory");
+    let long = "ZQ-token".repeat(1_000);
+    // The linker writes what it does to this file, if it can.
+    let env = json!({ "TOKEN": long, "LD_DEBUG": "files", "LD_DEBUG_OUTPUT": outside.path().join("trace") });
+    let config = json!({ "skills": [{ "skill": skills.dir("kit"), "env": env }] });
+    let config = skills.write("skills.yaml", &config.to_string());
+    let proxy = Proxy::new().flag("--config", config).arg("--allow-scripts").flag("--sandbox", "bwrap");
+    let proxy = proxy.flag("--script-cwd", "skill");
+    let mut fixture = Fixture::over_http(proxy);
+    let params = fixture.new_session("s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    let call = json!({ "skill": "kit", "script": "scripts/env.sh" });
+    let (text, failed) = fixture.call(&connection, "run_skill_script", call);
+    let result: Value = serde_json::from_str(&text).expect("JSON");
+    let stdout = result["stdout"].as_str().expect("text");
+    assert!(!failed && stdout.contains(&format!("{long} files\n")), "{text}");
+    assert_eq!(stdout.matches(&long).count(), 1, "the arguments of bubblewrap have no value");
+    assert_eq!(fs::read_dir(outside.path()).expect("a directory").count(), 0);
+    fixture.finish();
 }

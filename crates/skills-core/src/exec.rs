@@ -104,6 +104,27 @@ struct Invocation {
     descriptors: Option<descriptors::Descriptors>,
 }
 
+impl Invocation {
+    /// Adds variables, which don't replace those in `env`. They are not among the arguments of a sandbox, because other users can see
+    /// arguments, and are not variables of the sandbox itself, because its dynamic linker would use them before it confines anything.
+    ///
+    /// # Errors
+    /// Returns an error if a variable contains a zero byte.
+    fn add_variables(&mut self, variables: Vec<(String, String)>) -> io::Result<()> {
+        if variables.iter().any(|(name, value)| name.contains('\0') || value.contains('\0')) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a variable contains a zero byte"));
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(descriptors) = &mut self.descriptors {
+            let options = variables.iter().map(|(name, value)| format!("--setenv\0{name}\0{value}\0"));
+            descriptors.add("--args", options.collect::<String>().into_bytes());
+            return Ok(());
+        }
+        self.env.splice(0..0, variables.into_iter().map(|(name, value)| (name.into(), value.into())));
+        Ok(())
+    }
+}
+
 /// The result of a finished program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Completed {

@@ -7,13 +7,14 @@
 use std::{
     ffi::OsString,
     fs::{self, File},
-    io::{self, Write},
+    io::{self, Seek, Write},
     os::fd::{AsRawFd, OwnedFd, RawFd},
     process::Command,
     sync::Arc,
 };
 
 use command_fds::{CommandFdExt, FdMapping};
+use rustix::fs::{MemfdFlags, memfd_create};
 
 /// The first descriptor after the standard streams.
 const FIRST: RawFd = 3;
@@ -28,15 +29,20 @@ pub(super) struct Descriptors {
 }
 
 impl Descriptors {
-    /// Describes a set with one pipe for each of `inputs`, and with `kept`.
+    /// Describes a set with one file in memory for each of `inputs`, and with `kept`.
     ///
-    /// For each input, the command gets the option and the number of a descriptor from which it can read the bytes. They must
-    /// fit in the buffer of a pipe, so at most 4,096 bytes. `kept` keeps the number that it has in this process.
+    /// For each input, the command gets the option and the number of a descriptor from which it can read the bytes. `kept` keeps the
+    /// number that it has in this process.
     pub(super) fn new(
         inputs: impl IntoIterator<Item = (&'static str, Arc<[u8]>)>,
         kept: Option<Arc<File>>,
     ) -> Self {
         Self { inputs: inputs.into_iter().collect(), kept }
+    }
+
+    /// Adds an input, before those that are already there.
+    pub(super) fn add(&mut self, option: &'static str, bytes: Vec<u8>) {
+        self.inputs.insert(0, (option, bytes.into()));
     }
 
     /// Passes the descriptors to `command`, and appends their options as its next arguments.
@@ -52,8 +58,9 @@ impl Descriptors {
         }
         let mut readers: Vec<OwnedFd> = Vec::new();
         for (option, bytes) in &self.inputs {
-            let (reader, mut writer) = io::pipe()?;
-            writer.write_all(bytes)?;
+            let mut reader = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
+            reader.write_all(bytes)?;
+            reader.rewind()?;
             command.arg(option).arg(OsString::from(reader.as_raw_fd().to_string()));
             readers.push(reader.into());
         }

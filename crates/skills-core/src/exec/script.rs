@@ -203,9 +203,7 @@ async fn run(
     // The files may change while the call waits, so we wait before we check them.
     let permit = options.executor.permit(&context.caller).await.map_err(not_started)?;
     let mut invocation = prepared().await?;
-    // A sandbox inherits them, so they are not among its arguments.
-    let values = values.into_iter().map(|(name, value)| (name.into(), value.into()));
-    invocation.env.splice(0..0, values);
+    invocation.add_variables(values).map_err(not_started)?;
     options.executor.run(permit, invocation, options.limits, &context.caller).await.map_err(not_started)
 }
 
