@@ -19,6 +19,8 @@ const MAX_FILES: usize = 1_000;
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The maximum length of the text of a file for the grader.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
+/// The names of agents' settings that are not hidden, in lower case.
+const SETTINGS: [&str; 5] = ["codex.toml", "crush.json", "mcp.json", "opencode.json", "opencode.jsonc"];
 /// The maximum depth of directories.
 const MAX_DEPTH: usize = 32;
 
@@ -46,8 +48,9 @@ impl RunDirectory {
     /// Creates a directory with copies of `files` from the skill in the directory `skill`.
     ///
     /// # Errors
-    /// Returns an error with the name of the file if a file is missing, is not regular, or is outside of the skill.
-    pub(super) fn new(skill: &Path, files: &[String]) -> io::Result<Self> {
+    /// Returns an error with the name of the file if a file is missing, is not regular, or is outside of the skill. Also, if
+    /// `with_settings` is false and the file could be settings of the agent.
+    pub(super) fn new(skill: &Path, files: &[String], with_settings: bool) -> io::Result<Self> {
         let scratch = Scratch::new()?;
         // Resolve the path, because the temporary directory is a link on some systems, and agents compare paths.
         let path = dunce::canonicalize(scratch.path())?;
@@ -67,6 +70,10 @@ impl RunDirectory {
         }
         let mut before = HashMap::new();
         walk(&to, Path::new(""), 0, &mut |dir, name| {
+            if !with_settings && is_settings(name) {
+                let why = "could be settings of the agent, which can run programs; if you trust the author of the skill, use `--allow settings`";
+                return Err(io::Error::other(format!("`{}` {why}", name.display())));
+            }
             before.insert(name.to_owned(), Sha256::of(&dir.read(name)?));
             Ok(true)
         })?;
@@ -103,6 +110,14 @@ impl RunDirectory {
         order::sort_by(&mut made, |a, b| a.path.cmp(&b.path));
         Ok(made)
     }
+}
+
+/// Returns true for a file that an agent in its directory may read as settings: those that are hidden or in a hidden directory, and the
+/// known names of others.
+fn is_settings(path: &Path) -> bool {
+    let mut parts = path.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase());
+    let is_known = |name: &str| path.components().count() == 1 && SETTINGS.contains(&name);
+    parts.any(|part| part.starts_with('.') || is_known(&part))
 }
 
 /// Returns the beginning of a text file, or `None` for other files.
@@ -224,7 +239,7 @@ mod tests {
             fs::write(skill.path().join("evals/files").join(name), text).unwrap();
         }
         let files = ["evals/files/a.txt", "evals/files/b.txt", "evals/files/sub"].map(str::to_owned);
-        let run = RunDirectory::new(skill.path(), &files).unwrap();
+        let run = RunDirectory::new(skill.path(), &files, false).unwrap();
         assert_eq!(fs::read_to_string(run.path.join("sub/c.txt")).unwrap(), "c");
         fs::write(run.path.join("a.txt"), "changed").unwrap();
         fs::create_dir(run.path.join("new")).unwrap();
@@ -237,6 +252,31 @@ mod tests {
         assert_eq!(names, [("a.txt", Some("changed")), ("new/d.bin", None)]);
         assert_eq!(fs::read(outputs.path().join("new/d.bin")).unwrap(), [0, 159, 146]);
         assert!(!outputs.path().join("link").exists());
+    }
+
+    #[test]
+    fn settings_of_agents_are_only_copied_if_allowed() {
+        let skill = tempfile::tempdir().unwrap();
+        for (path, is_refused) in [
+            ("evals/files/.opencode/plugin/p.js", true),
+            ("evals/files/sub/.mcp.json", true),
+            ("evals/files/OpenCode.json", true),
+            (".envrc", true),
+            ("evals/files/sub/opencode.json", false),
+            ("evals/files/a.json", false),
+        ] {
+            let file = skill.path().join(path);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "x").unwrap();
+            let files = [path.to_owned()];
+            let error = RunDirectory::new(skill.path(), &files, false).err();
+            assert_eq!(
+                error.is_some_and(|error| error.to_string().contains("--allow settings")),
+                is_refused,
+                "{path}"
+            );
+            assert!(RunDirectory::new(skill.path(), &files, true).is_ok(), "{path}");
+        }
     }
 
     #[test]
@@ -273,13 +313,13 @@ mod tests {
     fn files_of_a_task_must_be_inside_the_skill() {
         let skill = tempfile::tempdir().unwrap();
         let outside = tempfile::NamedTempFile::new().unwrap();
-        assert!(RunDirectory::new(skill.path(), &["../x".to_owned()]).is_err());
+        assert!(RunDirectory::new(skill.path(), &["../x".to_owned()], true).is_err());
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink(outside.path(), skill.path().join("x")).unwrap();
-            assert!(RunDirectory::new(skill.path(), &["x".to_owned()]).is_err());
+            assert!(RunDirectory::new(skill.path(), &["x".to_owned()], true).is_err());
             fifo(&skill.path().join("fifo"));
-            assert!(RunDirectory::new(skill.path(), &["fifo".to_owned()]).is_err());
+            assert!(RunDirectory::new(skill.path(), &["fifo".to_owned()], true).is_err());
         }
         drop(outside);
     }

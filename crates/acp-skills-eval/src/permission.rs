@@ -26,11 +26,14 @@ pub struct Allow {
     pub others: bool,
     /// Running the commands of assertions. The author of the skill wrote them, not the agent.
     pub checks: bool,
+    /// Copying files of a task that agents read as their settings, which can name programs to run. The author of the skill wrote them.
+    #[serde(default)]
+    pub settings: bool,
 }
 
 impl Allow {
     /// Allows everything.
-    pub const ALL: Self = Self { edits: true, commands: true, others: true, checks: true };
+    pub const ALL: Self = Self { edits: true, commands: true, others: true, checks: true, settings: true };
 }
 
 /// A permission request of a run, and the answer to it.
@@ -160,8 +163,10 @@ mod tests {
 
     use super::*;
 
-    const EDITS: Allow = Allow { edits: true, commands: false, others: false, checks: false };
-    const COMMANDS: Allow = Allow { edits: false, commands: true, others: false, checks: false };
+    const EDITS: Allow =
+        Allow { edits: true, commands: false, others: false, checks: false, settings: false };
+    const COMMANDS: Allow =
+        Allow { edits: false, commands: true, others: false, checks: false, settings: false };
 
     #[test]
     fn requests_that_were_not_allowed_are_refused() {

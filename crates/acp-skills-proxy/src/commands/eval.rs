@@ -41,7 +41,9 @@ use acp_skills::{
         exec::Sandbox,
     },
 };
-use acp_skills_eval::{EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Workspace};
+use acp_skills_eval::{
+    Allow, EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Workspace,
+};
 use acp_skills_runtime::agent::{self, Signal};
 use skills_sources::policy::{Policy, Refusal, Scripts};
 
@@ -132,11 +134,17 @@ async fn run_all(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Resu
     Ok((report, interrupted.get()))
 }
 
-/// Checks that the policy of this machine allows the commands of assertions, which belong to the skill like its scripts.
-fn permit_checks() -> anyhow::Result<()> {
+/// Checks that the policy of this machine allows programs that the author of the skill chose, such as the commands of assertions. They
+/// belong to the skill like its scripts.
+fn permit(allow: Allow) -> anyhow::Result<()> {
+    let flag = match allow {
+        Allow { checks: true, .. } => "`--allow checks`",
+        Allow { settings: true, .. } => "`--allow settings`",
+        _ => return Ok(()),
+    };
     match Policy::load()? {
         Some(policy) if policy.scripts() != Scripts::Allowed => {
-            Err(policy.script("`--allow checks`", "the commands cannot run in the sandbox of scripts").into())
+            Err(policy.script(flag, "the programs cannot run in the sandbox of scripts").into())
         }
         _ => Ok(()),
     }
@@ -165,9 +173,7 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
     options.seed = cases.seed;
     options.policy = settings.policy;
     options.allow = allow(&agents.allow);
-    if options.allow.checks {
-        permit_checks()?;
-    }
+    permit(options.allow)?;
     options.grader = match agents.grader {
         _ if agents.no_grader => Grader::Nobody,
         Some(command) => Grader::Command(words(&command)?),

@@ -84,7 +84,8 @@ pub(super) struct AgentArgs {
     #[arg(long)]
     pub(super) no_grader: bool,
     /// The permissions to grant: editing files in the directory of the run (`edits`), running commands (`commands`), running
-    /// the commands of assertions (`checks`), or everything (`all`). Requests to edit files outside of the directory are always
+    /// the commands of assertions (`checks`), copying files of tasks that could be settings of the agent (`settings`), or everything
+    /// (`all`). Requests to edit files outside of the directory are always
     /// refused. Only a sandbox restricts actions for which an agent does not ask.
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(super) allow: Vec<AllowArg>,
@@ -184,6 +185,7 @@ pub(super) enum AllowArg {
     Edits,
     Commands,
     Checks,
+    Settings,
     All,
 }
 
@@ -205,6 +207,7 @@ pub(super) fn allow(values: &[AllowArg]) -> Allow {
         edits: is(AllowArg::Edits),
         commands: is(AllowArg::Commands),
         checks: is(AllowArg::Checks),
+        settings: is(AllowArg::Settings),
         others: values.contains(&AllowArg::All),
     }
 }
