@@ -211,7 +211,8 @@ impl Exporter {
                 if let Some(after) = later {
                     self.failures += 1;
                     let pause = PAUSE.saturating_mul(1 << self.failures.min(7).saturating_sub(1));
-                    return Some(after.unwrap_or(pause).min(MAX_PAUSE));
+                    // The collector can only make the pause longer, so that it doesn't receive requests without a pause.
+                    return Some(after.map_or(pause, |after| after.clamp(pause, MAX_PAUSE)));
                 }
             }
         }
