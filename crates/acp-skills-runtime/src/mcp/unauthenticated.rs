@@ -15,11 +15,12 @@ use tokio::{
 
 /// The maximum number of unauthenticated connections. Agents open one or two connections per session, one after
 /// another.
-pub(super) const MAX_UNAUTHENTICATED: usize = 32;
+pub(super) const MAX_UNAUTHENTICATED: usize = 64;
 /// The timeout for the first authorized request on a connection.
 pub(super) const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
-/// The time in which a connection is not closed to make room for another one.
-pub(super) const MIN_AGE: Duration = Duration::from_millis(250);
+/// The time in which a connection is not closed to make room for another one. Each second, `MAX_UNAUTHENTICATED / MIN_AGE` connections
+/// can be admitted, which has to be more than a program can open, because an agent waits behind them.
+pub(super) const MIN_AGE: Duration = Duration::from_millis(20);
 /// The minimum time between two warnings about rejected connections.
 const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
