@@ -2,10 +2,11 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Map, json};
 
 use crate::{
-    repositories::Home,
+    fixture::Fixture,
+    repositories::{Home, Repository},
     single_skills::{change_all, lock, three_skills},
 };
 
@@ -13,6 +14,9 @@ crate::trials!(
     a_renamed_skill_is_not_lost,
     a_range_is_left_only_if_the_user_agrees,
     declined_changes_are_listed,
+    a_lock_file_cannot_name_any_number_of_commits,
+    #[cfg(unix)]
+    a_commit_that_hangs_takes_no_other_skill_away,
 );
 
 /// A new name that the filters don't select is shown as the removal of the skill, with or without the approved version in the cache.
@@ -136,4 +140,47 @@ fn declined_changes_are_listed() {
     assert_eq!(report["skills"].as_array().map(Vec::len), Some(1), "{report}");
     assert!(home.printed(&["outdated"]).contains("declined"));
     assert_ne!(lock(&home), before);
+}
+
+/// Adds a source with three skills, and names other commits in the lock file at which skills stay.
+fn with_kept_commits(home: &Home, repository: &Repository, number: usize) {
+    let source = repository.source("");
+    home.printed(&["add", &source, "--yes"]);
+    let mut changed = lock(home);
+    let pinned = &mut changed["sources"][&source];
+    let mut kept = Map::new();
+    for number in 0..number {
+        pinned["skills"][format!("d{number}")] = "0".repeat(64).into();
+        kept.insert(format!("d{number}"), format!("{number:040x}").into());
+    }
+    pinned["decisions"]["kept"] = kept.into();
+    fs::write(home.config().with_file_name("skills.lock"), changed.to_string()).expect("a file");
+}
+
+/// Each commit would be fetched on its own, with the limits of a fetch.
+fn a_lock_file_cannot_name_any_number_of_commits() {
+    let home = Home::new();
+    with_kept_commits(&home, &three_skills(), 2_000);
+    let output = home.run(&["list"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.matches("cannot fetch").count(), 1, "{said}");
+    assert!(said.contains("skills stay at 2000 other commits, and the maximum is 64"), "{said}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("greet"), "{said}");
+}
+
+/// The other skills of the source are served while a commit is fetched.
+#[cfg(unix)]
+fn a_commit_that_hangs_takes_no_other_skill_away() {
+    use std::os::unix::fs::PermissionsExt;
+    let repository = three_skills();
+    let home = Home::new();
+    with_kept_commits(&home, &repository, 1);
+    let git = home.path("bin/git");
+    home.write(&git, "#!/bin/sh\nexec /bin/sleep 600\n");
+    fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let mut fixture = Fixture::over_http(home.proxy().env("PATH", home.path("bin")));
+    fixture.new_session("s");
+    let said = fixture.ask("/skills");
+    assert!(said.contains("`/greet`") && said.contains("in the background"), "{said}");
+    fixture.finish();
 }

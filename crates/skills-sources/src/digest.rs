@@ -57,6 +57,11 @@ impl Files {
         Ok(Self(all))
     }
 
+    /// Returns the number of files.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Adds a file with its content.
     pub(super) fn add(&mut self, path: &str, content: &[u8]) {
         self.0.insert(path.to_owned(), Sha256::of(content));

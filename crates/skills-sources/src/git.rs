@@ -46,6 +46,9 @@ use super::address::GitPlace;
 /// rounded up to a multiple of it.
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
+/// The maximum number of other commits at which skills of a source can stay. The lock file of a project could name any number.
+pub(super) const MAX_KEPT: usize = 64;
+
 /// The limits of a fetch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {

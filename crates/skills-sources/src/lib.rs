@@ -63,6 +63,7 @@ mod access;
 mod address;
 mod approved;
 mod archive;
+mod budget;
 mod digest;
 pub mod disk;
 mod error;

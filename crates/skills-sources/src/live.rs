@@ -15,15 +15,10 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
-use skills_core::{
-    Diagnostic, SkillSet,
-    discovery::Filter,
-    exec::ProcessObserver,
-    order,
-    set::{SOURCE_FETCHING, Skipped},
-};
+use skills_core::{Diagnostic, SkillSet, discovery::Filter, exec::ProcessObserver, order};
 
 pub(crate) use self::checks::Checks;
+use self::loading::Loaded;
 use super::{
     SourceError,
     access::Credentials,
@@ -94,6 +89,8 @@ struct Inner {
 
 struct State {
     statuses: Vec<Status>,
+    /// The skills that are available of sources that have to be fetched, by index of the source.
+    partly: HashMap<usize, SkillSet>,
     /// Marks that protect the served versions from pruning, with their commits, by index of the source.
     in_use: HashMap<usize, Vec<(String, InUse)>>,
     /// Approved versions that could not be written to the lock file, by index of the source.
@@ -249,6 +246,7 @@ impl Sources {
                 self.hold(&mut state.in_use, number, &fetched.pinned);
                 let here =
                     self.0.store.as_ref().and_then(|store| self.load(number, &fetched.pinned, store, true));
+                state.partly.remove(&number);
                 state.statuses[number] = here.map_or(Status::Absent, Status::Here);
                 if !fetched.is_saved {
                     state.unsaved.insert(number, fetched.pinned);
@@ -343,8 +341,13 @@ impl Sources {
             statuses.push(old);
             stored.push((number, pinned.clone()));
         }
-        for (number, skills) in self.load_all(&stored) {
-            statuses[number] = Status::Here(skills);
+        let mut partly = HashMap::new();
+        for Loaded { number, skills, is_whole } in self.load_all(&stored) {
+            if is_whole {
+                statuses[number] = Status::Here(skills);
+            } else {
+                partly.insert(number, skills);
+            }
         }
         for (path, error) in locks.into_iter().filter_map(|(path, (_, error))| Some((path, error?))) {
             let has_last = self.0.store.as_ref().is_some_and(|store| LockFile::has_last(path, store.dir()));
@@ -355,39 +358,9 @@ impl Sources {
             };
             tracing::warn!("{error}; {meanwhile}; {}", error.hint());
         }
-        let mut state = State { statuses, in_use, unsaved, notices, skills: SkillSet::default() };
+        let mut state = State { statuses, partly, in_use, unsaved, notices, skills: SkillSet::default() };
         self.assemble(&mut state);
         state
-    }
-
-    fn assemble(&self, state: &mut State) {
-        let mut skills = SkillSet::builder();
-        for (spec, status) in self.0.specs.iter().zip(&state.statuses) {
-            let why = match status {
-                Status::Here(set) => {
-                    skills.extend(set);
-                    continue;
-                }
-                Status::Absent => {
-                    Diagnostic::warning("source-absent", format!("{} is not in the cache", spec.address))
-                        .help(format!("use `acp-skills-proxy update '{}'` to fetch the source", spec.address))
-                }
-                Status::Fetching => Diagnostic::warning(
-                    SOURCE_FETCHING,
-                    format!("fetching {} in the background", spec.address),
-                ),
-                Status::Waiting => {
-                    let error = fetch::not_approved(spec);
-                    Diagnostic::error("source-not-approved", error.to_string()).help(error.hint())
-                }
-                Status::Failed(why) => why.clone(),
-            };
-            skills.skip(Skipped::new(spec.address.as_str(), vec![why]));
-        }
-        for notice in &state.notices {
-            skills.notice(notice);
-        }
-        state.skills = skills.build();
     }
 }
 

@@ -3,15 +3,16 @@
 //! The entry has the checksum of the archive, and the lock file has that of the files. An archive is unpacked when it is fetched, and
 //! its files are stored and served like those of a repository: as a place of its own, whose version is the checksum of the files.
 
-use std::{fs, io, path::Path, time::Instant};
+use std::path::PathBuf;
 
 use skills_core::{Remote, Skill, SkillName, Source, order};
 
 use super::{
-    access,
     address::{GitPlace, Transport},
-    approved, digest,
-    git::{BLOCK_BYTES, GitError, Limits, mebibytes},
+    approved,
+    budget::Budget,
+    digest,
+    git::GitError,
     lockfile::{PinnedGit, PinnedWeb},
     site::RemoteIndex,
     store::{Checkout, Store},
@@ -19,8 +20,6 @@ use super::{
 
 /// The path of the only skill in an archive.
 const ROOT: &str = ".";
-/// The number of bytes that an archive counts at least, because it takes a request. By default, this allows 4,096 archives of a site.
-const MIN_BYTES: u64 = 64 * 1024;
 
 /// Returns the archive of a skill, if it is in one.
 pub(super) fn of(skill: &Skill) -> Option<&Remote> {
@@ -86,69 +85,26 @@ pub(super) struct Unpacked {
     pub(super) checkout: Option<Checkout>,
 }
 
-/// The time and the disk space that are left for all archives of a site together.
-pub(super) struct Budget<'a> {
-    store: &'a Store,
-    deadline: Instant,
-    bytes: u64,
+/// Fetches the archive of a skill for a review.
+///
+/// # Errors
+/// Returns the errors of [`Budget::fetch`], and [`GitError::Archive`] if the archive doesn't have the skill at its top.
+pub(super) fn fetch(
+    budget: &mut Budget<'_>,
+    site: &str,
+    name: &SkillName,
+    archive: &Remote,
+) -> Result<Unpacked, GitError> {
+    budget.fetch(&archive.url, |store| unpack(store, site, name, archive))
 }
 
-impl<'a> Budget<'a> {
-    /// Starts with all of the limits of a store.
-    pub(super) fn new(store: &'a Store) -> Self {
-        let limits = store.limits();
-        Self { store, deadline: Instant::now() + limits.total, bytes: limits.bytes }
-    }
-
-    /// Returns the store with the time that is left for the archive at `url`.
-    ///
-    /// # Errors
-    /// Returns [`GitError::Download`] if no time is left.
-    pub(super) fn store(&self, url: &str) -> Result<Store, GitError> {
-        let limits = self.store.limits();
-        let total = self.deadline.saturating_duration_since(Instant::now());
-        if total.is_zero() {
-            let why = format!("the archives of the site took more than {} s", limits.total.as_secs());
-            return Err(access::failed(url, why));
-        }
-        Ok(self.store.clone().with_limits(Limits { total, ..limits }))
-    }
-
-    /// Fetches the archive of a skill for a review.
-    ///
-    /// # Errors
-    /// Returns an error if the archive can't be fetched, if it doesn't have the skill at its top, or if the archives exceed the limits
-    /// together.
-    pub(super) fn fetch(
-        &mut self,
-        site: &str,
-        name: &SkillName,
-        archive: &Remote,
-    ) -> Result<Unpacked, GitError> {
-        let store = self.store(&archive.url)?;
-        let limits = store.limits();
-        let is_first = self.bytes == limits.bytes;
-        let too_large = || {
-            let max = mebibytes(limits.bytes);
-            GitError::LargeArchive(format!("the archives of the site need more than {max} together"))
-        };
-        let left = self.bytes.checked_sub(MIN_BYTES).ok_or_else(too_large)?;
-        let store = store.with_limits(Limits { bytes: self.bytes, ..limits });
-        self.bytes = left;
-        match fetch(&store, site, name, archive) {
-            Ok((unpacked, bytes)) => {
-                self.bytes = left.saturating_sub(bytes);
-                Ok(unpacked)
-            }
-            // The archive alone may be smaller than the limit.
-            Err(GitError::LargeArchive(_)) if !is_first => Err(too_large()),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// Fetches the archive of a skill for a review. Returns the disk space of its files, too.
-fn fetch(store: &Store, site: &str, name: &SkillName, archive: &Remote) -> Result<(Unpacked, u64), GitError> {
+/// Fetches and unpacks an archive. Returns the directory of the files, too.
+fn unpack(
+    store: &Store,
+    site: &str,
+    name: &SkillName,
+    archive: &Remote,
+) -> Result<(Unpacked, PathBuf), GitError> {
     let place = place(site, archive);
     let checkout = store.fetch_git(&place, None, None)?;
     let failed = |source| GitError::Write { path: checkout.root.clone(), source };
@@ -160,15 +116,6 @@ fn fetch(store: &Store, site: &str, name: &SkillName, archive: &Remote) -> Resul
         return Err(GitError::Archive(why));
     }
     let files = digest::of_skill(&root).map_err(failed)?.to_string();
-    let bytes = disk_space(&root).map_err(failed)?;
     let pinned = version(&files);
-    Ok((Unpacked { name: name.clone(), place, pinned, checkout: Some(checkout) }, bytes))
-}
-
-fn disk_space(root: &Path) -> io::Result<u64> {
-    let mut bytes = 0;
-    for file in digest::files(root)? {
-        bytes += fs::metadata(root.join(file))?.len().max(1).next_multiple_of(BLOCK_BYTES);
-    }
-    Ok(bytes)
+    Ok((Unpacked { name: name.clone(), place, pinned, checkout: Some(checkout) }, root))
 }

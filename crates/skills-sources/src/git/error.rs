@@ -4,6 +4,7 @@ use std::{io, path::PathBuf, time::Duration};
 
 use skills_core::text::{shown, shown_lines};
 
+use super::MAX_KEPT;
 use crate::{disk::shorten_home, policy::Refusal};
 
 /// The hint for a server whose certificate is from an authority that is not trusted.
@@ -57,6 +58,9 @@ pub enum GitError {
     /// The repository exceeds a limit.
     #[error("repository is too large: {0}")]
     TooMuch(String),
+    /// The lock file names too many commits of the repository.
+    #[error("skills stay at {0} other commits, and the maximum is {MAX_KEPT}")]
+    TooManyCommits(usize),
     /// The archive is invalid, or programs could read it in different ways.
     #[error("invalid archive: {0}")]
     Archive(String),
@@ -222,13 +226,14 @@ impl GitError {
             Self::TooMuch(_) => {
                 "add the directory that contains the skills, as in `github:OWNER/REPO/PATH`, or raise `--max-fetch`"
             }
+            Self::TooManyCommits(_) => "run `acp-skills-proxy update` to approve the current version of these skills",
             Self::Archive(_) => "ask the publisher for an archive that contains each file once, as a regular file",
             Self::LargeArchive(_) => "if you trust the publisher, raise the limit with `--max-fetch MIB`",
             Self::Checksum { .. } => "check the address, and ask the publisher for the current checksum",
             Self::OtherArchive => "run `acp-skills-proxy update` to review and approve the current version",
             Self::Download { status: Some(401 | 403 | 404), .. } => {
-                "check the address; for a private source, add the host to ~/.netrc, or set `headers` for the source in the configuration \
-                 file, or for an npm package, add its token to ~/.npmrc"
+                "check the address; for a private source, add the host to `.netrc` in your home directory, or set `headers` for the source in the configuration \
+                 file, or for an npm package, add its token to `.npmrc`"
             }
             Self::Download { why, .. } if is_unknown_authority(why) => UNKNOWN_AUTHORITY,
             Self::Download { .. } => "check the network and the address, and try again",
@@ -301,7 +306,28 @@ fn last_lines(said: &str) -> String {
     let mut lines: Vec<_> = lines.filter(|line| !is_noise(line)).collect();
     lines.dedup();
     let text = lines[lines.len().saturating_sub(MAX_LINES)..].join("; ");
+    let text = without_secrets(&text);
     shown_lines(if text.is_empty() { "no error message from git" } else { &text }).into_owned()
+}
+
+/// Removes the user and the password of each URL in a text, and its query. Git redacts them in most messages, but not in those about
+/// redirects, and `url.*.insteadOf` adds a password to each URL in many CI systems.
+fn without_secrets(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        clean.push_str(before);
+        clean.push_str("://");
+        let is_end = |c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '<' | '>');
+        let url = &after[..after.find(is_end).unwrap_or(after.len())];
+        let authority = &url[..url.find(['/', '?', '#']).unwrap_or(url.len())];
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let path = &url[authority.len()..];
+        let (path, query) = path.split_once('?').map_or((path, ""), |(path, _)| (path, "?…"));
+        clean.extend([host, path, query]);
+        rest = &after[url.len()..];
+    }
+    clean + rest
 }
 
 #[cfg(test)]

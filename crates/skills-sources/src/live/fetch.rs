@@ -9,11 +9,12 @@ use super::{
         SourceError,
         address::{Address, GitPlace, Place},
         approved,
-        git::GitError,
+        budget::Budget,
+        git::{GitError, MAX_KEPT},
         load::{self, HeldBack, Wanted},
         lockfile::{LockFile, Pinned, PinnedGit, PinnedWeb, lock_path},
         named::NamedSources,
-        packed::{self, Budget, Unpacked},
+        packed::{self, Unpacked},
         site::RemoteIndex,
         store::{Checkout, Store},
     },
@@ -99,7 +100,8 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
     }
 }
 
-/// Fetches an approved version. Skills that stay at another commit are missing if that commit can't be fetched.
+/// Fetches an approved version. Skills that stay at another commit are missing if that commit can't be fetched. All other commits together
+/// have the limits of one.
 fn fetch_parts(
     address: &Address,
     place: &GitPlace,
@@ -107,16 +109,33 @@ fn fetch_parts(
     store: &Store,
     options: &Options,
 ) -> Result<(), SourceError> {
-    for (number, part) in pinned.parts().iter().enumerate() {
-        match approved::fetch(store, place, part, options.observer.clone(), options.max_skills) {
-            Err(error) if number == 0 => return Err(SourceError::git(address, error)),
-            Err(error) => tracing::warn!(
-                "cannot fetch the skills of {address} that stay at commit {:.12}: {error}; {}",
-                part.commit,
-                error.hint()
-            ),
-            Ok(()) => {}
+    let fetch = |store: &Store, part: &PinnedGit| {
+        approved::fetch(store, place, part, options.observer.clone(), options.max_skills)
+    };
+    let parts = pinned.parts();
+    let (own, kept) = parts.split_first().expect("the source has a commit");
+    fetch(store, own).map_err(|error| SourceError::git(address, error))?;
+    let missing: Vec<_> = kept.iter().filter(|part| approved::served(store, place, part).is_none()).collect();
+    let mut budget = Budget::of_commits(store);
+    let mut failed = 0;
+    let mut first = None;
+    for part in &missing {
+        let fetched = if kept.len() > MAX_KEPT {
+            Err(GitError::TooManyCommits(kept.len()))
+        } else {
+            budget.fetch(&place.url, |store| Ok((fetch(store, part)?, store.root(place, &part.commit))))
+        };
+        if let Err(error) = fetched {
+            failed += 1;
+            first.get_or_insert((&part.commit, error));
         }
+    }
+    if let Some((commit, error)) = first {
+        let others = if failed > 1 { format!(" and {} other commits", failed - 1) } else { String::new() };
+        let hint = error.hint();
+        tracing::warn!(
+            "cannot fetch the skills of {address} that stay at commit {commit:.12}{others}: {error}; {hint}"
+        );
     }
     Ok(())
 }
@@ -128,16 +147,18 @@ fn fetch_archives(spec: &Spec, url: &str, pinned: &PinnedWeb, store: &Store, opt
     let warn = |error: &GitError| {
         tracing::warn!("cannot fetch an archive of {}: {error}; {}", spec.address, error.hint());
     };
-    let budget = Budget::new(store);
+    let mut budget = Budget::of_archives(store);
     for (place, version) in packed::missing(store, url, pinned, &takes) {
-        let store = match budget.store(&place.url) {
-            Ok(store) => store,
-            // There is no time for the others, either.
-            Err(error) => return warn(&error),
-        };
-        let observer = options.observer.clone();
-        if let Err(error) = approved::fetch_at(&store, &place, None, &version, observer, options.max_skills) {
+        let fetched = budget.fetch(&place.url, |store| {
+            let observer = options.observer.clone();
+            approved::fetch_at(store, &place, None, &version, observer, options.max_skills)?;
+            Ok(((), store.root(&place, &version.commit)))
+        });
+        if let Err(error) = fetched {
             warn(&error);
+        }
+        if budget.is_spent() {
+            return;
         }
     }
 }
@@ -280,14 +301,14 @@ fn unpack(
     store: &Store,
 ) -> Result<Vec<Unpacked>, SourceError> {
     let mut archives = Vec::new();
-    let mut budget = Budget::new(store);
+    let mut budget = Budget::of_archives(store);
     let entries = index.skills().entries().iter().filter(|entry| wanted.takes(entry));
     for entry in entries {
         let skill = &entry.skill;
         let Some(archive) = packed::of(skill) else { continue };
         // An archive is only approved by its name and its checksum.
         let skills = pinned.skills.get_or_insert_with(|| load::all_listed(index));
-        let why = match budget.fetch(url, &skill.name, archive) {
+        let why = match packed::fetch(&mut budget, url, &skill.name, archive) {
             Ok(mut unpacked) => {
                 let root = unpacked.checkout.as_ref().map(|checkout| &checkout.root);
                 let held_back = root.map(|root| load::hold_back_risks(root, &mut unpacked.pinned));

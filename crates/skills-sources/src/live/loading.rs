@@ -1,5 +1,5 @@
-//! Reads lock files, and loads the approved versions of several sources from the store at the same time, because all of their files are
-//! hashed.
+//! Reads lock files, loads the approved versions of several sources from the store at the same time, because all of their files are
+//! hashed, and collects the skills of all sources.
 
 use std::{
     num::NonZero,
@@ -8,7 +8,10 @@ use std::{
     thread,
 };
 
-use skills_core::SkillSet;
+use skills_core::{
+    Diagnostic, SkillSet,
+    set::{SOURCE_FETCHING, Skipped},
+};
 
 use super::{
     super::{
@@ -16,11 +19,20 @@ use super::{
         lockfile::{LockError, LockFile, Pinned},
         store::Store,
     },
-    Options, Sources, Status, fetch, message,
+    Options, Sources, State, Status, fetch, message,
 };
 
 /// The maximum number of threads.
 const MAX_THREADS: usize = 8;
+
+/// The skills of a source.
+pub(super) struct Loaded {
+    /// The index of the source.
+    pub(super) number: usize,
+    pub(super) skills: SkillSet,
+    /// False if some of the approved skills have to be fetched first.
+    pub(super) is_whole: bool,
+}
 
 impl Options {
     /// Returns the store in the cache directory, if there is one.
@@ -74,14 +86,50 @@ impl Sources {
         load::load(&spec.address, pinned, store, &wanted, partly)
     }
 
-    /// Loads the approved versions of sources, which are given by their index. Sources that have to be fetched first are left out.
-    pub(super) fn load_all(&self, pinned: &[(usize, Pinned)]) -> Vec<(usize, SkillSet)> {
+    /// Collects the skills of all sources, with a diagnostic for each source that has to be fetched or approved first.
+    pub(super) fn assemble(&self, state: &mut State) {
+        let mut skills = SkillSet::builder();
+        for (number, (spec, status)) in self.0.specs.iter().zip(&state.statuses).enumerate() {
+            state.partly.get(&number).into_iter().for_each(|set| skills.extend(set));
+            let why = match status {
+                Status::Here(set) => {
+                    skills.extend(set);
+                    continue;
+                }
+                Status::Absent => {
+                    Diagnostic::warning("source-absent", format!("{} is not in the cache", spec.address))
+                        .help(format!("use `acp-skills-proxy update '{}'` to fetch the source", spec.address))
+                }
+                Status::Fetching => Diagnostic::warning(
+                    SOURCE_FETCHING,
+                    format!("fetching {} in the background", spec.address),
+                ),
+                Status::Waiting => {
+                    let error = fetch::not_approved(spec);
+                    Diagnostic::error("source-not-approved", error.to_string()).help(error.hint())
+                }
+                Status::Failed(why) => why.clone(),
+            };
+            skills.skip(Skipped::new(spec.address.as_str(), vec![why]));
+        }
+        for notice in &state.notices {
+            skills.notice(notice);
+        }
+        state.skills = skills.build();
+    }
+
+    /// Loads the approved versions of sources, which are given by their index. Sources without any available skill are left out.
+    pub(super) fn load_all(&self, pinned: &[(usize, Pinned)]) -> Vec<Loaded> {
         let Some(store) = &self.0.store else { return Vec::new() };
         let next = AtomicUsize::new(0);
         let work = || {
             let mut loaded = Vec::new();
             while let Some((number, pinned)) = pinned.get(next.fetch_add(1, Ordering::Relaxed)) {
-                loaded.extend(self.load(*number, pinned, store, false).map(|skills| (*number, skills)));
+                let load = |partly| self.load(*number, pinned, store, partly);
+                let whole = load(false);
+                let is_whole = whole.is_some();
+                let skills = whole.or_else(|| load(true));
+                loaded.extend(skills.map(|skills| Loaded { number: *number, skills, is_whole }));
             }
             loaded
         };

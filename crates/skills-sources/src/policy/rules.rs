@@ -14,7 +14,7 @@ impl Policy {
     ///
     /// # Errors
     /// Returns the reason if the text is not valid YAML, if a key is unknown, or if a value is invalid.
-    pub(super) fn parse(text: &str, file: &Path) -> Result<Self, Reason> {
+    pub(crate) fn parse(text: &str, file: &Path) -> Result<Self, Reason> {
         if text.trim().is_empty() {
             return Err("the file is empty; write `{}` for a policy without rules".into());
         }

@@ -6,8 +6,8 @@ use skills_core::SkillName;
 
 use super::{
     super::{
-        SourceError, address::Address, approved, digest, git::GitError, lockfile::PinnedWeb, packed,
-        packed::Unpacked, site::RemoteIndex,
+        SourceError, address::Address, approved, budget::Budget, digest, git::GitError, lockfile::PinnedWeb,
+        packed, packed::Unpacked, site::RemoteIndex,
     },
     Offer, OfferedSkill, Pinned, Updater, offered_file,
 };
@@ -37,10 +37,10 @@ impl Updater {
         let is_approved =
             |path: &str| approved.and_then(Pinned::skills).is_some_and(|skills| skills.contains_key(path));
         let mut left_out = Vec::new();
-        let mut budget = packed::Budget::new(&self.store);
+        let mut budget = Budget::of_archives(&self.store);
         for skill in offer.skills.iter_mut().filter(|skill| skill.waits_for_archive()) {
             let fetched = match (SkillName::new(&skill.name), &skill.remote) {
-                (Some(name), Some(archive)) => budget.fetch(url, &name, archive),
+                (Some(name), Some(archive)) => packed::fetch(&mut budget, url, &name, archive),
                 _ => continue,
             };
             match fetched {

@@ -116,3 +116,22 @@ fn other_errors_keep_their_cause() {
         check(said, cause, hint);
     }
 }
+
+#[test]
+fn secrets_in_urls_are_removed() {
+    for (said, expected) in [
+        (
+            "fatal: unable to update url base from redirection: asked for: https://x:TOKEN@a.example/r.git/info/refs?service=x",
+            "fatal: unable to update url base from redirection: asked for: https://a.example/r.git/info/refs?…",
+        ),
+        ("redirect: 'https://a.example/login?token=TOKEN' no", "redirect: 'https://a.example/login?…' no"),
+        ("a https://u@b@c.example d ssh://git@e.example/f", "a https://c.example d ssh://e.example/f"),
+        (
+            "fatal: repository 'https://a.example/r@v1' not found",
+            "fatal: repository 'https://a.example/r@v1' not found",
+        ),
+        ("no URL: a@b", "no URL: a@b"),
+    ] {
+        assert_eq!(last_lines(said), expected);
+    }
+}
