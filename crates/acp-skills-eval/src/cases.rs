@@ -12,10 +12,10 @@
 
 mod assertion;
 mod file;
+mod pattern;
 
 use std::{collections::HashSet, io, path::Path};
 
-use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 pub use skills_core::evaluation::{OUTPUT_CASES, TRIGGER_CASES};
@@ -23,6 +23,7 @@ use skills_core::files::{FileError, SkillFiles};
 use skills_sources::disk::patient;
 
 use self::file::{EvalsFile, RawCase, Shape};
+pub use self::pattern::Pattern;
 use super::{CaseError, EvaluationError, TaskError};
 
 /// The maximum size of a file of cases.
@@ -133,11 +134,11 @@ pub enum Check {
     /// `{"file_exists": "chart.png"}`
     FileExists(String),
     /// `{"file_matches": ["report.md", "## Summary"]}`, with a regular expression.
-    FileMatches(String, Regex),
+    FileMatches(String, Pattern),
     /// `{"answer_matches": "(?i)sql injection"}`, with a regular expression for the agent's messages.
-    AnswerMatches(Regex),
+    AnswerMatches(Pattern),
     /// `{"answer_lacks": "pip install"}`, with a regular expression that must not match the agent's messages.
-    AnswerLacks(Regex),
+    AnswerLacks(Pattern),
     /// `{"command": ["python3", "check.py"], "exit": 0}`, run in the run's directory. The default exit code is 0.
     Command(Vec<String>, i32),
 }

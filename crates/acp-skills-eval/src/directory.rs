@@ -20,7 +20,17 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The maximum length of the text of a file for the grader.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// The names of agents' settings that are not hidden, in lower case.
-const SETTINGS: [&str; 5] = ["codex.toml", "crush.json", "mcp.json", "opencode.json", "opencode.jsonc"];
+const SETTINGS: [&str; 7] = [
+    "codex.toml",
+    "crush.json",
+    "fastagent.config.yaml",
+    "fastagent.secrets.yaml",
+    "mcp.json",
+    "opencode.json",
+    "opencode.jsonc",
+];
+/// A file that makes its directory a repository of git, whose settings can run programs, in lower case.
+const REPOSITORY: &str = "head";
 /// The maximum depth of directories.
 const MAX_DEPTH: usize = 32;
 
@@ -116,8 +126,8 @@ impl RunDirectory {
 /// known names of others.
 fn is_settings(path: &Path) -> bool {
     let mut parts = path.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase());
-    let is_known = |name: &str| path.components().count() == 1 && SETTINGS.contains(&name);
-    parts.any(|part| part.starts_with('.') || is_known(&part))
+    let is_at_root = path.components().count() == 1;
+    parts.any(|part| part.starts_with('.') || part == REPOSITORY || is_at_root && SETTINGS.contains(&&*part))
 }
 
 /// Returns the beginning of a text file, or `None` for other files.
@@ -262,6 +272,7 @@ mod tests {
             ("evals/files/sub/.mcp.json", true),
             ("evals/files/OpenCode.json", true),
             (".envrc", true),
+            ("evals/files/sub/HEAD", true),
             ("evals/files/sub/opencode.json", false),
             ("evals/files/a.json", false),
         ] {

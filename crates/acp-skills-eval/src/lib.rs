@@ -105,7 +105,8 @@ pub use self::{
     agreement::Agreement,
     benchmark::{Benchmark, CaseSummary, ConfigurationSummary, Delta},
     cases::{
-        Assertion, Check, OUTPUT_CASES, OutputCase, Statement, TRIGGER_CASES, TriggerCase, read_queries,
+        Assertion, Check, OUTPUT_CASES, OutputCase, Pattern, Statement, TRIGGER_CASES, TriggerCase,
+        read_queries,
     },
     drafts::Drafts,
     end::{End, Failure},

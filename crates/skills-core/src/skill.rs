@@ -286,14 +286,16 @@ impl Skill {
     }
 
     /// Returns a text that identifies the skill: its name, where it comes from and, if its files have to be approved, their approved
-    /// version. For a skill of the client, also its content. The user's own skills keep it when they are edited.
+    /// version. For a skill of the client, also its content. The user's own skills keep it when they are edited, unless their
+    /// `allowed-tools` change: otherwise, a model that may edit the file could give itself more rights.
     pub fn identity(&self) -> String {
         let version = match &self.source {
-            Source::Stored(stored) => stored.guard.as_ref().map_or("", Guard::key).into(),
+            Source::Stored(Stored { guard: Some(guard), .. }) => guard.key().into(),
             Source::Virtual(skill) if self.scope == Scope::Session => {
-                let mut hasher = DefaultHasher::new();
-                (&skill.instructions, &self.properties.allowed_tools).hash(&mut hasher);
-                Cow::Owned(hasher.finish().to_string())
+                hash(&(&skill.instructions, &self.properties.allowed_tools))
+            }
+            Source::Stored(_) if !self.properties.allowed_tools.is_empty() => {
+                hash(&self.properties.allowed_tools)
             }
             _ => Cow::Borrowed(""),
         };
@@ -361,4 +363,10 @@ impl Skill {
     pub fn is_model_invocable(&self) -> bool {
         !self.properties.disable_model_invocation
     }
+}
+
+fn hash(value: &impl Hash) -> Cow<'static, str> {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    Cow::Owned(hasher.finish().to_string())
 }

@@ -5,9 +5,10 @@
 //! disks that are not mounted, and lock files that were deleted after they were used in the last 30 days.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    thread,
+    time::{Duration, Instant, SystemTime},
 };
 
 use skills_core::order;
@@ -16,7 +17,12 @@ use super::{
     lockfile,
     store::{self, MARK},
 };
-use crate::disk::FileLock;
+use crate::disk::{FileLock, private};
+
+/// The timeout for locking a mark.
+const MARK_TIMEOUT: Duration = Duration::from_millis(100);
+/// The pause between two attempts to lock a mark.
+const MARK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Marks a version as in use until it is dropped.
 #[derive(Debug)]
@@ -29,12 +35,32 @@ impl InUse {
     /// Marks the version in `dir` as in use. Returns `None` if that is not possible, for example in a read-only cache.
     pub(super) fn of(dir: &Path) -> Option<Self> {
         let path = dir.join(MARK);
-        let mark = File::options().create(true).truncate(false).write(true).open(&path).ok()?;
-        mark.lock_shared().ok()?;
+        // Only the user can open a new mark, because opening a file is enough to lock it.
+        let mark = private::lockable(&path).ok()?;
+        // Marks of earlier versions can be opened by others. The cache may belong to another user, who then decides about this.
+        let _ = private::tighten(&mark);
+        lock_shared(&mark, &path)?;
         // Another process may have removed the directory while we were waiting for the lock.
         path.exists().then_some(())?;
         mark.set_modified(SystemTime::now()).ok()?;
         Some(Self { _mark: mark })
+    }
+}
+
+/// Locks a mark. A process that removes the version holds the lock for a moment. Any other process could hold it forever, so this gives
+/// up soon, and the version is used without a mark.
+fn lock_shared(mark: &File, path: &Path) -> Option<()> {
+    let started = Instant::now();
+    loop {
+        match mark.try_lock_shared() {
+            Ok(()) => return Some(()),
+            Err(TryLockError::WouldBlock) if started.elapsed() < MARK_TIMEOUT => thread::sleep(MARK_PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                tracing::warn!("another process holds {}; using the skills without it", path.display());
+                return None;
+            }
+            Err(TryLockError::Error(_)) => return None,
+        }
     }
 }
 
@@ -284,5 +310,16 @@ mod tests {
         assert!(prune(dir.path(), Duration::ZERO).is_empty());
         drop(fetching);
         removes(dir.path(), Duration::ZERO, &[&checkout]);
+    }
+
+    /// Another user, or a script in a sandbox, could lock a mark forever.
+    #[test]
+    fn a_locked_mark_does_not_block_a_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = private::lockable(&dir.path().join(MARK)).unwrap();
+        held.lock().unwrap();
+        assert!(InUse::of(dir.path()).is_none());
+        drop(held);
+        assert!(InUse::of(dir.path()).is_some());
     }
 }

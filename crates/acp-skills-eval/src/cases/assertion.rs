@@ -2,10 +2,10 @@
 
 use std::path::{Component, Path};
 
-use regex::{Regex, escape};
+use regex::escape;
 use serde_json::{Map, Value, json};
 
-use super::{super::grade::is_one, Assertion, Check, Statement, TaskError};
+use super::{super::grade::is_one, Assertion, Check, Pattern, Statement, TaskError};
 
 /// The members of an object with a check. A typo in the name of a check must not turn it into something else.
 const MEMBERS: [&str; 9] = [
@@ -93,7 +93,7 @@ fn is_sentence(object: &Map<String, Value>) -> bool {
 fn check(object: &Map<String, Value>) -> Result<Option<Check>, TaskError> {
     let text = |key: &str| object.get(key).and_then(Value::as_str);
     let pattern = |text: &str| {
-        Regex::new(text).map_err(|source| TaskError::Pattern { pattern: text.to_owned(), source })
+        Pattern::new(text).map_err(|source| TaskError::Pattern { pattern: text.to_owned(), source })
     };
     let strings = |key: &str| -> Option<Vec<String>> {
         object.get(key)?.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
@@ -128,8 +128,8 @@ fn check(object: &Map<String, Value>) -> Result<Option<Check>, TaskError> {
 fn of_other_tools(object: &Map<String, Value>) -> Option<Check> {
     let text = |key: &str| object.get(key).and_then(Value::as_str);
     let pattern = match (text("pattern"), text("phrase")) {
-        (Some(pattern), _) => Regex::new(pattern).ok()?,
-        (None, Some(phrase)) => Regex::new(&format!("(?i){}", escape(phrase))).ok()?,
+        (Some(pattern), _) => Pattern::new(pattern).ok()?,
+        (None, Some(phrase)) => Pattern::new(&format!("(?i){}", escape(phrase))).ok()?,
         (None, None) => return None,
     };
     match text("type")? {

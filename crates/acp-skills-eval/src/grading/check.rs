@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    super::{Allow, Check, Grade, transcript::shortened},
+    super::{Allow, Check, Grade, Pattern, transcript::shortened},
     Work,
 };
 
@@ -53,9 +53,9 @@ pub(super) async fn checked(check: &Check, work: &Work<'_>, allow: Allow) -> Gra
     }
 }
 
-fn found(text: String, pattern: &regex::Regex, content: &str, place: &str) -> Grade {
+fn found(text: String, pattern: &Pattern, content: &str, place: &str) -> Grade {
     match pattern.find(content) {
-        Some(found) => Grade::new(text, true, format!("{place} has: {}", shortened(found.as_str(), 300))),
+        Some(found) => Grade::new(text, true, format!("{place} has: {}", shortened(found, 300))),
         None => Grade::new(text, false, format!("no match in {place}")),
     }
 }

@@ -27,7 +27,7 @@ const PROGRAMS: &[Program] = &[
         names: &["git"],
         needs_subcommand: true,
         harmful_subcommands: "bisect config credential daemon difftool filter-branch for-each-repo hook instaweb mergetool p4 \
-                              remote-ext remote-fd send-email submodule svn",
+                              remote remote-ext remote-fd send-email submodule svn",
         options: "--abbrev-commit --all --amend --after --author --before --branch --branches --cached --color --count --date \
                   --decorate --diff-filter --dry-run --first-parent --fixed-strings --follow --force-with-lease --format \
                   --graph --grep --ignore-case --line-number --max-count --merges --message --name-only --name-status \
@@ -251,6 +251,7 @@ mod tests {
             ("git push:*", "git push origin main", false),
             ("git push:*", "git push -- upstream", false),
             ("git push origin:*", "git push origin main --set-upstream", true),
+            ("git remote:*", "git remote set-url origin vendor/evil", false),
             ("git push:*", "git push ./vendor/evil HEAD", false),
             ("git push:*", "git push evil", false),
             ("git push:*", "git push --quiet evil origin", false),
