@@ -5,7 +5,6 @@ use std::fs;
 use serde_json::{Map, json};
 
 use crate::{
-    fixture::Fixture,
     repositories::{Home, Repository},
     single_skills::{change_all, lock, three_skills},
 };
@@ -171,6 +170,7 @@ fn a_lock_file_cannot_name_any_number_of_commits() {
 /// The other skills of the source are served while a commit is fetched.
 #[cfg(unix)]
 fn a_commit_that_hangs_takes_no_other_skill_away() {
+    use crate::fixture::Fixture;
     use std::os::unix::fs::PermissionsExt;
     let repository = three_skills();
     let home = Home::new();

@@ -1,13 +1,16 @@
 //! Event files that can't be written: a full disk, a pipe without a reader, and a directory. The relay continues.
 
-use std::{fs, path::Path};
+#[cfg(unix)]
+use std::fs;
+#[cfg(target_os = "linux")]
+use std::path::Path;
 
+#[cfg(unix)]
 use serde_json::{Value, json};
 
-use crate::{
-    events::{connected, documented, of_kind, recording},
-    skills::Skills,
-};
+#[cfg(unix)]
+use crate::events::{connected, documented, of_kind, recording};
+use crate::skills::Skills;
 
 crate::trials!(
     #[cfg(target_os = "linux")]

@@ -1,5 +1,6 @@
 //! Projects whose skills a configuration file or a flag trusts before a session is opened.
 
+#[cfg(unix)]
 use std::fs;
 
 use serde_json::json;

@@ -7,6 +7,9 @@ use serde_json::Value;
 use skills_core::{LoadError, exec::SandboxError};
 use skills_sources::policy::{PolicyError, Refusal};
 
+/// The maximum number of runs, with and without the skill. All of them are listed before the first one starts.
+pub(super) const MAX_RUNS: u64 = 1_000_000;
+
 /// An error that stops an evaluation, or that occurs when its results are stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -44,6 +47,9 @@ pub enum EvaluationError {
     /// The skill has neither queries nor tasks. The path is its directory.
     #[error("no cases to evaluate in {}", .0.display())]
     NoCases(PathBuf),
+    /// There are more runs than can be planned.
+    #[error("{0} runs are planned, and the maximum is {MAX_RUNS}")]
+    TooManyRuns(u64),
     /// The queries can't be split into two parts. The path is the skill's directory.
     #[error("too few queries for a training part and a validation part in {}", .0.display())]
     TooFewQueries(PathBuf),

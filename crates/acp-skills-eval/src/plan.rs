@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, fs};
 
 use skills_core::{Skill, SkillFiles, Source, order, skill::Sha256};
 
-use super::{Case, Configuration, Evaluation, EvaluationError, Grader, Options, OutputCase, RunId};
+use super::{
+    Case, Configuration, Evaluation, EvaluationError, Grader, Options, OutputCase, RunId, error::MAX_RUNS,
+};
 
 /// The maximum number of files of a skill that are compared before an evaluation is resumed.
 const MAX_FILES: usize = 10_000;
@@ -23,10 +25,16 @@ impl Evaluation {
     /// Returns the planned runs.
     ///
     /// # Errors
-    /// Returns [`EvaluationError::NoCases`] if there are neither queries nor tasks.
+    /// Returns [`EvaluationError::NoCases`] if there are neither queries nor tasks, and [`EvaluationError::TooManyRuns`] if there are
+    /// more than a million runs.
     pub fn plan(&self) -> Result<Plan, EvaluationError> {
         if self.queries.is_empty() && self.evals.is_empty() {
             return Err(EvaluationError::NoCases(self.dir.clone()));
+        }
+        let cases = 2 * (self.queries.len() + self.evals.len()) as u64;
+        let number = cases.saturating_mul(self.agents.len() as u64).saturating_mul(self.options.runs.into());
+        if number > MAX_RUNS {
+            return Err(EvaluationError::TooManyRuns(number));
         }
         let mut runs = Vec::new();
         let compared = self.compared_with();

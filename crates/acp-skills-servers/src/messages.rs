@@ -289,6 +289,14 @@ impl Rpc {
         }
     }
 
+    /// Receives a message like [`receive`](Self::receive), on another thread, because a long message takes a while, in which the runtime
+    /// could do nothing else.
+    pub(super) async fn receive_long(&self, line: Vec<u8>) {
+        let rpc = self.clone();
+        // This fails only if the runtime ends.
+        let _ = tokio::task::spawn_blocking(move || rpc.receive(&line)).await;
+    }
+
     /// Fails the request that a message answers. The message could not be read for this reason.
     pub(super) fn refuse(&self, message: &Skim, why: &'static str) {
         let answered = message.addressee().filter(|(_, kind)| *kind == Kind::Response);

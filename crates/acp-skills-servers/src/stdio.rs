@@ -12,6 +12,9 @@ use super::messages::{Outgoing, Rpc};
 /// The maximum length of a message in bytes. The request of a longer answer fails.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
+/// The maximum length of a message that is parsed on the thread of the runtime, in bytes.
+const MAX_SHORT_BYTES: usize = 64 * 1024;
+
 /// Connects `rpc` with the pipes of a program.
 pub(super) fn connect(rpc: &Rpc, outgoing: Receiver<Outgoing>, stdin: ChildStdin, stdout: ChildStdout) {
     let (reader, writer) = (rpc.clone(), rpc.clone());
@@ -74,6 +77,7 @@ async fn read(rpc: &Rpc, stream: impl AsyncRead + Unpin) {
         match skipped.take() {
             Some(skim) => rpc.refuse(&skim, "it is too long"),
             None if line.is_empty() => {}
+            None if line.len() > MAX_SHORT_BYTES => rpc.receive_long(std::mem::take(&mut line)).await,
             None => rpc.receive(&line),
         }
         line.clear();

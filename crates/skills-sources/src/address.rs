@@ -291,6 +291,10 @@ fn repository(scheme: &str, rest: &str, transport: Transport) -> Parsed<GitPlace
         {
             return Err("host or repository is missing".into());
         }
+        // Git reads the host of ssh up to the first `/`, so in `a?@b/x`, it connects to `b`.
+        if transport == Transport::Ssh && place[authority.len()..].starts_with('?') {
+            return Err("host and path must be separated by `/`".into());
+        }
         match (transport, authority.rsplit_once('@')) {
             (Transport::Ssh, Some((user, host))) => {
                 check_user(user)?;

@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use super::{one_line, shortened};
 
+/// The maximum length of the kept name of a tool. It is stored with each run.
+const MAX_NAME_CHARS: usize = 200;
 /// The maximum length of the kept output of a tool.
 const MAX_OUTPUT_CHARS: usize = 2_000;
 
@@ -36,7 +38,7 @@ impl ToolUse {
         }
         let name = update["name"].as_str().or(update["_meta"]["claudeCode"]["toolName"].as_str());
         if let Some(name) = name {
-            self.name = Some(name.to_owned());
+            self.name = Some(shortened(name, MAX_NAME_CHARS));
         }
         for (field, name) in [
             (&mut self.input, "rawInput"),

@@ -18,7 +18,7 @@ pub(super) fn authority(rest: &str) -> &str {
 /// Checks the host of a URL, with a port if there is one. Git and ssh decode `%2d` to `-`, which begins an option.
 pub(super) fn check_host(host: &str) -> Parsed<()> {
     if !host.is_empty()
-        && !host.starts_with('-')
+        && !host.trim_start_matches('[').starts_with('-')
         && host.chars().all(|c| c.is_alphanumeric() || "-_.:[]".contains(c))
     {
         return Ok(());

@@ -189,6 +189,8 @@ fn invalid_addresses_are_rejected() {
         ("git+ssh://git@%2doProxyCommand=x/skills", "is not the name of a host"),
         ("git+ssh://%2doProxyCommand=x@example.com/skills", "is not the name of a user"),
         ("git+ssh://-x@example.com/skills", "host or repository is missing"),
+        ("git+ssh://a?@b/skills", "must be separated by `/`"),
+        ("git+ssh://[-x]:22/skills", "is not the name of a host"),
         ("git+ssh://git@/skills", "`` is not the name of a host"),
         ("git+ssh://@example.com/skills", "`` is not the name of a user"),
         ("https:///acme/skills/src/branch/main", "`` is not the name of a host"),
