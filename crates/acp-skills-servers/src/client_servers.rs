@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use skills_core::{
     BuildError, Catalog, CatalogOptions, Diagnostic, Scope, Skill, SkillSet,
     set::{REFUSED_BY_POLICY, Skipped},
-    text::{sanitize, shown},
+    text::{sanitize, shorten, shown},
     tool::{ToolError, ToolProvider},
 };
 use skills_sources::{
@@ -31,7 +31,7 @@ use crate::processes::Processes;
 /// The maximum number of configurations that are kept in memory.
 const MAX_KNOWN: usize = 256;
 /// The maximum length of a description, in characters.
-const MAX_DESCRIPTION: usize = 500;
+const MAX_DESCRIPTION: usize = 360;
 const VERSION: u32 = 3;
 /// The code of the diagnostic about a server that can't be used on demand.
 const NOT_ON_DEMAND: &str = "source-not-on-demand";
@@ -271,5 +271,5 @@ fn skill(server: &str, about: Option<&str>) -> Result<Skill, BuildError> {
 
 /// Returns the description of a server, as it is kept.
 fn shortened(text: &str) -> String {
-    sanitize(text).chars().take(MAX_DESCRIPTION).collect()
+    shorten(&sanitize(text), MAX_DESCRIPTION).into_owned()
 }
