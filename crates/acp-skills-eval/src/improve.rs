@@ -3,6 +3,8 @@
 //! In each round, the writer receives the failures of the training part and writes a description, which is then evaluated. The
 //! best description is the one with the best results for the validation part, whose queries the writer never sees.
 
+mod proposal;
+
 use std::{
     collections::BTreeMap,
     fmt::Write,
@@ -11,11 +13,11 @@ use std::{
 
 use acp_skills::structured_output;
 use acp_skills_runtime::demo::wording::{EXTRA, IMPROVE, MISSED, NOW};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use skills_core::{frontmatter::MAX_DESCRIPTION_CHARS, order};
 use tokio::sync::watch;
 
+use self::proposal::{InvalidProposal, Proposal};
 use super::{
     AgentCommand, Cost, Evaluation, EvaluationError, Progress, Rates, Report, Workspace,
     asking::{ask, mark},
@@ -95,13 +97,6 @@ pub enum Stopped {
     AgentFailed,
     /// The improvement was interrupted.
     Interrupted,
-}
-
-/// The answer of the writer.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct Proposal {
-    /// The new description.
-    description: String,
 }
 
 impl Evaluation {
@@ -211,9 +206,7 @@ impl Evaluation {
             if let Some(Cost { amount, currency }) = answer.cost {
                 *result.costs.entry(currency).or_default() += amount;
             }
-            let proposal = structured_output::parse::<Proposal>(&answer.text)
-                .map_err(|error| InvalidProposal::Unreadable(error.problem));
-            match proposal.and_then(|proposal| checked(&proposal.description, &result.rounds)) {
+            match proposal::read(&answer.text, &result.rounds) {
                 Ok(description) => return Ok(description),
                 Err(why) => problem = Some(why),
             }
@@ -327,40 +320,6 @@ impl Failures {
     }
 }
 
-/// The reason that a proposed description is not valid.
-#[derive(Debug, thiserror::Error)]
-enum InvalidProposal {
-    #[error("{0}")]
-    Unreadable(String),
-    #[error("the description is empty")]
-    Empty,
-    #[error("the description has {0} characters; the limit is {MAX_DESCRIPTION_CHARS}")]
-    Long(usize),
-    #[error("the description contains `<`, `>` or a control character")]
-    Characters,
-    #[error("the description was already tried")]
-    Repeated,
-}
-
-/// Returns a proposal in one line.
-fn checked(text: &str, rounds: &[Round]) -> Result<String, InvalidProposal> {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let length = line.chars().count();
-    if line.is_empty() {
-        return Err(InvalidProposal::Empty);
-    }
-    if length > MAX_DESCRIPTION_CHARS {
-        return Err(InvalidProposal::Long(length));
-    }
-    if line.contains(['<', '>']) || line.chars().any(char::is_control) {
-        return Err(InvalidProposal::Characters);
-    }
-    if rounds.iter().any(|round| round.description == line) {
-        return Err(InvalidProposal::Repeated);
-    }
-    Ok(line)
-}
-
 async fn stopped(mut stop: watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
         // The sender was dropped, so nothing can stop the evaluation.
@@ -391,14 +350,6 @@ mod tests {
             (&[], 0),
         ] {
             assert_eq!(best(&rounds(rates)), expected, "{rates:?}");
-        }
-    }
-
-    #[test]
-    fn proposals_are_checked() {
-        assert_eq!(checked(" Reviews\n code. ", &[]).unwrap(), "Reviews code.");
-        for text in ["", " ", "a <b> c", "a\u{1b}[0m", &"x".repeat(MAX_DESCRIPTION_CHARS + 1)] {
-            assert!(checked(text, &[]).is_err(), "{text}");
         }
     }
 }

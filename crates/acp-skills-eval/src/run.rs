@@ -107,14 +107,14 @@ impl Run<'_> {
             Task::Query { .. } => &[],
             Task::Eval(case) => &case.files,
         };
-        let directory =
-            match RunDirectory::new(&self.evaluation.dir, files, self.evaluation.options.allow.settings) {
-                Ok(directory) => directory,
-                Err(error) => {
-                    let why = format!("cannot create run directory: {error}");
-                    return Ok(Some(self.outcome(started, None, failed(why), Judged::default())));
-                }
-            };
+        let with_settings = self.evaluation.options.allow.settings;
+        let directory = match RunDirectory::new(&self.evaluation.dir, files, with_settings) {
+            Ok(directory) => directory,
+            Err(error) => {
+                let why = format!("cannot create run directory: {error}");
+                return Ok(Some(self.outcome(started, None, failed(why), Judged::default())));
+            }
+        };
         let conversation = self.converse(&directory, stop).await;
         if conversation.end == End::Interrupted {
             return Ok(None);

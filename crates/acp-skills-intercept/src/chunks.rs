@@ -152,8 +152,8 @@ impl Interceptor {
         if chunk.is_some_and(|chunk| held.is_some_and(|(kind, _)| *kind == chunk)) {
             return;
         }
-        // Some updates can arrive in the middle of our text. For example, agents report token counts while the model is writing. Our
-        // text is mostly in repeated messages of the user, which are complete, so a short start of a mark can wait there, too.
+        // Some updates can arrive in the middle of our text. For example, agents report token counts while the model is writing. If an
+        // agent repeats a message of the user, it mostly contains our text, so we wait even if only a `<` of a mark has arrived.
         let continues = |(kind, stream): &(ChunkKind, Stream)| *kind == ChunkKind::User || stream.is_inside();
         if updates::is_aside(message) && held.is_some_and(continues) {
             return;

@@ -286,8 +286,8 @@ impl Skill {
     }
 
     /// Returns a text that identifies the skill: its name, where it comes from and, if its files have to be approved, their approved
-    /// version. For a skill of the client, also its content. The user's own skills keep it when they are edited, unless their
-    /// `allowed-tools` change: otherwise, a model that may edit the file could give itself more rights.
+    /// version. For a skill of the client, also its content. The user's own skills keep their identity when they are edited, unless
+    /// their `allowed-tools` change: otherwise, a model that may edit the file could give itself more rights.
     pub fn identity(&self) -> String {
         let version = match &self.source {
             Source::Stored(Stored { guard: Some(guard), .. }) => guard.key().into(),

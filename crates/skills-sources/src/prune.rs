@@ -37,7 +37,8 @@ impl InUse {
         let path = dir.join(MARK);
         // Only the user can open a new mark, because opening a file is enough to lock it.
         let mark = private::lockable(&path).ok()?;
-        // Marks of earlier versions can be opened by others. The cache may belong to another user, who then decides about this.
+        // The mark may have been created by another program with other permissions. We ignore errors, because the cache may belong to
+        // another user.
         let _ = private::tighten(&mark);
         lock_shared(&mark, &path)?;
         // Another process may have removed the directory while we were waiting for the lock.

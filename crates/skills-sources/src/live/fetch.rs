@@ -156,9 +156,10 @@ fn fetch_archives(spec: &Spec, url: &str, pinned: &PinnedWeb, store: &Store, opt
         });
         if let Err(error) = fetched {
             warn(&error);
-        }
-        if budget.is_spent() {
-            return;
+            // The others would fail for the same reason.
+            if budget.is_spent() {
+                return;
+            }
         }
     }
 }
