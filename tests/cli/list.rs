@@ -177,7 +177,7 @@ fn skills_are_filtered_and_may_be_missing() {
     "#]]
     .assert_eq(&stdout(&list(&dir, &[])));
     let report: Value = serde_json::from_str(&stdout(&list(&dir, &["--json"]))).unwrap();
-    let nothing = json!({"skills": [], "shadowed": [], "skipped": [], "waiting": [], "catalog": {"tokens": 0, "shown": 0, "omitted": 0}, "tools": [], "fixedTokens": 0});
+    let nothing = json!({"skills": [], "shadowed": [], "skipped": [], "unapproved": [], "catalog": {"tokens": 0, "shown": 0, "omitted": 0}, "tools": [], "fixedTokens": 0});
     assert_eq!(report, nothing);
 }
 

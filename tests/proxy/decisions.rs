@@ -31,7 +31,7 @@ fn a_renamed_skill_is_not_lost() {
         let before = lock(&home)["sources"][&source]["skills"].clone();
         repository.write("plan/SKILL.md", "---\nname: scheme\ndescription: Changed.\n---\ntwo\n");
         repository.commit();
-        let expected = if is_pinned { "pinned" } else { "waiting" };
+        let expected = if is_pinned { "pinned" } else { "unapproved" };
         let clear = || {
             if !has_cache {
                 fs::remove_dir_all(home.path("cache")).expect("the path exists");

@@ -304,7 +304,7 @@ fn outdated_lists_what_is_new() {
         .map(|row| format!("{} {} {}", row["name"], row["change"], row["state"]).replace('"', ""))
         .collect();
     let expected =
-        ["fresh new waiting", "greet gone waiting", "plan changed pinned", "review changed waiting"];
+        ["fresh new unapproved", "greet gone unapproved", "plan changed pinned", "review changed unapproved"];
     assert_eq!(rows, expected, "{report}");
     let text = home.printed(&["outdated"]);
     assert!(text.contains("SKILL") && text.contains("gone") && text.contains("pinned"), "{text}");

@@ -244,6 +244,9 @@ pub(crate) fn answer(state: &State, request: &Value) -> Option<Result<Value, &'s
         }
         "resources/read" => {
             let uri = params["uri"].as_str()?;
+            if state.mode == "refuses files" {
+                return Some(Err("ZQ-unapproved"));
+            }
             match state.resources.iter().find(|(known, _)| known == uri) {
                 Some((uri, text)) => json!({ "contents": [{ "uri": uri, "text": text }] }),
                 None => return Some(Err("no such resource")),

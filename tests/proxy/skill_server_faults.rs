@@ -19,6 +19,7 @@ crate::trials!(
     a_server_that_hangs_delays_nothing,
     a_server_comes_back,
     files_stay_within_the_skill,
+    errors_bring_no_text_to_the_model,
 );
 
 fn only_chosen_servers_are_asked() {
@@ -195,4 +196,22 @@ fn files_stay_within_the_skill() {
     assert_eq!(reads, 0, "nothing of this is asked for");
     fixture.editor.unread();
     fixture.finish();
+}
+
+/// The user has approved the files, but not the errors.
+fn errors_bring_no_text_to_the_model() {
+    let skills = Skills::new();
+    let server = Server::with_refunds();
+    let (mut fixture, connection) = open(proxy(&skills).arg("--mcp-skills"), &[server.entry("docs")]);
+    trust_all(&mut fixture);
+    server.mode("refuses files");
+    let read = json!({ "skill": "refunds", "path": "references/guide.md" });
+    let read = fixture.call(&connection, "read_skill_file", read);
+    for (text, is_error) in [activate(&mut fixture, &connection, "refunds"), read] {
+        assert!(is_error && text.contains("server answered with error -32602; "), "{text}");
+        assert!(!text.contains("ZQ-unapproved"), "{text}");
+    }
+    fixture.editor.unread();
+    let ended = fixture.editor.finish();
+    assert!(ended.log.iter().any(|line| line.contains("error -32602: ZQ-unapproved")), "{:?}", ended.log);
 }

@@ -349,7 +349,7 @@ fn commands_list_untrusted_skills() {
     let (code, text, _) = run(&["list", "--discover", "project"]);
     assert!(
         code == Some(0)
-            && text.contains("waiting: deploy in ")
+            && text.contains("unapproved: deploy in ")
             && text.contains("acp-skills-proxy trust deploy"),
         "{text}"
     );
@@ -357,12 +357,12 @@ fn commands_list_untrusted_skills() {
     let report: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(report["skills"], json!([]));
     assert_eq!(
-        (&report["waiting"][0]["name"], &report["waiting"][0]["changed"]),
+        (&report["unapproved"][0]["name"], &report["unapproved"][0]["changed"]),
         (&json!("deploy"), &json!(false))
     );
     let (_, text, _) = run(&["list", "--discover", "project", "--trust", "project", "--json"]);
     let report: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!((&report["skills"][0]["name"], &report["waiting"]), (&json!("deploy"), &json!([])));
+    assert_eq!((&report["skills"][0]["name"], &report["unapproved"]), (&json!("deploy"), &json!([])));
     // We can't ask from a command that only runs for a short time, so print a hint instead.
     let (code, text, errors) = run(&["try", "--discover", "project", "--prompt", "deploy"]);
     assert!(

@@ -96,7 +96,7 @@ pub(super) async fn converse(
     stop: watch::Receiver<bool>,
 ) -> Conversation {
     let log = script.message_log.and_then(|path| File::create(path).ok()).map(BufWriter::new);
-    let mut client = Client {
+    let mut client = Driver {
         connection,
         script,
         stop,
@@ -122,7 +122,7 @@ pub(super) async fn converse(
 }
 
 /// Drives the [`Codec`] over a [`Connection`], with a deadline.
-struct Client<'a> {
+struct Driver<'a> {
     connection: &'a mut Connection,
     script: &'a Script<'a>,
     stop: watch::Receiver<bool>,
@@ -136,7 +136,7 @@ struct Client<'a> {
     conversation: Conversation,
 }
 
-impl Client<'_> {
+impl Driver<'_> {
     /// Runs the whole conversation. Returns an error if it ends before the agent has answered the prompt.
     async fn run(&mut self) -> Result<End, End> {
         let request = self.codec.initialize();

@@ -20,9 +20,9 @@ use crate::{
     queries::{Reason, Wanted},
     record,
     session::Session,
+    slash_command::SlashCommand,
     switches::{Switch, SwitchError},
     trust,
-    typed::Typed,
     version::Reply,
 };
 
@@ -40,35 +40,35 @@ pub(crate) enum Command {
 impl Command {
     /// Returns our command in a prompt. Returns `None` if there is no command, or if it is one of the agent's without a prefix.
     pub(crate) fn of(session: &mut Session, message: &Message<'_>, policy: &Policy) -> Option<Self> {
-        let typed = Typed::read(message.param(&["prompt"])?)?;
+        let command = SlashCommand::read(message.param(&["prompt"])?)?;
         let names = Names::of(session, policy.commands);
         if !session.has_menu() {
             // We answer `/skills` even if there are no skills, because otherwise the model would have to guess.
-            let is_asked = typed.sigil == '/' && typed.word == SKILLS && !names.are_agents(SKILLS);
-            return is_asked.then_some(Self::Skills(typed.rest));
+            let is_asked = command.sigil == '/' && command.word == SKILLS && !names.are_agents(SKILLS);
+            return is_asked.then_some(Self::Skills(command.rest));
         }
         let invoke = |word: &str| names.skill(word).map(|skill| Self::Invoke(skill.name.clone()));
-        if typed.sigil == '$' {
-            return if policy.dollar { invoke(&typed.word) } else { None };
+        if command.sigil == '$' {
+            return if policy.dollar { invoke(&command.word) } else { None };
         }
-        if let Some(found) = typed.word.strip_prefix(PREFIX).and_then(invoke) {
+        if let Some(found) = command.word.strip_prefix(PREFIX).and_then(invoke) {
             return Some(found);
         }
-        if let Some(command) = names.behind_prefix(&typed.word) {
-            return agents::without_prefix(session, message, &typed, command).map(Self::Agents);
+        if let Some(agents) = names.behind_prefix(&command.word) {
+            return agents::without_prefix(session, message, &command, agents).map(Self::Agents);
         }
-        if typed.word == SKILLS {
+        if command.word == SKILLS {
             // Another proxy in the chain also handles `/skills`, but it doesn't know our skills. So we only take the command if
             // it names one of them.
             let is_ours = !names.are_agents(SKILLS)
-                || Switch::is_ours(session, &typed.rest)
-                || trust::is_ours(session, &typed.rest)
-                || active::is_ours(session, &typed.rest);
-            return is_ours.then_some(Self::Skills(typed.rest));
+                || Switch::is_ours(session, &command.rest)
+                || trust::is_ours(session, &command.rest)
+                || active::is_ours(session, &command.rest);
+            return is_ours.then_some(Self::Skills(command.rest));
         }
-        let invoked = names.skill_of(&typed.word).map(|skill| Self::Invoke(skill.name.clone()));
+        let invoked = names.skill_of(&command.word).map(|skill| Self::Invoke(skill.name.clone()));
         if invoked.is_none() {
-            session.menu.sent_as_typed(&typed.word);
+            session.menu.sent_as_typed(&command.word);
         }
         invoked
     }
@@ -81,8 +81,8 @@ pub(crate) fn wanted(session: &Session, skill: &SkillName, message: &Message<'_>
 
 /// Returns the text after the command.
 pub(crate) fn arguments(message: &Message<'_>) -> String {
-    let typed = message.param(&["prompt"]).and_then(Typed::read);
-    typed.map(|typed| typed.rest.trim_end().to_owned()).unwrap_or_default()
+    let command = message.param(&["prompt"]).and_then(SlashCommand::read);
+    command.map(|command| command.rest.trim_end().to_owned()).unwrap_or_default()
 }
 
 /// Returns the answer to `/skills`. The unapproved skills in it count as listed.
@@ -150,7 +150,7 @@ impl Interceptor {
             return true;
         }
         let text = match Switch::read(session, words) {
-            Some(Ok(switch)) if switch.is_on() && !Typed::is_alone(prompt, self.client) => {
+            Some(Ok(switch)) if switch.is_on() && !SlashCommand::is_alone(prompt, self.client) => {
                 SwitchError::OtherText.to_string()
             }
             Some(Ok(switch)) => return self.switch(key, prompt, id, switch, actions),

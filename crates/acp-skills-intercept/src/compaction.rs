@@ -30,7 +30,7 @@ use crate::{
     policy::Policy,
     requests::{OpenRequest, Purpose},
     session::{Session, TurnEnd, UsageChange},
-    typed::Typed,
+    slash_command::SlashCommand,
     usage_scanner::{PARENT, Report},
 };
 
@@ -157,9 +157,10 @@ pub(crate) fn may_end_in_message(raw: &[u8]) -> bool {
 
 /// Returns true if a prompt is the user's own command for a compaction.
 fn is_compact_command(session: &Session, message: &Message<'_>, agent: &AgentFacts, policy: &Policy) -> bool {
-    let typed = message.param(&["prompt"]).and_then(Typed::read).filter(|typed| typed.sigil == '/');
-    typed.is_some_and(|typed| {
-        let word = typed.word.as_str();
+    let command =
+        message.param(&["prompt"]).and_then(SlashCommand::read).filter(|command| command.sigil == '/');
+    command.is_some_and(|command| {
+        let word = command.word.as_str();
         agent.quirks.compact_commands.contains(&word)
             || (COMMANDS.contains(&word) && Names::of(session, policy.commands).are_agents(word))
     })

@@ -2,7 +2,7 @@
 //!
 //! The block with the command is replaced by a new block with the skill's instructions, followed by the user's arguments as
 //! the user's own text. If the client has put a note before the command, the note becomes a block of its own. All other blocks stay
-//! where they are. The new block begins with the text that the user typed:
+//! where they are. The new block begins with the text that the user command:
 //!
 //! ```text
 //! <acp-skills-proxy:0123abcd07757998>
@@ -25,7 +25,7 @@ use crate::{
     outputs::Pass,
     policy::Policy,
     session::Session,
-    typed::Typed,
+    slash_command::SlashCommand,
 };
 
 /// Writes the prompt for the agent. `text` is the text of the skill; if it is `None`, the prompt tells the model to load it.
@@ -38,7 +38,7 @@ pub(crate) fn write(
     policy: &Policy,
 ) -> Pass {
     let Some(blocks) = message.param(&["prompt"]).filter(Node::is_array) else { return Pass::Untouched };
-    let Some(typed) = Typed::read(blocks) else { return Pass::Untouched };
+    let Some(command) = SlashCommand::read(blocks) else { return Pass::Untouched };
     let news = session.brief_in_prompt(message, agent, policy, Occasion::Command);
     let key = session.marks;
     let mut written: Vec<Vec<u8>> = Vec::new();
@@ -48,20 +48,20 @@ pub(crate) fn write(
         written.extend(news.take());
     }
     for (index, block) in blocks.elements().enumerate() {
-        if index != typed.index {
+        if index != command.index {
             written.push(block.raw().to_vec());
             continue;
         }
-        if !typed.note.is_empty() {
-            written.push(json!({ "type": "text", "text": typed.note }).to_string().into_bytes());
+        if !command.note.is_empty() {
+            written.push(json!({ "type": "text", "text": command.note }).to_string().into_bytes());
         }
-        written.push(ours(&key.wrap(&instructions(&typed, skill, text))));
-        if let Some(node) = block.get("text").filter(|_| !typed.rest.is_empty()) {
+        written.push(ours(&key.wrap(&instructions(&command, skill, text))));
+        if let Some(node) = block.get("text").filter(|_| !command.rest.is_empty()) {
             let start = block.span().start;
             let mut edit = Edit::new();
             edit.replace(
                 node.span().start - start..node.span().end - start,
-                arguments(&typed.rest, key).to_string(),
+                arguments(&command.rest, key).to_string(),
             );
             written.push(edit.apply(block.raw()));
         }
@@ -72,8 +72,8 @@ pub(crate) fn write(
     Pass::Edited(edit.apply(message.line))
 }
 
-fn instructions(typed: &Typed, skill: &SkillName, text: Option<&str>) -> String {
-    let task = if typed.rest.is_empty() {
+fn instructions(command: &SlashCommand, skill: &SkillName, text: Option<&str>) -> String {
+    let task = if command.rest.is_empty() {
         "Carry them out now."
     } else {
         "Carry them out now, for what the user wrote behind the command, which follows."
@@ -82,7 +82,7 @@ fn instructions(typed: &Typed, skill: &SkillName, text: Option<&str>) -> String 
         Some(text) => format!("Its instructions are here. {task}\n\n{text}"),
         None => format!("Get its instructions first. {task}"),
     };
-    format!("{}\nThe user invoked the skill `{skill}` by command. {how}", marks::element(typed))
+    format!("{}\nThe user invoked the skill `{skill}` by command. {how}", marks::element(command))
 }
 
 /// Returns the arguments as the user's text. Agents look for their own commands at the start of every block, so arguments that

@@ -66,7 +66,7 @@
 //! | `known_agents/` | agents that are known by name, with their quirks |
 //! | `marks` | the marks around our text |
 //! | `mcp_clients` | MCP clients without ACP that are known by name |
-//! | `typed`, `words`, `recap` | the text of a prompt |
+//! | `slash_command`, `words`, `recap` | the text of a prompt |
 //! | `mentions` | the files that a prompt or a tool call names |
 //! | `calls` | calls of the skill tools |
 //! | `tool_paths` | the paths in the input of a tool call |
@@ -126,6 +126,7 @@ mod restoration;
 mod servers;
 mod session;
 mod setup;
+mod slash_command;
 mod strip;
 mod switches;
 #[cfg(test)]
@@ -137,7 +138,6 @@ pub mod tool_paths;
 mod tools;
 mod trace_context;
 mod trust;
-mod typed;
 mod updates;
 mod usage_scanner;
 mod version;
@@ -317,7 +317,7 @@ impl Interceptor {
     }
 
     /// Returns true if a request that sets up a session is held.
-    pub fn is_waiting(&self) -> bool {
+    pub fn has_setups(&self) -> bool {
         self.pending.has_setups()
     }
 

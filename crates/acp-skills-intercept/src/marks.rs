@@ -20,7 +20,7 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 pub use self::key::MarkKey;
-use crate::typed::Typed;
+use crate::slash_command::SlashCommand;
 
 /// The name in every mark, after the angle bracket or the slash. No JSON serializer escapes any of its characters.
 pub(crate) const NAME: &str = "acp-skills-proxy:";
@@ -168,10 +168,11 @@ pub(crate) fn block(text: &str) -> Value {
 }
 
 /// Returns the element used to store the typed command, so that the command can be restored later.
-pub(crate) fn element(typed: &Typed) -> String {
-    let mut text = format!("{TYPED}{}", escape(&typed.head.chars().take(MAX_HEAD_CHARS).collect::<String>()));
-    if !typed.rest.is_empty() {
-        let rest: String = typed.rest.chars().take(MAX_REST_CHARS).collect();
+pub(crate) fn element(command: &SlashCommand) -> String {
+    let mut text =
+        format!("{TYPED}{}", escape(&command.head.chars().take(MAX_HEAD_CHARS).collect::<String>()));
+    if !command.rest.is_empty() {
+        let rest: String = command.rest.chars().take(MAX_REST_CHARS).collect();
         text += REST;
         text += &escape(&rest);
         text += REST_END;
@@ -279,7 +280,7 @@ mod tests {
     #[test]
     fn commands_survive_truncation() {
         let blocks = br#"[{"text":"/a <b> & \"c\""}]"#;
-        let typed = Typed::read(Node::parse(blocks).unwrap()).unwrap();
+        let typed = SlashCommand::read(Node::parse(blocks).unwrap()).unwrap();
         let text = element(&typed);
         assert_eq!(text, "<typed>/a <rest>&lt;b&gt; &amp; \"c\"</rest></typed>");
         assert_eq!((command(&text).as_str(), cut_off(&text).as_str()), ("/a ", "/a <b> & \"c\""));

@@ -1,7 +1,7 @@
 //! The answers to `/skills`: Markdown for the user.
 
 mod news;
-mod waiting;
+mod unapproved;
 
 use std::{
     fmt::Write,
@@ -15,7 +15,7 @@ use skills_core::{
     text::{markdown, markdown_code, markdown_message, markdown_path, shown_path},
 };
 
-pub(crate) use self::waiting::{first_unapproved, list_before_trust};
+pub(crate) use self::unapproved::{first_unapproved, list_before_trust};
 
 use crate::{
     menu::{
@@ -55,7 +55,7 @@ pub(crate) fn session(session: &Session, names: CommandNames) -> String {
             format!("{}{here}: {}", code(&skill.name), described_in(session, skill))
         }),
     );
-    waiting::write(&mut text, session);
+    unapproved::write(&mut text, session);
     news::write(&mut text, all);
     section(&mut text, "Problems", MAX_PROBLEMS, problems(all).into_iter());
     let decisions = session.decisions.last(MAX_DECISIONS).iter();

@@ -19,8 +19,8 @@ use crate::{
     requests::Purpose,
     restoration,
     session::Session,
+    slash_command::SlashCommand,
     trace_context::TraceContext,
-    typed::Typed,
     words::{is_command, words},
 };
 
@@ -153,7 +153,7 @@ impl Interceptor {
             if let PromptKind::Invocation(skill) = kind {
                 let client = self.client;
                 let is_alone =
-                    Message::parse(&held.line).is_some_and(|prompt| Typed::is_alone(&prompt, client));
+                    Message::parse(&held.line).is_some_and(|prompt| SlashCommand::is_alone(&prompt, client));
                 self.invoked(key, &skill, is_alone, actions);
             }
         }

@@ -66,7 +66,7 @@ impl Interceptor {
                 if skills.ptr_eq(session.switches.library()) && of_servers.is_none() {
                     continue;
                 }
-                let had_waiting = !session.switches.all().unapproved().is_empty();
+                let had_unapproved = !session.switches.all().unapproved().is_empty();
                 let mut skills = session.switches.replace(skills.clone());
                 if let Some(of_servers) = of_servers {
                     skills = session.switches.set_servers(of_servers.clone());
@@ -75,8 +75,8 @@ impl Interceptor {
                 self.pending.refresh_questions(session.key(), session.switches.all().unapproved());
                 changed.push(session.key());
                 // If there is a skill to approve, we need to add the command for this to the menu.
-                let gets_waiting = !had_waiting && !session.switches.all().unapproved().is_empty();
-                if session.set_skills(skills, took, actions) || gets_waiting {
+                let gets_unapproved = !had_unapproved && !session.switches.all().unapproved().is_empty();
+                if session.set_skills(skills, took, actions) || gets_unapproved {
                     with_menu.push(session.key());
                 }
             }

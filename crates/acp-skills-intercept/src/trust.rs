@@ -28,7 +28,7 @@ use crate::{
     pending::{Kind, Question},
     queries::{Query, Refreshed, TrustOutcome},
     session::Session,
-    typed::Typed,
+    slash_command::SlashCommand,
 };
 
 /// The word after `/skills`.
@@ -161,7 +161,7 @@ impl Interceptor {
         words: &str,
         actions: &mut Actions,
     ) -> bool {
-        if !Typed::is_alone(prompt, self.client) {
+        if !SlashCommand::is_alone(prompt, self.client) {
             self.reply(key, prompt, id, &TrustError::OtherText.to_string(), actions);
             return false;
         }
@@ -218,8 +218,8 @@ impl Interceptor {
     ) {
         self.refreshed(refreshed, actions);
         let unlisted = self.sessions.get(key).map_or(0, |session| {
-            let waiting = session.switches.all().unapproved().iter();
-            waiting.filter(|entry| !session.listed.has(entry)).count()
+            let unapproved = session.switches.all().unapproved().iter();
+            unapproved.filter(|entry| !session.listed.has(entry)).count()
         });
         let text =
             if trusted { overview::trust_outcome(outcome, unlisted) } else { untrust::outcome(outcome) };
@@ -240,10 +240,10 @@ impl Interceptor {
         }
         let session = self.sessions.get(key)?;
         let id = session.id()?.to_owned();
-        let waiting = session.switches.all().unapproved().iter();
+        let unapproved = session.switches.all().unapproved().iter();
         let is_new =
             |skill: &&Unapproved| !skill.is_refused && !self.memory.asked_about.contains(&version(skill));
-        let new = TrustForm::first(waiting.filter(is_new));
+        let new = TrustForm::first(unapproved.filter(is_new));
         if new.is_empty() {
             return None;
         }
@@ -285,8 +285,8 @@ pub struct TrustForm<'a> {
 
 impl TrustForm<'_> {
     /// Returns the first skills for a form. Skills of a project and of each MCP server have forms of their own.
-    pub fn first<'s>(waiting: impl Iterator<Item = &'s Unapproved>) -> Vec<Unapproved> {
-        let mut skills: Vec<Unapproved> = waiting.cloned().collect();
+    pub fn first<'s>(unapproved: impl Iterator<Item = &'s Unapproved>) -> Vec<Unapproved> {
+        let mut skills: Vec<Unapproved> = unapproved.cloned().collect();
         let service = skills.first().and_then(|first| first.skill.service());
         let service = service.map(|service| service.identity().to_owned());
         skills.retain(|skill| skill.skill.service().map(FileService::identity) == service.as_deref());
@@ -296,10 +296,10 @@ impl TrustForm<'_> {
 
     /// Returns a key for the user's question about a skill, so that it is asked only once. For a skill of a project, it contains the
     /// `version`. A skill of an MCP server has the key of the server, which could otherwise ask again and again.
-    pub fn asked_about(waiting: &Unapproved, version: String) -> (Option<PathBuf>, String) {
-        match waiting.skill.service() {
+    pub fn asked_about(unapproved: &Unapproved, version: String) -> (Option<PathBuf>, String) {
+        match unapproved.skill.service() {
             Some(service) => (Some(PathBuf::from(service.identity())), String::new()),
-            None => (waiting.skill.dir().map(Path::to_owned), version),
+            None => (unapproved.skill.dir().map(Path::to_owned), version),
         }
     }
 
@@ -338,8 +338,8 @@ fn decision(action: Option<&str>, is_ticked: Option<bool>) -> Option<bool> {
 }
 
 /// Returns the version of a skill, which is different from the same skill in another project.
-fn version(waiting: &Unapproved) -> SkillVersion {
-    TrustForm::asked_about(waiting, waiting.digest.clone())
+fn version(unapproved: &Unapproved) -> SkillVersion {
+    TrustForm::asked_about(unapproved, unapproved.digest.clone())
 }
 
 /// Returns the text of the form.

@@ -21,7 +21,7 @@ use skills_core::{name::sanitize, order};
 pub(crate) use self::{durations::Durations, page::page};
 use crate::words::{count, plural};
 use acp_skills::events::{
-    ActivatedBy, Decision, EventKind, FallbackReason, Outcome, Record, Rule, read::Line,
+    ActivatedBy, Decision, Event, EventKind, FallbackReason, Outcome, Rule, read::Line,
 };
 
 /// The maximum number of lines that are listed because they are not events.
@@ -154,8 +154,8 @@ impl Summary {
         }
     }
 
-    fn event(&mut self, record: Record) {
-        let Record { time, what, session, .. } = record;
+    fn event(&mut self, event: Event) {
+        let Event { time, what, session, .. } = event;
         self.events += 1;
         let (first, last) = self.span.unwrap_or((time, time));
         self.span = Some((first.min(time), last.max(time)));

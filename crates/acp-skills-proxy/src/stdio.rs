@@ -30,7 +30,7 @@ pub(crate) fn is_terminal() -> bool {
 }
 
 /// Returns true if stdin is a terminal, so that a person may have typed the command.
-pub(crate) fn is_typed() -> bool {
+pub(crate) fn stdin_is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 

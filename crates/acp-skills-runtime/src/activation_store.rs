@@ -16,7 +16,7 @@ use skills_sources::disk::state::{self, StateDir};
 use crate::worker::{Batch, Submitter, Worker};
 
 /// The maximum number of sessions in the queue for writing.
-const MAX_WAITING: usize = 4096;
+const QUEUE_CAPACITY: usize = 4096;
 const VERSION: u32 = 1;
 
 /// A store of active skills in a directory. Cheap to clone; all clones share their state. Dropping the last clone
@@ -60,7 +60,7 @@ impl ActivationStore {
         let dir = StateDir::open(dir)?;
         let target = dir.clone();
         let mut has_warned = false;
-        let writer = Worker::start("state", MAX_WAITING, move |batch: Batch<(String, ActiveSkills)>| {
+        let writer = Worker::start("state", QUEUE_CAPACITY, move |batch: Batch<(String, ActiveSkills)>| {
             for (session, active) in batch.items {
                 if let Err(error) = write(&target, &session, &active)
                     && !has_warned

@@ -9,7 +9,7 @@ use acp_skills_intercept::SessionKey;
 use serde_json::{Map, Value};
 use skills_core::ToolOutput;
 
-use crate::events::{EventFile, Record, TraceContext};
+use crate::events::{Event, EventFile, TraceContext};
 
 /// A finished call of one of our tools.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ pub enum Activity {
     /// The model called a tool.
     Called(Box<ToolCall>),
     /// An event of the record, as `--events` writes it.
-    Recorded(Arc<Record>),
+    Recorded(Arc<Event>),
     /// A session, or a turn in it, begins or ends.
     Session(SessionKey, SessionStep),
 }
@@ -90,8 +90,8 @@ pub fn both(first: Option<Observer>, second: Option<Observer>) -> Option<Observe
 pub fn record_to(file: &EventFile) -> Observer {
     let appender = file.appender();
     Arc::new(move |activity| {
-        if let Activity::Recorded(record) = activity {
-            appender.append(Arc::clone(record));
+        if let Activity::Recorded(event) = activity {
+            appender.append(Arc::clone(event));
         }
     })
 }

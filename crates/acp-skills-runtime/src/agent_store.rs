@@ -13,7 +13,7 @@ use skills_sources::disk::state::{self, StateDir};
 use crate::worker::{Batch, Submitter, Worker};
 
 /// The maximum number of changes that wait to be written.
-const MAX_WAITING: usize = 64;
+const QUEUE_CAPACITY: usize = 64;
 const VERSION: u32 = 1;
 
 /// A store of agents in a directory. Cheap to clone; all clones share their state. Dropping the last clone writes all
@@ -46,7 +46,7 @@ impl AgentStore {
         let dir = StateDir::open(state.join("agents"))?;
         let target = dir.clone();
         let mut has_warned = false;
-        let writer = Worker::start("agents", MAX_WAITING, move |batch: Batch<(String, bool)>| {
+        let writer = Worker::start("agents", QUEUE_CAPACITY, move |batch: Batch<(String, bool)>| {
             for (agent, connects) in batch.items {
                 if let Err(error) = write(&target, &agent, connects)
                     && !has_warned

@@ -7,7 +7,7 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `client` | the MCP handler of one connection |
+//! | `connection` | the MCP handler of one connection |
 //! | `sessions` | the sessions, and their skills after a change |
 //! | `settling` | the rounds in which a session learns its directories |
 //! | `skills` | the skills of a session, and which of them the client gets |
@@ -21,7 +21,7 @@
 //! | `http` | the connections over HTTP |
 
 mod catalog;
-mod client;
+mod connection;
 mod forms;
 mod http;
 mod own_skills;

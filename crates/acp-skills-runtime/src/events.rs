@@ -2,7 +2,7 @@
 //!
 //! # In Rust
 //!
-//! A [`Record`] is one line. An [`Observer`](crate::activity::Observer) receives each record as
+//! An [`Event`] is one line. An [`Observer`](crate::activity::Observer) receives each event as
 //! [`Activity::Recorded`](crate::activity::Activity::Recorded), even if no file is written. [`EventFile`] writes
 //! records, and [`activity::record_to`](crate::activity::record_to) creates an observer that does so. The module
 //! [`read`] reads them.
@@ -31,7 +31,7 @@ pub const VERSION: u32 = 1;
 /// One event of the record, which is one line of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Record {
+pub struct Event {
     /// The version of the schema: [`VERSION`].
     pub v: u32,
     /// The time of the event, or the end of the call that it reports. The precision is one millisecond.
@@ -44,7 +44,7 @@ pub struct Record {
     pub session: Option<String>,
 }
 
-impl Record {
+impl Event {
     /// Creates a record with the current time.
     pub fn now(session: Option<String>, what: EventKind) -> Self {
         let now = Timestamp::now();

@@ -241,7 +241,7 @@ impl RunningHost {
                 self.0.spans.end_turn(session);
                 self.observe(session, SessionStep::TurnEnded);
             }
-            Effect::TurnCancelled(session) => self.0.servers.drop_waiting(session),
+            Effect::TurnCancelled(session) => self.0.servers.drop_queued(session),
             Effect::CloseServer(session) => {
                 self.0.servers.close(session);
                 self.0.client_servers.close(session);

@@ -18,7 +18,7 @@
 //! | `acp` | `mcp/message` over the ACP connection |
 //! | `random` | paths and tokens of sessions |
 //! | `connection_end` | the end of the connection that a call came from |
-//! | `waiting` | the calls that wait to run a program |
+//! | `queued_calls` | the calls that wait to run a program |
 //! | `calls` | the events of calls, for the record |
 //! | `fetch` | texts of skills that the proxy itself adds to a prompt |
 //! | `files` | files of skills for `fs/read_text_file` requests of the agent |
@@ -41,6 +41,7 @@ pub(crate) mod http;
 mod local_socket;
 mod progress;
 mod prompts;
+mod queued_calls;
 mod random;
 mod resources;
 pub(crate) mod responder;
@@ -48,7 +49,6 @@ mod serving;
 pub(crate) mod stdio;
 mod tool_list;
 pub(crate) mod unauthenticated;
-mod waiting;
 
 #[cfg(test)]
 mod fixture;
@@ -373,9 +373,9 @@ impl Servers {
     }
 
     /// Drops the tool calls of a session that wait to run a program.
-    pub(crate) fn drop_waiting(&self, session: SessionKey) {
+    pub(crate) fn drop_queued(&self, session: SessionKey) {
         if let Some(server) = self.by_key(session) {
-            server.handler.waiting.drop_all();
+            server.handler.queued.drop_all();
         }
     }
 
@@ -392,7 +392,7 @@ impl Servers {
         drop(state);
         // This wakes tasks, which can take locks.
         server.end.cancel();
-        server.handler.waiting.drop_all();
+        server.handler.queued.drop_all();
         let _inside = self.0.runtime.enter();
         server.handler.link.close();
     }

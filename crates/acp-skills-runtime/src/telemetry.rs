@@ -36,12 +36,12 @@ use self::exporter::{Counts, Exporter};
 pub use self::settings::{Settings, SettingsError};
 use crate::{
     activity::{Activity, Observer, SessionStep},
-    events::Record,
+    events::Event,
     worker::Worker,
 };
 
 /// The maximum number of items in the queue. When the queue is full, new items are dropped and counted.
-const MAX_WAITING: usize = 1024;
+const QUEUE_CAPACITY: usize = 1024;
 /// The timeout for sending the remaining items when the program exits.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -58,7 +58,7 @@ struct Item {
 }
 
 enum What {
-    Recorded(Arc<Record>),
+    Recorded(Arc<Event>),
     Session(SessionKey, SessionStep),
 }
 
@@ -70,7 +70,7 @@ impl Telemetry {
     pub fn start(settings: Settings) -> io::Result<Self> {
         let counts = Arc::new(Counts::default());
         let mut exporter = Exporter::new(settings, Arc::clone(&counts));
-        let worker = Worker::start_paced("telemetry", MAX_WAITING, move |batch| exporter.work(batch))?;
+        let worker = Worker::start_paced("telemetry", QUEUE_CAPACITY, move |batch| exporter.work(batch))?;
         Ok(Self { worker, counts })
     }
 
@@ -80,7 +80,7 @@ impl Telemetry {
         let counts = Arc::clone(&self.counts);
         Arc::new(move |activity| {
             let what = match activity {
-                Activity::Recorded(record) => What::Recorded(Arc::clone(record)),
+                Activity::Recorded(event) => What::Recorded(Arc::clone(event)),
                 Activity::Session(session, step) => What::Session(*session, step.clone()),
                 _ => return,
             };

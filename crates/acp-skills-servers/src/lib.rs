@@ -216,3 +216,15 @@ pub(crate) enum ServerError {
     #[error("`input` must be an object")]
     Input,
 }
+
+impl ServerError {
+    /// Describes the error without any text of the server. Used where the user has approved each text that the model reads.
+    fn without_text(&self) -> String {
+        match self {
+            Self::Explained { error, .. } => error.without_text(),
+            Self::Refused { code, .. } => format!("server answered with error {code}"),
+            Self::Http(_) => "request to server failed".to_owned(),
+            other => other.to_string(),
+        }
+    }
+}

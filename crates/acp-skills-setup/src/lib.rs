@@ -13,13 +13,14 @@
 //! | [`document`] | parses settings: their agents, and errors with line and column |
 //! | [`edit`] | adds, changes or removes one agent in the text, and keeps all other text |
 //! | [`mod@file`] | the settings file, which is replaced atomically unless another program has changed it |
-//! | [`record`] | the changes that were made, for `--undo` |
+//! | [`change_record`] | the changes that were made, for `--undo` |
 //! | [`undo`] | reverts a change, even if the settings were edited since |
 //! | [`program`] | the command with which an editor starts the proxy and finds the agent |
 //! | [`mcp`] | the same for MCP clients: their settings, and our server in these |
 //! | [`shell`] | words of a command line |
 //! | [`paste`] | texts to paste for editors whose settings are written in code |
 
+pub mod change_record;
 pub mod document;
 pub mod edit;
 pub mod editors;
@@ -29,7 +30,6 @@ pub mod home;
 pub mod mcp;
 pub mod paste;
 pub mod program;
-pub mod record;
 pub mod shell;
 #[cfg(test)]
 mod tests;

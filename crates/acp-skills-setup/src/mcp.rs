@@ -1,4 +1,4 @@
-//! [`Client`]: the MCP clients that `setup mcp` supports, the paths of their settings, and the format of a server in these.
+//! [`ConfigurableClient`]: the MCP clients that `setup mcp` supports, the paths of their settings, and the format of a server in these.
 //!
 //! Sources: [Claude Code](https://code.claude.com/docs/en/mcp), [Codex](https://developers.openai.com/codex/mcp),
 //! [Gemini CLI](https://geminicli.com/docs/tools/mcp-server/), [Qwen Code](https://qwenlm.github.io/qwen-code-docs/en/features/mcp),
@@ -32,7 +32,7 @@ pub const SERVER: &str = "acp-skills";
 
 /// An MCP client with settings that we can edit.
 #[derive(Debug)]
-pub struct Client {
+pub struct ConfigurableClient {
     /// The name on the command line.
     pub id: &'static str,
     /// Other names for the same client.
@@ -78,8 +78,8 @@ enum Place {
 const SERVERS: &str = "mcpServers";
 
 /// All supported clients.
-pub const ALL: &[Client] = &[
-    Client {
+pub const ALL: &[ConfigurableClient] = &[
+    ConfigurableClient {
         id: "claude-code",
         aliases: &["claude"],
         name: "Claude Code",
@@ -90,7 +90,7 @@ pub const ALL: &[Client] = &[
         has_own_skills: true,
         then: "Start `claude` again; `/mcp` shows the server.",
     },
-    Client {
+    ConfigurableClient {
         id: "codex",
         aliases: &["codex-cli"],
         name: "Codex",
@@ -101,7 +101,7 @@ pub const ALL: &[Client] = &[
         has_own_skills: true,
         then: "Start `codex` again; `/mcp` shows the server.",
     },
-    Client {
+    ConfigurableClient {
         id: "gemini",
         aliases: &["gemini-cli"],
         name: "Gemini CLI",
@@ -112,7 +112,7 @@ pub const ALL: &[Client] = &[
         has_own_skills: true,
         then: "Start `gemini` again; `/mcp` shows the server.",
     },
-    Client {
+    ConfigurableClient {
         id: "qwen",
         aliases: &["qwen-code"],
         name: "Qwen Code",
@@ -123,7 +123,7 @@ pub const ALL: &[Client] = &[
         has_own_skills: true,
         then: "Start `qwen` again; `/mcp` shows the server.",
     },
-    Client {
+    ConfigurableClient {
         id: "cursor",
         aliases: &[],
         name: "Cursor",
@@ -134,7 +134,7 @@ pub const ALL: &[Client] = &[
         has_own_skills: false,
         then: "Turn the server on in Cursor's settings, under MCP.",
     },
-    Client {
+    ConfigurableClient {
         id: "vscode",
         aliases: &["code", "vs-code"],
         name: "VS Code",
@@ -145,7 +145,7 @@ pub const ALL: &[Client] = &[
         has_own_skills: false,
         then: "Start the server with the command `MCP: List Servers`.",
     },
-    Client {
+    ConfigurableClient {
         id: "opencode",
         aliases: &[],
         name: "OpenCode",
@@ -161,7 +161,7 @@ pub const ALL: &[Client] = &[
         has_own_skills: true,
         then: "Start `opencode` again.",
     },
-    Client {
+    ConfigurableClient {
         id: "goose",
         aliases: &[],
         name: "Goose",
@@ -185,9 +185,10 @@ pub const ALL: &[Client] = &[
 ///
 /// # Errors
 /// Returns an error that names all clients if none has the name.
-pub fn find(name: &str) -> Result<&'static Client, SetupError> {
+pub fn find(name: &str) -> Result<&'static ConfigurableClient, SetupError> {
     let name = name.to_lowercase();
-    let has_name = |client: &&Client| client.id == name || client.aliases.contains(&name.as_str());
+    let has_name =
+        |client: &&ConfigurableClient| client.id == name || client.aliases.contains(&name.as_str());
     ALL.iter().find(has_name).ok_or_else(|| {
         let near = ALL.iter().find(|client| strsim::osa_distance(&name, client.id) <= 2);
         let all: Vec<_> = ALL.iter().map(|client| client.id).collect();
@@ -201,7 +202,7 @@ pub fn find(name: &str) -> Result<&'static Client, SetupError> {
     })
 }
 
-impl Client {
+impl ConfigurableClient {
     /// Returns the path of the user's settings. The file may not exist.
     pub fn user_file(&self, home: &Home) -> PathBuf {
         let is_variable = |place: &Place| matches!(place, Place::Variable(..));

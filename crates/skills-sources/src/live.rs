@@ -106,7 +106,7 @@ enum Status {
     Absent,
     Fetching,
     /// Not approved.
-    Waiting,
+    Unapproved,
     Failed(Diagnostic),
 }
 
@@ -180,7 +180,7 @@ impl Sources {
     /// Fetches missing sources and waits for them. Returns a message for each failure, with a hint. Empty means success.
     pub fn fetch(&self) -> Vec<String> {
         thread::scope(|scope| {
-            let mut failed = self.waiting();
+            let mut failed = self.unapproved();
             let mut fetching = Vec::new();
             for number in self.take_missing() {
                 match thread::Builder::new().spawn_scoped(scope, move || self.fetch_one(number)) {
@@ -195,7 +195,7 @@ impl Sources {
     }
 
     fn fetch_in_background(&self, notify: &Notify) {
-        for message in self.waiting() {
+        for message in self.unapproved() {
             tracing::warn!("{message}");
         }
         for number in self.take_missing() {
@@ -261,7 +261,7 @@ impl Sources {
     /// Records the failure of a source as a diagnostic for lists of skills.
     fn failed(&self, state: &mut State, number: usize, error: &SourceError) {
         state.statuses[number] = match error {
-            SourceError::NotApproved { .. } => Status::Waiting,
+            SourceError::NotApproved { .. } => Status::Unapproved,
             error => {
                 Status::Failed(Diagnostic::error("source-unavailable", error.to_string()).help(error.hint()))
             }
@@ -332,7 +332,7 @@ impl Sources {
                 locks.entry(&spec.lock).or_insert_with(|| self.0.options.lock_file(&spec.lock, store));
             let Some(pinned) = lock_file.get(spec.address.as_str()).or_else(|| unsaved.get(&number)) else {
                 let waits = broken.is_none() && !self.0.options.locked && fetch::waits_now(spec, store);
-                statuses.push(if waits { Status::Waiting } else { old });
+                statuses.push(if waits { Status::Unapproved } else { old });
                 continue;
             };
             // Mark the version as used before we read it, so that it isn't removed in between.

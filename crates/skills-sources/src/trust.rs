@@ -109,11 +109,11 @@ impl Trust {
             } else if decisions.trusts(&place, &digest) {
                 skills.add(skill, entry.diagnostics.clone());
             } else {
-                let mut waiting = Unapproved::new(Arc::clone(&entry.skill), digest);
-                waiting.stamp = stamp;
-                waiting.has_changed = decisions.knows(&place);
-                waiting.is_refused = decisions.refuses(&place, &waiting.digest);
-                skills.add_unapproved(waiting);
+                let mut unapproved = Unapproved::new(Arc::clone(&entry.skill), digest);
+                unapproved.stamp = stamp;
+                unapproved.has_changed = decisions.knows(&place);
+                unapproved.is_refused = decisions.refuses(&place, &unapproved.digest);
+                skills.add_unapproved(unapproved);
             }
         }
         for skipped in found.skipped() {
@@ -129,16 +129,18 @@ impl Trust {
         let mut decided = Decided::default();
         let mut decisions = Decisions::default();
         let known = self.decisions(project);
-        for waiting in skills {
-            let name = waiting.skill.name.clone();
-            let place = place(project, &waiting.skill);
-            if !trusted && known.trusts(&place, &waiting.digest) {
+        for unapproved in skills {
+            let name = unapproved.skill.name.clone();
+            let place = place(project, &unapproved.skill);
+            if !trusted && known.trusts(&place, &unapproved.digest) {
                 // The skill has already been approved since we asked the user.
                 continue;
             }
-            match current(project, &waiting.skill) {
-                Ok((digest, stamp)) if digest == waiting.digest && (!trusted || stamp == waiting.stamp) => {
-                    decisions.set(place, waiting.digest.clone(), trusted);
+            match current(project, &unapproved.skill) {
+                Ok((digest, stamp))
+                    if digest == unapproved.digest && (!trusted || stamp == unapproved.stamp) =>
+                {
+                    decisions.set(place, unapproved.digest.clone(), trusted);
                     decided.done.push(name);
                 }
                 Ok(_) => {

@@ -6,21 +6,21 @@
 
 use acp_skills_wire::{Edit, Message, Node};
 
-use crate::{menu::names::AGENT_PREFIX, session::Session, typed::Typed};
+use crate::{menu::names::AGENT_PREFIX, session::Session, slash_command::SlashCommand};
 
 /// Returns the line of a prompt without the prefix of the agent's command, and remembers the command.
 pub(super) fn without_prefix(
     session: &mut Session,
     message: &Message<'_>,
-    typed: &Typed,
-    command: &str,
+    command: &SlashCommand,
+    agents: &str,
 ) -> Option<Vec<u8>> {
-    let node = message.param(&["prompt"])?.elements().nth(typed.index)?.get("text")?;
+    let node = message.param(&["prompt"])?.elements().nth(command.index)?.get("text")?;
     let text = node.as_text()?;
-    let note = typed.note.len();
+    let note = command.note.len();
     let prefix = note + text.get(note..)?.find(AGENT_PREFIX)?;
     let text = format!("{}{}", &text[..prefix], &text[prefix + AGENT_PREFIX.len()..]);
-    session.menu.sent_without_prefix(command);
+    session.menu.sent_without_prefix(agents);
     let mut edit = Edit::new();
     edit.set(node, &text.into());
     Some(edit.apply(message.line))

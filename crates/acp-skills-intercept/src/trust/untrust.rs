@@ -36,10 +36,10 @@ pub(super) fn is_ours(session: &Session, verb: &str, words: &str) -> bool {
 fn trusted(session: &Session, words: &str) -> Result<Vec<Arc<Skill>>, TrustError> {
     let all = || {
         let skills = session.switches.all();
-        let changed = skills.unapproved().iter().filter(|waiting| waiting.has_changed);
+        let changed = skills.unapproved().iter().filter(|unapproved| unapproved.has_changed);
         let trusted =
             skills.iter().filter(|skill| skill.scope == Scope::Project || skill.service().is_some());
-        trusted.chain(changed.map(|waiting| &waiting.skill))
+        trusted.chain(changed.map(|unapproved| &unapproved.skill))
     };
     let find = |word: &str| {
         let word = word.trim_start_matches('/');

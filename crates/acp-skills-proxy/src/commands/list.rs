@@ -53,7 +53,7 @@ pub(crate) struct ListArgs {
     /// are listed too. Repeatable.
     #[arg(long = "add-dir", value_name = "DIR", value_parser = path())]
     add_dirs: Vec<PathBuf>,
-    /// Print JSON: `skills`, `shadowed`, `skipped`, `waiting`, `catalog`, `tools` and `fixedTokens`.
+    /// Print JSON: `skills`, `shadowed`, `skipped`, `unapproved`, `catalog`, `tools` and `fixedTokens`.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -72,7 +72,7 @@ struct Report<'a> {
     shadowed: &'a [Shadowed],
     skipped: &'a [Skipped],
     /// Skills of the project that are not used until the user trusts them.
-    waiting: Vec<WaitingRow<'a>>,
+    unapproved: Vec<UnapprovedRow<'a>>,
     catalog: CatalogSize,
     /// The tools of the MCP server, in the order in which agents get them.
     tools: Vec<ToolSize>,
@@ -112,7 +112,7 @@ struct Row<'a> {
 
 /// A skill that waits for the user's trust.
 #[derive(Debug, Serialize)]
-struct WaitingRow<'a> {
+struct UnapprovedRow<'a> {
     name: &'a str,
     description: &'a str,
     path: Option<PathBuf>,
@@ -170,7 +170,7 @@ pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     let report = Report::new(&loaded, &settings.policy, &tools, nested);
     if json {
         output::print_json(&report)?;
-    } else if report.skills.is_empty() && report.skipped.is_empty() && report.waiting.is_empty() {
+    } else if report.skills.is_empty() && report.skipped.is_empty() && report.unapproved.is_empty() {
         let hints = loaded.why_none().into_iter().map(|sentence| format!("hint: {sentence}"));
         let lines: Vec<_> = iter::once("No skills found.".to_owned()).chain(hints).collect();
         output::print(&(lines.join("\n") + "\n"))?;
@@ -214,7 +214,7 @@ impl<'a> Report<'a> {
             skills: set.entries().iter().map(row).collect(),
             shadowed: set.shadowed(),
             skipped: set.skipped(),
-            waiting: set.unapproved().iter().map(WaitingRow::new).collect(),
+            unapproved: set.unapproved().iter().map(UnapprovedRow::new).collect(),
             catalog: catalog.unwrap_or_default(),
             tools,
             fixed_tokens,
@@ -222,15 +222,15 @@ impl<'a> Report<'a> {
     }
 }
 
-impl<'a> WaitingRow<'a> {
-    fn new(waiting: &'a Unapproved) -> Self {
-        let skill = &*waiting.skill;
+impl<'a> UnapprovedRow<'a> {
+    fn new(unapproved: &'a Unapproved) -> Self {
+        let skill = &*unapproved.skill;
         Self {
             name: skill.name.as_str(),
             description: &skill.description,
             path: file(skill),
             root: skill.session_root.as_deref(),
-            changed: waiting.has_changed,
+            changed: unapproved.has_changed,
         }
     }
 }

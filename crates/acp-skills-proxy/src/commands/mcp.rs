@@ -115,7 +115,7 @@ fn serve(mut config: Config, serving: Serving) -> anyhow::Result<ExitCode> {
     let telemetry = record::start_telemetry(settings.telemetry)?;
     let listening =
         serving.listen.map(|address| listen(address, serving.token_file.as_deref())).transpose()?;
-    if listening.is_none() && stdio::is_typed() {
+    if listening.is_none() && stdio::stdin_is_terminal() {
         output::note(
             "note: waiting for an MCP client, which would start this command and send messages to it; to end it, press Ctrl+C\n  to add \
              the skills to a client: acp-skills-proxy setup mcp",

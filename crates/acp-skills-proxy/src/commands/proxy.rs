@@ -1,7 +1,7 @@
-//! Runs the proxy itself, if the command line has no command: in front of an agent, or under a conductor. `typed` has the messages for
+//! Runs the proxy itself, if the command line has no command: in front of an agent, or under a conductor. `terminal` has the messages for
 //! a person who types the command in a terminal.
 
-mod typed;
+mod terminal;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
@@ -89,14 +89,14 @@ fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<
     let mut settings = Settings::resolve(config)?;
     // If no agent is given, we should be running under a conductor, which would use pipes. But if this is a terminal,
     // the user just forgot the agent.
-    if settings.agent.is_empty() && stdio::is_typed() {
-        return Err(typed::no_agent(&to_try(&[])).into());
+    if settings.agent.is_empty() && stdio::stdin_is_terminal() {
+        return Err(terminal::no_agent(&to_try(&[])).into());
     }
-    if stdio::is_typed() && login.is_empty() && !typed::is_login(&settings.agent) {
-        output::note(&typed::note(&to_try(&settings.agent)));
+    if stdio::stdin_is_terminal() && login.is_empty() && !terminal::is_login(&settings.agent) {
+        output::note(&terminal::note(&to_try(&settings.agent)));
     }
     // If there is an agent and we're on a terminal, we may have been started by a client to let the user log in to the agent.
-    if stdio::is_terminal() {
+    if stdio::stdin_is_terminal() {
         settings.agent.extend(login);
         // The agent replaces this process, so write our messages first.
         output::flush();

@@ -29,6 +29,7 @@ use acp_skills::{
     config::expand_home,
 };
 use acp_skills_setup::{
+    change_record::ChangeRecord,
     document::{Document, SettingsError},
     edit::{self, EditError},
     editors::{self, Editor, Settings as EditorSettings, Way, is_there},
@@ -36,7 +37,6 @@ use acp_skills_setup::{
     home::Home,
     paste::{self, Snippet},
     program,
-    record::Record,
 };
 use clap::Args;
 use skills_core::text::shown_path;
@@ -266,7 +266,7 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
     if !show::confirmed(how, "Write this change?")? {
         return Ok(ExitCode::SUCCESS);
     }
-    let record = Record::new(editor.id, file.target(), changes);
+    let record = ChangeRecord::new(editor.id, file.target(), changes);
     let saved = write(home, &file, &result.bytes(), record)?;
     let back = show::command_line(place, "--undo");
     output::print(&format!("Written. {}\n{saved}To revert: {back}\n", editor.then))?;
@@ -275,7 +275,7 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
 
 /// Writes the new content of a settings file after a backup of the previous content. Returns the sentence that says where the backup is,
 /// which is empty for a new file.
-fn write(home: &Home, file: &SettingsFile, bytes: &[u8], record: Record) -> Result<String, UsageError> {
+fn write(home: &Home, file: &SettingsFile, bytes: &[u8], record: ChangeRecord) -> Result<String, UsageError> {
     let record = record.keep(&home.changes, file.bytes(), bytes).map_err(|error| {
         let dir = shown_path(&home.changes);
         let what = format_args!("cannot back up settings to {dir}; no settings were changed");

@@ -83,12 +83,12 @@ impl Loaded {
             let count = count(skipped.len(), "skill");
             sentences.push(format!("cannot load {count}; use `acp-skills-proxy check {path}` for details"));
         }
-        let waiting: Vec<_> =
-            self.here.unapproved().iter().map(|waiting| format!("`{}`", waiting.skill.name)).collect();
-        if !waiting.is_empty() {
+        let unapproved: Vec<_> =
+            self.here.unapproved().iter().map(|unapproved| format!("`{}`", unapproved.skill.name)).collect();
+        if !unapproved.is_empty() {
             sentences.push(format!(
                 "some project skills are not trusted yet ({}); use `acp-skills-proxy trust` to review and trust them",
-                waiting.join(", ")
+                unapproved.join(", ")
             ));
         }
         if sentences.is_empty() {

@@ -193,10 +193,10 @@ impl Target {
         edit: impl FnOnce(&str) -> Result<String, UsageError>,
     ) -> Result<(), UsageError> {
         let failed = |what: &str, error: io::Error| {
-            let is_waiting = error.kind() == io::ErrorKind::TimedOut;
+            let timed_out = error.kind() == io::ErrorKind::TimedOut;
             let failed = UsageError::failed(format_args!("cannot {what} {}", shown_path(&self.path)), error);
             let hint = "wait for that process to end, or end it, then retry";
-            if is_waiting { failed.hint(hint) } else { failed }
+            if timed_out { failed.hint(hint) } else { failed }
         };
         let _lock = updater.lock_for_change(&self.path).map_err(|error| failed("write", error))?;
         let text = match fs::read_to_string(&self.path) {

@@ -31,13 +31,13 @@ pub(super) fn read_ahead<R: Read + Send + 'static>(source: R) -> (ReadAhead<R>, 
         // If this fails, the thread has ended or was never started.
         let _ = end.recv();
     };
-    (ReadAhead::Waiting(source, open), wait)
+    (ReadAhead::NotStarted(source, open), wait)
 }
 
 /// A reader of the bytes that were read ahead, in order.
 pub(super) enum ReadAhead<R> {
     /// Reading has not started. Dropping the sender signals the end.
-    Waiting(R, Sender<()>),
+    NotStarted(R, Sender<()>),
     Running(Taker),
     /// The thread could not be started, which was reported as an error of the first read.
     Failed,
@@ -122,7 +122,7 @@ impl Drop for Taker {
 impl<R: Read + Send + 'static> ReadAhead<R> {
     fn start(&mut self) -> io::Result<()> {
         *self = match mem::replace(self, Self::Failed) {
-            Self::Waiting(source, open) => {
+            Self::NotStarted(source, open) => {
                 let shared = Arc::<Shared>::default();
                 let taker = Taker(Arc::clone(&shared));
                 thread::Builder::new().name("read-ahead".to_owned()).spawn(move || {

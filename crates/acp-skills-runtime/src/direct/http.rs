@@ -9,7 +9,7 @@ use std::{
 use hyper::{Request, Response, StatusCode, body::Incoming};
 use tokio_util::sync::CancellationToken;
 
-use super::{client::Client, sessions::Sessions};
+use super::{connection::DirectConnection, sessions::Sessions};
 use crate::mcp::{
     accept,
     http::{Body, MCP, Route, Router, Service, access, not_local, refuse, serve, unauthorized},
@@ -87,7 +87,7 @@ impl Listener {
             Err(error) => return tracing::error!("cannot listen for MCP clients: {error}"),
         };
         let end = CancellationToken::new();
-        let new_client = move || Responder::Client(Box::new(Client::over_http(sessions.clone())));
+        let new_client = move || Responder::Client(Box::new(DirectConnection::over_http(sessions.clone())));
         // The sessions that are put aside are closed, because their handlers are dropped.
         let service = Service::new(new_client, || {}, end.child_token());
         let address = self.address.ip();

@@ -319,8 +319,8 @@ impl Sessions {
         let Some(library) = library else { return Vec::new() };
         let mut asked = self.0.asked.lock();
         let version = |entry: &Unapproved| TrustForm::asked_about(entry, entry.version());
-        let waiting = library.unapproved().iter().filter(|entry| !entry.is_refused);
-        let new = TrustForm::first(waiting.filter(|entry| !asked.contains(&version(entry))));
+        let unapproved = library.unapproved().iter().filter(|entry| !entry.is_refused);
+        let new = TrustForm::first(unapproved.filter(|entry| !asked.contains(&version(entry))));
         asked.extend(new.iter().map(version));
         new
     }

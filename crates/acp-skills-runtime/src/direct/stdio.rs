@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{client::Client, sessions::Sessions};
+use super::{connection::DirectConnection, sessions::Sessions};
 use crate::{
     mcp::{
         self,
@@ -75,7 +75,7 @@ impl Connection {
     pub(super) async fn serve(self, sessions: Sessions) {
         let Self { stream, mut written, .. } = self;
         let served = async {
-            let responder = Responder::Client(Box::new(Client::new(sessions)));
+            let responder = Responder::Client(Box::new(DirectConnection::new(sessions)));
             let transport = mcp::stdio::transport(stream);
             match responder::serve(responder, transport, CancellationToken::new()).await {
                 Ok(()) => {}

@@ -13,11 +13,11 @@ use std::{
 use skills_core::text::shown_path;
 use skills_sources::disk::private;
 
-use super::{EventKind, Record};
+use super::{Event, EventKind};
 use crate::worker::{Batch, Submitter, Worker};
 
 /// The maximum number of events that wait for the disk. Further events are dropped and counted.
-const MAX_WAITING: usize = 8192;
+const QUEUE_CAPACITY: usize = 8192;
 
 /// The approximate size of a write, in bytes. Writes of this size are appended as a whole, even if other processes
 /// use the same file.
@@ -25,12 +25,12 @@ const CHUNK_BYTES: usize = 32 * 1024;
 
 /// A file that events are appended to. Dropping it writes all pending events.
 pub struct EventFile {
-    writer: Worker<Arc<Record>>,
+    writer: Worker<Arc<Event>>,
 }
 
 /// Appends events to an [`EventFile`]. All clones append to the same file.
 #[derive(Clone)]
-pub struct Appender(Submitter<Arc<Record>>);
+pub struct Appender(Submitter<Arc<Event>>);
 
 impl EventFile {
     /// Opens the file. Creates it if it doesn't exist, so that only the current user can read it. An existing file that other
@@ -44,7 +44,7 @@ impl EventFile {
             tracing::warn!("{} was readable by other users; changed its mode to 0600", shown_path(path));
         }
         let mut lines = LineWriter::new(file, path.display().to_string());
-        let writer = Worker::start("events", MAX_WAITING, move |batch| lines.write(batch))?;
+        let writer = Worker::start("events", QUEUE_CAPACITY, move |batch| lines.write(batch))?;
         Ok(Self { writer })
     }
 
@@ -56,8 +56,8 @@ impl EventFile {
 
 impl Appender {
     /// Appends an event. Never blocks. If the queue is full, the event is dropped and counted.
-    pub fn append(&self, record: Arc<Record>) {
-        self.0.submit(record);
+    pub fn append(&self, event: Arc<Event>) {
+        self.0.submit(event);
     }
 }
 
@@ -78,11 +78,11 @@ impl<W: Write> LineWriter<W> {
         Self { file, name, pending: Vec::new(), lost: 0, is_cut: false, has_warned: false }
     }
 
-    fn write(&mut self, batch: Batch<Arc<Record>>) {
+    fn write(&mut self, batch: Batch<Arc<Event>>) {
         self.lost += batch.dropped;
         let mut count = 0;
-        for record in batch.items {
-            self.line(&record);
+        for event in batch.items {
+            self.line(&event);
             count += 1;
             if self.pending.len() >= CHUNK_BYTES {
                 self.flush(count);
@@ -90,7 +90,7 @@ impl<W: Write> LineWriter<W> {
             }
         }
         if self.lost > 0 {
-            let dropped = Record::now(None, EventKind::EventsDropped { count: self.lost });
+            let dropped = Event::now(None, EventKind::EventsDropped { count: self.lost });
             self.line(&dropped);
             let reported = self.lost;
             if self.flush(count) {
@@ -101,9 +101,9 @@ impl<W: Write> LineWriter<W> {
         }
     }
 
-    fn line(&mut self, record: &Record) {
+    fn line(&mut self, event: &Event) {
         let before = self.pending.len();
-        if serde_json::to_writer(&mut self.pending, record).is_ok() {
+        if serde_json::to_writer(&mut self.pending, event).is_ok() {
             self.pending.push(b'\n');
         } else {
             // This should never happen for strings and numbers, but if it does, drop the line to avoid writing just a
@@ -180,12 +180,12 @@ mod tests {
         }
     }
 
-    fn batch(numbers: std::ops::Range<u64>, lost: u64) -> Batch<Arc<Record>> {
-        let record = |found| {
+    fn batch(numbers: std::ops::Range<u64>, lost: u64) -> Batch<Arc<Event>> {
+        let event = |found| {
             let what = EventKind::EventsDropped { count: found };
-            Arc::new(Record::now(None, what))
+            Arc::new(Event::now(None, what))
         };
-        Batch { items: numbers.map(record).collect(), dropped: lost, is_last: false }
+        Batch { items: numbers.map(event).collect(), dropped: lost, is_last: false }
     }
 
     /// Returns the counts in the written lines, with `None` for an incomplete line.

@@ -1,10 +1,10 @@
-//! Reads a record. Invalid lines are reported with their number, and never stop the reading.
+//! Reads a record of events. Invalid lines are reported with their number, and never stop the reading.
 
 use std::io::{self, BufRead, Read};
 
 use serde::Deserialize;
 
-use super::{Record, VERSION};
+use super::{Event, VERSION};
 
 /// The maximum length of a line in bytes. Longer lines are invalid. The event of a session with 100,000 skills fits.
 const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
@@ -13,7 +13,7 @@ const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
 #[derive(Debug, PartialEq)]
 pub enum Line {
     /// An event.
-    Event(Box<Record>),
+    Event(Box<Event>),
     /// An event of a newer version of the proxy.
     Unknown {
         /// The name of the event.
@@ -38,9 +38,9 @@ pub fn line(bytes: &[u8]) -> Option<Line> {
     if bytes.is_empty() {
         return None;
     }
-    Some(match serde_json::from_slice::<Record>(bytes) {
-        Ok(record) if record.v <= VERSION => Line::Event(Box::new(record)),
-        Ok(record) => Line::Unknown { event: record.what.name().to_owned(), version: record.v },
+    Some(match serde_json::from_slice::<Event>(bytes) {
+        Ok(event) if event.v <= VERSION => Line::Event(Box::new(event)),
+        Ok(event) => Line::Unknown { event: event.what.name().to_owned(), version: event.v },
         Err(error) => match serde_json::from_slice::<Head>(bytes) {
             Ok(head) if head.v > VERSION || !is_known(&head.event) => {
                 Line::Unknown { event: head.event, version: head.v }

@@ -66,24 +66,24 @@ fn all() -> Vec<EventKind> {
 #[test]
 fn written_events_can_be_read() {
     for what in all() {
-        let record = Record::now(Some("s".to_owned()), what);
-        let text = serde_json::to_string(&record).unwrap();
-        assert_eq!(line(text.as_bytes()), Some(Line::Event(Box::new(record.clone()))), "{text}");
+        let event = Event::now(Some("s".to_owned()), what);
+        let text = serde_json::to_string(&event).unwrap();
+        assert_eq!(line(text.as_bytes()), Some(Line::Event(Box::new(event.clone()))), "{text}");
         // Newer versions can add fields, but they should be ignored here.
         let mut newer: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(newer["event"], record.what.name());
+        assert_eq!(newer["event"], event.what.name());
         newer["new"] = json!({ "a": [1] });
-        assert_eq!(line(newer.to_string().as_bytes()), Some(Line::Event(Box::new(record))));
+        assert_eq!(line(newer.to_string().as_bytes()), Some(Line::Event(Box::new(event))));
     }
 }
 
 #[test]
 fn an_event_is_written_as_one_line() {
-    let record = Record {
+    let event = Event {
         time: "2026-11-22T01:02:03.004Z".parse().unwrap(),
-        ..Record::now(Some("s".to_owned()), all().swap_remove(1))
+        ..Event::now(Some("s".to_owned()), all().swap_remove(1))
     };
-    let text = serde_json::to_string(&record).unwrap();
+    let text = serde_json::to_string(&event).unwrap();
     expect![[r#"{"v":1,"time":"2026-11-22T01:02:03.004Z","event":"skill_activated","skill":"x","path":"/x","root":"/r","by":"prompt","tokens":3,"outcome":"error","error":"FileNotFound","bytes":120,"ms":1234.567,"session":"s"}"#]].assert_eq(&text);
 }
 
@@ -107,7 +107,7 @@ fn invalid_lines_are_reported() {
     let source = [text.as_bytes(), b"\n\xff\xfe\n".as_slice(), good.as_bytes()].concat();
     lines(source.as_slice(), |number, line| {
         seen.push(match line {
-            Line::Event(record) => format!("{number} {}", record.what.name()),
+            Line::Event(event) => format!("{number} {}", event.what.name()),
             Line::Unknown { event, version } => format!("{number} unknown {event} of {version}"),
             Line::Bad(why) => format!("{number} bad: {}", why.split(':').next().unwrap_or_default()),
         });

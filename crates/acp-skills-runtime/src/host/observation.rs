@@ -7,14 +7,14 @@ use acp_skills_intercept::{SessionKey, events::EventKind};
 use super::RunningHost;
 use crate::{
     activity::{Activity, SessionStep},
-    events::Record,
+    events::Event,
 };
 
 impl RunningHost {
     /// Reports an event for the record.
     pub(super) fn record(&self, session: Option<String>, kind: EventKind) {
         if let Some(observer) = &self.0.observer {
-            observer(&Activity::Recorded(Arc::new(Record::now(session, kind))));
+            observer(&Activity::Recorded(Arc::new(Event::now(session, kind))));
         }
     }
 

@@ -30,8 +30,8 @@ impl Rules {
         let Some(policy) = self.policy.as_deref().filter(|policy| policy.restricts_local_skills()) else {
             return skills;
         };
-        let waiting = skills.unapproved().iter().map(|unapproved| &unapproved.skill);
-        if skills.iter().chain(waiting).all(|skill| refusal(policy, skill).is_none()) {
+        let unapproved = skills.unapproved().iter().map(|unapproved| &unapproved.skill);
+        if skills.iter().chain(unapproved).all(|skill| refusal(policy, skill).is_none()) {
             return skills;
         }
         let mut permitted = SkillSet::builder();

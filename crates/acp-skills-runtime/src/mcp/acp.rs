@@ -43,6 +43,12 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 /// The error of a request whose session has been closed.
 const CLOSED: &str = "skills server for the session is closed";
 
+/// The maximum size of an id, in bytes.
+const MAX_ID_BYTES: usize = 1024;
+
+/// The maximum size of a message that opens a subscription, in bytes. It is in memory for as long as the subscription is open.
+const MAX_SUBSCRIPTION_BYTES: usize = 64 * 1024;
+
 /// The internal connection of one session. It opens with the first request. No other lock except that of [`Pending`] is taken while
 /// it is locked.
 #[derive(Default)]
@@ -59,10 +65,10 @@ struct Inner {
 }
 
 /// The requests without an answer, by request id. No other lock is taken while the lock of the map is held.
-type Pending = Arc<Mutex<HashMap<i64, Waiting>>>;
+type Pending = Arc<Mutex<HashMap<i64, PendingRequest>>>;
 
 /// A request without an answer.
-struct Waiting {
+struct PendingRequest {
     replies: UnboundedSender<Reply>,
     /// The agent's id of the inner request.
     inner: Value,
@@ -96,8 +102,12 @@ enum Invalid {
     Meta,
     #[error("not an MCP message: {0}")]
     NotMcp(serde_json::Error),
+    #[error("`serverId` and `requestId` must be strings of at most {MAX_ID_BYTES} bytes, or numbers")]
+    Id,
     #[error("too many open subscriptions")]
     Subscriptions,
+    #[error("`subscriptions/listen` exceeds {MAX_SUBSCRIPTION_BYTES} bytes")]
+    Subscription,
 }
 
 /// Returns the answer to a request after the session of its server was closed.
@@ -117,10 +127,15 @@ impl Connection {
     ) -> Vec<u8> {
         let started = outer(line).and_then(|mut message| {
             let request = inner::<ClientRequest>(&mut message)?;
-            let replies = self.request(handler, end, id, &message, request)?;
-            Ok((message, replies))
+            let is_subscription = matches!(request, ClientRequest::SubscriptionsListenRequest(_));
+            if is_subscription && line.len() > MAX_SUBSCRIPTION_BYTES {
+                return Err(Invalid::Subscription);
+            }
+            let address = ReturnAddress::of(message)?;
+            let replies = self.request(handler, end, id, &address, request)?;
+            Ok((address, replies))
         });
-        let (message, mut replies) = match started {
+        let (address, mut replies) = match started {
             Ok(started) => started,
             Err(error) => return build::error(id, INVALID_PARAMS, &error.to_string()),
         };
@@ -128,7 +143,7 @@ impl Connection {
             match replies.recv().await {
                 Some(Reply::Notification(inner)) => {
                     *permit = None;
-                    send(notification(&message, inner));
+                    send(address.notification(inner));
                 }
                 Some(Reply::Answer(mut answer)) => {
                     // If the inner request fails, we send the error in the result of the outer one.
@@ -150,7 +165,7 @@ impl Connection {
         let notified = outer(line).and_then(|mut message| {
             if message["method"] == CANCELLED {
                 let request = &message["params"]["requestId"];
-                self.cancel_if(|waiting| waiting.inner == *request);
+                self.cancel_if(|pending| pending.inner == *request);
                 return Ok(());
             }
             let mut notification = inner::<ClientNotification>(&mut message)?;
@@ -168,22 +183,22 @@ impl Connection {
 
     /// Cancels the `mcp/message` request with this id.
     pub(super) fn cancel(&self, request: &Id) {
-        self.cancel_if(|waiting| waiting.outer == *request);
+        self.cancel_if(|pending| pending.outer == *request);
     }
 
     /// Cancels the latest request that is the right one.
-    fn cancel_if(&self, is_right: impl Fn(&Waiting) -> bool) {
+    fn cancel_if(&self, is_right: impl Fn(&PendingRequest) -> bool) {
         let connection = self.0.lock();
         let Some(open) = connection.as_ref() else { return };
         let mut pending = open.pending.lock();
-        let ids = pending.iter().filter(|(_, waiting)| is_right(waiting)).map(|(id, _)| *id);
-        let Some((id, waiting)) = ids.max().and_then(|id| pending.remove_entry(&id)) else { return };
+        let ids = pending.iter().filter(|(_, request)| is_right(request)).map(|(id, _)| *id);
+        let Some((id, request)) = ids.max().and_then(|id| pending.remove_entry(&id)) else { return };
         drop(pending);
         let params = CancelledNotificationParam::new(Some(RequestId::Number(id)), None);
         let notification = ClientNotification::from(CancelledNotification::new(params));
         // Both fail if the server or the request has ended.
         let _ = open.to_server.send(ClientJsonRpcMessage::notification(notification));
-        let _ = waiting.replies.send(Reply::Cancelled);
+        let _ = request.replies.send(Reply::Cancelled);
     }
 
     /// Sends a request to the server. Returns the receiver of the replies, which ends without an answer if the server ends.
@@ -192,7 +207,7 @@ impl Connection {
         handler: &Handler,
         end: &CancellationToken,
         outer: &Id,
-        message: &Value,
+        address: &ReturnAddress,
         request: ClientRequest,
     ) -> Result<UnboundedReceiver<Reply>, Invalid> {
         let mut connection = self.0.lock();
@@ -203,18 +218,19 @@ impl Connection {
         };
         let is_subscription = matches!(request, ClientRequest::SubscriptionsListenRequest(_));
         let mut pending = open.pending.lock();
-        let subscriptions = pending.values().filter(|waiting| waiting.is_subscription);
+        let subscriptions = pending.values().filter(|request| request.is_subscription);
         if is_subscription && subscriptions.count() >= MAX_SUBSCRIPTIONS {
             return Err(Invalid::Subscriptions);
         }
         open.is_initialized |= matches!(request, ClientRequest::InitializeRequest(_));
         open.last_id += 1;
-        let inner = match &message["requestId"] {
+        let inner = match &address.request {
             Value::Null => serde_json::from_str(&outer.to_json()).unwrap_or_default(),
             inner => inner.clone(),
         };
         let (replies, receiver) = unbounded_channel();
-        pending.insert(open.last_id, Waiting { replies, inner, outer: outer.clone(), is_subscription });
+        pending
+            .insert(open.last_id, PendingRequest { replies, inner, outer: outer.clone(), is_subscription });
         let request = ClientJsonRpcMessage::request(request, RequestId::Number(open.last_id));
         if open.to_server.send(request).is_err() {
             pending.remove(&open.last_id);
@@ -250,18 +266,39 @@ fn inner<T: DeserializeOwned>(message: &mut Value) -> Result<T, Invalid> {
     serde_json::from_value(inner).map_err(Invalid::NotMcp)
 }
 
-/// Builds a notification for the agent, on the subscription that `request` opened.
-fn notification(request: &Value, mut message: Value) -> Vec<u8> {
-    let id = |key: &str| request[key].clone();
-    let mut params = message["params"].take();
-    params["_meta"][SUBSCRIPTION] = id("requestId");
-    let params = json!({
-        "serverId": id("serverId"),
-        "requestId": id("requestId"),
-        "method": message["method"],
-        "params": params,
-    });
-    build::notification("mcp/message", &params)
+/// The members of an `mcp/message` request that its notifications repeat.
+struct ReturnAddress {
+    server: Value,
+    request: Value,
+}
+
+impl ReturnAddress {
+    /// Keeps the two members of `message`. The rest of it is dropped, because a subscription can be open for as long as the session.
+    fn of(mut message: Value) -> Result<Self, Invalid> {
+        let address = Self { server: message["serverId"].take(), request: message["requestId"].take() };
+        if is_id(&address.server) && is_id(&address.request) { Ok(address) } else { Err(Invalid::Id) }
+    }
+
+    /// Builds a notification for the agent, on the subscription that the request opened.
+    fn notification(&self, mut message: Value) -> Vec<u8> {
+        let mut params = message["params"].take();
+        params["_meta"][SUBSCRIPTION] = self.request.clone();
+        let params = json!({
+            "serverId": self.server,
+            "requestId": self.request,
+            "method": message["method"],
+            "params": params,
+        });
+        build::notification("mcp/message", &params)
+    }
+}
+
+/// Returns true if a value can be an id, or if there is none.
+fn is_id(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.len() <= MAX_ID_BYTES,
+        other => other.is_number() || other.is_null(),
+    }
 }
 
 impl Inner {
@@ -296,6 +333,12 @@ mod tests {
         message.to_string().into_bytes()
     }
 
+    fn with_request_id(id: &Value) -> Vec<u8> {
+        let mut line: Value = serde_json::from_slice(&message(Some(1), "tools/list", &json!({}))).unwrap();
+        line["params"]["requestId"] = id.clone();
+        line.to_string().into_bytes()
+    }
+
     /// The server handles notifications in tasks of their own, so an agent that sends them faster has to wait for these tasks.
     #[tokio::test]
     async fn a_notification_has_its_permit_until_it_was_handled() {
@@ -317,13 +360,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_with_too_many_values_is_refused() {
-        let connection = Connection::default();
-        let values = json!({ "a": vec![1; MAX_VALUES] });
-        let line = message(Some(1), "tools/list", &values);
-        let id = Message::parse(&line).and_then(|message| message.id()).unwrap();
-        let context = (&handler(skill("review")), &CancellationToken::new());
-        let answer = connection.answer(context, (&id, &line), &mut None, &mut |_| {}).await;
-        assert!(String::from_utf8(answer).unwrap().contains("too many values"));
+    async fn large_messages_are_refused() {
+        let long = "x".repeat(MAX_ID_BYTES + 1);
+        let junk = json!({ "_meta": { "junk": "x".repeat(MAX_SUBSCRIPTION_BYTES) } });
+        let cases = [
+            (message(Some(1), "tools/list", &json!({ "a": vec![1; MAX_VALUES] })), "too many values"),
+            (message(Some(1), "subscriptions/listen", &junk), "exceeds 65536 bytes"),
+            (with_request_id(&json!(long)), "must be strings of at most 1024 bytes, or numbers"),
+            (with_request_id(&json!([1])), "must be strings of at most 1024 bytes, or numbers"),
+        ];
+        for (line, problem) in cases {
+            let connection = Connection::default();
+            let id = Message::parse(&line).and_then(|message| message.id()).unwrap();
+            let context = (&handler(skill("review")), &CancellationToken::new());
+            let answer = connection.answer(context, (&id, &line), &mut None, &mut |_| {}).await;
+            let answer = String::from_utf8(answer).unwrap();
+            assert!(answer.contains(problem), "{answer}");
+        }
     }
 }

@@ -36,10 +36,11 @@ use super::{
     calls::Call,
     changes::{Listeners, Lists},
     connection_end::{self, ConnectionEnd},
-    conversion, progress, prompts, resources,
+    conversion, progress, prompts,
+    queued_calls::QueuedCalls,
+    resources,
     serving::Serving,
     tool_list::{ToolList, prepare_search},
-    waiting::Waiting,
 };
 use crate::{
     activity::{Activity, Observer, ToolCall},
@@ -66,7 +67,7 @@ pub(crate) struct Handler {
     /// The session, as far as MCP servers behind skills are concerned.
     pub(super) link: Arc<SessionLink>,
     /// The calls that wait to run a program.
-    pub(super) waiting: Waiting,
+    pub(super) queued: QueuedCalls,
     reports: Reports,
     pub(super) listeners: Arc<Listeners>,
     /// A cache of the instructions of skills that were read as resources.
@@ -81,7 +82,7 @@ impl Handler {
             link,
             served: Arc::new(Mutex::new((serving, ToolList::default()))),
             lost: Arc::default(),
-            waiting: Waiting::default(),
+            queued: QueuedCalls::default(),
             reports,
             listeners: Arc::default(),
             bodies: BodyCache::default(),
@@ -138,7 +139,7 @@ impl Handler {
     fn caller(&self, context: &RequestContext<RoleServer>, skill: Option<&Arc<Skill>>) -> Caller {
         let served = Arc::clone(&self.served);
         let connection = ConnectionEnd::of(&context.extensions);
-        self.waiting.caller(connection, skill.cloned(), move || served.lock().0.clone())
+        self.queued.caller(connection, skill.cloned(), move || served.lock().0.clone())
     }
 
     /// Adds the session to a context, so that MCP servers behind skills can use it. `progress` receives what they report,

@@ -29,7 +29,7 @@ pub(crate) type Session = Arc<dyn AsRef<Handler> + Send + Sync>;
 
 /// A client that opens sessions with its requests. The methods with a default in [`ServerHandler`] are those that differ from the
 /// ones of a session's handler.
-pub(crate) trait Client: Send + Sync {
+pub(crate) trait ClientHandler: Send + Sync {
     /// Returns the session of a request. Opens it if necessary.
     fn session<'a>(
         &'a self,
@@ -65,7 +65,7 @@ pub(crate) enum Responder {
     /// The connection belongs to one session.
     Session(Handler),
     /// The client opens sessions.
-    Client(Box<dyn Client>),
+    Client(Box<dyn ClientHandler>),
 }
 
 impl Responder {

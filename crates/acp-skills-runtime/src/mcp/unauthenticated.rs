@@ -38,12 +38,12 @@ struct Shared {
 /// The state behind the only lock of this file. No thread blocks while it is held.
 #[derive(Default)]
 struct State {
-    /// The waiting connections, oldest first.
-    waiting: VecDeque<Arc<Waiting>>,
+    /// The connections that have not authenticated, oldest first.
+    connections: VecDeque<Arc<Connection>>,
     warned_at: Option<Instant>,
 }
 
-struct Waiting {
+struct Connection {
     since: Instant,
     authenticated: Notify,
     /// Notified if the connection has to make room for a newer one.
@@ -52,7 +52,7 @@ struct Waiting {
 
 /// A connection, from its acceptance until it is closed.
 pub(crate) struct Admission {
-    waiting: Arc<Waiting>,
+    connection: Arc<Connection>,
     all: Unauthenticated,
 }
 
@@ -74,22 +74,25 @@ impl Unauthenticated {
     /// Adds a connection, or returns the time from which the oldest one can be evicted.
     fn try_admit(&self) -> Result<Admission, Instant> {
         let mut state = self.state();
-        if state.waiting.len() >= MAX_UNAUTHENTICATED
-            && let Some(oldest) = state.waiting.front()
+        if state.connections.len() >= MAX_UNAUTHENTICATED
+            && let Some(oldest) = state.connections.front()
         {
             let free = oldest.since + MIN_AGE;
             if Instant::now() < free {
                 return Err(free);
             }
             oldest.evicted.notify_one();
-            state.waiting.pop_front();
+            state.connections.pop_front();
             state.warn();
         }
-        let waiting =
-            Arc::new(Waiting { since: Instant::now(), authenticated: Notify::new(), evicted: Notify::new() });
-        state.waiting.push_back(Arc::clone(&waiting));
+        let connection = Arc::new(Connection {
+            since: Instant::now(),
+            authenticated: Notify::new(),
+            evicted: Notify::new(),
+        });
+        state.connections.push_back(Arc::clone(&connection));
         drop(state);
-        Ok(Admission { waiting, all: self.clone() })
+        Ok(Admission { connection, all: self.clone() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -99,7 +102,7 @@ impl Unauthenticated {
     /// Returns the number of unauthenticated connections.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        self.state().waiting.len()
+        self.state().connections.len()
     }
 }
 
@@ -119,7 +122,7 @@ impl Admission {
     /// Records that the connection has sent the token of a session.
     pub(crate) fn authenticated(&self) {
         if self.leave() {
-            self.waiting.authenticated.notify_one();
+            self.connection.authenticated.notify_one();
         }
     }
 
@@ -127,17 +130,17 @@ impl Admission {
     /// connection is authenticated, this never returns.
     pub(crate) async fn expires(&self) {
         tokio::select! {
-            () = self.waiting.authenticated.notified() => std::future::pending().await,
-            () = self.waiting.evicted.notified() => {}
+            () = self.connection.authenticated.notified() => std::future::pending().await,
+            () = self.connection.evicted.notified() => {}
             () = tokio::time::sleep(AUTHENTICATION_TIMEOUT) => {}
         }
     }
 
-    /// Removes the connection from the waiting ones. Returns true if it was waiting.
+    /// Removes the connection from the list. Returns true if it was there.
     fn leave(&self) -> bool {
         let mut state = self.all.state();
-        let index = state.waiting.iter().position(|other| Arc::ptr_eq(other, &self.waiting));
-        let has_left = index.is_some_and(|index| state.waiting.remove(index).is_some());
+        let index = state.connections.iter().position(|other| Arc::ptr_eq(other, &self.connection));
+        let has_left = index.is_some_and(|index| state.connections.remove(index).is_some());
         drop(state);
         if has_left {
             self.all.0.left.notify_one();

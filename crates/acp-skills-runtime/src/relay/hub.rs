@@ -230,7 +230,7 @@ impl Hub {
         let mut interceptor = self.interceptor.lock();
         self.handled.wait_while_for(
             &mut interceptor,
-            |interceptor| interceptor.is_waiting(),
+            |interceptor| interceptor.has_setups(),
             PENDING_SETUP_TIMEOUT,
         );
         drop(interceptor);

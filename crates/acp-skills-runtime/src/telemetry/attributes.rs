@@ -7,7 +7,7 @@
 use serde_json::Value as Json;
 
 use super::messages::{AnyValue, ArrayValue, KeyValue, Value};
-use crate::events::Record;
+use crate::events::Event;
 
 /// The maximum length of a name.
 const MAX_NAME: usize = 128;
@@ -63,14 +63,14 @@ pub(super) struct Attributes(pub(super) Vec<KeyValue>);
 
 impl Attributes {
     /// Returns the attributes for an event.
-    pub(super) fn of(record: &Record) -> Self {
+    pub(super) fn of(event: &Event) -> Self {
         let mut json = Vec::new();
         let mut all = Self::default();
         // This never fails, because the record consists of texts and numbers.
-        let _ = serde_json::to_writer(&mut json, record);
+        let _ = serde_json::to_writer(&mut json, event);
         let Ok(Json::Object(fields)) = serde_json::from_slice(&json) else { return all };
         for (field, value) in &fields {
-            let field = match (field.as_str(), record.what.name()) {
+            let field = match (field.as_str(), event.what.name()) {
                 // The reason of a refusal is not sent, because it is a text that names the refused thing.
                 ("reason", "fallback") => "fallback",
                 ("skills", "reload") => "skill_count",

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     activity::SessionStep,
-    events::{ActivatedBy, End, EventKind, Outcome, Record, TraceContext},
+    events::{ActivatedBy, End, Event, EventKind, Outcome, TraceContext},
 };
 
 /// The maximum number of open sessions. When this is exceeded, the oldest session is removed.
@@ -99,7 +99,7 @@ impl Sessions {
     }
 
     /// Handles an event from the record.
-    pub(super) fn record(&mut self, record: &Arc<Record>, time: u64, into: &mut Collected) {
+    pub(super) fn record(&mut self, record: &Arc<Event>, time: u64, into: &mut Collected) {
         let of_record = |session: &&mut Session| session.id.is_some() && session.id == record.session;
         let mut session = self.0.iter_mut().rev().find(of_record);
         let mut attributes = Attributes::of(record);
@@ -287,7 +287,7 @@ fn with(operation: &str, object: Option<&str>) -> String {
 }
 
 /// Updates the metrics for an event.
-fn count(record: &Record, attributes: &Attributes, metrics: &mut Metrics) {
+fn count(record: &Event, attributes: &Attributes, metrics: &mut Metrics) {
     let event = Attributes::default().text(EVENT, record.what.name());
     metrics.add(&metrics::EVENTS, event, 1.0);
     match &record.what {
@@ -312,7 +312,7 @@ fn count(record: &Record, attributes: &Attributes, metrics: &mut Metrics) {
 }
 
 /// Creates a log record for an event.
-fn log(record: &Record, attributes: Attributes, span: Option<&OpenSpan>, time: u64) -> LogRecord {
+fn log(record: &Event, attributes: Attributes, span: Option<&OpenSpan>, time: u64) -> LogRecord {
     let is_failure = matches!(
         record.what,
         EventKind::Fallback { .. } | EventKind::Refused { .. } | EventKind::EventsDropped { .. }

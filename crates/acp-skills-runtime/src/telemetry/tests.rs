@@ -12,7 +12,7 @@ use super::{
 use crate::{
     activity::SessionStep,
     events::{
-        ActivatedBy, CompactionSignal, Decision, End, EventKind, FallbackReason, Outcome, Record,
+        ActivatedBy, CompactionSignal, Decision, End, Event, EventKind, FallbackReason, Outcome,
         SessionOrigin, TraceContext,
     },
 };
@@ -29,8 +29,8 @@ fn end() -> End {
     }
 }
 
-fn record(what: EventKind) -> Arc<Record> {
-    Arc::new(Record::now(Some("s".to_owned()), what))
+fn record(what: EventKind) -> Arc<Event> {
+    Arc::new(Event::now(Some("s".to_owned()), what))
 }
 
 fn activation(by: ActivatedBy, end: End) -> EventKind {
@@ -205,7 +205,7 @@ fn ids_of_sessions_that_are_paths_are_not_sent() {
     run.step(1, &SessionStep::Opened("/home/SECRET.jsonl".to_owned()));
     run.time += 1;
     let what = EventKind::ToolCalled { skill: None, tool: None, end: end() };
-    let event = Arc::new(Record::now(Some("/home/SECRET.jsonl".to_owned()), what));
+    let event = Arc::new(Event::now(Some("/home/SECRET.jsonl".to_owned()), what));
     run.sessions.record(&event, run.time, &mut run.collected);
     run.sessions.end_all(run.time, &mut run.collected);
     let spans = run.spans();

@@ -16,7 +16,7 @@ use skills_sources::{
     policy::{Policy, Refusal, Scripts, Server, check_protection},
 };
 
-use super::{Config, ConfigError, SandboxKind, SkillEntry, SourceEntry, VirtualSkill};
+use super::{Config, ConfigError, SandboxKind, SkillEntry, SourceEntry, VirtualSkill, servers};
 
 /// Removes everything from the configuration that the policy refuses. Returns a record for each refusal.
 pub(super) fn narrow(config: &mut Config, policy: &Policy) -> Vec<Skipped> {
@@ -123,7 +123,10 @@ fn narrow_scripts(config: &mut Config, policy: &Policy, refused: &mut Vec<Skippe
 
 /// Returns the refusal of scripts if the policy needs the sandbox, and a user can change `bwrap`. Users can put another program in `PATH`.
 fn bwrap_refusal(bwrap: &Path, policy: &Policy) -> Option<Refusal> {
-    let is_refused = policy.scripts() == Scripts::Sandbox && check_protection(bwrap).is_err();
+    // A user's link can lead to another program that only root can change, such as an interpreter.
+    let is_bwrap = || bwrap.canonicalize().is_ok_and(|real| real.file_name() == Some("bwrap".as_ref()));
+    let is_refused =
+        policy.scripts() == Scripts::Sandbox && (check_protection(bwrap).is_err() || !is_bwrap());
     let why = "only root may be able to change `bwrap`";
     is_refused.then(|| policy.script("`--allow-scripts`", why))
 }
@@ -144,8 +147,10 @@ fn narrow_entries(
 ) {
     sources.retain(|entry| {
         if let Some(url) = entry.server_url() {
-            let refusal = of_server(&entry.source, url, policy).err();
-            refused.extend(refusal.iter().map(|refusal| refusal.skipped(&entry.source)));
+            // An invalid URL is an error later.
+            let Ok(name) = servers::name(url) else { return true };
+            let refusal = of_server(&name, url, policy).err();
+            refused.extend(refusal.iter().map(|refusal| refusal.skipped(&name)));
             return refusal.is_none();
         }
         // An invalid address is an error later.

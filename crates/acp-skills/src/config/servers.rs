@@ -40,7 +40,7 @@ impl Servers {
                     format!("source `{}`: use `mcp+https://…`, or `mcp+http://…` on loopback", entry.source);
                 return Err(ConfigError::Value(text));
             }
-            let name = url.split_once("://").map_or(url, |(_, rest)| rest).trim_end_matches('/').to_owned();
+            let name = name(url).map_err(ConfigError::Value)?;
             let headers = entry.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
             let address = Address::Http { url: url.to_owned(), headers };
             let secrets = entry.secrets.clone();
@@ -67,8 +67,47 @@ impl Servers {
     }
 }
 
+/// Returns the name of a server: its URL without the scheme and the query, which can contain a secret. The model, the user and the log
+/// read the name.
+///
+/// # Errors
+/// Returns a message if the URL has a user name, a password or a fragment.
+pub(super) fn name(url: &str) -> Result<String, String> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (place, _) = rest.split_once('?').unwrap_or((rest, ""));
+    if place.split('/').next().is_some_and(|host| host.contains('@')) || rest.contains('#') {
+        let text = "the URL of an MCP server must not contain a user name, a password or a fragment; to send a token, use `headers` with \
+                    `secrets`";
+        return Err(text.to_owned());
+    }
+    Ok(place.trim_end_matches('/').to_owned())
+}
+
 /// Returns the record of a server that is not asked because of `--locked`.
 fn locked(name: &str) -> Skipped {
     let text = format!("MCP server {name} is not asked for skills, because they can't be in `skills.lock`");
     Skipped::new(name, vec![Diagnostic::warning("source-locked", text).help("leave out `--locked`")])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name;
+
+    #[test]
+    fn names_have_no_secrets() {
+        let cases = [
+            ("https://docs.example.com/mcp/", Some("docs.example.com/mcp")),
+            ("https://docs.example.com/mcp?token=SECRET", Some("docs.example.com/mcp")),
+            ("http://127.0.0.1:80?a=b@c", Some("127.0.0.1:80")),
+            ("https://docs.example.com/@team/mcp", Some("docs.example.com/@team/mcp")),
+            ("https://user:SECRET@docs.example.com/mcp", None),
+            ("https://SECRET@docs.example.com", None),
+            ("https://docs.example.com/mcp#SECRET", None),
+        ];
+        for (url, expected) in cases {
+            let found = name(url);
+            assert_eq!(found.as_deref().ok(), expected, "{url}");
+            assert!(!format!("{found:?}").contains("SECRET"));
+        }
+    }
 }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The maximum number of unread pieces. If it is reached, the client stops reading and the agent has to wait.
-const MAX_WAITING: usize = 64;
+const QUEUE_CAPACITY: usize = 64;
 
 /// A piece of the agent's answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,7 +60,7 @@ pub struct Turn {
 
 impl Turn {
     pub(super) fn start(one_shot: OneShot) -> Self {
-        let (sender, messages) = mpsc::channel(MAX_WAITING);
+        let (sender, messages) = mpsc::channel(QUEUE_CAPACITY);
         let writer = one_shot.writer.clone();
         let task = tokio::spawn(run(one_shot, sender));
         Self { messages, writer, answer: None, is_over: false, task }

@@ -22,8 +22,8 @@ pub(super) struct Queue {
 struct State {
     /// The number of permits that are in use.
     running: usize,
-    /// The waiting calls of each caller. The front caller is the next to start a program.
-    waiting: VecDeque<(Caller, VecDeque<oneshot::Sender<Permit>>)>,
+    /// The queued calls of each caller. The front caller is the next to start a program.
+    queued: VecDeque<(Caller, VecDeque<oneshot::Sender<Permit>>)>,
 }
 
 /// The permission to run a program. Dropping it starts the next one.
@@ -53,7 +53,7 @@ impl Queue {
         granted.await.unwrap_or(Permit(None))
     }
 
-    /// Passes a permit on to the next waiting call.
+    /// Passes a permit on to the next queued call.
     fn release(self: &Arc<Self>) {
         loop {
             let next = {
@@ -77,23 +77,23 @@ impl Queue {
 impl State {
     fn wait(&mut self, caller: &Caller) -> oneshot::Receiver<Permit> {
         let (sender, receiver) = oneshot::channel();
-        match self.waiting.iter_mut().find(|(other, _)| other.is(caller)) {
+        match self.queued.iter_mut().find(|(other, _)| other.is(caller)) {
             Some((_, calls)) => {
                 calls.retain(|call| !call.is_closed());
                 calls.push_back(sender);
             }
-            None => self.waiting.push_back((caller.clone(), VecDeque::from([sender]))),
+            None => self.queued.push_back((caller.clone(), VecDeque::from([sender]))),
         }
         receiver
     }
 
-    /// Takes the next waiting call. Its caller is the last to get the next turn.
+    /// Takes the next queued call. Its caller is the last to get the next turn.
     fn next(&mut self) -> Option<oneshot::Sender<Permit>> {
-        while let Some((caller, mut calls)) = self.waiting.pop_front() {
+        while let Some((caller, mut calls)) = self.queued.pop_front() {
             calls.retain(|call| !call.is_closed());
             let next = calls.pop_front();
             if !calls.is_empty() {
-                self.waiting.push_back((caller, calls));
+                self.queued.push_back((caller, calls));
             }
             if next.is_some() {
                 return next;
@@ -125,7 +125,7 @@ mod tests {
         let queue = Arc::new(Queue::new(2));
         let callers = [Caller::default(), Caller::default(), Caller::default()];
         let mut running = VecDeque::new();
-        let mut waiting = Vec::new();
+        let mut queued = Vec::new();
         for (name, caller) in [('a', 0), ('b', 0), ('c', 0), ('d', 0), ('e', 0), ('f', 1), ('g', 2), ('h', 2)]
         {
             let queue = Arc::clone(&queue);
@@ -133,15 +133,15 @@ mod tests {
             let mut call = async move { queue.acquire(&caller).await }.boxed();
             match (&mut call).now_or_never() {
                 Some(permit) => running.push_back((name, permit)),
-                None => waiting.push((name, call)),
+                None => queued.push((name, call)),
             }
         }
-        waiting.retain(|(name, _)| *name != 'd');
+        queued.retain(|(name, _)| *name != 'd');
         let mut order = String::new();
         while let Some((name, permit)) = running.pop_front() {
             order.push(name);
             drop(permit);
-            waiting.retain_mut(|(name, call)| match call.now_or_never() {
+            queued.retain_mut(|(name, call)| match call.now_or_never() {
                 Some(permit) => {
                     running.push_back((*name, permit));
                     false
@@ -151,7 +151,7 @@ mod tests {
         }
         assert_eq!(order, "abcfgeh");
         assert_eq!(queue.state().running, 0);
-        assert!(queue.state().waiting.is_empty());
+        assert!(queue.state().queued.is_empty());
     }
 
     /// A call that is dropped between its turn and its start passes the turn on.

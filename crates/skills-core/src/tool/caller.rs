@@ -27,7 +27,7 @@ impl Caller {
         Self { id: Arc::clone(&self.id), left: Some(left.boxed().shared()) }
     }
 
-    /// Waits until the result of a waiting call is no longer needed.
+    /// Waits until the result of a queued call is no longer needed.
     #[cfg_attr(not(feature = "exec"), expect(dead_code, reason = "only programs have to wait"))]
     pub(crate) async fn left(&self) {
         match &self.left {

@@ -55,14 +55,14 @@ impl Options {
 
 impl Sources {
     /// Returns a message for each source that waits for approval, with a hint.
-    pub(super) fn waiting(&self) -> Vec<String> {
+    pub(super) fn unapproved(&self) -> Vec<String> {
         if self.is_empty() {
             return Vec::new();
         }
         self.with_state(|state| {
             let specs = self.0.specs.iter().zip(&state.statuses);
-            let waiting = specs.filter(|(_, status)| matches!(status, Status::Waiting));
-            waiting.map(|(spec, _)| message(&fetch::not_approved(spec))).collect()
+            let unapproved = specs.filter(|(_, status)| matches!(status, Status::Unapproved));
+            unapproved.map(|(spec, _)| message(&fetch::not_approved(spec))).collect()
         })
     }
 
@@ -104,7 +104,7 @@ impl Sources {
                     SOURCE_FETCHING,
                     format!("fetching {} in the background", spec.address),
                 ),
-                Status::Waiting => {
+                Status::Unapproved => {
                     let error = fetch::not_approved(spec);
                     Diagnostic::error("source-not-approved", error.to_string()).help(error.hint())
                 }

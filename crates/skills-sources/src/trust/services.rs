@@ -50,10 +50,10 @@ impl Trust {
                 skills.add_shared(Arc::clone(&entry.skill), entry.diagnostics.clone());
                 continue;
             }
-            let mut waiting = Unapproved::new(Arc::clone(&entry.skill), digest);
-            waiting.has_changed = decisions.knows(&place);
-            waiting.is_refused = decisions.refuses(&place, &waiting.digest);
-            skills.add_unapproved(waiting);
+            let mut unapproved = Unapproved::new(Arc::clone(&entry.skill), digest);
+            unapproved.has_changed = decisions.knows(&place);
+            unapproved.is_refused = decisions.refuses(&place, &unapproved.digest);
+            skills.add_unapproved(unapproved);
         }
         found.skipped().iter().for_each(|skipped| skills.skip(skipped.clone()));
         skills.build()

@@ -30,11 +30,11 @@ pub(super) fn of(report: &Report<'_>, missing: &[String], width: Option<usize>) 
         let winner = report.place(shadowed.by.as_deref());
         lines.push(format!("shadowed: {} in {loser}: using the skill in {winner} instead", shadowed.name));
     }
-    for row in &report.waiting {
+    for row in &report.unapproved {
         let changed = if row.changed { ", changed since last trusted" } else { "" };
         let path = report.place(row.path.as_deref());
         lines.push(format!(
-            "waiting: {} in {path}{changed}: to review and trust it, use `acp-skills-proxy trust {}`",
+            "unapproved: {} in {path}{changed}: to review and trust it, use `acp-skills-proxy trust {}`",
             row.name, row.name
         ));
     }

@@ -9,13 +9,13 @@ use std::{
 use acp_skills_setup::shell::shell_word;
 use acp_skills_setup::{
     NAME,
+    change_record::ChangeRecord,
     document::{self, Document, SettingsError},
     edit::Change,
     file::SettingsFile,
     home::Home,
-    mcp::{self, Client, SERVER},
+    mcp::{self, ConfigurableClient, SERVER},
     program,
-    record::Record,
 };
 use skills_core::text::shown_path;
 
@@ -32,7 +32,7 @@ pub(super) const WORD: &str = "mcp";
 /// The settings of one client.
 struct Place<'a> {
     home: &'a Home,
-    client: &'static Client,
+    client: &'static ConfigurableClient,
     path: PathBuf,
     /// The name of the server.
     name: String,
@@ -149,7 +149,7 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
         return Ok(ExitCode::SUCCESS);
     }
     let added = Change::Add { name: name.clone(), words, env: Vec::new() };
-    let record = Record::new(client.id, file.target(), vec![added]);
+    let record = ChangeRecord::new(client.id, file.target(), vec![added]);
     let saved = write(home, &file, &result.bytes(), record)?;
     output::print(&format!("Written. {}\n{saved}To revert: {}\n", client.then, place.undo_line()))?;
     Ok(ExitCode::SUCCESS)
@@ -162,7 +162,7 @@ fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
     let failed = |error: std::io::Error| {
         UsageError::failed(format_args!("cannot read change record from {}", place.home.shown(dir)), error)
     };
-    let Some(record) = Record::last(dir, file.target()).map_err(failed)? else {
+    let Some(record) = ChangeRecord::last(dir, file.target()).map_err(failed)? else {
         output::print(&format!("No change to revert in {}.\n", place.shown()))?;
         return Ok(ExitCode::SUCCESS);
     };
@@ -237,7 +237,7 @@ fn overview(home: &Home) -> String {
 }
 
 /// Returns the state of our server in the settings of a client.
-fn state(client: &Client, path: &Path) -> String {
+fn state(client: &ConfigurableClient, path: &Path) -> String {
     let read =
         SettingsFile::read(path).map_err(|error| error.to_string()).and_then(|file| match file.bytes() {
             None => Ok("(no file yet)".to_owned()),

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use acp_skills_setup::{
+    change_record::ChangeRecord,
     document::Document,
-    record::Record,
     undo::{self, Undone},
 };
 
@@ -24,7 +24,7 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
         let dir = place.home.shown(dir);
         UsageError::failed(format_args!("cannot read change record from {dir}"), error)
     };
-    let Some(record) = Record::last(dir, file.target()).map_err(failed)? else {
+    let Some(record) = ChangeRecord::last(dir, file.target()).map_err(failed)? else {
         let ours: Vec<_> =
             entries.iter().filter(|entry| entry.ours().is_some()).map(|entry| entry.name.clone()).collect();
         let by_hand = match ours.as_slice() {

@@ -54,7 +54,7 @@ struct Row {
     available: Option<String>,
     /// `new`, `changed` or `gone`.
     change: &'static str,
-    /// `waiting`, `pinned` or `declined`.
+    /// `unapproved`, `pinned` or `declined`.
     state: &'static str,
 }
 
@@ -119,8 +119,8 @@ pub(crate) fn run(args: OutdatedArgs) -> anyhow::Result<ExitCode> {
         }
     }
     print(&report, args.common.json)?;
-    let is_waiting = report.skills.iter().any(|row| row.state == "waiting");
-    let is_good = report.failures.is_empty() && !(args.check && is_waiting);
+    let is_unapproved = report.skills.iter().any(|row| row.state == "unapproved");
+    let is_good = report.failures.is_empty() && !(args.check && is_unapproved);
     Ok(ExitCode::from(u8::from(!is_good)))
 }
 
@@ -163,10 +163,10 @@ fn short(version: &str) -> &str {
 fn rows(fetch: &Fetch, latest: &Latest) -> Vec<Row> {
     let comparison = &latest.comparison;
     let Some(offer) = &comparison.offer else { return Vec::new() };
-    let waiting = comparison.changes.iter().map(|change| (change, "waiting"));
+    let unapproved = comparison.changes.iter().map(|change| (change, "unapproved"));
     let rejected = comparison.rejected.iter().map(|(change, why)| (change, why.word()));
     let mut rows: Vec<_> =
-        waiting.chain(rejected).map(|(change, state)| row(fetch, &offer.pinned, change, state)).collect();
+        unapproved.chain(rejected).map(|(change, state)| row(fetch, &offer.pinned, change, state)).collect();
     order::sort_by(&mut rows, |a, b| a.path.cmp(&b.path));
     rows
 }

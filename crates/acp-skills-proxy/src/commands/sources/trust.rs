@@ -106,8 +106,8 @@ impl Row {
         Self { name: skill.name.to_string(), path: skill.dir().map(Path::to_owned), sha256: None }
     }
 
-    fn of_waiting(waiting: &Unapproved) -> Self {
-        Self { sha256: Some(waiting.digest.clone()), ..Self::new(&waiting.skill) }
+    fn of_unapproved(unapproved: &Unapproved) -> Self {
+        Self { sha256: Some(unapproved.digest.clone()), ..Self::new(&unapproved.skill) }
     }
 
     fn of_directory(dir: &Path) -> Self {
@@ -152,8 +152,8 @@ impl Project {
     /// Returns the skills that are trusted in some version, with their directories. A skill that has changed since is one of them. A
     /// skill that was not found, for example because it is on another branch, has the name of its directory.
     fn trusted(&self) -> Vec<(Row, TrustedDir)> {
-        let waiting = self.here.unapproved().iter().map(|waiting| &waiting.skill);
-        let found: Vec<_> = self.here.iter().chain(waiting).collect();
+        let unapproved = self.here.unapproved().iter().map(|unapproved| &unapproved.skill);
+        let found: Vec<_> = self.here.iter().chain(unapproved).collect();
         let row = |dir: TrustedDir| {
             let skill = found.iter().find(|skill| skill.scope == Scope::Project && dir.has(skill));
             let row = skill.map_or_else(|| Row::of_directory(&dir.path()), |skill| Row::new(skill));
@@ -194,13 +194,13 @@ fn named<T: Clone>(
 pub(crate) fn trust(args: TrustArgs) -> anyhow::Result<ExitCode> {
     let TrustArgs { project: flags, yes, unseen } = args;
     let project = Project::find(&flags)?;
-    let waiting = named(
+    let unapproved = named(
         project.here.unapproved(),
         &flags.names,
-        |waiting: &Unapproved| waiting.skill.name.as_str(),
+        |unapproved: &Unapproved| unapproved.skill.name.as_str(),
         "waits for your trust",
     )?;
-    if waiting.is_empty() {
+    if unapproved.is_empty() {
         if flags.json {
             output::print_json(&Report { trusted: true, ..Report::default() })?;
         } else {
@@ -208,7 +208,7 @@ pub(crate) fn trust(args: TrustArgs) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let (shown, changes) = readable(&waiting);
+    let (shown, changes) = readable(&unapproved);
     let approval = ApprovalArgs { yes, unseen, ..ApprovalArgs::default() };
     let agreed = if changes.is_empty() {
         false
@@ -222,10 +222,10 @@ pub(crate) fn trust(args: TrustArgs) -> anyhow::Result<ExitCode> {
     // The decision applies to the versions that were shown, and not to skills that could not be shown.
     let decided =
         if agreed { project.library.decide(&project.workspace, &shown, true) } else { Decided::default() };
-    let is_done = decided.done.len() == waiting.len() && decided.unsaved.is_none();
+    let is_done = decided.done.len() == unapproved.len() && decided.unsaved.is_none();
     report(&decided);
     if flags.json {
-        let skills = waiting.iter().map(Row::of_waiting).collect();
+        let skills = unapproved.iter().map(Row::of_unapproved).collect();
         output::print_json(&Report { skills, trusted: is_done, changes: &changes })?;
     } else if is_done {
         output::print("Trusted until the next change.\n")?;
@@ -239,18 +239,18 @@ pub(crate) fn trust(args: TrustArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the skills of which all files can be read, and their files. The others are named on stderr with the reason.
-fn readable(waiting: &[Unapproved]) -> (Vec<Unapproved>, Vec<SkillChange>) {
+fn readable(unapproved: &[Unapproved]) -> (Vec<Unapproved>, Vec<SkillChange>) {
     let mut shown = Vec::new();
     let mut changes = Vec::new();
-    for waiting in waiting {
-        match SkillChange::of_unapproved(waiting) {
+    for unapproved in unapproved {
+        match SkillChange::of_unapproved(unapproved) {
             Ok(change) => {
                 changes.push(change);
-                shown.push(waiting.clone());
+                shown.push(unapproved.clone());
             }
             Err(error) => {
                 let hint = "use `acp-skills-proxy trust` again to show the skill as it is now";
-                output::complain(&format!("cannot show `{}`: {error}", waiting.skill.name), Some(hint));
+                output::complain(&format!("cannot show `{}`: {error}", unapproved.skill.name), Some(hint));
             }
         }
     }

@@ -229,12 +229,12 @@ impl Update<'_> {
         row.notes.clone_from(&offer.notes);
         row.decisions = self.decide(&row, comparison.has_approved)?;
         let is_selected = |change: &&SkillChange| self.args.choices.selects(change);
-        let waiting =
+        let unapproved =
             row.changes.iter().filter(is_selected).filter(|change| {
                 row.decisions.get(&change.path).is_none_or(|answer| *answer == Answer::Later)
             });
-        let waiting: Vec<_> = waiting.cloned().collect();
-        row.approved = waiting.is_empty() && !self.args.locked;
+        let unapproved: Vec<_> = unapproved.cloned().collect();
+        row.approved = unapproved.is_empty() && !self.args.locked;
         if !self.args.locked
             && self.fetch.replaces.is_some()
             && !row.decisions.values().any(|answer| *answer == Answer::Yes)
@@ -246,7 +246,7 @@ impl Update<'_> {
             row.after = Some(self.approve(&offer, row.decisions.clone())?);
             self.print(&outcome(&row))?;
         }
-        keep_unseen(&offer, &waiting);
+        keep_unseen(&offer, &unapproved);
         if self.args.locked {
             output::complain(
                 &format!("`{}` has changed", shown(&row.source)),

@@ -203,9 +203,9 @@ fn of_session(loaded: &Loaded, name: &str) -> Vec<String> {
             reasons.push(format!("it joins the catalog when a file matches {globs}"));
         }
     }
-    for waiting in loaded.here.unapproved().iter().filter(|other| is(other.skill.name.as_str(), name)) {
-        let changed = if waiting.has_changed { " again, because it has changed" } else { "" };
-        let place = place(&waiting.skill);
+    for unapproved in loaded.here.unapproved().iter().filter(|other| is(other.skill.name.as_str(), name)) {
+        let changed = if unapproved.has_changed { " again, because it has changed" } else { "" };
+        let place = place(&unapproved.skill);
         let name = shown(name);
         reasons.push(format!(
             "the project's skill in {place} waits for your trust{changed}; use `acp-skills-proxy trust {name}`"

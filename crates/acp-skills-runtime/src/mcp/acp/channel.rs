@@ -29,10 +29,10 @@ impl Channel {
         let subscription = &message["params"]["_meta"][SUBSCRIPTION];
         let (replies, reply) = match (message["id"].as_i64(), subscription.as_i64()) {
             (Some(id), _) => {
-                (self.pending.lock().remove(&id).map(|waiting| waiting.replies), Reply::Answer(message))
+                (self.pending.lock().remove(&id).map(|request| request.replies), Reply::Answer(message))
             }
             (None, Some(id)) => {
-                let replies = self.pending.lock().get(&id).map(|waiting| waiting.replies.clone());
+                let replies = self.pending.lock().get(&id).map(|request| request.replies.clone());
                 (replies, Reply::Notification(message))
             }
             (None, None) => return,

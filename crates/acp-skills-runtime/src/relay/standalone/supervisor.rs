@@ -45,7 +45,7 @@ pub(super) struct Supervisor {
     /// True if all output of the agent was written to the client, or if writing failed.
     is_drained: bool,
     stdout: AgentStdout,
-    client: Client,
+    client: ClientState,
     /// True if a signal asked the proxy to end.
     end_requested: bool,
     shutdown: Shutdown,
@@ -55,7 +55,7 @@ pub(super) struct Supervisor {
 
 /// The state of the client, as far as its messages to the agent are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Client {
+enum ClientState {
     /// Connected, as far as we know.
     Connected,
     /// The client has disconnected, and its last messages are still being forwarded. Also used if the platform can't report a
@@ -115,7 +115,7 @@ impl Supervisor {
             exit_wait,
             is_drained: false,
             stdout: AgentStdout::Open,
-            client: Client::Connected,
+            client: ClientState::Connected,
             end_requested: false,
             shutdown: Shutdown::NotStarted,
             deadline: None,
@@ -136,10 +136,10 @@ impl Supervisor {
         loop {
             tokio::select! {
                 status = self.agent.wait() => return status,
-                _ = &mut self.relay.client_done, if self.client != Client::Done => self.end_client_output(),
-                () = self.relay.agent_failed.notified(), if self.client != Client::Done => self.end_client_output(),
-                gone = &mut self.relay.client_gone, if self.client == Client::Connected => {
-                    self.client = Client::Gone;
+                _ = &mut self.relay.client_done, if self.client != ClientState::Done => self.end_client_output(),
+                () = self.relay.agent_failed.notified(), if self.client != ClientState::Done => self.end_client_output(),
+                gone = &mut self.relay.client_gone, if self.client == ClientState::Connected => {
+                    self.client = ClientState::Gone;
                     if gone.is_ok() && self.shutdown.is_avoidable() {
                         self.begin(Shutdown::Stalled(self.relay.written_to_agent()), STALL_TIMEOUT);
                     }
@@ -167,7 +167,7 @@ impl Supervisor {
 
     /// Begins the shutdown because nothing more can be forwarded to the agent.
     fn end_client_output(&mut self) {
-        self.client = Client::Done;
+        self.client = ClientState::Done;
         if self.shutdown.is_avoidable() || matches!(self.shutdown, Shutdown::Stalled(_)) {
             self.begin_grace();
         }
@@ -249,7 +249,7 @@ impl Supervisor {
                 }
             }
             Shutdown::StdinClosed => {
-                if self.stdout == AgentStdout::Closed && self.client == Client::Connected {
+                if self.stdout == AgentStdout::Closed && self.client == ClientState::Connected {
                     self.stdout = AgentStdout::ClosedTooEarly;
                 }
                 self.terminate();
@@ -296,13 +296,13 @@ impl Supervisor {
         let is_over = self.end_requested || self.relay.has_traffic();
         let mut was_starting = self.relay.agent_gone(why);
         while !is_over
-            && self.client != Client::Done
+            && self.client != ClientState::Done
             && !self.relay.has_traffic()
             && Instant::now() < deadline
         {
             // If the first request can't be forwarded, the client's pump will stop here.
             if timeout(POLL_INTERVAL, &mut self.relay.client_done).await.is_ok() {
-                self.client = Client::Done;
+                self.client = ClientState::Done;
             }
             was_starting |= self.relay.agent_gone(why);
         }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use skills_core::{
     files::MAX_REMOTE_FILE_BYTES,
     skill::{FileService, Sha256},
+    text::shown,
 };
 
 use super::{
@@ -41,7 +42,7 @@ enum ReadError {
         "the server sent other content than it has listed. If the skill has changed, the user has to trust the new version"
     )]
     Differs,
-    #[error("{0}")]
+    #[error("{}; the details are in the log", .0.without_text())]
     Server(#[from] ServerError),
     #[error("the server is not in use any more")]
     Gone,
@@ -61,7 +62,12 @@ impl FileService for EntryFiles {
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
-        Ok(self.read_verified(path)?)
+        self.read_verified(path).map_err(|error| {
+            if let ReadError::Server(error) = &error {
+                tracing::warn!("{}: cannot read {}: {}", self.label, shown(path), shown(&error.to_string()));
+            }
+            error.into()
+        })
     }
 }
 

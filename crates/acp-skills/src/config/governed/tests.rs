@@ -136,8 +136,11 @@ fn the_bwrap_that_was_found_is_checked() {
     for (policy, is_refused) in [("scripts: sandbox", true), ("scripts: allowed", false)] {
         std::fs::write(&file, policy).unwrap();
         std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
-        let refusal = bwrap_refusal(&file, &Policy::check(&file).unwrap());
-        assert_eq!(refusal.is_some(), is_refused, "{policy}");
+        let policy = Policy::check(&file).unwrap();
+        // The shell is the target of a link with the name `bwrap`.
+        for bwrap in [&file, Path::new("/bin/sh")] {
+            assert_eq!(bwrap_refusal(bwrap, &policy).is_some(), is_refused, "{}", bwrap.display());
+        }
     }
 }
 

@@ -22,8 +22,8 @@ impl SkillChange {
     ///
     /// # Errors
     /// Returns an error if a file can't be read, if the skill has changed since it was found, or if it has no directory.
-    pub fn of_unapproved(waiting: &Unapproved) -> io::Result<Self> {
-        let skill = &waiting.skill;
+    pub fn of_unapproved(unapproved: &Unapproved) -> io::Result<Self> {
+        let skill = &unapproved.skill;
         let dir = skill.dir().ok_or_else(|| io::Error::other("skill has no directory"))?;
         let mut files = Vec::new();
         let mut offered = Vec::new();
@@ -38,7 +38,7 @@ impl SkillChange {
             offered.push(offered_file(dir, path.to_owned()));
             Ok(Some(Sha256::of(&bytes)))
         })?;
-        if shown.digest() != waiting.digest {
+        if shown.digest() != unapproved.digest {
             return Err(io::Error::other("skill has changed while reading"));
         }
         sort(&mut files);
@@ -46,7 +46,7 @@ impl SkillChange {
             path: dir.display().to_string(),
             name: skill.name.to_string(),
             description: skill.description.clone(),
-            sha256: waiting.digest.clone(),
+            sha256: unapproved.digest.clone(),
             files: offered,
             dir: Some(dir.to_owned()),
             remote: None,

@@ -1,4 +1,4 @@
-//! [`Client`]: the MCP handler of one connection. It opens the session of the connection, and passes requests to the handler of the
+//! [`DirectConnection`]: the MCP handler of one connection. It opens the session of the connection, and passes requests to the handler of the
 //! session.
 
 use std::{sync::Arc, time::Duration};
@@ -30,7 +30,7 @@ const ROOTS_TIMEOUT: Duration = Duration::from_secs(10);
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The handler of one connection, or of one request of a client that keeps no connection.
-pub(super) struct Client {
+pub(super) struct DirectConnection {
     sessions: Sessions,
     /// True if requests without a connection use a session that they share.
     is_shared: bool,
@@ -38,7 +38,7 @@ pub(super) struct Client {
     session: AsyncMutex<Option<Arc<Session>>>,
 }
 
-impl Client {
+impl DirectConnection {
     /// Creates the handler of one connection.
     pub(super) fn new(sessions: Sessions) -> Self {
         Self { sessions, is_shared: false, session: AsyncMutex::default() }
@@ -129,7 +129,7 @@ impl AsRef<Handler> for Session {
     }
 }
 
-impl responder::Client for Client {
+impl responder::ClientHandler for DirectConnection {
     fn session<'a>(
         &'a self,
         context: &'a RequestContext<RoleServer>,

@@ -6,7 +6,7 @@ use crate::{client_facts::ClientFacts, recap::NewMessage};
 
 /// A command as the user typed it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Typed {
+pub(crate) struct SlashCommand {
     /// The index of the block that begins with the command.
     pub(crate) index: usize,
     /// The client's note before the command in the same block. It is empty if there is none.
@@ -21,13 +21,13 @@ pub(crate) struct Typed {
     pub(crate) rest: String,
 }
 
-impl Typed {
+impl SlashCommand {
     /// Finds the command at the start of the first text block, or of the last one, because clients can add context before the text
     /// that the user typed.
     pub(crate) fn read(blocks: Node<'_>) -> Option<Self> {
         if let Some(message) = NewMessage::read(blocks) {
-            let typed = Self::of(message.index, &message.text)?;
-            return Some(Self { note: message.note, ..typed });
+            let command = Self::of(message.index, &message.text)?;
+            return Some(Self { note: message.note, ..command });
         }
         let texts = || {
             let texts = blocks.elements().enumerate();
@@ -35,8 +35,8 @@ impl Typed {
         };
         let mut written = texts().filter(|(_, text)| !text.trim().is_empty());
         let (first, text) = written.next()?;
-        if let Some(typed) = Self::of(first, &text) {
-            return Some(typed);
+        if let Some(command) = Self::of(first, &text) {
+            return Some(command);
         }
         // If the text starts with white space, the user typed it after a mention, as in `compare @a.rs /review`.
         let (last, text) = written.last().filter(|(_, text)| !text.starts_with(char::is_whitespace))?;
@@ -113,8 +113,9 @@ mod tests {
             ),
             ("[]", None),
         ] {
-            let typed = Typed::read(Node::parse(blocks.as_bytes()).unwrap());
-            let found = typed.as_ref().map(|typed| (typed.index, typed.head.as_str(), typed.rest.as_str()));
+            let command = SlashCommand::read(Node::parse(blocks.as_bytes()).unwrap());
+            let found =
+                command.as_ref().map(|command| (command.index, command.head.as_str(), command.rest.as_str()));
             assert_eq!(found, expected, "{blocks}");
         }
     }

@@ -1,4 +1,4 @@
-//! [`Record`]: a change of a settings file, with the content of the file before and after. Each record has its own directory,
+//! [`ChangeRecord`]: a change of a settings file, with the content of the file before and after. Each record has its own directory,
 //! so that it never replaces an older one.
 //!
 //! Records are in the user's state directory, because settings may be in a repository. Only the owner can read them, because
@@ -25,7 +25,7 @@ const UNDONE: &str = "undone";
 
 /// A change of a settings file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Record {
+pub struct ChangeRecord {
     /// The identifier of the editor.
     pub editor: String,
     /// The path of the settings file, after symbolic links.
@@ -36,7 +36,7 @@ pub struct Record {
     dir: PathBuf,
 }
 
-impl Record {
+impl ChangeRecord {
     /// Creates a record, which is not on disk yet.
     pub fn new(editor: &str, file: &Path, changes: Vec<Change>) -> Self {
         Self { editor: editor.to_owned(), file: file.to_owned(), changes, dir: PathBuf::new() }

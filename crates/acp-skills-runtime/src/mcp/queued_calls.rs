@@ -1,4 +1,4 @@
-//! [`Waiting`]: the calls of a session that wait to run a program.
+//! [`QueuedCalls`]: the calls of a session that wait to run a program.
 
 use std::{mem, sync::Arc};
 
@@ -10,14 +10,14 @@ use super::{connection_end::ConnectionEnd, serving::Serving};
 
 /// The calls of a session that wait to run a program. All clones share their state.
 #[derive(Clone, Default)]
-pub(super) struct Waiting {
+pub(super) struct QueuedCalls {
     /// The session, as far as the order of programs is concerned.
     session: Caller,
-    /// Guards the token that drops waiting calls. No other lock is taken while it is held.
+    /// Guards the token that drops queued calls. No other lock is taken while it is held.
     dropped: Arc<Mutex<CancellationToken>>,
 }
 
-impl Waiting {
+impl QueuedCalls {
     /// Drops the calls that wait to run a program. Those that run a program continue.
     pub(super) fn drop_all(&self) {
         let dropped = mem::take(&mut *self.dropped.lock());
