@@ -14,6 +14,7 @@ crate::trials!(
     only_signed_versions_are_offered,
     a_signed_tag_counts_under_its_own_name,
     old_signed_versions_are_refused,
+    versions_are_compared_with_one_from_before_verify,
 );
 
 /// A key, with which commits of a repository can be signed.
@@ -37,6 +38,16 @@ impl Key {
     fn git(&self, repository: &Repository, arguments: &[&str]) {
         let key = format!("user.signingKey={}", self.0.display());
         repository.git(&[&["-c", "gpg.format=ssh", "-c", &key], arguments].concat());
+    }
+
+    /// Changes the skill `review` and commits it with a signature. Returns the commit.
+    fn commit(&self, repository: &Repository, time: u64, body: &str) -> String {
+        repository.skill("review", "Reviews.", body);
+        repository.git(&["add", "--all"]);
+        let key = format!("user.signingKey={}", self.0.display());
+        let signing = ["-c", "gpg.format=ssh", "-c", &key, "commit", "--quiet", "-S", "--message=m"];
+        repository.git_at(time, &signing);
+        repository.git(&["rev-parse", "HEAD"])
     }
 
     /// Makes this key the only one that the user's git accepts.
@@ -130,13 +141,7 @@ fn old_signed_versions_are_refused() {
     let home = Home::new();
     let Some(key) = Key::new(&home, "key") else { return };
     key.allow(&home);
-    let signing = ["-c", "gpg.format=ssh", "-c", &format!("user.signingKey={}", key.0.display())];
-    let commit = |time: u64, body: &str| {
-        repository.skill("review", "Reviews.", body);
-        repository.git(&["add", "--all"]);
-        repository.git_at(time, &[&signing[..], &["commit", "--quiet", "-S", "--message=m"]].concat());
-        repository.git(&["rev-parse", "HEAD"])
-    };
+    let commit = |time: u64, body: &str| key.commit(&repository, time, body);
     let source = repository.source("");
     let lock = home.config().with_file_name("skills.lock");
     let old = commit(1_700_000_000, "old");
@@ -162,7 +167,7 @@ fn old_signed_versions_are_refused() {
     assert_eq!(home.pinned(&lock, &source), Some(reverted));
     // Tags of a range count by their versions.
     let source = repository.source("#^1.0");
-    let tag = |name: &str| repository.git(&[&signing[..], &["tag", "-s", "--message=m", name]].concat());
+    let tag = |name: &str| key.git(&repository, &["tag", "-s", "--message=m", name]);
     tag("v1.0.0");
     commit(1_700_000_001, "on another machine, whose clock is slow");
     tag("v1.1.0");
@@ -174,4 +179,33 @@ fn old_signed_versions_are_refused() {
         errors.contains("it offers version v1.0.0, which is older than the approved version v1.1.0"),
         "{errors}"
     );
+}
+
+/// The lock file has no time of a commit that was approved without a check of its signature, so it is fetched.
+fn versions_are_compared_with_one_from_before_verify() {
+    let repository = Repository::review();
+    let home = Home::new();
+    let Some(key) = Key::new(&home, "key") else { return };
+    key.allow(&home);
+    let source = repository.source("");
+    let old = key.commit(&repository, 1_700_000_000, "old");
+    let approved = key.commit(&repository, 1_700_000_001, "approved");
+
+    let lock = home.config().with_file_name("skills.lock");
+    let offer = |commit: &str| repository.git(&["reset", "--quiet", "--hard", commit]);
+    offer(&approved);
+    home.printed(&["add", &source, "--yes"]);
+    let entry = json!({ "sources": [{ "source": source, "verify": "git" }] });
+    home.write(&home.config(), &entry.to_string());
+    let refused = |reason: &str| {
+        let errors = home.fails(&["update", "--yes"], 1);
+        assert!(errors.contains(reason) && errors.contains("hint: "), "{errors}");
+        assert_eq!(home.pinned(&lock, &source).as_ref(), Some(&approved));
+    };
+    offer(&old);
+    refused(&format!("older than the approved commit {}", &approved[..12]));
+    // The host has removed the approved commit.
+    repository.git(&["reflog", "expire", "--expire=now", "--all"]);
+    repository.git(&["gc", "--quiet", "--prune=now"]);
+    refused(&format!("its approved commit {} cannot be fetched", &approved[..12]));
 }

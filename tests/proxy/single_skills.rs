@@ -133,13 +133,16 @@ fn a_pinned_skill_stays() {
     assert!(text.contains("`plan` from ") && text.contains("until `sources unpin`"), "{text}");
     assert!(home.printed(&["sources"]).contains("3 (1 pinned)"));
     change_all(&repository, "two");
+    // Another skill can't take the name of a pinned one.
+    repository.write("aaa/SKILL.md", "---\nname: plan\ndescription: Changed.\n---\n");
+    repository.commit();
     let text = home.printed(&["update", "--yes"]);
-    assert!(text.contains("2 changes since the approved version (1 change pinned)"), "{text}");
+    assert!(text.contains("2 changes since the approved version (2 changes pinned)"), "{text}");
     assert!(!text.contains("~ plan"), "{text}");
     assert_eq!(changed(&home), ["greet", "review"]);
     home.printed(&["update", "--locked"]);
     let rows = rows(&home, &["update", "--json", "--only", "plan", "--yes"], 0);
-    assert_eq!((&rows[0]["changes"], &rows[0]["rejected"]["plan"]), (&json!([]), &Value::Null), "{rows}");
+    assert_eq!((&rows[0]["changes"], &rows[0]["rejected"]["plan"]), (&json!([]), &json!("pinned")), "{rows}");
     assert_eq!(changed(&home), ["greet", "review"]);
     let unpinned: Value = home.json(&["sources", "unpin", "plan", "--json"]);
     assert_eq!((&unpinned["pinned"], &unpinned["changed"]), (&json!(false), &json!(true)));

@@ -47,6 +47,18 @@ pub enum SourceError {
         /// The approved version.
         approved: String,
     },
+    /// The approved version was approved before the user required signatures, and the source no longer has it. So it is unknown whether the
+    /// current version is older.
+    #[error(
+        "`{}` is not updated: its approved commit {approved:.12} cannot be fetched, so it is unknown whether the current version is older",
+        shown(address)
+    )]
+    UnknownTime {
+        /// The address of the source.
+        address: String,
+        /// The hash of the approved commit.
+        approved: String,
+    },
     /// The source can't have signatures, which the user requires.
     #[error("`{}` requires `verify: git`, but is not a git repository", shown(address))]
     NoSignatures {
@@ -152,10 +164,10 @@ impl SourceError {
                 shown(address)
             ),
             Self::Git { source, .. } | Self::Unsigned { source, .. } => source.hint().to_owned(),
-            Self::Older { address, .. } => {
+            Self::Older { address, .. } | Self::UnknownTime { address, .. } => {
                 let address = shown(address);
                 format!(
-                    "ask the author; to use the older version, run `acp-skills-proxy remove '{address}'` and `acp-skills-proxy add \
+                    "ask the author; to use the current version, run `acp-skills-proxy remove '{address}'` and `acp-skills-proxy add \
                      '{address}' --verify git`"
                 )
             }

@@ -104,7 +104,7 @@ pub(super) struct Fetched {
     pub(super) commit: String,
     /// The tag of the commit, if the place has a range of versions.
     pub(super) tag: Option<String>,
-    /// The time of the commit in seconds since 1970, if its signature was checked.
+    /// The time of the commit in seconds since 1970, if versions need a signature.
     pub(super) committed: Option<i64>,
     /// Notes for the user about files that were left out.
     pub(super) notes: Vec<String>,
@@ -129,12 +129,10 @@ pub(super) fn fetch(
         Some(Found { commit, tag }) => Found { commit: fetch_commit(&git, place, commit)?, tag: tag.clone() },
         None => fetch_current(&git, place)?,
     };
-    let committed = if verify && is_current {
+    if verify && is_current {
         signature::verify(&git, &commit, tag.as_deref().or(place.reference.as_deref()))?;
-        signature::commit_time(&git, &commit)?
-    } else {
-        None
-    };
+    }
+    let committed = if verify { signature::commit_time(&git, &commit)? } else { None };
     let at = format!("{commit}:{}", place.path);
     let read = |output: &mut dyn Read| tree::read(output, limits);
     let entries = match git.talk(&["ls-tree", "-r", "-z", &at], Vec::new(), read) {

@@ -222,9 +222,12 @@ fn of_repository(
             others = found;
         }
     }
-    if parts.len() > 1 {
-        // The order must not depend on the commits, because it is the order of the catalog.
-        order::sort_by(&mut served, |a, b| a.path.cmp(&b.path));
+    let pins = &pinned.decisions.pinned;
+    if parts.len() > 1 || !pins.is_empty() {
+        // The order must not depend on the commits, because it is the order of the catalog. Pinned skills are first, so that no other
+        // skill of the source takes their name.
+        let key = |skill: &Served| (!pins.contains(&skill.path), skill.path.clone());
+        order::sort_by(&mut served, |a, b| key(a).cmp(&key(b)));
     }
     for Served { skill, diagnostics, .. } in served {
         skills.add(skill, diagnostics);

@@ -182,14 +182,24 @@ impl Updater {
                 Err(SourceError::NoSignatures { address: address.to_string() })
             }
             (Place::Git(place), _) => {
-                let fetch = |version| self.store.fetch_git(place, version, self.options.observer.clone());
+                let fetch = |version: Option<&Found>| {
+                    self.store.fetch_git(place, version, self.options.observer.clone())
+                };
                 let fetched = match fetch(found) {
                     // The repository has changed since the look.
                     Err(GitError::NoReference(_)) if found.is_some() => fetch(None),
                     fetched => fetched,
                 };
                 let fetched = fetched.map_err(|error| SourceError::git(address, error))?;
-                rollback::refuse(address, approved, &fetched)?;
+                let time_of = |commit: &str| {
+                    let approved = Found { commit: commit.to_owned(), tag: None };
+                    let fetched = fetch(Some(&approved)).map_err(|_| SourceError::UnknownTime {
+                        address: address.to_string(),
+                        approved: commit.to_owned(),
+                    })?;
+                    Ok(fetched.committed)
+                };
+                rollback::refuse(address, approved, &fetched, time_of)?;
                 // If the approved version is not in the store, or was changed on disk, fetch it again, because `approved::add` takes
                 // the files out of the checkout.
                 if let Some(Pinned::Git(git)) = approved

@@ -1,5 +1,7 @@
 //! [`Comparison`]: a source as it is now, compared with its approved version.
 
+use std::collections::HashSet;
+
 use skills_core::SkillName;
 
 use super::{
@@ -137,6 +139,8 @@ impl Updater {
         changes.extend(approved.map(|pinned| offer.unknown_of(pinned, before.as_ref())).unwrap_or_default());
         // Skills that the filters leave out are no change of the source.
         changes.retain(|change| !offer.left_out.contains_key(&change.path));
+        let names = approved.zip(before.as_ref()).map(|(pinned, before)| pinned_names(pinned, before));
+        let names = names.unwrap_or_default();
         let mut rejected = Vec::new();
         changes.retain(|change| {
             let name = change.after.as_ref().or(change.before.as_ref()).map_or("", |skill| &skill.name);
@@ -148,7 +152,12 @@ impl Updater {
                 // Without the approved version in the cache, every skill looks new.
                 return false;
             }
-            let why = approved.and_then(|pinned| why_rejected(pinned, change));
+            let takes_name = change.before.is_none() && names.contains(&SkillName::key_of(name));
+            let why = if takes_name {
+                Some(Rejected::Pinned)
+            } else {
+                approved.and_then(|pinned| why_rejected(pinned, change))
+            };
             let is_closed = |why: &Rejected| *why == Rejected::Pinned || !(query.reconsiders)(name);
             let Some(why) = why.filter(is_closed) else { return true };
             rejected.push((SkillChange { files: Vec::new(), ..change.clone() }, why));
@@ -201,6 +210,13 @@ impl Updater {
             && approved::skills_at(&root)
                 .is_some_and(|skills| skills.iter().all(|(path, name)| is_good(path, name)))
     }
+}
+
+/// Returns the keys of the names of pinned skills. `before` is the approved version.
+fn pinned_names(pinned: &Pinned, before: &Offer) -> HashSet<String> {
+    let pins = &pinned.decisions().pinned;
+    let skills = before.skills.iter().filter(|skill| pins.contains(&skill.path));
+    skills.map(|skill| SkillName::key_of(&skill.name)).collect()
 }
 
 /// Returns the reason why a change is not offered, if there is one.

@@ -14,15 +14,25 @@ use crate::{
 /// Returns an error if a version with an accepted signature is older than the approved one: if its tag names a lower version, or if
 /// its commit has an earlier time. Both are signed. Versions without a check of their signature pass.
 ///
+/// `time_of` fetches a commit and returns its time. It is called if the version was approved without a check of its signature.
+///
 /// # Errors
-/// Returns [`SourceError::Older`].
+/// Returns [`SourceError::Older`], or the error of `time_of`.
 pub(super) fn refuse(
     address: &Address,
     approved: Option<&Pinned>,
     offered: &Checkout,
+    time_of: impl FnOnce(&str) -> Result<Option<i64>, SourceError>,
 ) -> Result<(), SourceError> {
     let (Some(Pinned::Git(approved)), Some(committed)) = (approved, offered.committed) else { return Ok(()) };
-    if approved.commit == offered.commit || !is_older(approved, offered.tag.as_deref(), committed) {
+    if approved.commit == offered.commit {
+        return Ok(());
+    }
+    let mut approved = approved.clone();
+    if approved.committed.is_none() {
+        approved.committed = time_of(&approved.commit)?;
+    }
+    if !is_older(&approved, offered.tag.as_deref(), committed) {
         return Ok(());
     }
     let name = |commit: &str, tag: Option<&str>| match tag {
@@ -58,7 +68,7 @@ mod tests {
             ((None, Some(10)), (None, 9), true),
             ((None, Some(10)), (None, 10), false),
             ((None, Some(10)), (None, 11), false),
-            // The lock file was written by an earlier version of this program.
+            // The commit has no valid time.
             ((None, None), (None, 9), false),
             ((Some("v1.2.0"), Some(10)), (Some("v1.1.9"), 11), true),
             ((Some("v1.2.0"), Some(10)), (Some("1.10.0"), 9), false),
