@@ -148,7 +148,7 @@ fn a_pinned_skill_stays() {
     assert_eq!((&unpinned["pinned"], &unpinned["changed"]), (&json!(false), &json!(true)));
     home.fails(&["update", "--locked"], 1);
     home.printed(&["update", "--yes"]);
-    assert_eq!(changed(&home), ["greet", "plan", "review"]);
+    assert_eq!(changed(&home), ["plan", "greet", "review"]);
     let errors = home.fails(&["sources", "pin", "nothing"], 2);
     assert!(errors.contains("no source has an approved skill `nothing`"), "{errors}");
 }

@@ -18,6 +18,7 @@ crate::trials!(
     servers_of_the_configuration,
     decisions_are_kept,
     the_catalog_of_rmcp,
+    skills_of_one_name_are_trusted_separately,
 );
 
 fn skills_of_the_editors_servers_join() {
@@ -253,6 +254,29 @@ fn the_catalog_of_rmcp() {
     offered.add("review", "Reviews code.", "# Something else");
     fixture.ask("/skills reload");
     ask_until(&mut fixture, "/skills", "changed since last");
+    fixture.editor.unread();
+    fixture.finish();
+}
+
+/// A server could otherwise copy a name, so that the user trusts both skills.
+fn skills_of_one_name_are_trusted_separately() {
+    let skills = Skills::new();
+    let (docs, other) = (Server::with_refunds(), Server::with_refunds());
+    other.offer(&[("acme/refunds", "Refunds customers.", "ZQ-other")]);
+    let servers = [docs.entry("docs"), other.entry("other")];
+    let (mut fixture, connection) = open(proxy(&skills).arg("--mcp-skills"), &servers);
+    let said = ask_until(&mut fixture, "/skills", "`other-refunds`");
+    if !said.contains("`docs-refunds`") {
+        ask_until(&mut fixture, "/skills", "`docs-refunds`");
+    }
+    let said = fixture.ask("/skills trust refunds");
+    assert!(said.contains("is not waiting for approval") && said.contains("`docs-refunds`"), "{said}");
+    let said = fixture.ask("/skills trust docs-refunds");
+    assert!(said.contains("trusted until the next change."), "{said}");
+    fixture.editor.unread();
+    let (text, is_error) = activate(&mut fixture, &connection, "refunds");
+    assert!(!is_error && text.contains("ZQ-body"), "{text}");
+    assert!(fixture.ask("/skills").contains("`refunds`: From MCP server other"));
     fixture.editor.unread();
     fixture.finish();
 }

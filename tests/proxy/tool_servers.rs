@@ -359,6 +359,12 @@ fn servers_ask_the_client() {
     assert_eq!(request["params"]["requestedSchema"]["properties"]["which"]["title"], r"\u{202e}A");
     fixture.answers(&request, &json!({ "action": "decline" }));
     fixture.editor.answer(&order);
+    // A user who declines is not asked again during the call.
+    let order = fixture.begin(&connection, &input("ten forms", &json!({})));
+    let request = fixture.asked("elicitation/create");
+    fixture.answers(&request, &json!({ "action": "cancel" }));
+    let text = outcome(&fixture.editor.answer(&order)["result"]).0;
+    assert!(text.contains("\"result\":{\"action\":\"decline\"}"), "{text}");
     let text = fixture.run(&connection, "long form").0;
     assert!(text.contains("\"code\":-32602"), "{text}");
     fixture.finish();

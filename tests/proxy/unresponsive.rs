@@ -8,8 +8,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 #[cfg(unix)]
-use crate::editor::Proxy;
-use crate::{fixture::Fixture, skills::Skills};
+use crate::editor::{DEADLINE, Proxy};
+use crate::{
+    fixture::{self, Fixture},
+    skills::Skills,
+};
 
 crate::trials!(
     #[cfg(unix)]
@@ -25,6 +28,8 @@ crate::trials!(
     a_start_that_fails_while_stderr_is_not_read,
     #[cfg(unix)]
     ctrl_c_ends_an_agent_that_does_not_react,
+    #[cfg(unix)]
+    ctrl_c_ends_a_stopped_agent_while_the_proxy_answers,
     #[cfg(unix)]
     ctrl_c_keeps_an_agent_that_continues,
     #[cfg(unix)]
@@ -43,7 +48,7 @@ fn an_agent_that_closes_its_stdin_and_keeps_running() {
     let start = editor.request("initialize", json!({ "protocolVersion": 1 }));
     editor.answer(&start);
     editor.wait_for_log("closed");
-    let open = editor.request("session/new", json!({ "cwd": crate::fixture::cwd(), "mcpServers": [] }));
+    let open = editor.request("session/new", json!({ "cwd": fixture::cwd(), "mcpServers": [] }));
     let text = editor.answer(&open)["error"]["message"].clone();
     assert!(text.as_str().is_some_and(|text| text.contains("session/new")), "{text}");
     assert_eq!(editor.ended().code(), Some(128 + 15));
@@ -209,6 +214,35 @@ fn ctrl_c_ends_an_agent_that_does_not_react() {
             assert!(ended.answer(&open).get("error").is_some());
         }
     }
+}
+
+/// What the proxy sends by itself is no sign of life of the agent.
+#[cfg(unix)]
+fn ctrl_c_ends_a_stopped_agent_while_the_proxy_answers() {
+    let script = r#"read line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}'
+        read line; echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}'
+        read line; echo here >&2; kill -STOP $$; sleep 600"#;
+    let mut editor =
+        Proxy::new().flag("--exit-wait", "0.3").arg("--").arg("sh").arg("-c").arg(script).start();
+    for (method, params) in [
+        ("initialize", json!({ "protocolVersion": 1 })),
+        ("session/new", json!({ "cwd": fixture::cwd(), "mcpServers": [] })),
+    ] {
+        let id = editor.request(method, params);
+        assert!(editor.answer(&id)["result"].is_object());
+    }
+    editor.notify("_stop", json!({}));
+    editor.wait_for_log("here");
+    let id = Pid::from_raw(editor.id().cast_signed()).expect("an id");
+    kill_process(id, Signal::INT).expect("the proxy runs");
+    let deadline = Instant::now() + DEADLINE;
+    while !editor.closes_stdout(Duration::from_millis(50)) {
+        assert!(Instant::now() < deadline, "the agent was not ended");
+        let prompt = json!([{ "type": "text", "text": "/skills" }]);
+        editor.request("session/prompt", json!({ "sessionId": "s", "prompt": prompt }));
+    }
+    // The agent may not have stopped itself before it receives the signal.
+    assert!(editor.ended().code().is_some_and(|code| [128 + 9, 128 + 2].contains(&code)));
 }
 
 /// An agent that uses Ctrl-C to stop the turn continues to run.

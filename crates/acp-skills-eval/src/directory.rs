@@ -19,8 +19,9 @@ const MAX_FILES: usize = 1_000;
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The maximum length of the text of a file for the grader.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
-/// The names of agents' settings that are not hidden, in lower case.
-const SETTINGS: [&str; 7] = [
+/// The names of settings of agents, and of the interpreters that run them, that are not hidden, in lower case.
+const SETTINGS: [&str; 10] = [
+    "bunfig.toml",
     "codex.toml",
     "crush.json",
     "fastagent.config.yaml",
@@ -28,7 +29,11 @@ const SETTINGS: [&str; 7] = [
     "mcp.json",
     "opencode.json",
     "opencode.jsonc",
+    "sitecustomize.py",
+    "usercustomize.py",
 ];
+/// The directory in which `npx` and `bunx` look for the program of a package.
+const PACKAGES: &str = "node_modules";
 /// A file that makes its directory a repository of git, whose settings can run programs, in lower case.
 const REPOSITORY: &str = "head";
 /// The maximum depth of directories.
@@ -127,7 +132,11 @@ impl RunDirectory {
 fn is_settings(path: &Path) -> bool {
     let mut parts = path.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase());
     let is_at_root = path.components().count() == 1;
-    parts.any(|part| part.starts_with('.') || part == REPOSITORY || is_at_root && SETTINGS.contains(&&*part))
+    parts.any(|part| {
+        part.starts_with('.')
+            || [PACKAGES, REPOSITORY].contains(&&*part)
+            || is_at_root && SETTINGS.contains(&&*part)
+    })
 }
 
 /// Returns the beginning of a text file, or `None` for other files.

@@ -8,12 +8,12 @@ use std::{
     sync::Arc,
 };
 
-use acp_skills::library::MakeToolbox;
+use acp_skills::{agents::ROOT, library::MakeToolbox};
 use skills_core::{
     Discovery, Scope, Skill, SkillSet,
     discovery::{Root, load_dir},
 };
-use skills_sources::policy::Policy;
+use skills_sources::{policy::Policy, trust::guarded_copy};
 
 use super::{
     AgentCommand, Case, Configuration, EMBEDDED, EvaluationError, Grader, Options, OutputCase, Part,
@@ -150,7 +150,7 @@ impl Evaluation {
             Ok((skill, _)) => vec![Arc::new(skill)],
             Err(_) => Discovery::new([Root::scanned(dir)]).find().iter().cloned().collect(),
         };
-        found.iter().try_for_each(|skill| permit(skill))?;
+        found.iter().try_for_each(|skill| permit(skill).map(drop))?;
         // The skill that we evaluate can be in the same directory, so we need to skip it here.
         self.among.extend(found.into_iter().filter(|skill| skill.name != self.skill.name));
         Ok(self)
@@ -255,7 +255,7 @@ impl Evaluation {
         let home = is_isolated.then(|| Home::new(&agent.command)).transpose()?;
         let environment = home.iter().flat_map(Home::environment).cloned().collect();
         let launch = Launch { environment, ..launch };
-        let mut command = absolute(&agent.command);
+        let mut command = without_packages(absolute(&agent.command));
         if let Some(sandbox) = self.options.sandbox.as_ref().filter(|_| !command.is_empty()) {
             // If an agent doesn't use our tools, it needs to read the files of the skills, but these are not in the
             // run's directory.
@@ -286,13 +286,24 @@ fn absolute(command: &[OsString]) -> Vec<OsString> {
     words.collect()
 }
 
-/// Checks that the policy of this machine allows a skill that the user names.
+/// Makes `npx` ignore the packages in the directory of the run, whose files the skill chooses.
+fn without_packages(mut command: Vec<OsString>) -> Vec<OsString> {
+    let is_npx = command.first().is_some_and(|word| Path::new(word).file_stem() == Some("npx".as_ref()));
+    let has_prefix = || command.iter().any(|word| word.as_encoded_bytes().starts_with(b"--prefix"));
+    if is_npx && !has_prefix() {
+        command.splice(1..1, ["--prefix".into(), ROOT.into()]);
+    }
+    command
+}
+
+/// Checks that the policy of this machine allows a skill that the user names. Returns true if it restricts skills.
 ///
 /// # Errors
 /// Returns [`EvaluationError::Refused`] if it doesn't, and [`EvaluationError::Policy`] if the policy can't be used.
-fn permit(skill: &Skill) -> Result<(), EvaluationError> {
+fn permit(skill: &Skill) -> Result<bool, EvaluationError> {
     let policy = Policy::load()?.unwrap_or_default();
-    Ok(policy.skill(skill.name.as_str(), Scope::Named, skill.dir())?)
+    policy.skill(skill.name.as_str(), Scope::Named, skill.dir())?;
+    Ok(policy.restricts_local_skills())
 }
 
 /// Loads the skill in a directory. Returns the directory, a copy of the skill without its cases, and the copy's directory.
@@ -302,10 +313,14 @@ fn load(dir: &Path) -> Result<(PathBuf, Arc<Skill>, Scratch), EvaluationError> {
     let absolute = std::path::absolute(dir).map_err(unreadable)?;
     let (skill, _diagnostics) = load_dir(&absolute).map_err(failed)?;
     let real = skill.dir().unwrap_or(&absolute).to_owned();
-    permit(&skill)?;
-    let (copy, path) = copy_without_cases(&real).map_err(unreadable)?;
-    let (skill, _diagnostics) = load_dir(&path).map_err(failed)?;
-    Ok((real, Arc::new(skill), copy))
+    let is_restricted = permit(&skill)?;
+    let (scratch, path) = copy_without_cases(&real).map_err(unreadable)?;
+    let (mut copy, _diagnostics) = load_dir(&path).map_err(failed)?;
+    if is_restricted {
+        // The user can change the copy, but not the directories that the policy allows.
+        copy = guarded_copy(&skill, copy).map_err(unreadable)?;
+    }
+    Ok((real, Arc::new(copy), scratch))
 }
 
 #[cfg(test)]
@@ -327,5 +342,19 @@ mod tests {
             "none/none.py".into(),
         ];
         assert_eq!(absolute(&command.map(OsString::from)), expected);
+    }
+
+    #[test]
+    fn npx_ignores_the_directory_of_the_run() {
+        for (command, expected) in [
+            (&["npx", "-y", "a"][..], &["npx", "--prefix", ROOT, "-y", "a"][..]),
+            (&["/usr/bin/npx", "a"], &["/usr/bin/npx", "--prefix", ROOT, "a"]),
+            (&["npx", "--prefix=/x", "a"], &["npx", "--prefix=/x", "a"]),
+            (&["agent", "npx"], &["agent", "npx"]),
+            (&[], &[]),
+        ] {
+            let command = command.iter().map(OsString::from).collect();
+            assert_eq!(without_packages(command), expected);
+        }
     }
 }

@@ -9,14 +9,40 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
+use skills_core::text::shown_path;
+use skills_sources::disk::{locations, private};
 use tempfile::TempDir;
 
 /// The beginning of the names of all directories.
 const PREFIX: &str = "skill-eval-";
 /// The extension of the lock files.
 const LOCK: &str = "lock";
+
+/// The directory in which all others are created.
+static PARENT: LazyLock<io::Result<PathBuf>> =
+    LazyLock::new(|| parent(env::temp_dir(), locations::cache_dir().map(|dir| dir.join("runs"))));
+
+/// Returns the directory for temporary files, or `own` if other users can write to that one. Agents look for settings, which can run
+/// programs, in the directories above the one in which they start.
+fn parent(temporary: PathBuf, own: Option<PathBuf>) -> io::Result<PathBuf> {
+    if private::is_own(&temporary) {
+        return Ok(temporary);
+    }
+    if let Some(own) = own {
+        private::create_dir(&own)?;
+        if private::is_own(&own) {
+            return Ok(own);
+        }
+    }
+    tracing::warn!(
+        "other users can create files in {} or above it, where agents look for settings; set `TMPDIR` to a directory of your own",
+        shown_path(&temporary)
+    );
+    Ok(temporary)
+}
 
 /// A temporary directory. Dropping it removes the directory.
 pub(super) struct Scratch {
@@ -31,7 +57,8 @@ impl Scratch {
     /// # Errors
     /// Returns an error if the directory or its lock file can't be created.
     pub(super) fn new() -> io::Result<Self> {
-        Self::new_in(&env::temp_dir())
+        let parent = PARENT.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))?;
+        Self::new_in(parent)
     }
 
     fn new_in(parent: &Path) -> io::Result<Self> {
@@ -80,7 +107,9 @@ impl Drop for Scratch {
 /// Removes the directories of processes that were killed. Errors are ignored, for example because a directory belongs to another
 /// user.
 pub(super) fn remove_leftovers() {
-    remove_leftovers_in(&env::temp_dir());
+    if let Ok(parent) = &*PARENT {
+        remove_leftovers_in(parent);
+    }
 }
 
 fn remove_leftovers_in(parent: &Path) {
@@ -106,6 +135,24 @@ fn remove_leftovers_in(parent: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn directories_of_all_users_are_avoided() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let Some(home) = env::home_dir().filter(|home| private::is_own(home)) else { return };
+        let dir = tempfile::tempdir_in(home).unwrap();
+        let (shared, own) = (dir.path().join("shared"), dir.path().join("own"));
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+        let found =
+            |temporary: &PathBuf, own: Option<&PathBuf>| parent(temporary.clone(), own.cloned()).unwrap();
+        assert_eq!(found(&shared, Some(&own)), own);
+        assert_eq!(found(&own, Some(&shared)), own);
+        assert_eq!(found(&shared, Some(&shared.join("below"))), shared);
+        assert_eq!(found(&shared, None), shared);
+    }
 
     #[test]
     fn only_directories_of_ended_processes_are_removed() {

@@ -53,7 +53,7 @@ pub(crate) use self::{
     compaction::{Compaction, TurnEnd},
     decisions::Decisions,
     first_words::FirstWords,
-    listed::Listed,
+    listed::{Listed, unique_name},
     menu::Menu,
     options::Options,
     server::SessionServer,

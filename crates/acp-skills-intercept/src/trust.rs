@@ -27,7 +27,7 @@ use crate::{
     overview,
     pending::{Kind, Question},
     queries::{Query, Refreshed, TrustOutcome},
-    session::Session,
+    session::{Session, unique_name},
     slash_command::SlashCommand,
 };
 
@@ -59,7 +59,8 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
     let of = |word: &str| -> Vec<Unapproved> {
         let word = word.trim_start_matches('/');
         let key = SkillName::key_of(word.strip_prefix(PREFIX).unwrap_or(word));
-        unapproved.iter().filter(|entry| entry.skill.name.key() == key).cloned().collect()
+        let has_name = |entry: &&Unapproved| SkillName::key_of(&unique_name(entry, unapproved)) == key;
+        unapproved.iter().filter(has_name).cloned().collect()
     };
     let quoted = unquoted(words);
     let whole =
@@ -78,7 +79,8 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
     }
     let missing = each.iter().find(|(_, found)| found.is_empty()).map(|(word, _)| *word);
     let word = markdown_code(quoted.or(missing).unwrap_or(words));
-    let names = unapproved.iter().take(MAX_NAMED).map(|entry| markdown_code(entry.skill.name.as_str()));
+    let shown = unapproved.iter().take(MAX_NAMED);
+    let names = shown.map(|entry| markdown_code(&unique_name(entry, unapproved)));
     Err(TrustError::Unknown { word, names: names.collect::<Vec<_>>().join(", ") })
 }
 

@@ -10,12 +10,14 @@
 //! | `lane` | the queue and the writer of one direction |
 //! | `hub` | the interceptor, and everything else that both directions share |
 //! | `side` | the names of the two sides |
+//! | `counted` | the number of bytes that the agent has sent |
 //! | `oversize` | messages that are too long |
 //! | `throttle` | the back-pressure for messages of the client that were held |
 //! | `standalone` | the proxy between a client and an agent that it starts |
 //! | `chain` | the proxy under a conductor |
 
 pub mod chain;
+mod counted;
 mod hub;
 mod lane;
 mod oversize;
@@ -27,7 +29,10 @@ mod throttle;
 use std::{
     hash::{BuildHasher, RandomState},
     io::{self, Read, Write},
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -41,6 +46,7 @@ use tokio::{
 
 pub use self::oversize::DEFAULT_MAX_MESSAGE;
 use self::{
+    counted::Counted,
     hub::{Hub, Job},
     lane::MAX_QUEUED_BYTES,
     side::Side,
@@ -89,6 +95,7 @@ pub struct Relay {
     pub agent_failed: Arc<Notify>,
     /// Notified once if a write to the client fails, like `agent_failed`.
     pub client_failed: Arc<Notify>,
+    read_from_agent: Arc<AtomicU64>,
 }
 
 impl Relay {
@@ -108,7 +115,9 @@ impl Relay {
         }
         let from_client = Box::new(Throttled::new(client.reader, &hub));
         let client_done = start_pump("client", Side::Client, (from_client, client.max_message), &hub)?;
-        let agent_done = start_pump("agent", Side::Agent, (agent.reader, agent.max_message), &hub)
+        let (from_agent, read_from_agent) = Counted::new(agent.reader);
+        let from_agent = Box::new(from_agent);
+        let agent_done = start_pump("agent", Side::Agent, (from_agent, agent.max_message), &hub)
             .inspect_err(|_| {
                 // The other pump is running, so close both connections. Otherwise, the client would wait for an answer.
                 hub.lane_to(Side::Client).close();
@@ -116,7 +125,7 @@ impl Relay {
             })?;
         let agent_failed = hub.lane_to(Side::Agent).failed();
         let client_failed = hub.lane_to(Side::Client).failed();
-        Ok(Self { hub, client_done, client_gone, agent_done, agent_failed, client_failed })
+        Ok(Self { hub, client_done, client_gone, agent_done, agent_failed, client_failed, read_from_agent })
     }
 
     /// Sends an error for each request that the agent didn't answer. `why` is a clause such as `the agent exited with
@@ -146,6 +155,11 @@ impl Relay {
     /// Returns the number of bytes that were written to the client.
     pub fn written_to_client(&self) -> u64 {
         self.hub.lane_to(Side::Client).written()
+    }
+
+    /// Returns the number of bytes that the agent has sent.
+    pub fn read_from_agent(&self) -> u64 {
+        self.read_from_agent.load(Ordering::Relaxed)
     }
 
     /// Returns the number of bytes that were written to the agent.

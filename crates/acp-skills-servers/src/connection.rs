@@ -1,6 +1,7 @@
 //! [`Connection`]: the connection to one running server.
 
 mod extras;
+mod forms;
 mod host_side;
 mod tools;
 
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     extras::{EXTRAS_LIMIT, Extras, LISTS, List},
+    forms::Forms,
     host_side::HostSide,
     tools::output,
 };
@@ -71,6 +73,7 @@ pub(super) struct Connection {
     resources_changed: Arc<AtomicBool>,
     /// Notified when the server announces that its skills have changed.
     pub(super) skills_changed: Arc<Notify>,
+    forms: Forms,
     /// The values of the configuration that are not shown.
     hidden: Arc<Hidden>,
     /// The server's standard error, if it is a program.
@@ -130,7 +133,7 @@ impl Connection {
         let changes = Arc::<AtomicU64>::default();
         let resources_changed = Arc::<AtomicBool>::default();
         let skill = server.skill.clone();
-        let asks = Arc::default();
+        let forms = Forms::default();
         let skills_changed = Arc::<Notify>::default();
         let host = HostSide {
             skill,
@@ -138,7 +141,7 @@ impl Connection {
             changes: Arc::clone(&changes),
             resources_changed: Arc::clone(&resources_changed),
             skills_changed: Arc::clone(&skills_changed),
-            asks,
+            forms: forms.clone(),
         };
         let (rpc, outgoing) = Rpc::new(Box::new(host), end);
         let (process, hidden) = match &server.address {
@@ -165,6 +168,7 @@ impl Connection {
             changes,
             resources_changed,
             skills_changed,
+            forms,
             hidden,
             stderr,
             _process: process,
@@ -177,7 +181,10 @@ impl Connection {
         if info["instructions"].as_str().is_none_or(|text| text.trim().is_empty()) {
             info["instructions"].take();
         }
-        connection.info = info;
+        // Keep only what is used, because a server can send any number of other members.
+        let used =
+            ["serverInfo", "instructions", "capabilities"].map(|key| (key.to_owned(), info[key].take()));
+        connection.info = used.into_iter().collect();
         Ok(connection)
     }
 
@@ -354,6 +361,7 @@ impl Connection {
         };
         params["_meta"] = Value::Object(trace);
         let limit = self.limits.call;
+        let _open = self.forms.call();
         let result = self.ask(Ask { method, params, limit, what: "answer the call", progress }).await?;
         if is_own { output(result) } else { extras::output(result) }
     }

@@ -15,7 +15,10 @@ use std::{
 use acp_skills_wire::{INVALID_PARAMS, Kind, Skim};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use skills_core::json::{MAX_VALUES, has_more_values_than};
+use skills_core::{
+    json::{MAX_VALUES, has_more_values_than},
+    text::shorten,
+};
 use tokio::{
     sync::{Notify, mpsc, oneshot},
     time::timeout,
@@ -28,6 +31,8 @@ use super::ServerError;
 const MAX_QUEUE: usize = 64;
 /// The maximum number of reports of progress that wait to be passed on. Further ones are dropped.
 const MAX_PROGRESS: usize = 64;
+/// The maximum length of the text of a report, in characters. The rest is cut off.
+const MAX_PROGRESS_CHARS: usize = 1_000;
 /// The maximum length of the id of a request of the server, in bytes. Answers repeat the id, so they would fill the memory if a server
 /// sent long ids and did not read. Requests with longer ids get no answer.
 const MAX_ID: usize = 1024;
@@ -323,7 +328,8 @@ impl Rpc {
         };
         request.alive.notify_one();
         if let (Some(receiver), Some(value)) = (&request.progress, params["progress"].as_f64()) {
-            let message = params["message"].as_str().map(str::to_owned);
+            let message =
+                params["message"].as_str().map(|text| shorten(text, MAX_PROGRESS_CHARS).into_owned());
             let progress = Progress { value, total: params["total"].as_f64(), message };
             // This fails if the caller has left, or passes it on too slowly.
             let _ = receiver.try_send(progress);

@@ -13,6 +13,10 @@ pub use acp_skills_intercept::{Agent, Means, Seen};
 /// The minimum similarity, from 0 to 1, of a name that is suggested in place of an unknown name.
 const MIN_SIMILARITY: f64 = 0.75;
 
+/// A directory that exists and that only administrators can write to. With `--prefix`, `npx` looks here for an installed package, and not in
+/// the working directory, where a project could have another program under the name of the package.
+pub const ROOT: &str = if cfg!(windows) { "C:\\Windows" } else { "/" };
+
 /// An agent could not be started by its name. The message says what is wrong, and [`hint`](Self::hint) how to resolve it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -84,7 +88,7 @@ pub fn words(
         return Ok(owned(agent.program));
     }
     let (runner, package) = match (agent.npx, agent.uvx) {
-        (Some(package), _) => ("npx", vec!["-y", package]),
+        (Some(package), _) => ("npx", vec!["--prefix", ROOT, "-y", package]),
         // With `--from`, this also works for packages where the program doesn't have the same name as the package.
         (None, Some(package)) => ("uvx", vec!["--from", package, program]),
         (None, None) => return Err(AgentError::NotInstalled(agent)),

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "toolbox")]
 mod dispatch;
+mod turns;
 
 use std::borrow::Cow;
 
@@ -12,6 +13,7 @@ use serde_json::{Map, Value};
 
 #[cfg(feature = "toolbox")]
 pub use dispatch::{Toolbox, ToolboxOptions};
+pub use turns::{Turn, turn};
 
 pub use crate::tool::{
     ACTIVATE_SKILL, BUILT_IN_TOOLS, CALL_SKILL_TOOL, Content, READ_SKILL_FILE, RUN_SKILL_SCRIPT,

@@ -101,7 +101,7 @@ fn programs_outside_of_an_editors_path() {
         +    "Claude with skills": {
         +      "type": "custom",
         +      "command": "PROGRAM",
-        +      "args": ["--discover", "agents", "--", "…/home/.nvm/versions/node/v22.1.0/bin/npx", "-y", "@agentclientprotocol/claude-agent-acp"]
+        +      "args": ["--discover", "agents", "--", "…/home/.nvm/versions/node/v22.1.0/bin/npx", "--prefix", "/", "-y", "@agentclientprotocol/claude-agent-acp"]
         +    }
         +  }
         +}
@@ -119,7 +119,7 @@ fn programs_outside_of_an_editors_path() {
         +    "Claude with skills": {
         +      "type": "custom",
         +      "command": "PROGRAM",
-        +      "args": ["--discover", "agents", "--", "…/home/.nvm/versions/node/v22.1.0/bin/node", "…/bin/npx", "-y", "@agentclientprotocol/claude-agent-acp"]
+        +      "args": ["--discover", "agents", "--", "…/home/.nvm/versions/node/v22.1.0/bin/node", "…/bin/npx", "--prefix", "/", "-y", "@agentclientprotocol/claude-agent-acp"]
         +    }
         +  }
         +}
@@ -143,7 +143,7 @@ fn programs_outside_of_an_editors_path() {
         +{
         +  "agents": {
         +    "claude-skills": {
-        +      "argv": ["PROGRAM", "--discover", "agents", "--", "npx", "-y", "@agentclientprotocol/claude-agent-acp"]
+        +      "argv": ["PROGRAM", "--discover", "agents", "--", "npx", "--prefix", "/", "-y", "@agentclientprotocol/claude-agent-acp"]
         +    }
         +  }
         +}
@@ -180,7 +180,7 @@ fn agents_by_identifier() {
     let machine = Machine::new();
     let printed = machine.output(&["setup", "--agents"]);
     let claude = printed.lines().find(|line| line.starts_with("claude-acp ")).unwrap();
-    assert!(claude.contains("npx -y @agentclientprotocol/claude-agent-acp"), "{claude}");
+    assert!(claude.contains("npx --prefix / -y @agentclientprotocol/claude-agent-acp"), "{claude}");
     // `--agent gemini` should run the same command.
     machine.program(
         "gemini",

@@ -28,7 +28,7 @@ fn a_change_of_zed_and_its_undo() {
         +    "Claude with skills": {
         +      "type": "custom",
         +      "command": "PROGRAM",
-        +      "args": ["--discover", "agents", "--", "…/bin/npx", "-y", "@agentclientprotocol/claude-agent-acp"],
+        +      "args": ["--discover", "agents", "--", "…/bin/npx", "--prefix", "/", "-y", "@agentclientprotocol/claude-agent-acp"],
         +      "env": {
         +        "ANTHROPIC_MODEL": "…",
         +      },

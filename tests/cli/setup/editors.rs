@@ -19,7 +19,7 @@ fn texts_to_paste() {
               claude_code = function()
                 return require("codecompanion.adapters").extend("claude_code", {
                   commands = {
-                    default = { "PROGRAM", "--discover", "agents", "--", "npx", "-y", "@agentclientprotocol/claude-agent-acp" },
+                    default = { "PROGRAM", "--discover", "agents", "--", "npx", "--prefix", "/", "-y", "@agentclientprotocol/claude-agent-acp" },
                   },
                 })
               end,
@@ -34,7 +34,7 @@ fn texts_to_paste() {
           acp_providers = {
             ["claude-code"] = {
               command = "PROGRAM",
-              args = { "--discover", "agents", "--", "npx", "-y", "@agentclientprotocol/claude-agent-acp" },
+              args = { "--discover", "agents", "--", "npx", "--prefix", "/", "-y", "@agentclientprotocol/claude-agent-acp" },
             },
           },
         })
@@ -47,7 +47,7 @@ fn texts_to_paste() {
             agent-shell, in your init.el:
 
             (setq agent-shell-google-gemini-acp-command
-                  '("PROGRAM" "--discover" "claude" "--" "…/bin/npx" "-y" "@google/gemini-cli" "--acp"))
+                  '("PROGRAM" "--discover" "claude" "--" "…/bin/npx" "--prefix" "/" "-y" "@google/gemini-cli" "--acp"))
             note: `npx` may not be in the PATH of your editor: using the full path, because the program is in …/bin
             note: skills in ~/.agents/skills are left out, because Gemini loads them itself; use `--discover agents,claude` to use them through the proxy as well
             exit 0
@@ -192,7 +192,7 @@ fn the_commands_for_jupyter_work() {
         assert!(printed.contains(words), "{words:?} is not in {printed} of {recipe}");
     }
     let printed = machine.output(&["setup", "jupyter-ai", "--agent", "opencode", "--skills", "home"]);
-    assert!(printed.contains("-- …/bin/npx -y opencode-ai \"$@\"\n"), "{printed}");
+    assert!(printed.contains("-- …/bin/npx --prefix / -y opencode-ai \"$@\"\n"), "{printed}");
     let printed = machine.output(&["setup", "jupyter", "--", "/opt/my agent", "--acp"]);
     assert!(
         printed.contains("-- '/opt/my agent' --acp\nEOF\n") && printed.contains("jupyter/'my agent' <<"),

@@ -140,7 +140,7 @@ impl Server {
             ["all", "env", "where", "slow", "die", "flood", "bomb", "nonsense", "grow", "grow later"]
                 .into_iter()
                 .chain(["progress", "fails", "form", "sample", "roots", "hidden", "at end"])
-                .chain(["[]", "5", "true", "refuse", "raw form", "long form"])
+                .chain(["[]", "5", "true", "refuse", "raw form", "long form", "ten forms"])
                 .map(|name| tool(name, &format!("Does `{name}`.")))
                 .collect();
         tools.push(tool("look", "Reads only."));
@@ -228,6 +228,7 @@ impl Server {
             "fails" => json!({ "content": [{ "type": "text", "text": "it failed" }], "isError": true }),
             "look" | "new" | "activate_skill" => said("seen"),
             name @ ("form" | "raw form" | "long form") => self.ask("elicitation/create", &form(name)),
+            "ten forms" => (0..10).map(|_| self.ask("elicitation/create", &form("form"))).last()?,
             "sample" => self.ask("sampling/createMessage", &json!({ "messages": [], "maxTokens": 1 })),
             "roots" => self.ask("roots/list", &json!({})),
             other => panic!("no tool is called {other}"),

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use skills_core::set::Unapproved;
+use skills_core::{set::Unapproved, text::markdown_code};
 
-use super::{MAX_SHOWN, code, described_in, list, section};
-use crate::session::Session;
+use super::{MAX_SHOWN, described_in, list, section};
+use crate::session::{Session, unique_name};
 
 /// Lists the skills that wait, and explains the command for them.
 pub(super) fn write(text: &mut String, session: &Session) {
@@ -54,5 +54,6 @@ fn unapproved(entry: &Unapproved, session: &Session) -> String {
     } else {
         ""
     };
-    format!("{}{changed}: {}", code(&entry.skill.name), described_in(session, &entry.skill))
+    let name = unique_name(entry, session.switches.all().unapproved());
+    format!("{}{changed}: {}", markdown_code(&name), described_in(session, &entry.skill))
 }

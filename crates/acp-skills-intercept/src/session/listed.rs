@@ -1,12 +1,12 @@
 //! [`Listed`]: the unapproved skills that the user was shown in one session.
 
-use std::{collections::HashMap, path::PathBuf};
+use std::{borrow::Cow, collections::HashMap};
 
-use skills_core::set::Unapproved;
+use skills_core::{set::Unapproved, skill::FileService};
 
 /// The unapproved skills that the user was shown, each with the [version](Unapproved::version) that was shown last.
 #[derive(Debug, Default)]
-pub(crate) struct Listed(HashMap<(Option<PathBuf>, String), String>);
+pub(crate) struct Listed(HashMap<(Option<String>, String), String>);
 
 impl Listed {
     /// Remembers that the user was shown a list of all skills, which contains these.
@@ -48,7 +48,21 @@ impl Listed {
     }
 }
 
-/// Returns the key for a skill: its directory and its name.
-fn place(entry: &Unapproved) -> (Option<PathBuf>, String) {
-    (entry.skill.dir().map(ToOwned::to_owned), entry.skill.name.key())
+/// Returns the key for a skill: its directory or the identity of its service, and its name.
+fn place(entry: &Unapproved) -> (Option<String>, String) {
+    let dir = || Some(entry.skill.dir()?.to_string_lossy().into_owned());
+    let service = entry.skill.service().map(|service| service.identity().to_owned());
+    (service.or_else(dir), entry.skill.name.key())
+}
+
+/// Returns the name of an unapproved skill in commands. If another one has the same name, a skill of a server has the name of the server
+/// before its own, as in `docs-review`. Otherwise, a server could make the user trust its skill together with that of another server.
+pub(crate) fn unique_name<'s>(entry: &'s Unapproved, all: &[Unapproved]) -> Cow<'s, str> {
+    let name = &entry.skill.name;
+    let has_name = |other: &&Unapproved| other.skill.name.key() == name.key();
+    let namespace = entry.skill.service().and_then(FileService::namespace);
+    match namespace.filter(|_| all.iter().filter(has_name).nth(1).is_some()) {
+        Some(namespace) => format!("{namespace}-{name}").into(),
+        None => name.as_str().into(),
+    }
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 use skills_core::{
     Skill,
     files::{self, FileContent, FileError, ReadOptions, SKILL_FILE_NAMES, SOFT_CAP_BYTES},
+    toolbox::turn,
 };
 
 use super::{calls, handler::Handler, serving::Serving};
@@ -32,6 +33,7 @@ pub(super) async fn answer(handler: &Handler, id: &Id, file: SkillFile) -> Vec<u
         return no_such_skill(id);
     };
     let started = Instant::now();
+    let _turn = turn(&skill).await;
     let reading = tokio::task::spawn_blocking(move || (text(&skill, &file), skill, file));
     let Ok((text, skill, file)) = reading.await else {
         return build::error(id, INTERNAL_ERROR, "interrupted");

@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 use skills_core::{
     CallContext, Caller, Skill, SkillName, SkillSet, ToolOutput,
     activation::BodyCache,
-    toolbox::{ACTIVATE_SKILL, Content, RUN_SKILL_SCRIPT},
+    toolbox::{ACTIVATE_SKILL, Content, RUN_SKILL_SCRIPT, turn},
 };
 use tokio::sync::mpsc::Sender;
 use tracing::{Instrument, Span, debug_span};
@@ -374,6 +374,12 @@ impl ServerHandler for Handler {
         let uri = request.uri.clone();
         let read =
             move |serving: &Serving, bodies: &BodyCache| resources::read(serving, bodies, &request.uri);
+        let Serving { toolbox, context, .. } = self.now();
+        let skill = resources::parse(&uri).and_then(|(name, _)| toolbox.usable(&name, &context).cloned());
+        let _turn = match &skill {
+            Some(skill) => Some(turn(skill).await),
+            None => None,
+        };
         let read = self.blocking(read).await?;
         if let (Some(observer), Some((skill, path))) = (&self.reports.observer, resources::parse(&uri)) {
             observer(&Activity::ResourceRead { session: self.session, skill, path });

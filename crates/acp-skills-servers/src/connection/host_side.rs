@@ -19,6 +19,7 @@ use super::{
         messages::{Answer, Listener},
     },
     Session,
+    forms::Forms,
 };
 
 /// Our side of the connection: what the server can ask for.
@@ -28,8 +29,7 @@ pub(super) struct HostSide {
     pub(super) changes: Arc<AtomicU64>,
     pub(super) resources_changed: Arc<AtomicBool>,
     pub(super) skills_changed: Arc<Notify>,
-    /// True while the user is asked. Other questions are declined.
-    pub(super) asks: Arc<AtomicBool>,
+    pub(super) forms: Forms,
 }
 
 impl Listener for HostSide {
@@ -72,11 +72,11 @@ impl HostSide {
             Ok(form) => form,
             Err(why) => return Answer::Refused(why),
         };
-        if self.asks.swap(true, Ordering::Relaxed) {
+        if !self.forms.open() {
             return Answer::Now(declined());
         }
         let (answer, answered) = oneshot::channel();
-        let asks = Arc::clone(&self.asks);
+        let forms = self.forms.clone();
         let skill = self.skill.clone();
         tokio::spawn(async move {
             let question = UserQuestion::Form { skill, message, schema };
@@ -84,7 +84,7 @@ impl HostSide {
                 Some(UserAnswer::Form(result)) => result,
                 _ => declined(),
             };
-            asks.store(false, Ordering::Relaxed);
+            forms.close(result["action"] == "accept");
             // This fails if the server has ended.
             let _ = answer.send(result);
         });

@@ -33,9 +33,9 @@ fn rows_are_complete_and_names_are_unique() {
 #[test]
 fn an_agent_is_started_by_its_program_or_its_package() {
     for (name, installed, expected) in [
-        ("claude-acp", &["npx"][..], "npx -y @agentclientprotocol/claude-agent-acp"),
+        ("claude-acp", &["npx"][..], "npx --prefix / -y @agentclientprotocol/claude-agent-acp"),
         ("Claude", &["npx", "claude-agent-acp"], "claude-agent-acp"),
-        ("gemini", &["npx"], "npx -y @google/gemini-cli --acp"),
+        ("gemini", &["npx"], "npx --prefix / -y @google/gemini-cli --acp"),
         ("copilot", &["npx", "copilot"], "copilot --acp"),
         ("kimi", &["uvx"], "uvx --from kimi-cli kimi acp"),
         ("goose", &["goose"], "goose acp"),

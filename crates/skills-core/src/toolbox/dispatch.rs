@@ -18,7 +18,9 @@ use serde_json::{Map, Value};
 use self::arguments::Arguments;
 #[cfg(feature = "exec")]
 use super::RUN_SKILL_SCRIPT;
-use super::{ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, SEARCH_SKILLS, ToolDefinition, ToolOutput};
+use super::{
+    ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, SEARCH_SKILLS, ToolDefinition, ToolOutput, turn,
+};
 #[cfg(feature = "exec")]
 use crate::exec::ScriptOptions;
 use crate::{
@@ -216,6 +218,7 @@ impl Toolbox {
             scripts: self.runs_scripts(),
             offer,
         };
+        let _turn = turn(skill).await;
         let skill = Arc::clone(skill);
         let bodies = self.shared.bodies.clone();
         let reading = tokio::task::spawn_blocking(move || activate(&skill, &options, &bodies));

@@ -111,6 +111,12 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
+/// Returns true if only this user and administrators can create files in the directory and in each directory above it. Programs that look
+/// for settings in these directories then find none of another user. Always true on Windows, where directories of users are private.
+pub fn is_own(dir: &Path) -> bool {
+    dunce::canonicalize(dir).is_ok_and(|dir| dir.ancestors().all(system::is_own))
+}
+
 fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     system::private_file(options);
     let file = options.open(path).map_err(|error| system::explained(error, path))?;

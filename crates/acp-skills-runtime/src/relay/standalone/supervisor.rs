@@ -82,8 +82,8 @@ enum AgentStdout {
 enum Shutdown {
     /// The agent runs, and no shutdown has begun.
     NotStarted,
-    /// The user pressed Ctrl-C, which the agent may use to stop the current turn. The number is the count of bytes that were
-    /// written to the client at the start of this phase.
+    /// The user pressed Ctrl-C, which the agent may use to stop the current turn. The number is the count of bytes that the
+    /// agent had sent at the start of this phase.
     Interrupted(u64),
     /// The client disconnected, but the agent is still reading messages from it. The number is the count of bytes
     /// that were written to the agent at the start of this phase.
@@ -191,7 +191,7 @@ impl Supervisor {
         if signal == Signal::Interrupt {
             if matches!(self.shutdown, Shutdown::NotStarted) {
                 let grace = self.shutdown_grace();
-                self.begin(Shutdown::Interrupted(self.relay.written_to_client()), grace);
+                self.begin(Shutdown::Interrupted(self.relay.read_from_agent()), grace);
             } else if matches!(self.shutdown, Shutdown::Interrupted(_)) {
                 self.end_requested = true;
                 self.terminate();
@@ -231,7 +231,7 @@ impl Supervisor {
     fn next_phase(&mut self) {
         match self.shutdown {
             Shutdown::NotStarted => self.deadline = None,
-            Shutdown::Interrupted(before) if self.relay.written_to_client() == before => {
+            Shutdown::Interrupted(before) if self.relay.read_from_agent() == before => {
                 self.end_requested = true;
                 self.terminate();
             }

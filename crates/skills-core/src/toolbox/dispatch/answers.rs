@@ -6,7 +6,7 @@ use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::{
-    super::Content,
+    super::{Content, turn},
     ToolOutput, Toolbox,
     arguments::Arguments,
     errors::{self, CallError},
@@ -101,6 +101,7 @@ pub(super) async fn read_skill_file(
     let skill = Arc::clone(skill(toolbox, arguments, "skill", context)?);
     let path = arguments.required("path")?.to_owned();
     let options = ReadOptions { offset: arguments.number("offset")?, limit: arguments.number("limit")? };
+    let _turn = turn(&skill).await;
     let read = move || {
         let read = files::read(&skill, &path, options);
         read.map(|content| show(&path, content)).map_err(|error| errors::file(&skill, &error))

@@ -50,6 +50,14 @@ pub(super) fn tighten(file: &File) -> io::Result<bool> {
     Ok(is_exposed)
 }
 
+/// The sticky bit doesn't help, because it keeps others from removing files, but not from creating them.
+pub(super) fn is_own(dir: &Path) -> bool {
+    fs::metadata(dir).is_ok_and(|metadata| {
+        let is_owner = [0, rustix::process::geteuid().as_raw()].contains(&metadata.uid());
+        is_owner && metadata.permissions().mode() & 0o022 == 0
+    })
+}
+
 pub(super) fn is_device(metadata: &Metadata) -> bool {
     metadata.file_type().is_char_device() || metadata.file_type().is_block_device()
 }
@@ -97,6 +105,21 @@ mod tests {
         create_dir(&dir).unwrap();
         append(&file).unwrap();
         assert_eq!((mode(&directory.path().join("a")), mode(&dir), mode(&file)), (0o700, 0o700, 0o600));
+    }
+
+    #[test]
+    fn directories_of_all_users_are_not_our_own() {
+        assert!(super::super::is_own(Path::new("/")));
+        let directory = tempfile::tempdir().unwrap();
+        let shared = directory.path().join("shared");
+        let below = shared.join("below");
+        create_dir(&below).unwrap();
+        for mode in [0o777, 0o1777, 0o770] {
+            fs::set_permissions(&shared, Permissions::from_mode(mode)).unwrap();
+            assert!(!super::is_own(&shared) && !super::super::is_own(&below), "{mode:o}");
+        }
+        fs::set_permissions(&shared, Permissions::from_mode(0o755)).unwrap();
+        assert!(super::is_own(&shared) && !super::super::is_own(&shared.join("missing")));
     }
 
     #[test]

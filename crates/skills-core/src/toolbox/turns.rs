@@ -1,0 +1,127 @@
+//! [`turn`]: limits the threads that wait for a server. A runtime has a limited number of threads for blocking work, and a server that
+//! doesn't answer would otherwise take them all.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex, PoisonError, Weak},
+};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::skill::{Instructions, Skill, Source};
+
+/// The maximum number of threads of this process that wait for the same server.
+const MAX_THREADS: usize = 4;
+
+static SERVERS: LazyLock<Mutex<HashMap<String, Weak<Semaphore>>>> = LazyLock::new(Mutex::default);
+
+/// The permission to read the instructions or a file of a skill on a thread. Dropping it lets the next reader begin.
+#[derive(Debug)]
+#[must_use]
+pub struct Turn {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Waits until a thread may read from the server of a skill. Doesn't wait if the skill is on this machine.
+pub async fn turn(skill: &Skill) -> Turn {
+    let Some(server) = server(skill) else { return Turn { _permit: None } };
+    let turns = {
+        let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = servers.get(&server).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            servers.retain(|_, turns| turns.strong_count() > 0);
+            let turns = Arc::new(Semaphore::new(MAX_THREADS));
+            servers.insert(server, Arc::downgrade(&turns));
+            turns
+        })
+    };
+    // This never fails, because the semaphore is never closed.
+    Turn { _permit: turns.acquire_owned().await.ok() }
+}
+
+/// Returns a text that identifies the server of a skill: the identity of its service, or the scheme and the host of its URL. `None` if the
+/// skill has none.
+fn server(skill: &Skill) -> Option<String> {
+    if let Some(service) = skill.service() {
+        return Some(service.identity().to_owned());
+    }
+    let url = match &skill.source {
+        #[cfg(feature = "fetch")]
+        Source::Remote(remote) => &*remote.url,
+        Source::Virtual(skill) => match &skill.instructions {
+            Instructions::Url(url) => url,
+            _ => return None,
+        },
+        Source::Stored(_) => return None,
+    };
+    Some(url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skills_of_a_server_share_their_turns() {
+        let remote = |url: &str| {
+            let skill = Skill::builder("a", "d").body_url(url).build().unwrap();
+            server(&skill)
+        };
+        assert_eq!(remote("https://a.example/x/SKILL.md").as_deref(), Some("https://a.example"));
+        assert_eq!(remote("https://a.example"), remote("https://a.example/y?z"));
+        assert_eq!(server(&Skill::builder("a", "d").body("text").build().unwrap()), None);
+    }
+
+    /// A service that answers after the other end of a channel was dropped.
+    #[cfg(feature = "fetch")]
+    #[derive(Debug)]
+    struct Hangs(Mutex<std::sync::mpsc::Receiver<()>>);
+
+    #[cfg(feature = "fetch")]
+    impl crate::skill::FileService for Hangs {
+        fn label(&self) -> &str {
+            "hangs"
+        }
+
+        fn identity(&self) -> &str {
+            "hangs"
+        }
+
+        fn read(&self, _path: &str) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+            let _ = self.0.lock().unwrap().recv();
+            Err("gone".into())
+        }
+    }
+
+    #[cfg(feature = "fetch")]
+    #[test]
+    fn a_server_that_hangs_takes_few_threads() {
+        use crate::{catalog::Guide, name::SkillName, skill::Remote, toolbox::Toolbox};
+
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().max_blocking_threads(MAX_THREADS + 1).build();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let mut remote = Remote::new("skill://a/SKILL.md", None, std::time::Duration::MAX);
+        remote.service = Some(Arc::new(Hangs(receiver.into())));
+        let skill = Skill::new(SkillName::new("a").unwrap(), "d", Source::Remote(remote));
+        let skill = Arc::new(skill);
+        let local = Arc::new(Skill::builder("b", "d").body("text").build().unwrap());
+        let toolbox = Toolbox::new(crate::set::SkillSet::default());
+        let activated = runtime.unwrap().block_on(async {
+            let all: Vec<_> = (0..4 * MAX_THREADS)
+                .map(|_| {
+                    let (toolbox, skill) = (toolbox.clone(), Arc::clone(&skill));
+                    tokio::spawn(async move { toolbox.activate(&skill, None, Guide::Tools).await })
+                })
+                .collect();
+            tokio::task::yield_now().await;
+            let activated = toolbox.activate(&local, None, Guide::Tools).await;
+            drop(sender);
+            for one in all {
+                assert!(one.await.unwrap().is_err());
+            }
+            activated
+        });
+        assert!(activated.is_ok());
+    }
+}
