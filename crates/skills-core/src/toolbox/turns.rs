@@ -79,11 +79,11 @@ mod tests {
 
     #[cfg(feature = "fetch")]
     impl crate::skill::FileService for Hangs {
-        fn label(&self) -> &str {
+        fn label(&self) -> &'static str {
             "hangs"
         }
 
-        fn identity(&self) -> &str {
+        fn identity(&self) -> &'static str {
             "hangs"
         }
 
