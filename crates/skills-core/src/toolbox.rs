@@ -5,6 +5,7 @@
 
 #[cfg(feature = "toolbox")]
 mod dispatch;
+#[cfg(feature = "toolbox")]
 mod turns;
 
 use std::borrow::Cow;
@@ -13,6 +14,7 @@ use serde_json::{Map, Value};
 
 #[cfg(feature = "toolbox")]
 pub use dispatch::{Toolbox, ToolboxOptions};
+#[cfg(feature = "toolbox")]
 pub use turns::{Turn, turn};
 
 pub use crate::tool::{
