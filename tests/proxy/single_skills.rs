@@ -16,6 +16,7 @@ crate::trials!(
     ranges_of_versions,
     outdated_lists_what_is_new,
     add_takes_only_some_skills,
+    a_new_source_ignores_what_the_lock_file_has_for_it,
 );
 
 /// Creates a repository with the skills `review`, `greet` and `plan`.
@@ -334,4 +335,23 @@ fn add_takes_only_some_skills() {
     let text = home.printed(&["update", "--yes"]);
     assert!(text.contains("2 changes since"), "{text}");
     assert_eq!(changed(&home), ["plan", "review"]);
+}
+
+/// A project can have an entry in `skills.lock` for a source that it doesn't use. The user sees neither the entry nor its version.
+fn a_new_source_ignores_what_the_lock_file_has_for_it() {
+    let repository = three_skills();
+    let home = Home::new();
+    let source = repository.source("");
+    home.printed(&["add", &source, "--yes"]);
+    home.printed(&["sources", "pin", "plan"]);
+    home.write(&home.config(), "sources: []\n");
+    change_all(&repository, "two");
+    home.printed(&["add", &source, "--yes"]);
+    assert_eq!(changed(&home), ["greet", "plan", "review"]);
+    let entry = &lock(&home)["sources"][&source];
+    assert_eq!(
+        (&entry["decisions"]["kept"], &entry["decisions"]["pinned"]),
+        (&Value::Null, &Value::Null),
+        "{entry}"
+    );
 }

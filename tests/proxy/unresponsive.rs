@@ -216,7 +216,7 @@ fn ctrl_c_ends_an_agent_that_does_not_react() {
     }
 }
 
-/// What the proxy sends by itself is no sign of life of the agent.
+/// The agent is not alive because the proxy sends something by itself.
 #[cfg(unix)]
 fn ctrl_c_ends_a_stopped_agent_while_the_proxy_answers() {
     let script = r#"read line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}'

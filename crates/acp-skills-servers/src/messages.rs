@@ -5,6 +5,8 @@
 //!
 //! [MCP: base protocol](https://modelcontextprotocol.io/specification/2025-11-25/basic)
 
+mod progress;
+
 use std::{
     collections::HashMap,
     fmt,
@@ -15,24 +17,18 @@ use std::{
 use acp_skills_wire::{INVALID_PARAMS, Kind, Skim};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use skills_core::{
-    json::{MAX_VALUES, has_more_values_than},
-    text::shorten,
-};
+use skills_core::json::{MAX_VALUES, has_more_values_than};
 use tokio::{
     sync::{Notify, mpsc, oneshot},
     time::timeout,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub use self::progress::{Progress, progress_channel};
 use super::ServerError;
 
 /// The maximum number of messages that wait to be sent. A server that does not read gets no further answers.
 const MAX_QUEUE: usize = 64;
-/// The maximum number of reports of progress that wait to be passed on. Further ones are dropped.
-const MAX_PROGRESS: usize = 64;
-/// The maximum length of the text of a report, in characters. The rest is cut off.
-const MAX_PROGRESS_CHARS: usize = 1_000;
 /// The maximum length of the id of a request of the server, in bytes. Answers repeat the id, so they would fill the memory if a server
 /// sent long ids and did not read. Requests with longer ids get no answer.
 const MAX_ID: usize = 1024;
@@ -40,22 +36,6 @@ const MAX_ID: usize = 1024;
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The error code of JSON-RPC for a method that is not supported.
 const METHOD_NOT_FOUND: i64 = -32601;
-
-/// Creates a channel for the progress of a call.
-pub fn progress_channel() -> (mpsc::Sender<Progress>, mpsc::Receiver<Progress>) {
-    mpsc::channel(MAX_PROGRESS)
-}
-
-/// The progress of a call, as a server reports it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Progress {
-    /// The progress so far, in a unit that the server chooses.
-    pub value: f64,
-    /// The value at the end of the call, if the server knows it.
-    pub total: Option<f64>,
-    /// A text for the user.
-    pub message: Option<String>,
-}
 
 /// The receiver of what a server sends by itself.
 pub(super) trait Listener: Send + Sync {
@@ -327,10 +307,7 @@ impl Rpc {
             return;
         };
         request.alive.notify_one();
-        if let (Some(receiver), Some(value)) = (&request.progress, params["progress"].as_f64()) {
-            let message =
-                params["message"].as_str().map(|text| shorten(text, MAX_PROGRESS_CHARS).into_owned());
-            let progress = Progress { value, total: params["total"].as_f64(), message };
+        if let (Some(receiver), Some(progress)) = (&request.progress, Progress::read(params)) {
             // This fails if the caller has left, or passes it on too slowly.
             let _ = receiver.try_send(progress);
         }

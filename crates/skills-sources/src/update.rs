@@ -191,15 +191,8 @@ impl Updater {
                     fetched => fetched,
                 };
                 let fetched = fetched.map_err(|error| SourceError::git(address, error))?;
-                let time_of = |commit: &str| {
-                    let approved = Found { commit: commit.to_owned(), tag: None };
-                    let fetched = fetch(Some(&approved)).map_err(|_| SourceError::UnknownTime {
-                        address: address.to_string(),
-                        approved: commit.to_owned(),
-                    })?;
-                    Ok(fetched.committed)
-                };
-                rollback::refuse(address, approved, &fetched, time_of)?;
+                let refetch = |version: &Found| fetch(Some(version));
+                rollback::refuse(address, approved, &fetched, refetch)?;
                 // If the approved version is not in the store, or was changed on disk, fetch it again, because `approved::add` takes
                 // the files out of the checkout.
                 if let Some(Pinned::Git(git)) = approved
@@ -268,7 +261,8 @@ impl Updater {
     ) -> Result<Pinned, LockError> {
         let pinned = LockFile::change(lock, self.store.dir(), |lock| {
             // Another process may have changed the lock file in the meantime, so decide with its current content.
-            let pinned = self.decided(address, lock.get(address.as_str()), offer, decision);
+            let current = lock.get(address.as_str()).filter(|_| !decision.is_first());
+            let pinned = self.decided(address, current, offer, decision);
             lock.set(address.as_str(), pinned.clone());
             pinned
         })?;

@@ -362,7 +362,7 @@ mod tests {
     #[tokio::test]
     async fn large_messages_are_refused() {
         let long = "x".repeat(MAX_ID_BYTES + 1);
-        let junk = json!({ "_meta": { "junk": "x".repeat(MAX_SUBSCRIPTION_BYTES) } });
+        let junk = json!({ "notifications": {}, "_meta": { "junk": "x".repeat(MAX_SUBSCRIPTION_BYTES) } });
         let cases = [
             (message(Some(1), "tools/list", &json!({ "a": vec![1; MAX_VALUES] })), "too many values"),
             (message(Some(1), "subscriptions/listen", &junk), "exceeds 65536 bytes"),

@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 use skills_core::{
     CallContext, Caller, Skill, SkillName, SkillSet, ToolOutput,
     activation::BodyCache,
-    toolbox::{ACTIVATE_SKILL, Content, RUN_SKILL_SCRIPT, turn},
+    toolbox::{ACTIVATE_SKILL, Content, RUN_SKILL_SCRIPT},
 };
 use tokio::sync::mpsc::Sender;
 use tracing::{Instrument, Span, debug_span};
@@ -372,15 +372,9 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri.clone();
+        let _turn = resources::turn(&self.now(), &uri).await;
         let read =
-            move |serving: &Serving, bodies: &BodyCache| resources::read(serving, bodies, &request.uri);
-        let Serving { toolbox, context, .. } = self.now();
-        let skill = resources::parse(&uri).and_then(|(name, _)| toolbox.usable(&name, &context).cloned());
-        let _turn = match &skill {
-            Some(skill) => Some(turn(skill).await),
-            None => None,
-        };
-        let read = self.blocking(read).await?;
+            self.blocking(move |serving, bodies| resources::read(serving, bodies, &request.uri)).await?;
         if let (Some(observer), Some((skill, path))) = (&self.reports.observer, resources::parse(&uri)) {
             observer(&Activity::ResourceRead { session: self.session, skill, path });
         }

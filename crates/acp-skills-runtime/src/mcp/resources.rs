@@ -21,6 +21,7 @@ use skills_core::{
     activation::{ActivationError, BodyCache, MAX_LISTED_FILES},
     files::{self, FileError},
     frontmatter,
+    toolbox::{self, Turn},
 };
 
 use super::serving::Serving;
@@ -85,6 +86,12 @@ pub(super) fn list(serving: &Serving, cursor: Option<&str>) -> Result<ListResour
         }));
     }
     Ok(ListResourcesResult { next_cursor, ..ListResourcesResult::with_all_items(resources) })
+}
+
+/// Waits until a thread may read from the server of a skill, if the resource is one of its files.
+pub(super) async fn turn(serving: &Serving, asked: &str) -> Option<Turn> {
+    let skill = parse(asked).and_then(|(name, _)| usable(serving, &name).cloned())?;
+    Some(toolbox::turn(&skill).await)
 }
 
 /// Answers `resources/read`.

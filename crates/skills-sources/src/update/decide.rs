@@ -34,23 +34,31 @@ pub struct Decision {
     others: Answer,
     /// The person who decides, if there is a name.
     by: Option<String>,
+    /// True if the source is new, so that an entry in the lock file doesn't count.
+    is_first: bool,
 }
 
 impl Decision {
-    /// Approves all skills.
+    /// Approves all skills of a new source. An entry that the lock file has for it is replaced, because the user was not shown what it
+    /// approves or pins.
     pub fn approve_all() -> Self {
-        Self { answers: BTreeMap::new(), others: Answer::Yes, by: None }
+        Self { answers: BTreeMap::new(), others: Answer::Yes, by: None, is_first: true }
     }
 
     /// Decides about single skills. All others are postponed.
     pub fn of(answers: BTreeMap<String, Answer>) -> Self {
-        Self { answers, others: Answer::Later, by: None }
+        Self { answers, others: Answer::Later, by: None, is_first: false }
     }
 
     /// Sets the name of the person who decides.
     #[must_use]
     pub fn by(self, name: Option<String>) -> Self {
         Self { by: name, ..self }
+    }
+
+    /// Returns true if the source is new.
+    pub(super) fn is_first(&self) -> bool {
+        self.is_first
     }
 
     fn answer(&self, path: &str) -> Answer {

@@ -6,6 +6,7 @@ use skills_core::text::shown;
 use crate::{
     address::Address,
     error::SourceError,
+    git::{Found, GitError},
     lockfile::{Pinned, PinnedGit},
     store::Checkout,
     versions,
@@ -14,15 +15,15 @@ use crate::{
 /// Returns an error if a version with an accepted signature is older than the approved one: if its tag names a lower version, or if
 /// its commit has an earlier time. Both are signed. Versions without a check of their signature pass.
 ///
-/// `time_of` fetches a commit and returns its time. It is called if the version was approved without a check of its signature.
+/// `fetch` fetches a version. It is called with the approved one if that was approved without a check of its signature.
 ///
 /// # Errors
-/// Returns [`SourceError::Older`], or the error of `time_of`.
+/// Returns [`SourceError::Older`], or [`SourceError::UnknownTime`] if `fetch` fails.
 pub(super) fn refuse(
     address: &Address,
     approved: Option<&Pinned>,
     offered: &Checkout,
-    time_of: impl FnOnce(&str) -> Result<Option<i64>, SourceError>,
+    fetch: impl FnOnce(&Found) -> Result<Checkout, GitError>,
 ) -> Result<(), SourceError> {
     let (Some(Pinned::Git(approved)), Some(committed)) = (approved, offered.committed) else { return Ok(()) };
     if approved.commit == offered.commit {
@@ -30,7 +31,10 @@ pub(super) fn refuse(
     }
     let mut approved = approved.clone();
     if approved.committed.is_none() {
-        approved.committed = time_of(&approved.commit)?;
+        let version = Found { commit: approved.commit.clone(), tag: None };
+        let unknown =
+            |_| SourceError::UnknownTime { address: address.to_string(), approved: version.commit.clone() };
+        approved.committed = fetch(&version).map_err(unknown)?.committed;
     }
     if !is_older(&approved, offered.tag.as_deref(), committed) {
         return Ok(());
