@@ -15,6 +15,7 @@ crate::trials!(
     a_signed_tag_counts_under_its_own_name,
     old_signed_versions_are_refused,
     versions_are_compared_with_one_from_before_verify,
+    a_host_cannot_rename_an_old_signed_version,
 );
 
 /// A key, with which commits of a repository can be signed.
@@ -208,4 +209,30 @@ fn versions_are_compared_with_one_from_before_verify() {
     repository.git(&["reflog", "expire", "--expire=now", "--all"]);
     repository.git(&["gc", "--quiet", "--prune=now"]);
     refused(&format!("its approved commit {} cannot be fetched", &approved[..12]));
+}
+
+/// The commit of an old version is signed, but the tag with which the host offers it again is not.
+fn a_host_cannot_rename_an_old_signed_version() {
+    let repository = Repository::review();
+    let home = Home::new();
+    let Some(key) = Key::new(&home, "key") else { return };
+    key.allow(&home);
+    let old = key.commit(&repository, 1_700_000_000, "old");
+    let new = key.commit(&repository, 1_700_000_001, "new");
+    let sign = |name: &str| key.git(&repository, &["tag", "-s", "--message=m", name]);
+    sign("v1.1.0");
+    let source = repository.source("#^1");
+    let lock = home.config().with_file_name("skills.lock");
+    home.printed(&["add", &source, "--yes", "--verify", "git"]);
+    repository.git(&["tag", "v1.9.0", &old]);
+    let errors = home.fails(&["update", "--yes"], 1);
+    let reason = "it offers version v1.9.0, which is older than the approved version v1.1.0";
+    assert!(errors.contains(reason), "{errors}");
+    assert_eq!(home.pinned(&lock, &source), Some(new));
+    // The author can sign an older commit as a new version.
+    repository.git(&["tag", "--delete", "v1.9.0"]);
+    repository.git(&["reset", "--quiet", "--hard", &old]);
+    sign("v1.9.0");
+    home.printed(&["update", "--yes"]);
+    assert_eq!(home.pinned(&lock, &source), Some(old));
 }

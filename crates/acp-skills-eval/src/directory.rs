@@ -12,30 +12,13 @@ use std::{
 use cap_std::{ambient_authority, fs::Dir};
 use skills_core::{order, skill::Sha256};
 
-use super::scratch::Scratch;
+use super::{scratch::Scratch, settings::is_settings};
 
 /// The maximum number and total size of the kept files of a run.
 const MAX_FILES: usize = 1_000;
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The maximum length of the text of a file for the grader.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
-/// The names of settings of agents, and of the interpreters that run them, that are not hidden, in lower case.
-const SETTINGS: [&str; 10] = [
-    "bunfig.toml",
-    "codex.toml",
-    "crush.json",
-    "fastagent.config.yaml",
-    "fastagent.secrets.yaml",
-    "mcp.json",
-    "opencode.json",
-    "opencode.jsonc",
-    "sitecustomize.py",
-    "usercustomize.py",
-];
-/// The directory in which `npx` and `bunx` look for the program of a package.
-const PACKAGES: &str = "node_modules";
-/// A file that makes its directory a repository of git, whose settings can run programs, in lower case.
-const REPOSITORY: &str = "head";
 /// The maximum depth of directories.
 const MAX_DEPTH: usize = 32;
 
@@ -86,7 +69,7 @@ impl RunDirectory {
         let mut before = HashMap::new();
         walk(&to, Path::new(""), 0, &mut |dir, name| {
             if !with_settings && is_settings(name) {
-                let why = "could be settings of the agent, which can run programs; if you trust the author of the skill, use `--allow settings`";
+                let why = "could be settings of the agent, which can run programs; put it into a subdirectory of the task or, if you trust the author of the skill, use `--allow settings`";
                 return Err(io::Error::other(format!("`{}` {why}", name.display())));
             }
             before.insert(name.to_owned(), Sha256::of(&dir.read(name)?));
@@ -125,18 +108,6 @@ impl RunDirectory {
         order::sort_by(&mut made, |a, b| a.path.cmp(&b.path));
         Ok(made)
     }
-}
-
-/// Returns true for a file that an agent in its directory may read as settings: those that are hidden or in a hidden directory, and the
-/// known names of others.
-fn is_settings(path: &Path) -> bool {
-    let mut parts = path.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase());
-    let is_at_root = path.components().count() == 1;
-    parts.any(|part| {
-        part.starts_with('.')
-            || [PACKAGES, REPOSITORY].contains(&&*part)
-            || is_at_root && SETTINGS.contains(&&*part)
-    })
 }
 
 /// Returns the beginning of a text file, or `None` for other files.

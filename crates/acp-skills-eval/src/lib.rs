@@ -92,6 +92,7 @@ mod report;
 mod run;
 mod runner;
 mod scratch;
+mod settings;
 mod shard;
 mod statistics;
 mod stored;

@@ -106,6 +106,8 @@ pub(super) struct Fetched {
     pub(super) tag: Option<String>,
     /// The time of the commit in seconds since 1970, if versions need a signature.
     pub(super) committed: Option<i64>,
+    /// True if the signature of the tag was accepted, so that the author has chosen its name.
+    pub(super) has_signed_tag: bool,
     /// Notes for the user about files that were left out.
     pub(super) notes: Vec<String>,
 }
@@ -129,9 +131,8 @@ pub(super) fn fetch(
         Some(Found { commit, tag }) => Found { commit: fetch_commit(&git, place, commit)?, tag: tag.clone() },
         None => fetch_current(&git, place)?,
     };
-    if verify && is_current {
-        signature::verify(&git, &commit, tag.as_deref().or(place.reference.as_deref()))?;
-    }
+    let name = tag.as_deref().or(place.reference.as_deref());
+    let has_signed_tag = verify && is_current && signature::verify(&git, &commit, name)?;
     let committed = if verify { signature::commit_time(&git, &commit)? } else { None };
     let at = format!("{commit}:{}", place.path);
     let read = |output: &mut dyn Read| tree::read(output, limits);
@@ -155,7 +156,7 @@ pub(super) fn fetch(
         checkout::write(output, &selection, directory, limits.bytes)
     })?;
     let notes = [selection.notes, tree::notes_on_pointers(&selection.wanted, &pointers)].concat();
-    Ok(Fetched { commit, tag, committed, notes })
+    Ok(Fetched { commit, tag, committed, has_signed_tag, notes })
 }
 
 /// Creates an empty repository in `scratch`, which has the place as its remote.

@@ -85,7 +85,7 @@ impl Origin<'_> {
         };
         let mut notes = archive::unpack(file, directory, self.limits)?;
         notes.extend(note);
-        Ok(Fetched { commit: found.commit, tag: found.tag, committed: None, notes })
+        Ok(Fetched { commit: found.commit, tag: found.tag, committed: None, has_signed_tag: false, notes })
     }
 
     fn download_archive(&self, commit: Option<&str>, file: &mut File) -> Result<Found, GitError> {

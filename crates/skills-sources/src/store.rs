@@ -165,8 +165,8 @@ impl Store {
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;
         let files = Arc::new(Files { dir: new.keep(), is_kept: AtomicBool::new(false) });
-        let git::Fetched { commit, tag, committed, notes } = fetched;
-        Ok(Checkout { commit, tag, committed, notes, root, files })
+        let git::Fetched { commit, tag, committed, has_signed_tag, notes } = fetched;
+        Ok(Checkout { commit, tag, committed, has_signed_tag, notes, root, files })
     }
 
     /// Returns the current version of a source, or `None` if only a fetch can tell. Sends one request.
@@ -250,6 +250,8 @@ pub(super) struct Checkout {
     pub(super) tag: Option<String>,
     /// The time of the commit in seconds since 1970, if its signature was checked.
     pub(super) committed: Option<i64>,
+    /// True if the signature of the tag was accepted.
+    pub(super) has_signed_tag: bool,
     /// Notes for the user about files that were left out.
     pub(super) notes: Vec<String>,
     /// The directory with the skills.

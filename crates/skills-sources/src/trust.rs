@@ -41,8 +41,16 @@ pub struct Trust(Arc<Inner>);
 
 struct Inner {
     store: Option<TrustStore>,
-    /// Decisions that could not be saved. They apply until this process ends. Never held together with another lock.
-    unsaved: Mutex<HashMap<PathBuf, Decisions>>,
+    /// Decisions that could not be saved, by project. They apply until this process ends. Never held together with another lock.
+    unsaved: Mutex<HashMap<PathBuf, Unsaved>>,
+}
+
+/// Decisions about the skills of a project that could not be saved.
+#[derive(Default)]
+struct Unsaved {
+    decisions: Decisions,
+    /// The places whose saved decisions don't count, because the user has taken the trust back.
+    revoked: BTreeSet<String>,
 }
 
 /// The result of [`Trust::decide`].
@@ -84,7 +92,8 @@ impl Trust {
     fn decisions(&self, project: &Path) -> Decisions {
         let mut decisions = self.0.store.as_ref().map(|store| store.load(project)).unwrap_or_default();
         if let Some(unsaved) = self.0.unsaved.lock().get(project) {
-            decisions.add(unsaved);
+            decisions.revoke(unsaved.revoked.iter());
+            decisions.add(&unsaved.decisions);
         }
         decisions
     }
@@ -172,9 +181,13 @@ impl Trust {
             Some(store) => store.save(project, &decisions).err().map(|error| error.to_string()),
             None => Some("no state directory on this system; use `--state DIR` to set one".to_owned()),
         };
+        let mut unsaved = self.0.unsaved.lock();
         if decided.unsaved.is_some() {
-            self.0.unsaved.lock().entry(project.to_owned()).or_default().add(&decisions);
+            unsaved.entry(project.to_owned()).or_default().decisions.add(&decisions);
+        } else if let Some(unsaved) = unsaved.get_mut(project) {
+            unsaved.revoked.retain(|place| !decisions.knows(place));
         }
+        drop(unsaved);
         decided
     }
 }
@@ -228,10 +241,12 @@ impl Trust {
 
     fn revoke_places(&self, project: &Path, places: &[String]) -> Option<String> {
         if let Some(unsaved) = self.0.unsaved.lock().get_mut(project) {
-            unsaved.revoke(places);
+            unsaved.decisions.revoke(places.iter());
         }
         let store = self.0.store.as_ref()?;
-        store.revoke(project, places).err().map(|error| error.to_string())
+        let error = store.revoke(project, places).err()?;
+        self.0.unsaved.lock().entry(project.to_owned()).or_default().revoked.extend(places.iter().cloned());
+        Some(error.to_string())
     }
 }
 

@@ -114,7 +114,11 @@ pub(super) fn outcome(outcome: &TrustOutcome) -> String {
         );
     }
     if let Err(error) = &outcome.saved {
-        let _ = write!(text, " Could not save this decision: {}.", markdown_message(&error.0));
+        let _ = write!(
+            text,
+            " Could not save this decision, so it applies until the proxy ends: {}.",
+            markdown_message(&error.0)
+        );
     }
     text.trim_start().to_owned()
 }

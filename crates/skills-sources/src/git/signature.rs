@@ -5,18 +5,20 @@ use super::{Git, GitError};
 /// Checks that git accepts the signature of the commit in `FETCH_HEAD`, or of the annotated tag `name` that was fetched. The repository
 /// is ours, so only the user's own configuration decides whose signatures are accepted.
 ///
+/// Returns true if it is the signature of the tag, which also covers the tag's name.
+///
 /// # Errors
 /// Returns [`GitError::Unsigned`] if neither has an accepted signature.
-pub(super) fn verify(git: &Git<'_>, commit: &str, name: Option<&str>) -> Result<(), GitError> {
+pub(super) fn verify(git: &Git<'_>, commit: &str, name: Option<&str>) -> Result<bool, GitError> {
     require_trusted_keys(git)?;
     if let Some(name) = name
         && let Some(tag) = tag_object(git, name)?
         && accepts(git, &["verify-tag", &tag])?.is_none()
     {
-        return Ok(());
+        return Ok(true);
     }
     match accepts(git, &["verify-commit", commit])? {
-        None => Ok(()),
+        None => Ok(false),
         Some(said) => Err(GitError::Unsigned { commit: commit.to_owned(), said }),
     }
 }

@@ -71,7 +71,7 @@ impl TrustStore {
     pub(super) fn revoke(&self, project: &Path, places: &[String]) -> io::Result<()> {
         self.0.change(&self.file(project), |old: Option<Decisions>| {
             let mut all = old.filter(|old| old.v == VERSION)?;
-            all.revoke(places);
+            all.revoke(places.iter());
             Some(all)
         })
     }
@@ -79,7 +79,7 @@ impl TrustStore {
 
 impl Decisions {
     /// Refuses the trusted versions of skills.
-    pub(super) fn revoke(&mut self, places: &[String]) {
+    pub(super) fn revoke<'a>(&mut self, places: impl Iterator<Item = &'a String>) {
         for place in places {
             if let Some(digest) = self.trusted.remove(place) {
                 self.refused.insert(place.clone(), digest);

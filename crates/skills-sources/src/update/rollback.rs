@@ -36,7 +36,7 @@ pub(super) fn refuse(
             |_| SourceError::UnknownTime { address: address.to_string(), approved: version.commit.clone() };
         approved.committed = fetch(&version).map_err(unknown)?.committed;
     }
-    if !is_older(&approved, offered.tag.as_deref(), committed) {
+    if !is_older(&approved, (offered.tag.as_deref(), offered.has_signed_tag), committed) {
         return Ok(());
     }
     let name = |commit: &str, tag: Option<&str>| match tag {
@@ -50,12 +50,14 @@ pub(super) fn refuse(
     })
 }
 
-/// Versions decide if both have a tag, because an older line of versions can get newer commits.
-fn is_older(approved: &PinnedGit, tag: Option<&str>, committed: i64) -> bool {
+/// A lower version is older. The version of a signed tag decides alone, because an older line of versions can get newer commits. If only
+/// the commit is signed, the host can have made the tag, so the commit must not have an earlier time either.
+fn is_older(approved: &PinnedGit, (tag, is_signed): (Option<&str>, bool), committed: i64) -> bool {
     let before = approved.tag.as_deref().and_then(versions::version);
+    let is_earlier = approved.committed.is_some_and(|before| committed < before);
     match before.zip(tag.and_then(versions::version)) {
-        Some((before, now)) if before != now => now < before,
-        _ => approved.committed.is_some_and(|before| committed < before),
+        Some((before, now)) if before != now => now < before || !is_signed && is_earlier,
+        _ => is_earlier,
     }
 }
 
@@ -75,7 +77,8 @@ mod tests {
             // The commit has no valid time.
             ((None, None), (None, 9), false),
             ((Some("v1.2.0"), Some(10)), (Some("v1.1.9"), 11), true),
-            ((Some("v1.2.0"), Some(10)), (Some("1.10.0"), 9), false),
+            ((Some("v1.2.0"), Some(10)), (Some("1.10.0"), 9), true),
+            ((Some("v1.2.0"), Some(10)), (Some("1.10.0"), 10), false),
             // The tag was moved.
             ((Some("v1.2.0"), Some(10)), (Some("v1.2.0"), 9), true),
             // The address had no range before.
@@ -89,7 +92,13 @@ mod tests {
                 skills: BTreeMap::new(),
                 decisions: Decisions::default(),
             };
-            assert_eq!(is_older(&approved, now.0, now.1), expected, "{before:?} {now:?}");
+            assert_eq!(is_older(&approved, (now.0, false), now.1), expected, "{before:?} {now:?}");
+            let is_newer = before.0 == Some("v1.2.0") && now.0 == Some("1.10.0");
+            assert_eq!(
+                is_older(&approved, (now.0, true), now.1),
+                expected && !is_newer,
+                "{before:?} {now:?}"
+            );
         }
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Interest {
     pub(super) tree: bool,
     /// Names of entries that matter.
     pub(super) names: Vec<OsString>,
+    /// Names of files whose content matters.
+    pub(super) files: Vec<OsString>,
 }
 
 /// The change that an event reports for a path.
@@ -68,10 +70,15 @@ impl Coverage {
         self.add_link(path);
     }
 
-    /// Adds a file, which need not exist yet.
+    /// Adds a file, which need not exist yet. It can be replaced, or written in place.
     pub(in crate::library) fn add_file(&mut self, path: &Path) {
         self.add_missing(path);
         self.add_link(path);
+        if let Ok(real) = dunce::canonicalize(path)
+            && let (Some(dir), Some(name)) = (real.parent(), real.file_name())
+        {
+            add(&mut self.at(dir.to_owned()).files, name.to_owned());
+        }
     }
 
     /// Adds the directories that a search has visited, and those in which it would find more if they were created.
@@ -146,10 +153,7 @@ impl Coverage {
     }
 
     fn add_name(&mut self, dir: PathBuf, name: OsString) {
-        let names = &mut self.at(dir).names;
-        if !names.contains(&name) {
-            names.push(name);
-        }
+        add(&mut self.at(dir).names, name);
     }
 
     /// Returns the changes that an event reports.
@@ -186,6 +190,10 @@ impl Coverage {
             changes.directories.insert(dir.to_owned());
             return;
         }
+        if interest.files.iter().any(|known| known == name) {
+            changes.trees.insert(path.to_owned());
+            return;
+        }
         if change == Change::Existence
             && (interest.directories
                 || interest.names.iter().any(|known| known == name)
@@ -196,6 +204,12 @@ impl Coverage {
                 changes.directories.insert(dir.to_owned());
             }
         }
+    }
+}
+
+fn add(names: &mut Vec<OsString>, name: OsString) {
+    if !names.contains(&name) {
+        names.push(name);
     }
 }
 
@@ -235,6 +249,9 @@ mod tests {
         discovery.run_incremental(&mut visits, &Changes::default(), &mut skills_core::SkillSet::builder());
         let mut coverage = Coverage::default();
         coverage.add_search(&discovery, &visits);
+        std::fs::write(base.join("skills.lock"), "{}").unwrap();
+        coverage.add_file(&base.join("skills.lock"));
+        coverage.add_file(&base.join("missing.lock"));
         coverage
     }
 
@@ -279,6 +296,11 @@ mod tests {
             (CREATE, "elsewhere", "", ""),
             (WRITE, "later", "", ""),
             (CREATE, "unrelated/path", "", ""),
+            // A file that is read, which can be replaced or written in place.
+            (WRITE, "skills.lock", "", "skills.lock"),
+            (RENAME, "skills.lock", "", "skills.lock"),
+            (READ, "skills.lock", "", ""),
+            (CREATE, "missing.lock", "", "missing.lock"),
         ] {
             let event = Event::new(kind).add_path(base.join(path));
             let changes = coverage.changes(&event);

@@ -1,0 +1,114 @@
+//! Recognizes files that an agent may read as its settings, because settings can run programs.
+
+use std::path::Path;
+
+use acp_skills::agents;
+
+/// A directory in which `npx` and `bunx` look for the program of a package, in lower case.
+const PACKAGES: &str = "node_modules";
+/// A file that makes its directory a repository of git, whose settings can run programs, in lower case.
+const REPOSITORY: &str = "head";
+
+/// The names of settings of interpreters that run agents, in lower case.
+const OF_INTERPRETERS: [&str; 3] = ["bunfig.toml", "sitecustomize.py", "usercustomize.py"];
+
+/// The extensions of settings, in lower case.
+const EXTENSIONS: [&str; 17] = [
+    "cfg", "cjs", "conf", "cts", "env", "ini", "js", "json", "json5", "jsonc", "mjs", "mts", "py", "toml",
+    "ts", "yaml", "yml",
+];
+
+/// Words in the names of settings, in lower case. Agents change the names of their settings often, so a list of names would be incomplete.
+const WORDS: [&str; 14] = [
+    "agent",
+    "agents",
+    "config",
+    "crush",
+    "hook",
+    "hooks",
+    "mcp",
+    "plugin",
+    "plugins",
+    "provider",
+    "providers",
+    "secrets",
+    "setting",
+    "settings",
+];
+
+/// Returns true for a file that an agent in its directory may read as settings: those that are hidden or in a hidden directory, and at the
+/// root those that are named like settings or like an agent.
+pub(super) fn is_settings(path: &Path) -> bool {
+    let mut parts = path.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase());
+    let is_at_root = path.components().count() == 1;
+    parts.any(|part| {
+        part.starts_with('.')
+            || [PACKAGES, REPOSITORY].contains(&&*part)
+            || is_at_root && is_named_like_settings(&part)
+    })
+}
+
+fn is_named_like_settings(name: &str) -> bool {
+    let Some((stem, extension)) = name.rsplit_once('.') else { return false };
+    if OF_INTERPRETERS.contains(&name) {
+        return true;
+    }
+    let is_right = |word: &str| WORDS.contains(&word) || is_agent(word);
+    EXTENSIONS.contains(&extension)
+        && (is_agent(stem) || stem.split(|c: char| !c.is_alphanumeric()).any(is_right))
+}
+
+/// Returns true for the name of a known agent.
+fn is_agent(name: &str) -> bool {
+    agents::all().iter().any(|agent| {
+        agent.id == name || agent.aliases.contains(&name) || agent.program.first() == Some(&name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_recognized() {
+        for name in [
+            ".mcp.json",
+            ".claude/settings.json",
+            "node_modules/x/package.json",
+            "HEAD",
+            "bunfig.toml",
+            "sitecustomize.py",
+            "mcp.json",
+            "opencode.json",
+            "opencode.jsonc",
+            "crush.json",
+            "codex.toml",
+            "fastagent.config.yaml",
+            "fastagent.secrets.yaml",
+            "fast-agent.yaml",
+            "Fast-Agent.Config.YAML",
+            "agents.config.json",
+            "goose.yml",
+            "kilo.json",
+            "reasonix.toml",
+            "tailwind.config.js",
+        ] {
+            assert!(is_settings(Path::new(name)), "{name}");
+        }
+        for name in [
+            "orders.json",
+            "app.py",
+            "package.json",
+            "AGENTS.md",
+            "CLAUDE.md",
+            "agents.csv",
+            "src/config.json",
+            "reagent.json",
+            "api.yaml",
+            "Makefile",
+            "data.tar.gz",
+        ] {
+            assert!(!is_settings(Path::new(name)), "{name}");
+        }
+    }
+}
