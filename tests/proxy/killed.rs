@@ -3,7 +3,9 @@
 #[cfg(target_os = "linux")]
 use std::fs;
 use std::{
-    io::Read,
+    io::{ErrorKind, Read},
+    net::TcpListener,
+    process::{Command, Stdio},
     sync::mpsc::channel,
     thread,
     time::{Duration, Instant},
@@ -17,6 +19,7 @@ use crate::progress::{HELD, expect, listen_for_processes};
 use crate::{
     editor::{DEADLINE, Editor, KILLED, Proxy},
     fixture::Fixture,
+    repositories::Home,
     scripts::{bridge, kit, request, with_long_timeout},
     skills::Skills,
 };
@@ -25,6 +28,7 @@ crate::trials!(
     a_proxy_killed_while_it_starts_its_agent,
     a_proxy_killed_while_it_starts_scripts,
     a_proxy_killed_by_its_own_scripts,
+    a_command_killed_while_it_fetches,
     #[cfg(target_os = "linux")]
     a_proxy_killed_after_a_signal_to_its_watchdog,
 );
@@ -164,4 +168,30 @@ fn children(parent: u32) -> Vec<(i32, String)> {
         (id, arguments.trim_end_matches('\0').to_owned())
     })
     .collect()
+}
+
+/// Git would receive what a hostile server sends without a limit.
+fn a_command_killed_while_it_fetches() {
+    let home = Home::new();
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let source = format!("git+https://{}/x", server.local_addr().expect("an address"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+    command.args(["list", "--source", &source]).envs(home.variables());
+    let mut command = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program runs");
+    server.set_nonblocking(true).expect("a socket");
+    let deadline = Instant::now() + DEADLINE;
+    let mut connection = loop {
+        match server.accept() {
+            Ok((connection, _)) => break connection,
+            Err(_) => assert!(Instant::now() < deadline, "git does not connect"),
+        }
+        thread::yield_now();
+    };
+    connection.set_nonblocking(false).expect("a socket");
+    command.kill().expect("it runs");
+    command.wait().expect("it has ended");
+    connection.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+    // A process that is killed can also reset its connections.
+    let end = connection.read_to_end(&mut Vec::new()).map_err(|error| error.kind());
+    assert!(matches!(end, Ok(_) | Err(ErrorKind::ConnectionReset)), "git still runs: {end:?}");
 }

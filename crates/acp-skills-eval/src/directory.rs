@@ -63,7 +63,7 @@ impl RunDirectory {
             if !is_copied.map_err(|error| io::Error::new(error.kind(), format!("`{file}`: {error}")))? {
                 return Err(io::Error::other(format!("`{file}` is not a regular file or directory")));
             }
-            copy(&from, Path::new(file), &to, name, 0)
+            copy(&from, Path::new(file), &to, name, name.components().count())
                 .map_err(|error| io::Error::new(error.kind(), format!("`{file}`: {error}")))?;
         }
         let mut before = HashMap::new();

@@ -10,7 +10,7 @@ const PACKAGES: &str = "node_modules";
 const REPOSITORY: &str = "head";
 
 /// The names of settings of interpreters that run agents, in lower case.
-const OF_INTERPRETERS: [&str; 3] = ["bunfig.toml", "sitecustomize.py", "usercustomize.py"];
+const OF_INTERPRETERS: [&str; 4] = ["bunfig.toml", "package.json", "sitecustomize.py", "usercustomize.py"];
 
 /// The extensions of settings, in lower case.
 const EXTENSIONS: [&str; 17] = [
@@ -77,6 +77,7 @@ mod tests {
             "node_modules/x/package.json",
             "HEAD",
             "bunfig.toml",
+            "package.json",
             "sitecustomize.py",
             "mcp.json",
             "opencode.json",
@@ -98,7 +99,6 @@ mod tests {
         for name in [
             "orders.json",
             "app.py",
-            "package.json",
             "AGENTS.md",
             "CLAUDE.md",
             "agents.csv",

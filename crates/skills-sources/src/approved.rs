@@ -23,6 +23,7 @@ use skills_core::{
     Scope, SkillSet,
     discovery::{Discovery, Root},
     exec::ProcessObserver,
+    files::SKILL_FILE_NAMES,
     skill::Sha256,
 };
 
@@ -78,10 +79,16 @@ pub(super) fn served(store: &Store, place: &GitPlace, pinned: &PinnedGit) -> Opt
     (missing.is_empty() || is_recorded(&root, &checksum(&missing))).then_some(root)
 }
 
-/// Returns the approved skills that have no directory.
+/// Returns the approved skills that are not there.
 fn missing<'a>(root: &Path, pinned: &'a PinnedGit) -> Vec<(&'a str, &'a str)> {
     let skills = pinned.skills.iter().map(|(path, digest)| (path.as_str(), digest.as_str()));
-    skills.filter(|(path, _)| !at(root, path).is_dir()).collect()
+    skills.filter(|(path, _)| !is_skill(&at(root, path))).collect()
+}
+
+/// Returns true if a directory contains a skill. A lock file can also name a directory in a skill or around skills. Moving it alone would
+/// leave others with a part of a skill, or with skills that nobody has approved.
+fn is_skill(dir: &Path) -> bool {
+    SKILL_FILE_NAMES.iter().any(|name| dir.join(name).is_file())
 }
 
 /// Returns a checksum of skills that a version doesn't have.
@@ -218,7 +225,7 @@ fn move_skills(
         let is_approved =
             |dir: &Path| digest::of_skill(dir).is_ok_and(|digest| digest.to_string() == *approved);
         let source = at(&from, path);
-        if is_approved(&target) || !is_approved(&source) {
+        if is_approved(&target) || !is_skill(&source) || !is_approved(&source) {
             continue;
         }
         if target.exists() {
@@ -282,7 +289,7 @@ mod tests {
         // The second directory can't be created, because the list of skills has this name.
         let blocked = root.with_file_name(LIST).join("x");
         fs::create_dir_all(&blocked).unwrap();
-        fs::write(blocked.join("f"), "x").unwrap();
+        fs::write(blocked.join("SKILL.md"), "x").unwrap();
         let of_blocked = digest::of_skill(&blocked).unwrap().to_string();
         let path = format!("b/../../{LIST}/x");
         let skills = [("a".to_owned(), digest.clone()), (path, of_blocked)].into();

@@ -137,6 +137,25 @@ pub(crate) fn a_directory_replaced_by_a_link_gives_no_access() {
     });
 }
 
+/// A script of a session in the directory above can replace the directory by a link, while no program runs in it.
+pub(crate) fn a_directory_that_was_replaced_is_rejected() {
+    let fixture = Fixture::new();
+    let sandbox = Sandbox::bwrap(false).unwrap();
+    sandbox.check_directory(&fixture.cwd).unwrap();
+    let result = fixture.script(Some(sandbox.clone()), "write", &["attack"]);
+    assert_eq!(result.stdout, "attack: done\n");
+    let (moved, other) = (fixture.path("home/moved"), fixture.path("home/other"));
+    fs::rename(&fixture.cwd, &moved).unwrap();
+    fs::create_dir(&other).unwrap();
+    symlink(&other, &fixture.cwd).unwrap();
+    let result = fixture.script(Some(sandbox.clone()), "write", &["attack"]);
+    assert!(result.message.is_some_and(|message| message.contains("it was replaced")), "{}", result.stdout);
+    assert!(!other.join("attack").exists());
+    fs::remove_file(&fixture.cwd).unwrap();
+    fs::rename(&moved, &fixture.cwd).unwrap();
+    assert_eq!(fixture.script(Some(sandbox), "write", &["attack"]).stdout, "attack: done\n");
+}
+
 pub(crate) fn the_home_directory_causes_a_warning() {
     let mut fixture = Fixture::with_skill("home/.agent/skills/kit");
     let home = fixture.path("home");

@@ -45,6 +45,9 @@ pub(crate) fn load(sources: SkillSources) -> Result<Loaded, ConfigError> {
 pub(crate) fn load_for(sources: SkillSources, additional: Vec<PathBuf>) -> Result<Loaded, ConfigError> {
     let workspace = Workspace { cwd: env::current_dir().ok(), ..Workspace::default() }.with(additional);
     let progress = Progress::spinner("looking for skills");
+    if let Ok(program) = env::current_exe() {
+        sources.guard_processes(&program);
+    }
     let library = sources.load()?;
     // Fetch remote skills now, and not in the background, where the command could exit before they are done.
     let warnings = library.fetch();

@@ -1,6 +1,11 @@
 //! [`Settings`]: a configuration, resolved into the policy, the skills and the tools of a proxy.
 
-use std::{ffi::OsString, mem, path::PathBuf, sync::Arc};
+use std::{
+    ffi::OsString,
+    mem,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use acp_skills_intercept::Policy;
 use acp_skills_runtime::{
@@ -194,6 +199,12 @@ fn catalog_options(config: &Config) -> CatalogOptions {
 }
 
 impl SkillSources {
+    /// Ensures that the programs that fetch sources end if this process is killed. `program` is the path of `acp-skills-proxy`, which also
+    /// runs as the watchdog.
+    pub fn guard_processes(&self, program: &Path) {
+        self.processes.prepare(program);
+    }
+
     /// Resolves the locations of skills in a configuration.
     ///
     /// # Errors

@@ -119,6 +119,10 @@ pub enum DirectoryProblem {
     /// The directory is a second mount of a forbidden directory. Contains that directory.
     #[error("this directory is another mount of {}", .0.display())]
     OtherName(PathBuf),
+    /// The path led to another directory when it was first used, so a program may have replaced it by a link. Contains the directory to
+    /// which the path leads now.
+    #[error("it was replaced since a session first used it, and now leads to {}; if this is intended, start again", .0.display())]
+    Replaced(PathBuf),
 }
 
 /// A warning about a working directory that is allowed. Displays as a sentence for the user.
@@ -160,7 +164,7 @@ impl Sandbox {
     /// Checks `directory` as a working directory, and returns a warning for the user if there is one.
     ///
     /// Hosts can call this when a session starts. Each run checks its directory again, and also checks its relation to the
-    /// skill. Blocks on the file system.
+    /// skill. A path that was checked must still lead to the same directory then. Blocks on the file system.
     ///
     /// # Errors
     /// Returns [`SandboxError::Directory`] if scripts may not use the directory, and [`SandboxError::Io`] if it can't be

@@ -1,6 +1,7 @@
 //! Builds the command line of bubblewrap, and tests from inside that it confines programs.
 
 use std::{
+    collections::HashMap,
     ffi::OsString,
     fs::{self, File},
     io,
@@ -10,7 +11,7 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{Output, Stdio},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use super::{
@@ -41,6 +42,8 @@ pub(super) struct Bwrap {
     filters: Vec<Arc<[u8]>>,
     /// The path of `setsid`, to run scripts in their own session; `None` if it doesn't work in the sandbox.
     setsid: Option<PathBuf>,
+    /// The directories of sessions: the canonical path of each path. Clones share it, and no other lock is taken while it is held.
+    sessions: Arc<Mutex<HashMap<PathBuf, PathBuf>>>,
 }
 
 impl Bwrap {
@@ -54,7 +57,9 @@ impl Bwrap {
         };
         let filters = filter::programs()?;
         let setsid = find_program(Path::new(SETSID), None);
-        let mut bwrap = Self { network, binds_descriptors: false, host: Arc::new(host), filters, setsid };
+        let sessions = Arc::default();
+        let mut bwrap =
+            Self { network, binds_descriptors: false, host: Arc::new(host), filters, setsid, sessions };
         if bwrap.probe().is_err() {
             bwrap.setsid = None;
             bwrap.probe().map_err(|error| bwrap.too_old().unwrap_or(error))?;
@@ -68,7 +73,9 @@ impl Bwrap {
     }
 
     pub(super) fn check_directory(&self, directory: &Path) -> Result<Option<SandboxWarning>, SandboxError> {
-        let directory = Directory::open(directory)?;
+        let given = directory;
+        let directory = Directory::open(given)?;
+        self.sessions().insert(given.to_owned(), directory.path.clone());
         let checked = mounts::check(&self.host, &directory.path);
         let checked = checked.and_then(|warning| {
             directory.check_not_same_as(mounts::forbidden(&self.host))?;
@@ -78,7 +85,12 @@ impl Bwrap {
     }
 
     pub(super) fn wrap(&self, invocation: Invocation, skill_dir: &Path) -> Result<Invocation, SandboxError> {
-        let cwd = Directory::open(invocation.cwd.as_deref().unwrap_or(skill_dir))?;
+        let given = invocation.cwd.as_deref().unwrap_or(skill_dir);
+        let cwd = Directory::open(given)?;
+        if self.sessions().get(given).is_some_and(|before| *before != cwd.path) {
+            let problem = DirectoryProblem::Replaced(cwd.path);
+            return Err(SandboxError::Directory { directory: given.to_owned(), problem });
+        }
         let (bind, opened) = if self.binds_descriptors {
             let handle = Arc::clone(&cwd.handle);
             (["--bind-fd".into(), handle.as_raw_fd().to_string().into()], Some(handle))
@@ -91,6 +103,10 @@ impl Bwrap {
             .map_err(rejected)?;
         args.extend(["--chdir".into(), cwd.path.into()]);
         Ok(self.confine(invocation, args, opened))
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<PathBuf, PathBuf>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns a command line that runs `command` in the sandbox.

@@ -16,6 +16,11 @@ pub(super) fn tighten(_file: &File) -> io::Result<bool> {
     Ok(false)
 }
 
+/// Directories of users are private on Windows.
+pub(super) fn is_own(_dir: &Path) -> bool {
+    true
+}
+
 /// Returns false, because no path that we open leads to a device.
 pub(super) fn is_device(_metadata: &Metadata) -> bool {
     false
