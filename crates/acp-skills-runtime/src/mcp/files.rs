@@ -33,8 +33,8 @@ pub(super) async fn answer(handler: &Handler, id: &Id, file: SkillFile) -> Vec<u
         return no_such_skill(id);
     };
     let started = Instant::now();
-    let _turn = turn(&skill).await;
-    let reading = tokio::task::spawn_blocking(move || (text(&skill, &file), skill, file));
+    let turn = turn(&skill).await;
+    let reading = tokio::task::spawn_blocking(move || (turn.run(|| text(&skill, &file)), skill, file));
     let Ok((text, skill, file)) = reading.await else {
         return build::error(id, INTERNAL_ERROR, "interrupted");
     };

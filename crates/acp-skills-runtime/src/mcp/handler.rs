@@ -372,9 +372,9 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri.clone();
-        let _turn = resources::turn(&self.now(), &uri).await;
-        let read =
-            self.blocking(move |serving, bodies| resources::read(serving, bodies, &request.uri)).await?;
+        let turn = resources::turn(&self.now(), &uri).await;
+        let read = move |serving: &_, bodies: &_| turn.run(|| resources::read(serving, bodies, &request.uri));
+        let read = self.blocking(read).await?;
         if let (Some(observer), Some((skill, path))) = (&self.reports.observer, resources::parse(&uri)) {
             observer(&Activity::ResourceRead { session: self.session, skill, path });
         }

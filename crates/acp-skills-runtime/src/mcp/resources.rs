@@ -89,9 +89,11 @@ pub(super) fn list(serving: &Serving, cursor: Option<&str>) -> Result<ListResour
 }
 
 /// Waits until a thread may read from the server of a skill, if the resource is one of its files.
-pub(super) async fn turn(serving: &Serving, asked: &str) -> Option<Turn> {
-    let skill = parse(asked).and_then(|(name, _)| usable(serving, &name).cloned())?;
-    Some(toolbox::turn(&skill).await)
+pub(super) async fn turn(serving: &Serving, asked: &str) -> Turn {
+    match parse(asked).and_then(|(name, _)| usable(serving, &name).cloned()) {
+        Some(skill) => toolbox::turn(&skill).await,
+        None => Turn::default(),
+    }
 }
 
 /// Answers `resources/read`.

@@ -218,10 +218,10 @@ impl Toolbox {
             scripts: self.runs_scripts(),
             offer,
         };
-        let _turn = turn(skill).await;
+        let turn = turn(skill).await;
         let skill = Arc::clone(skill);
         let bodies = self.shared.bodies.clone();
-        let reading = tokio::task::spawn_blocking(move || activate(&skill, &options, &bodies));
+        let reading = tokio::task::spawn_blocking(move || turn.run(|| activate(&skill, &options, &bodies)));
         reading.await.map_err(|_| ActivationError::Interrupted)?
     }
 

@@ -15,16 +15,24 @@ const MAX_THREADS: usize = 4;
 
 static SERVERS: LazyLock<Mutex<HashMap<String, Weak<Semaphore>>>> = LazyLock::new(Mutex::default);
 
-/// The permission to read the instructions or a file of a skill on a thread. Dropping it lets the next reader begin.
-#[derive(Debug)]
+/// The permission to read the instructions or a file of a skill on a thread. The default is for skills on this machine.
+#[derive(Debug, Default)]
 #[must_use]
-pub struct Turn {
-    _permit: Option<OwnedSemaphorePermit>,
+pub struct Turn(Option<OwnedSemaphorePermit>);
+
+impl Turn {
+    /// Runs `read`, which may block. Call this on the thread, because the turn has to last as long as the thread waits for the server, even
+    /// if the call is cancelled.
+    pub fn run<T>(self, read: impl FnOnce() -> T) -> T {
+        let result = read();
+        drop(self.0);
+        result
+    }
 }
 
 /// Waits until a thread may read from the server of a skill. Doesn't wait if the skill is on this machine.
 pub async fn turn(skill: &Skill) -> Turn {
-    let Some(server) = server(skill) else { return Turn { _permit: None } };
+    let Some(server) = server(skill) else { return Turn::default() };
     let turns = {
         let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
         let known = servers.get(&server).and_then(Weak::upgrade);
@@ -36,7 +44,7 @@ pub async fn turn(skill: &Skill) -> Turn {
         })
     };
     // This never fails, because the semaphore is never closed.
-    Turn { _permit: turns.acquire_owned().await.ok() }
+    Turn(turns.acquire_owned().await.ok())
 }
 
 /// Returns a text that identifies the server of a skill: the identity of its service, or the scheme and the host of its URL. `None` if the
@@ -59,6 +67,8 @@ fn server(skill: &Skill) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
 
     #[test]
@@ -108,6 +118,10 @@ mod tests {
         let local = Arc::new(Skill::builder("b", "d").body("text").build().unwrap());
         let toolbox = Toolbox::new(crate::set::SkillSet::default());
         let activated = runtime.unwrap().block_on(async {
+            // A cancelled call doesn't end its thread.
+            for _ in 0..4 * MAX_THREADS {
+                assert!(toolbox.activate(&skill, None, Guide::Tools).now_or_never().is_none());
+            }
             let all: Vec<_> = (0..4 * MAX_THREADS)
                 .map(|_| {
                     let (toolbox, skill) = (toolbox.clone(), Arc::clone(&skill));
@@ -118,7 +132,7 @@ mod tests {
             let activated = toolbox.activate(&local, None, Guide::Tools).await;
             drop(sender);
             for one in all {
-                assert!(one.await.unwrap().is_err());
+                assert!(one.await.is_ok_and(|activated| activated.is_err()));
             }
             activated
         });

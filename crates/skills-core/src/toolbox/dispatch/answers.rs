@@ -101,12 +101,12 @@ pub(super) async fn read_skill_file(
     let skill = Arc::clone(skill(toolbox, arguments, "skill", context)?);
     let path = arguments.required("path")?.to_owned();
     let options = ReadOptions { offset: arguments.number("offset")?, limit: arguments.number("limit")? };
-    let _turn = turn(&skill).await;
+    let turn = turn(&skill).await;
     let read = move || {
         let read = files::read(&skill, &path, options);
         read.map(|content| show(&path, content)).map_err(|error| errors::file(&skill, &error))
     };
-    off_thread(read).await?
+    off_thread(|| turn.run(read)).await?
 }
 
 pub(super) async fn search_skills(toolbox: &Toolbox, arguments: &Arguments) -> Answer {
