@@ -86,7 +86,7 @@ fn missing<'a>(root: &Path, pinned: &'a PinnedGit) -> Vec<(&'a str, &'a str)> {
 }
 
 /// Returns true if a directory contains a skill. A lock file can also name a directory in a skill or around skills. Moving it alone would
-/// leave others with a part of a skill, or with skills that nobody has approved.
+/// leave others with a part of a skill, or with skills that were not approved.
 fn is_skill(dir: &Path) -> bool {
     SKILL_FILE_NAMES.iter().any(|name| dir.join(name).is_file())
 }
