@@ -9,10 +9,7 @@ use serde_json::json;
 
 #[cfg(unix)]
 use crate::editor::{DEADLINE, Proxy};
-use crate::{
-    fixture::{self, Fixture},
-    skills::Skills,
-};
+use crate::{fixture::Fixture, skills::Skills};
 
 crate::trials!(
     #[cfg(unix)]
@@ -48,7 +45,7 @@ fn an_agent_that_closes_its_stdin_and_keeps_running() {
     let start = editor.request("initialize", json!({ "protocolVersion": 1 }));
     editor.answer(&start);
     editor.wait_for_log("closed");
-    let open = editor.request("session/new", json!({ "cwd": fixture::cwd(), "mcpServers": [] }));
+    let open = editor.request("session/new", json!({ "cwd": crate::fixture::cwd(), "mcpServers": [] }));
     let text = editor.answer(&open)["error"]["message"].clone();
     assert!(text.as_str().is_some_and(|text| text.contains("session/new")), "{text}");
     assert_eq!(editor.ended().code(), Some(128 + 15));
@@ -226,7 +223,7 @@ fn ctrl_c_ends_a_stopped_agent_while_the_proxy_answers() {
         Proxy::new().flag("--exit-wait", "0.3").arg("--").arg("sh").arg("-c").arg(script).start();
     for (method, params) in [
         ("initialize", json!({ "protocolVersion": 1 })),
-        ("session/new", json!({ "cwd": fixture::cwd(), "mcpServers": [] })),
+        ("session/new", json!({ "cwd": crate::fixture::cwd(), "mcpServers": [] })),
     ] {
         let id = editor.request(method, params);
         assert!(editor.answer(&id)["result"].is_object());
