@@ -182,7 +182,7 @@ fn old_signed_versions_are_refused() {
     );
 }
 
-/// The lock file has no time of a commit that was approved without a check of its signature, so it is fetched.
+/// A commit that was approved without a check of its signature has no time in the lock file, so the update fetches the commit.
 fn versions_are_compared_with_one_from_before_verify() {
     let repository = Repository::review();
     let home = Home::new();

@@ -2,7 +2,7 @@
 //!
 //! The block with the command is replaced by a new block with the skill's instructions, followed by the user's arguments as
 //! the user's own text. If the client has put a note before the command, the note becomes a block of its own. All other blocks stay
-//! where they are. The new block begins with the text that the user command:
+//! where they are. The new block begins with the text that the user typed:
 //!
 //! ```text
 //! <acp-skills-proxy:0123abcd07757998>

@@ -218,7 +218,8 @@ pub(crate) enum ServerError {
 }
 
 impl ServerError {
-    /// Describes the error without any text of the server. Used where the user has approved each text that the model reads.
+    /// Describes the error without any text of the server. Use this where the user has to approve each text that the
+    /// model reads.
     fn without_text(&self) -> String {
         match self {
             Self::Explained { error, .. } => error.without_text(),

@@ -106,7 +106,7 @@ pub(super) struct Fetched {
     pub(super) tag: Option<String>,
     /// The time of the commit in seconds since 1970, if versions need a signature.
     pub(super) committed: Option<i64>,
-    /// True if the signature of the tag was accepted, so that the author has chosen its name.
+    /// True if git accepted the signature of the tag. The host can't have invented its name then.
     pub(super) has_signed_tag: bool,
     /// Notes for the user about files that were left out.
     pub(super) notes: Vec<String>,

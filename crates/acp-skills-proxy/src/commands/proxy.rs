@@ -96,7 +96,7 @@ fn start(config: Config, login: Vec<OsString>, to_try: ToTry) -> anyhow::Result<
         output::note(&terminal::note(&to_try(&settings.agent)));
     }
     // If there is an agent and we're on a terminal, we may have been started by a client to let the user log in to the agent.
-    if stdio::stdin_is_terminal() {
+    if stdio::is_terminal() {
         settings.agent.extend(login);
         // The agent replaces this process, so write our messages first.
         output::flush();

@@ -121,7 +121,7 @@ pub enum DirectoryProblem {
     OtherName(PathBuf),
     /// The path led to another directory when it was first used, so a program may have replaced it by a link. Contains the directory to
     /// which the path leads now.
-    #[error("it was replaced since a session first used it, and now leads to {}; if this is intended, start again", .0.display())]
+    #[error("it was replaced since a session first used it, and now leads to {}; if this is intended, restart this program", .0.display())]
     Replaced(PathBuf),
 }
 
