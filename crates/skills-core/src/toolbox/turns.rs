@@ -106,36 +106,40 @@ mod tests {
     #[cfg(feature = "fetch")]
     #[test]
     fn a_server_that_hangs_takes_few_threads() {
-        use crate::{catalog::Guide, name::SkillName, skill::Remote, toolbox::Toolbox};
+        use std::{sync::mpsc::channel, time::Duration};
 
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().max_blocking_threads(MAX_THREADS + 1).build();
-        let (sender, receiver) = std::sync::mpsc::channel();
-        let mut remote = Remote::new("skill://a/SKILL.md", None, std::time::Duration::MAX);
-        remote.service = Some(Arc::new(Hangs(receiver.into())));
-        let skill = Skill::new(SkillName::new("a").unwrap(), "d", Source::Remote(remote));
-        let skill = Arc::new(skill);
+        use crate::{
+            catalog::Guide,
+            name::SkillName,
+            skill::{Remote, Sha256},
+            toolbox::Toolbox,
+        };
+
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.max_blocking_threads(MAX_THREADS + 1).build().unwrap();
+        let (end, ended) = channel();
+        let service = Arc::new(Hangs(ended.into()));
+        let remote = Remote::of_service("skill://a/SKILL.md", Sha256::of(b""), Vec::new(), service);
+        let skill = Arc::new(Skill::new(SkillName::new("a").unwrap(), "d", Source::Remote(remote)));
         let local = Arc::new(Skill::builder("b", "d").body("text").build().unwrap());
         let toolbox = Toolbox::new(crate::set::SkillSet::default());
-        let activated = runtime.unwrap().block_on(async {
-            // A cancelled call doesn't end its thread.
-            for _ in 0..4 * MAX_THREADS {
-                assert!(toolbox.activate(&skill, None, Guide::Tools).now_or_never().is_none());
-            }
-            let all: Vec<_> = (0..4 * MAX_THREADS)
-                .map(|_| {
-                    let (toolbox, skill) = (toolbox.clone(), Arc::clone(&skill));
-                    tokio::spawn(async move { toolbox.activate(&skill, None, Guide::Tools).await })
-                })
-                .collect();
-            tokio::task::yield_now().await;
-            let activated = toolbox.activate(&local, None, Guide::Tools).await;
-            drop(sender);
-            for one in all {
-                assert!(one.await.is_ok_and(|activated| activated.is_err()));
-            }
-            activated
+        let (sender, activated) = channel();
+        std::thread::spawn(move || {
+            runtime.block_on(async {
+                let hanging = || Box::pin(toolbox.activate(&skill, None, Guide::Tools));
+                // A cancelled call doesn't end its thread.
+                for _ in 0..4 * MAX_THREADS {
+                    assert!(hanging().now_or_never().is_none());
+                }
+                let mut waiting: Vec<_> = (0..4 * MAX_THREADS).map(|_| hanging()).collect();
+                for call in &mut waiting {
+                    assert!(call.now_or_never().is_none());
+                }
+                sender.send(toolbox.activate(&local, None, Guide::Tools).await).unwrap();
+            });
         });
-        assert!(activated.is_ok());
+        let activated = activated.recv_timeout(Duration::from_mins(1));
+        drop(end);
+        assert!(activated.expect("a thread is free").is_ok());
     }
 }
