@@ -9,6 +9,7 @@
 mod cache;
 mod conflict;
 mod decisions;
+mod entry;
 
 use std::{
     collections::BTreeMap,
@@ -44,7 +45,7 @@ pub struct LockFile {
 
 /// The approved version of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, try_from = "entry::Entry")]
 #[non_exhaustive]
 pub enum Pinned {
     /// A git repository at a commit.
@@ -54,38 +55,36 @@ pub enum Pinned {
 }
 
 /// The approved version of a git repository.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PinnedGit {
     /// The full hash of the commit.
     pub commit: String,
     /// The tag of the commit, if the address has a range of versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
     /// The time of the commit in seconds since 1970, if its signature was checked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub committed: Option<i64>,
     /// The SHA-256 checksum of each approved skill, by its directory in the source. The root of the source is `.`.
     pub skills: BTreeMap<String, String>,
     /// Decisions about single skills.
-    #[serde(default, skip_serializing_if = "Decisions::is_empty")]
+    #[serde(skip_serializing_if = "Decisions::is_empty")]
     pub decisions: Decisions,
 }
 
 /// The approved version of a web site.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PinnedWeb {
     /// The SHA-256 checksum of the index, which contains names, descriptions, URLs, and optionally checksums of files.
     pub index: String,
     /// The SHA-256 checksum of the entry of each approved skill, by name. For a skill in an archive, it is that of the files. `None`
     /// approves all skills of the index that are not in archives.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub skills: Option<BTreeMap<String, String>>,
     /// Decisions about single skills.
-    #[serde(default, skip_serializing_if = "Decisions::is_empty")]
+    #[serde(skip_serializing_if = "Decisions::is_empty")]
     pub decisions: Decisions,
 }
 
@@ -212,10 +211,16 @@ impl LockFile {
             )
             .into());
         }
-        for (source, pinned) in &lock.sources {
+        lock.check()?;
+        Ok(lock)
+    }
+
+    /// Checks all values.
+    fn check(&self) -> Result<(), Reason> {
+        for (source, pinned) in &self.sources {
             pinned.check().map_err(|what| format!("`{source}`: {what}"))?;
         }
-        Ok(lock)
+        Ok(())
     }
 
     /// Returns the approved version of a source, by its address.
@@ -257,18 +262,22 @@ impl LockFile {
     }
 
     fn write(&self, path: &Path) -> io::Result<()> {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::create_dir_all(parent)?;
+        write(path, &self.text()?)
+    }
+
+    /// Returns the content of the file.
+    ///
+    /// # Errors
+    /// Returns an error of the kind `InvalidData` if [`read`](Self::read) would refuse the content. Then all approvals would be lost.
+    fn text(&self) -> io::Result<String> {
+        let invalid = |reason: Reason| io::Error::new(io::ErrorKind::InvalidData, reason);
+        self.check().map_err(invalid)?;
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
-        // A file that we can't read again would lose all approvals.
-        let invalid = |reason: Reason| io::Error::new(io::ErrorKind::InvalidData, reason);
         if text.len() as u64 > MAX_BYTES {
             return Err(invalid("file would be too large".into()));
         }
-        Self::parse(&text).map_err(invalid)?;
-        disk::write(path, &text)?;
-        Ok(())
+        Ok(text)
     }
 }
 
@@ -305,6 +314,13 @@ impl Pinned {
             }
         }
     }
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(parent)?;
+    disk::write(path, text)?;
+    Ok(())
 }
 
 fn is_hexadecimal(byte: u8) -> bool {

@@ -31,6 +31,7 @@ pub(crate) mod update;
 pub(crate) mod why;
 
 use std::{
+    collections::{BTreeMap, btree_map::Entry},
     fs, io,
     num::NonZeroU32,
     path::{Path, PathBuf},
@@ -46,7 +47,9 @@ use skills_core::{
     discovery::{Filter, FilterError},
     text::shown_path,
 };
-use skills_sources::{Address, LockFile, Offer, SkillChange, Updater, lock_beside, named_sources, user_lock};
+use skills_sources::{
+    Address, LockFile, Offer, Pinned, SkillChange, Updater, lock_beside, named_sources, user_lock,
+};
 
 use self::approval::ApprovalArgs;
 use crate::{
@@ -259,6 +262,24 @@ pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
         }
     }
     Ok(known)
+}
+
+/// Adds the approved version to each source. Each lock file is read once.
+///
+/// # Errors
+/// Returns an error if a lock file can't be read.
+pub(super) fn with_pinned(sources: Vec<Known>) -> anyhow::Result<Vec<(Known, Option<Pinned>)>> {
+    let mut locks: BTreeMap<PathBuf, LockFile> = BTreeMap::new();
+    let mut all = Vec::new();
+    for source in sources {
+        let lock = match locks.entry(source.lock.clone()) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(LockFile::read(&source.lock).map_err(lock_error)?),
+        };
+        let pinned = lock.get(source.address.as_str()).cloned();
+        all.push((source, pinned));
+    }
+    Ok(all)
 }
 
 /// Returns the known sources with the address `source` or the same target.

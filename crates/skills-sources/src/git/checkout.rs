@@ -76,7 +76,7 @@ impl<'a> Writer<'a> {
         system::protect(&mut options, file.is_program);
         let mut target = self.dir.open_with(&file.path, &options).map_err(failed)?;
         target.write_all(&start).map_err(failed)?;
-        let mut buffer = vec![0; 64 * 1024];
+        let mut buffer = [0; 8 * 1024];
         loop {
             match content.read(&mut buffer) {
                 Ok(0) => break,

@@ -11,7 +11,7 @@ use std::{
 
 use skills_core::skill::Sha256;
 
-use super::{LockError, LockFile, Pinned};
+use super::{LockError, LockFile, Pinned, write};
 
 /// The time for which a deleted lock file is remembered after its last use.
 const REMEMBERED: Duration = Duration::from_hours(24 * 30);
@@ -42,9 +42,10 @@ impl LockFile {
     /// Saves `self` as the last readable version.
     pub(super) fn keep(&self, path: &Path, cache: &Path) {
         let copy = copy(path, cache);
-        if Self::read(&copy).ok().as_ref() != Some(self) {
+        let Ok(text) = self.text() else { return };
+        if fs::read(&copy).ok().as_deref() != Some(text.as_bytes()) {
             // If this fails, we just can't serve any skills while the lock file is broken.
-            let _ = self.write(&copy);
+            let _ = write(&copy, &text);
         } else if age(&copy).is_none_or(|age| age > PRECISION) {
             // Update the modification time of the copy, which is used as the time of its last use.
             let _ =

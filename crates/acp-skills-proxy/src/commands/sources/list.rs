@@ -6,12 +6,12 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 use skills_core::text::{shown, shown_path};
-use skills_sources::{LockFile, Pinned};
+use skills_sources::Pinned;
 
 use super::{
-    CommonArgs, Target, known, lock_error,
+    CommonArgs, Target, known,
     pin::{self, PinArgs},
-    updater,
+    updater, with_pinned,
 };
 use crate::{
     commands::table::{Align, Table, terminal_width},
@@ -97,8 +97,7 @@ pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut rows = Vec::new();
-    for source in known(&target)? {
-        let pinned = LockFile::read(&source.lock).map_err(lock_error)?.get(source.address.as_str()).cloned();
+    for (source, pinned) in with_pinned(known(&target)?)? {
         let approved = pinned.as_ref().and_then(|pinned| updater.approved(&source.address, pinned));
         let skills = approved.map(|offer| offer.skills.len());
         let available = pinned.as_ref().and_then(|pinned| updater.news(&source.address, pinned));

@@ -5,12 +5,12 @@ use std::{process::ExitCode, sync::Arc};
 use clap::Args;
 use serde::Serialize;
 use skills_core::order;
-use skills_sources::{LockFile, Pinned, SkillChange};
+use skills_sources::{Pinned, SkillChange};
 
 use super::{
     CommonArgs, FetchArgs, Target, choices,
     fetching::{self, Fetch, Latest},
-    fetching_updater, known, lock_error, named,
+    fetching_updater, known, named, with_pinned,
 };
 use crate::{
     commands::table::{Align, Table, terminal_width},
@@ -87,9 +87,7 @@ pub(crate) fn run(args: OutdatedArgs) -> anyhow::Result<ExitCode> {
     }
     let updater = Arc::new(fetching_updater(&args.common, &args.fetch, &target)?);
     let mut fetches = Vec::new();
-    for source in sources {
-        let lock = LockFile::read(&source.lock).map_err(lock_error)?;
-        let before = lock.get(source.address.as_str()).cloned();
+    for (source, before) in with_pinned(sources)? {
         let reconsidered = Vec::new();
         fetches.push(Fetch {
             source,

@@ -8,9 +8,9 @@ use skills_core::{
     SkillName,
     text::{shown, shown_path},
 };
-use skills_sources::{LockFile, Pinned, Updater};
+use skills_sources::{Pinned, Updater};
 
-use super::{CommonArgs, Known, Target, known, lock_error, named, updater};
+use super::{CommonArgs, Known, Target, known, lock_error, named, updater, with_pinned};
 use crate::{error::UsageError, output};
 
 /// The arguments of `sources pin` and `sources unpin`.
@@ -41,9 +41,8 @@ pub(super) struct Approved {
 pub(super) fn approved(sources: Vec<Known>, updater: &Updater, name: &str) -> anyhow::Result<Vec<Approved>> {
     let key = SkillName::key_of(name);
     let mut found = Vec::new();
-    for source in sources {
-        let lock = LockFile::read(&source.lock).map_err(lock_error)?;
-        let Some(pinned) = lock.get(source.address.as_str()).cloned() else { continue };
+    for (source, pinned) in with_pinned(sources)? {
+        let Some(pinned) = pinned else { continue };
         let stored = updater.approved(&source.address, &pinned);
         let stored = stored.iter().flat_map(|offer| &offer.skills);
         let by_name = stored.filter(|skill| SkillName::key_of(&skill.name) == key).map(|skill| &skill.path);

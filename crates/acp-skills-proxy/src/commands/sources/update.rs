@@ -2,7 +2,11 @@
 
 mod range;
 
-use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::ExitCode,
+    sync::Arc,
+};
 
 use clap::Args;
 use serde::Serialize;
@@ -10,7 +14,7 @@ use skills_core::{
     order,
     text::{shown, shown_path},
 };
-use skills_sources::{Answer, Decision, LockFile, Pinned, Rejected, SkillChange, SourceError, Updater};
+use skills_sources::{Answer, Decision, Pinned, Rejected, SkillChange, SourceError, Updater};
 
 use super::{
     ApprovalArgs, CommonArgs, FetchArgs, Known, Target,
@@ -18,7 +22,7 @@ use super::{
     fetching::{self, Fetch, Latest},
     fetching_updater, keep_unseen, known, lock_error, named,
     show::{self, FindingsBySkill},
-    tidy,
+    tidy, with_pinned,
 };
 use crate::{
     error::{self, UsageError},
@@ -110,9 +114,7 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
     }
     // Do this first, so that we report an invalid lock file before we fetch the sources.
     let mut fetches = Vec::new();
-    for mut source in sources {
-        let lock = LockFile::read(&source.lock).map_err(lock_error)?;
-        let before = lock.get(source.address.as_str()).cloned();
+    for (mut source, before) in with_pinned(sources)? {
         let replaces = if args.latest { range::leave(&updater, &target, &mut source)? } else { None };
         let reconsidered = args.choices.reconsidered();
         let is_locked = args.locked;
@@ -152,11 +154,12 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// Returns an error if a conflict can't be resolved.
 fn resolve_conflicts(updater: &Updater, sources: &[Known]) -> anyhow::Result<()> {
-    for source in sources {
-        let Some(disputed) = updater.resolve_conflict(&source.lock).map_err(lock_error)? else { continue };
+    let locks: BTreeSet<_> = sources.iter().map(|source| &source.lock).collect();
+    for lock in locks {
+        let Some(disputed) = updater.resolve_conflict(lock).map_err(lock_error)? else { continue };
         output::note(&format!(
             "resolved the merge conflict in {}: the sources of both sides are kept",
-            shown_path(&source.lock)
+            shown_path(lock)
         ));
         for source in disputed {
             output::note(&format!(

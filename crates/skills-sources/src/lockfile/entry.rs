@@ -1,0 +1,39 @@
+//! [`Entry`]: the fields of a source in a lock file, before we know of which kind it is.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{Decisions, Pinned, PinnedGit, PinnedWeb};
+
+/// The fields of [`PinnedGit`] and [`PinnedWeb`]. A derived untagged enum would copy all values before it decides.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    commit: Option<String>,
+    tag: Option<String>,
+    committed: Option<i64>,
+    index: Option<String>,
+    skills: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    decisions: Decisions,
+}
+
+impl TryFrom<Entry> for Pinned {
+    type Error = &'static str;
+
+    fn try_from(entry: Entry) -> Result<Self, Self::Error> {
+        let Entry { commit, tag, committed, index, skills, decisions } = entry;
+        match (commit, index) {
+            (Some(commit), None) => {
+                let skills = skills.ok_or("a source with `commit` needs `skills`")?;
+                Ok(Self::Git(PinnedGit { commit, tag, committed, skills, decisions }))
+            }
+            (None, Some(index)) if tag.is_none() && committed.is_none() => {
+                Ok(Self::Web(PinnedWeb { index, skills, decisions }))
+            }
+            (None, Some(_)) => Err("a source with `index` can't have `tag` or `committed`"),
+            _ => Err("a source needs either `commit` or `index`"),
+        }
+    }
+}
