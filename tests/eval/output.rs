@@ -15,6 +15,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("output::the_page_shows_everything_and_escapes_it", the_page_shows_everything_and_escapes_it),
         trial("output::the_page_opens_with_the_verdict", the_page_opens_with_the_verdict),
         trial("output::the_sample_skill_on_the_built_in_agent", the_sample_skill_on_the_built_in_agent),
+        trial("output::results_stay_beside_the_skill", results_stay_beside_the_skill),
+        #[cfg(unix)]
+        trial("output::special_files_are_not_read", special_files_are_not_read),
         trial("output::a_new_skill_follows_all_rules", a_new_skill_follows_all_rules),
     ]
 }
@@ -114,6 +117,65 @@ fn the_sample_skill_on_the_built_in_agent() {
     }
     assert!(!run.stdout.contains("the agent failed"), "{}", run.stdout);
     assert!(!repository().join("examples/skills/code-review-workspace").exists());
+}
+
+/// The author of a skill chooses its name, and a repository can contain links.
+fn results_stay_beside_the_skill() {
+    let queries = json!([{ "query": "load demo", "should_trigger": true }]);
+    let absolute = std::env::temp_dir().join("acp-skills-planted");
+    for name in ["../../planted", absolute.to_str().unwrap(), "a/../../planted", "..", ".agents"] {
+        let fixture = Fixture::new(&queries, &json!([]));
+        fixture.write("deep/skills/demo/evals/eval_queries.json", &queries.to_string());
+        let text = format!("---\nname: {}\ndescription: Does demos.\n---\n\nDo it.\n", json!(name));
+        fixture.write("deep/skills/demo/SKILL.md", &text);
+        let eval = || {
+            let mut command = program();
+            command.arg("eval").arg(fixture.path("deep/skills/demo")).args(["--runs", "1"]);
+            Run::of(command.stdin(Stdio::null()))
+        };
+        eval();
+        assert!(fixture.path("deep/skills/demo-workspace/iteration-1").is_dir(), "{name}");
+        let entries = |dir: &str| fs::read_dir(fixture.path(dir)).unwrap().count();
+        assert_eq!((entries("deep"), entries("deep/skills"), entries(".")), (1, 2, 2), "{name}");
+        #[cfg(unix)]
+        {
+            fs::remove_dir_all(fixture.path("deep/skills/demo-workspace")).unwrap();
+            std::os::unix::fs::symlink("../..", fixture.path("deep/skills/demo-workspace")).unwrap();
+            let run = eval();
+            assert!(run.code == Some(2) && run.stderr.contains("is a symbolic link"), "{}", run.stderr);
+            assert_eq!(entries("."), 2);
+        }
+    }
+    assert!(!absolute.with_file_name("acp-skills-planted-workspace").exists());
+}
+
+/// A repository with a skill can contain the directory for its results.
+#[cfg(unix)]
+fn special_files_are_not_read() {
+    let queries = json!([{ "query": "load demo", "should_trigger": true }]);
+    let fixture = Fixture::new(&queries, &json!([]));
+    assert_eq!(fixture.eval(&["--runs", "1"], "pass").code, Some(0));
+    let run = "results/iteration-1/triggers/query-01/with_skill/run-1/run.json";
+    for (file, flags) in [
+        ("results/iteration-1/evaluation.json", ["--runs", "1", "--resume"]),
+        (run, ["--runs", "1", "--resume"]),
+    ] {
+        let file = fixture.path(file);
+        let before = fs::read(&file).unwrap();
+        for target in ["/dev/zero", "fifo"] {
+            fs::remove_file(&file).unwrap();
+            if target == "fifo" {
+                assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+            } else {
+                std::os::unix::fs::symlink(target, &file).unwrap();
+            }
+            let run = fixture.eval(&flags, "pass");
+            assert_eq!(run.code, Some(2), "{}", run.stderr);
+            assert!(run.stderr.contains("not a regular file"), "{}", run.stderr);
+        }
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, before).unwrap();
+    }
 }
 
 fn a_new_skill_follows_all_rules() {

@@ -16,6 +16,7 @@ crate::trials!(
     old_signed_versions_are_refused,
     versions_are_compared_with_one_from_before_verify,
     a_host_cannot_rename_an_old_signed_version,
+    a_host_cannot_lower_the_approved_version,
 );
 
 /// A key, with which commits of a repository can be signed.
@@ -235,4 +236,36 @@ fn a_host_cannot_rename_an_old_signed_version() {
     sign("v1.9.0");
     home.printed(&["update", "--yes"]);
     assert_eq!(home.pinned(&lock, &source), Some(old));
+}
+
+/// The host can give the approved commit a lower tag, but this must not make an older version look newer than it.
+fn a_host_cannot_lower_the_approved_version() {
+    let repository = Repository::review();
+    let home = Home::new();
+    let Some(key) = Key::new(&home, "key") else { return };
+    key.allow(&home);
+    let sign = |name: &str| key.git(&repository, &["tag", "-s", "--message=m", name]);
+    key.commit(&repository, 1_700_000_000, "old");
+    sign("v1.1.0");
+    let approved = key.commit(&repository, 1_700_000_001, "new");
+    sign("v1.2.0");
+    let source = repository.source("#^1");
+    let lock = home.config().with_file_name("skills.lock");
+    home.printed(&["add", &source, "--yes", "--verify", "git"]);
+    let old = repository.git(&["rev-parse", "refs/tags/v1.1.0"]);
+    let lower = |rename: &dyn Fn()| {
+        repository.git(&["tag", "--delete", "v1.2.0", "v1.1.0"]);
+        rename();
+        home.printed(&["update", "--yes"]);
+        repository.git(&["tag", "--delete", "v1.0.5"]);
+        repository.git(&["update-ref", "refs/tags/v1.1.0", &old]);
+        let errors = home.fails(&["update", "--yes"], 1);
+        let reason = "it offers version v1.1.0, which is older than the approved version v1.2.0";
+        assert!(errors.contains(reason), "{errors}");
+        assert_eq!(home.pinned(&lock, &source).as_ref(), Some(&approved));
+    };
+    lower(&|| drop(repository.git(&["tag", "v1.0.5", &approved])));
+    // The author may have signed a lower tag for the same commit.
+    sign("v1.2.0");
+    lower(&|| sign("v1.0.5"));
 }

@@ -90,8 +90,11 @@ pub fn merge(
         }
         found.extend(of_run.map(|place| (run, place)));
     }
-    let beside = PathBuf::from(format!("{}-workspace", evaluation.skill.name));
-    let merged = Workspace::create(root.unwrap_or(&beside), &evaluation)?;
+    let root = match root {
+        Some(root) => root.to_owned(),
+        None => Workspace::in_directory(Path::new(""), &evaluation)?,
+    };
+    let merged = Workspace::create(&root, &evaluation)?;
     for (run, place) in found {
         let to = merged.fresh_run(run)?;
         copy_all(&place, &to).map_err(|source| EvaluationError::Unwritable { path: to.clone(), source })?;

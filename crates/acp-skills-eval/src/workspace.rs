@@ -22,6 +22,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use skills_core::Skill;
 use skills_core::evaluation::{BENCHMARK, ITERATION_PREFIX, MANIFEST, TRIGGERS, WORKSPACE_SUFFIX};
+use skills_sources::disk::patient;
 
 use super::{
     AgentReport, Case, Evaluation, EvaluationError, Grader, Outcome, OutputCase, Report, RunId,
@@ -33,6 +34,8 @@ pub(super) const RUN: &str = "run.json";
 /// The directories with the copies of the evaluated skill and of the older version.
 pub(super) const SKILL: &str = "skill";
 pub(super) const OLD_SKILL: &str = "old-skill";
+/// The maximum size of a file that is read, in bytes.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// The version of the files. It is incremented if an older version of the program could not resume with them.
 const VERSION: u32 = 1;
 
@@ -45,10 +48,29 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Returns the default directory of the workspace: next to the skill, with the suffix `-workspace`.
-    pub fn beside(evaluation: &Evaluation) -> PathBuf {
+    /// Returns the default directory of the workspace: next to the skill, with its name and the suffix `-workspace`.
+    ///
+    /// # Errors
+    /// Returns [`EvaluationError::Link`] if there is a symbolic link. It could lead to any directory, and may come with the skill.
+    pub fn beside(evaluation: &Evaluation) -> Result<PathBuf, EvaluationError> {
         let parent = evaluation.dir.parent().unwrap_or(&evaluation.dir);
-        parent.join(format!("{}{WORKSPACE_SUFFIX}", evaluation.skill.name))
+        Self::in_directory(parent, evaluation)
+    }
+
+    /// Returns the default directory of the workspace in `parent`.
+    ///
+    /// # Errors
+    /// Returns the errors of [`beside`](Self::beside).
+    pub(super) fn in_directory(parent: &Path, evaluation: &Evaluation) -> Result<PathBuf, EvaluationError> {
+        let name = evaluation.skill.name.as_str();
+        // The author of the skill chooses the name, which could be a path.
+        let name = if is_file_name(name) {
+            name.into()
+        } else {
+            evaluation.dir.file_name().unwrap_or_default().to_string_lossy()
+        };
+        let root = parent.join(format!("{name}{WORKSPACE_SUFFIX}"));
+        if root.is_symlink() { Err(EvaluationError::Link(root)) } else { Ok(root) }
     }
 
     /// Creates the next iteration in `root`. The directory is created if it doesn't exist.
@@ -62,7 +84,7 @@ impl Workspace {
             // Since the workspace can be in a repository, make sure that files from agents are not committed.
             write(&root.join(".gitignore"), "*\n")?;
         }
-        let number = iterations(root)?.last().map_or(1, |last| last + 1);
+        let number = iterations(root)?.last().map_or(1, |last| last.saturating_add(1));
         let iteration = root.join(format!("{ITERATION_PREFIX}{number}"));
         fs::create_dir(&iteration)
             .map_err(|source| EvaluationError::Unwritable { path: iteration.clone(), source })?;
@@ -148,7 +170,7 @@ impl Workspace {
         let mut outcomes = Vec::new();
         for id in runs {
             let path = self.of_run(id).join(RUN);
-            let text = match fs::read_to_string(&path) {
+            let text = match read_text(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 text => text.map_err(|source| EvaluationError::Unreadable { path, source })?,
             };
@@ -183,6 +205,11 @@ impl Workspace {
         }
         Ok(())
     }
+}
+
+/// Returns true if a name is that of a visible file on all systems, and not a path.
+fn is_file_name(name: &str) -> bool {
+    !name.starts_with('.') && !name.contains(['/', '\\', ':'])
 }
 
 /// Returns the numbers of the iterations in a workspace in ascending order.
@@ -267,8 +294,16 @@ pub(super) fn write_json(path: &Path, value: &Value) -> Result<(), EvaluationErr
     write(path, &format!("{value:#}\n"))
 }
 
+/// Reads a file of a workspace. It can come from the author of the skill, so it could also be a FIFO or a link to a device.
+fn read_text(path: &Path) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    patient::read_text(path, MAX_FILE_BYTES)
+}
+
 pub(super) fn read_json(path: &Path) -> Result<Value, EvaluationError> {
     let unreadable = |source| EvaluationError::Unreadable { path: path.to_owned(), source };
-    let text = fs::read_to_string(path).map_err(unreadable)?;
+    let text = read_text(path).map_err(unreadable)?;
     serde_json::from_str(&text).map_err(|error| unreadable(error.into()))
 }

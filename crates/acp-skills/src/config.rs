@@ -24,6 +24,7 @@ mod virtual_skill;
 mod words;
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     num::NonZeroU32,
     path::{Path, PathBuf},
@@ -36,6 +37,7 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 use skills_core::{
     catalog::{Detail, Format, Style},
     exec::{Environment, ScriptCwd},
+    text::shown,
 };
 use skills_sources::{Decisions, disk::patient};
 
@@ -246,6 +248,18 @@ fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration
             .map_err(|_| D::Error::custom("expected a number of seconds, for example 2 or 0.5"))
     };
     seconds.map(duration).transpose()
+}
+
+/// Reads environment variables. A name with `=` would set another variable, because the system gets `NAME=VALUE` as one text.
+fn variables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let variables = BTreeMap::<String, String>::deserialize(deserializer)?;
+    let is_invalid = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
+    match variables.keys().find(is_invalid) {
+        Some(name) => {
+            Err(D::Error::custom(format!("invalid name of an environment variable: `{}`", shown(name))))
+        }
+        None => Ok(variables),
+    }
 }
 
 fn approver<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {

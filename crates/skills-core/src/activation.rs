@@ -90,7 +90,8 @@ pub struct Activation {
 /// Activates a skill: reads its body, and describes its files and tools. Blocks while it reads or fetches.
 ///
 /// In the body, `{baseDir}` and `${CLAUDE_SKILL_DIR}` are replaced by the skill's directory, unless the skill is virtual, and
-/// `$ARGUMENTS` by the arguments, which may be empty. Other variables such as `$1` and `$HOME` are kept, because they belong to
+/// `$ARGUMENTS` by the arguments, which may be empty. After the first `$ARGUMENTS`, at most 256 KiB of replacements are inserted.
+/// Other variables such as `$1` and `$HOME` are kept, because they belong to
 /// shell commands. To prevent the body from closing the surrounding element, the `<` of `<skill_content` and `</skill_content`
 /// becomes `&lt;`.
 ///

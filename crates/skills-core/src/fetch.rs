@@ -65,25 +65,33 @@ pub enum FetchError {
         /// The URL.
         url: String,
     },
-    /// The server redirected to a URL that is not allowed, or redirected more than 5 times.
-    #[error("failed to fetch {}: redirect to {} is not allowed", shown(url), shown(to))]
+    /// The server redirected to a URL that is not allowed, or redirected more than 5 times. The message doesn't contain the target,
+    /// because models see it, and the server can write any text there.
+    #[error("failed to fetch {}: server redirected to a URL that is not allowed, or too often", shown(url))]
     Redirect {
         /// The requested URL.
         url: String,
         /// The target of the redirect.
         to: String,
     },
-    /// The host is this machine, but the URL doesn't name it in a plain form: `localhost`, `127.0.0.1` or `[::1]`.
+    /// The host is this machine, but the URL doesn't name it in a plain form: `localhost`, `127.0.0.1` or `[::1]`. The message doesn't
+    /// contain the target of a redirect.
     #[error(
         "failed to fetch {}: {} is this machine; use `localhost`, `127.0.0.1` or `[::1]` for it",
         shown(url),
-        shown(host)
+        if host == url { "the host" } else { "the target of a redirect" }
     )]
     ThisMachine {
         /// The requested URL.
         url: String,
         /// The URL whose host is this machine: the same one, or the target of a redirect.
         host: String,
+    },
+    /// A header would choose another host than the URL.
+    #[error("failed to fetch {}: header `Host` is not allowed, because the URL names the host", shown(url))]
+    HostHeader {
+        /// The requested URL.
+        url: String,
     },
     /// The server answered with a status other than success.
     #[error("failed to fetch {}: server returned status {status}", shown(url))]
@@ -170,7 +178,7 @@ pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<O
 /// another scheme, host or port, they are not sent.
 ///
 /// # Errors
-/// Returns the errors of [`get`]. A header that is not valid is a [`FetchError::Transport`].
+/// Returns the errors of [`get`], and [`FetchError::HostHeader`]. A header that is not valid is a [`FetchError::Transport`].
 pub fn get_with(
     url: &str,
     etag: Option<&str>,
@@ -180,10 +188,12 @@ pub fn get_with(
     let deadline = Instant::now() + limits.timeout;
     let mut uri = allowed(url).ok_or_else(|| FetchError::Refused { url: url.to_owned() })?;
     let first = uri.clone();
+    check_headers(url, headers)?;
     for _ in 0..=MAX_REDIRECTS {
         let transport = |error: ureq::Error| match &error {
             ureq::Error::Io(error) if is_this_machine(error) => {
-                FetchError::ThisMachine { url: url.to_owned(), host: uri.to_string() }
+                let host = if uri == first { url.to_owned() } else { uri.to_string() };
+                FetchError::ThisMachine { url: url.to_owned(), host }
             }
             _ => FetchError::Transport { url: url.to_owned(), source: error.into() },
         };
@@ -303,6 +313,16 @@ fn allowed(url: &str) -> Option<Uri> {
         _ => false,
     };
     allowed.then_some(uri)
+}
+
+/// Checks that no header chooses another host than the URL. Servers with several hosts would obey it, and what may be done with a URL
+/// is decided by its host.
+fn check_headers(url: &str, headers: &[(String, String)]) -> Result<(), FetchError> {
+    let is_host = |(name, _): &(String, String)| name.trim().eq_ignore_ascii_case(header::HOST.as_str());
+    if headers.iter().any(is_host) {
+        return Err(FetchError::HostHeader { url: url.to_owned() });
+    }
+    Ok(())
 }
 
 fn is_this_machine(error: &io::Error) -> bool {

@@ -66,6 +66,9 @@ pub struct PinnedGit {
     /// The time of the commit in seconds since 1970, if its signature was checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub committed: Option<i64>,
+    /// True if the tag has a signature that was accepted. Otherwise, the host can have made the tag.
+    #[serde(rename = "signedTag", skip_serializing_if = "std::ops::Not::not")]
+    pub has_signed_tag: bool,
     /// The SHA-256 checksum of each approved skill, by its directory in the source. The root of the source is `.`.
     pub skills: BTreeMap<String, String>,
     /// Decisions about single skills.

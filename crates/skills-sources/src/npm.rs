@@ -75,6 +75,15 @@ impl<'a> Package<'a> {
             let why = format!("the registry of `{}` is not an https URL without a password", shown(name));
             return Err(GitError::Package(why));
         }
+        if is_of_project && !access.headers.is_empty() {
+            // They can be secrets that are meant for the user's registry.
+            let why = format!(
+                "`.npmrc` beside the configuration file names the registry `{}`, and the `headers` of the source are not sent to it; \
+                 name the registry in your own `.npmrc`",
+                shown(&registry)
+            );
+            return Err(GitError::Package(why));
+        }
         let mut headers = access.headers.clone();
         if headers.is_empty() {
             headers.extend(settings.authorization(&registry));

@@ -20,6 +20,7 @@ use super::{
     git::{self, Fetched, Found, GitError, Limits, mebibytes},
     npm::Package,
     policy::Policy,
+    store, system,
 };
 use crate::disk::state;
 
@@ -142,8 +143,25 @@ impl Origin<'_> {
         match self.place.transport {
             Transport::Archive => self.find_archive().map(Some),
             Transport::Npm => self.find_package().map(Some),
-            _ => git::find_commit(self.place, observer, self.limits),
+            _ => {
+                let failed = |source| GitError::Write { path: self.directory().to_owned(), source };
+                let scratch = self.scratch().map_err(failed)?;
+                git::find_commit(self.place, scratch.path(), observer, self.limits)
+            }
         }
+    }
+
+    /// Returns the directory of the source in the cache.
+    fn directory(&self) -> &Path {
+        self.known.parent().unwrap_or(&self.known)
+    }
+
+    /// Creates a temporary directory that only the user can read. It is in the cache, where a later fetch removes it if it is left over,
+    /// unless the cache can't be written.
+    fn scratch(&self) -> io::Result<tempfile::TempDir> {
+        let directory = self.directory();
+        let in_cache = fs::create_dir_all(directory).and_then(|()| store::temporary_in(directory));
+        in_cache.or_else(|_| system::for_owner(&mut tempfile::Builder::new()).tempdir())
     }
 
     fn find_archive(&self) -> Result<Found, GitError> {

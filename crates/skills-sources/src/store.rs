@@ -188,8 +188,7 @@ impl Store {
     /// Creates a temporary directory on the disk of a source, which only the user can read. If it is left over, a fetch after at
     /// least a day removes it.
     pub(super) fn temporary(&self, place: &GitPlace) -> io::Result<tempfile::TempDir> {
-        let mut builder = tempfile::Builder::new();
-        system::for_owner(builder.prefix(NEW)).tempdir_in(self.of_place(place))
+        temporary_in(&self.of_place(place))
     }
 
     /// Takes the lock for the first fetch of a source that is not in a lock file. Other processes wait for it, at most as long as a
@@ -309,6 +308,11 @@ pub(super) const MARK: &str = "used";
 const RESERVED: [&str; 3] = [LIST, MISSING, MARK];
 /// The age after which an incomplete directory is a leftover.
 pub(super) const OLD: Duration = Duration::from_hours(24);
+
+/// Creates a temporary directory in the directory of a source, see [`Store::temporary`].
+pub(super) fn temporary_in(directory: &Path) -> io::Result<tempfile::TempDir> {
+    system::for_owner(tempfile::Builder::new().prefix(NEW)).tempdir_in(directory)
+}
 
 /// Removes incomplete directories of killed processes that are at least `old`.
 pub(super) fn remove_leftovers(dir: &Path, old: Duration) {

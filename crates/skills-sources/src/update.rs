@@ -211,7 +211,7 @@ impl Updater {
                     .of_directory(&fetched.root, &fetched.commit, nested)
                     .map_err(|error| SourceError::pin(address, error))?;
                 if let Pinned::Git(git) = &mut offer.pinned {
-                    git.tag.clone_from(&fetched.tag);
+                    (git.tag, git.has_signed_tag) = rollback::tag(approved, &fetched);
                     git.committed = fetched.committed;
                 }
                 offer.checkout = Some(fetched.clone());

@@ -89,7 +89,8 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     skills::note(&evaluation);
-    let root = results.workspace.clone().unwrap_or_else(|| Workspace::beside(&evaluation));
+    let root =
+        results.workspace.clone().map_or_else(|| Workspace::beside(&evaluation), Ok).map_err(usage_error)?;
     let workspace = if runs.resume {
         Workspace::resume(&root, &evaluation)
     } else {
@@ -209,7 +210,8 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
         evaluation = evaluation.among(dir).map_err(usage_error)?;
     }
     if let Some(named) = &cases.baseline {
-        let root = results.workspace.unwrap_or_else(|| Workspace::beside(&evaluation));
+        let root =
+            results.workspace.map_or_else(|| Workspace::beside(&evaluation), Ok).map_err(usage_error)?;
         evaluation = evaluation.baseline(&version(named, &root)?).map_err(usage_error)?;
     }
     if let Some(path) = &cases.queries {
@@ -310,6 +312,7 @@ fn usage_error(error: EvaluationError) -> anyhow::Error {
         EvaluationError::Description(_) => Some(
             "write the frontmatter with one field per line, such as `description: Reviews code.`".to_owned(),
         ),
+        EvaluationError::Link(_) => Some("remove it, or choose another directory with `--workspace`".to_owned()),
         EvaluationError::Resume { .. } => Some("remove `--resume` to start a new iteration".to_owned()),
         EvaluationError::Refused(_) => Some(Refusal::HINT.to_owned()),
         EvaluationError::Policy(error) => Some(error.hint().to_owned()),

@@ -121,13 +121,24 @@ fn narrow_scripts(config: &mut Config, policy: &Policy, refused: &mut Vec<Skippe
     }
 }
 
-/// Returns the refusal of scripts if the policy needs the sandbox, and a user can change `bwrap`. Users can put another program in `PATH`.
+/// The places of `bwrap` on Linux, including NixOS and Guix.
+const BWRAP: [&str; 5] = [
+    "/usr/bin/bwrap",
+    "/bin/bwrap",
+    "/usr/local/bin/bwrap",
+    "/run/current-system/sw/bin/bwrap",
+    "/run/current-system/profile/bin/bwrap",
+];
+
+/// Returns the refusal of scripts if the policy needs the sandbox, and a user can change `bwrap`. Users can put another program in `PATH`,
+/// also from a disk that the system mounts for them, where any file can belong to root. So only a `bwrap` of the system is used.
 fn bwrap_refusal(bwrap: &Path, policy: &Policy) -> Option<Refusal> {
-    // A user's link can lead to another program that only root can change, such as an interpreter.
-    let is_bwrap = || bwrap.canonicalize().is_ok_and(|real| real.file_name() == Some("bwrap".as_ref()));
+    let real = bwrap.canonicalize().ok();
+    let is_of_system =
+        || real.is_some() && BWRAP.iter().any(|path| Path::new(path).canonicalize().ok() == real);
     let is_refused =
-        policy.scripts() == Scripts::Sandbox && (check_protection(bwrap).is_err() || !is_bwrap());
-    let why = "only root may be able to change `bwrap`";
+        policy.scripts() == Scripts::Sandbox && (check_protection(bwrap).is_err() || !is_of_system());
+    let why = "only root may be able to change `bwrap`, and it must be in a directory of the system, such as /usr/bin";
     is_refused.then(|| policy.script("`--allow-scripts`", why))
 }
 

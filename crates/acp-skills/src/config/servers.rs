@@ -67,8 +67,8 @@ impl Servers {
     }
 }
 
-/// Returns the name of a server: its URL without the scheme and the query, which can contain a secret. The model, the user and the log
-/// read the name.
+/// Returns the name of a server: its URL without the scheme and the parts that can be secret. These are the query, and a part of the path
+/// that is not a word, such as the token in a personal address, which becomes `…`. The model, the user and the log read the name.
 ///
 /// # Errors
 /// Returns a message if the URL has a user name, a password or a fragment.
@@ -80,7 +80,20 @@ pub(super) fn name(url: &str) -> Result<String, String> {
                     `secrets`";
         return Err(text.to_owned());
     }
-    Ok(place.trim_end_matches('/').to_owned())
+    let mut parts = place.trim_end_matches('/').split('/');
+    let mut name = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        name.push('/');
+        name.push_str(if is_word(part) { part } else { "…" });
+    }
+    Ok(name)
+}
+
+/// Returns true if a part of a path is a short word or a version such as `v2`, and so can't be a secret.
+fn is_word(part: &str) -> bool {
+    let is_version = |digits: &str| digits.len() <= 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    part.len() <= 20 && part.chars().all(|c| c.is_alphabetic() || "-_.@".contains(c))
+        || part.strip_prefix('v').is_some_and(is_version)
 }
 
 /// Returns the record of a server that is not asked because of `--locked`.
@@ -100,6 +113,10 @@ mod tests {
             ("https://docs.example.com/mcp?token=SECRET", Some("docs.example.com/mcp")),
             ("http://127.0.0.1:80?a=b@c", Some("127.0.0.1:80")),
             ("https://docs.example.com/@team/mcp", Some("docs.example.com/@team/mcp")),
+            ("https://docs.example.com/v2/servers/mcp", Some("docs.example.com/v2/servers/mcp")),
+            ("https://docs.example.com/s/SECRET1/mcp", Some("docs.example.com/s/…/mcp")),
+            ("https://docs.example.com/SECRETSECRETSECRETXYZ", Some("docs.example.com/…")),
+            ("https://docs.example.com/a%20SECRET", Some("docs.example.com/…")),
             ("https://user:SECRET@docs.example.com/mcp", None),
             ("https://SECRET@docs.example.com", None),
             ("https://docs.example.com/mcp#SECRET", None),

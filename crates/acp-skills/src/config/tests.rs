@@ -6,6 +6,22 @@ use skills_core::Skill;
 use super::*;
 
 #[test]
+fn names_of_variables_are_checked() {
+    for name in ["NODE_OPTIONS=--require=/x --title", "", "=x"] {
+        for entry in [
+            format!("skill: a\n  env: {{ '{name}': x }}"),
+            format!("skill: a\n  mcp: {{ command: srv, env: {{ '{name}': x }} }}"),
+            format!("name: a\n  description: d\n  body: b\n  env: {{ '{name}': x }}"),
+        ] {
+            let error =
+                Config::parse(&format!("skills:\n- {entry}\n"), Path::new("skills.yaml")).unwrap_err();
+            let expected = format!("invalid name of an environment variable: `{name}`");
+            assert!(error.to_string().contains(&expected), "{error}");
+        }
+    }
+}
+
+#[test]
 fn errors_have_a_place_and_a_suggestion() {
     let check = |text: &str, expected: Expect| {
         let error = Config::parse(text, Path::new("/base")).unwrap_err();

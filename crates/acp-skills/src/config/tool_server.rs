@@ -30,7 +30,7 @@ pub(super) struct ServerEntry {
     #[serde(default)]
     args: Vec<String>,
     /// Additional environment variables. `${NAME}` stands for a secret or an environment variable of the proxy.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::variables")]
     env: BTreeMap<String, String>,
     /// The working directory. The default is the session's directory.
     cwd: Option<PathBuf>,

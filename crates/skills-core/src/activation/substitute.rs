@@ -6,22 +6,33 @@ const ARGUMENTS: &str = "$ARGUMENTS";
 const DIRECTORIES: [&str; 2] = ["{baseDir}", "${CLAUDE_SKILL_DIR}"];
 const ELEMENT: &str = "skill_content";
 
-/// Replaces the placeholders in `body`. Also returns true if the body contains `$ARGUMENTS`.
+/// The number of bytes that all replacements together can have, except for the first `$ARGUMENTS`. Further placeholders are kept.
+/// Otherwise, a body with many of them would be multiplied by the length of the text that the user wrote.
+const MAX_REPLACED_BYTES: usize = 256 * 1024;
+
+/// Replaces the placeholders in `body`, up to [`MAX_REPLACED_BYTES`]. Also returns true if the body contains `$ARGUMENTS`.
 ///
 /// This is done in a single pass, so that placeholders in `dir` or `arguments` are not replaced.
 pub(super) fn substitute(body: &str, dir: Option<&str>, arguments: &str) -> (String, bool) {
     let mut text = String::with_capacity(body.len() + arguments.len());
     let mut rest = body;
     let mut uses_arguments = false;
+    let mut left = MAX_REPLACED_BYTES;
+    let mut fits = |replacement: &str| {
+        let fits = replacement.len() <= left;
+        left -= if fits { replacement.len() } else { 0 };
+        fits
+    };
     while let Some(at) = rest.find(['{', '$']) {
         let (before, here) = rest.split_at(at);
         text.push_str(before);
-        if let Some(after) = placeholder_end(here) {
+        if let Some(after) = placeholder_end(here).filter(|_| !uses_arguments || fits(arguments)) {
             text.push_str(arguments);
             rest = after;
             uses_arguments = true;
         } else if let (Some(dir), Some(after)) =
             (dir, DIRECTORIES.iter().find_map(|name| here.strip_prefix(name)))
+            && fits(dir)
         {
             text.push_str(dir);
             rest = after;
@@ -84,6 +95,21 @@ mod tests {
         }
         let kept = "{baseDir} ${CLAUDE_SKILL_DIR} ";
         assert_eq!(substitute(&format!("{kept}$ARGUMENTS"), None, ""), (kept.to_owned(), true));
+    }
+
+    /// A body of 1 MiB with a long text behind the command would need gigabytes.
+    #[test]
+    fn placeholders_do_not_multiply() {
+        let long = "x".repeat(300_000);
+        let (text, uses) = substitute(&"$ARGUMENTS\n".repeat(1000), None, &long);
+        assert_eq!((text.len(), uses), (long.len() + 1 + 999 * "$ARGUMENTS\n".len(), true));
+        let short = "x".repeat(1024);
+        let (text, _) = substitute(&"$ARGUMENTS".repeat(1000), None, &short);
+        assert_eq!(text.matches('x').count(), 257 * 1024);
+        assert_eq!(text.matches("$ARGUMENTS").count(), 1000 - 257);
+        let (text, _) = substitute(&"{baseDir}${CLAUDE_SKILL_DIR}".repeat(1000), Some(&short), "");
+        assert_eq!(text.matches('x').count(), 256 * 1024);
+        assert!(text.ends_with("{baseDir}${CLAUDE_SKILL_DIR}"));
     }
 
     #[test]

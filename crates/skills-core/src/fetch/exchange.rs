@@ -11,7 +11,7 @@ use ureq::{
     http::{self, header},
 };
 
-use super::{Authorities, FetchError, agent, allowed, is_this_machine, redirect};
+use super::{Authorities, FetchError, agent, allowed, check_headers, is_this_machine, redirect};
 
 /// A request of [`exchange`].
 #[derive(Debug, Clone, Copy)]
@@ -91,6 +91,7 @@ fn chosen(url: &str) -> Option<http::Uri> {
 ///
 /// # Errors
 /// - [`FetchError::Refused`] if the URL, the method or a header is not allowed.
+/// - [`FetchError::HostHeader`] if a header chooses the host.
 /// - [`FetchError::Redirect`] if the server redirects.
 /// - [`FetchError::ThisMachine`] if the name of the host resolves to this machine.
 /// - [`FetchError::Transport`] if the request fails, or exceeds the timeout.
@@ -102,6 +103,7 @@ pub fn exchange(request: &Request<'_>, interrupt: &Interrupt) -> Result<Exchange
         Host::Chosen => chosen(url),
     };
     let uri = uri.ok_or_else(refused)?;
+    check_headers(url, request.headers)?;
     let mut builder = http::Request::builder().method(request.method).uri(uri.clone());
     for (name, value) in request.headers {
         builder = builder.header(name, value);

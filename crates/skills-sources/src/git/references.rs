@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader, Read},
+    path::Path,
     sync::Arc,
 };
 
@@ -35,12 +36,14 @@ struct Reference {
     commit: String,
 }
 
-/// Returns the current commit of a place, or `None` if only a fetch can tell. Sends one request for the references.
+/// Returns the current commit of a place, or `None` if only a fetch can tell. Sends one request for the references. `scratch` is an empty
+/// directory for git's own files, which can contain secret headers.
 ///
 /// # Errors
 /// Returns an error if the host can't be reached, or if no tag matches the range.
 pub(crate) fn find_commit(
     place: &GitPlace,
+    scratch: &Path,
     observer: Option<Arc<dyn ProcessObserver>>,
     limits: &Limits,
 ) -> Result<Option<Found>, GitError> {
@@ -48,9 +51,7 @@ pub(crate) fn find_commit(
     if is_commit(name) {
         return Ok((name.len() >= 40).then(|| Found { commit: name.to_owned(), tag: None }));
     }
-    let scratch =
-        tempfile::tempdir().map_err(|source| GitError::Write { path: std::env::temp_dir(), source })?;
-    let git = super::repository(place, scratch.path(), observer, limits)?;
+    let git = super::repository(place, scratch, observer, limits)?;
     if let Some(found) = find_version(&git, place)? {
         return Ok(Some(found));
     }

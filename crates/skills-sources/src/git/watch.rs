@@ -27,6 +27,10 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const CHECK_TIMES: u32 = 10;
 const MAX_INTERVAL: Duration = Duration::from_secs(5);
 
+/// The maximum size of the trace, as a part of [`Limits::bytes`]. It has a line of about 130 bytes for each reference of the repository,
+/// for which git needs about 700 bytes of memory in several processes.
+const TRACE_PART: u64 = 8;
+
 /// The line that git's trace has for each header of an HTTP response.
 const HTTP_ANSWER: &str = "<= Recv header";
 /// The number of bytes of a trace within which an answer is expected. A line about the connection has about 100 bytes.
@@ -88,6 +92,11 @@ impl<'a> Watch<'a> {
         self.took = start.elapsed();
         if bytes > limits.bytes {
             return Err(GitError::TooMuch(format!("host sent more than {}", mebibytes(limits.bytes))));
+        }
+        let trace = fs::metadata(trace(self.directory)).map_or(0, |metadata| metadata.len());
+        if trace > limits.bytes / TRACE_PART {
+            let most = mebibytes(limits.bytes / TRACE_PART);
+            return Err(GitError::TooMuch(format!("host sent more than {most} of references and messages")));
         }
         if self.unanswered.as_deref().is_some_and(has_answer) {
             self.unanswered = None;
@@ -152,6 +161,18 @@ mod tests {
         };
         assert_eq!(look(150), Ok(()));
         assert!(look(99).unwrap_err().contains("host sent more than"));
+    }
+
+    /// Git keeps all references of a repository in memory, and a host can compress a long list of them.
+    #[test]
+    fn the_list_of_references_is_limited() {
+        let dir = tempfile::tempdir().unwrap();
+        let limits = Limits { bytes: 8 * 1024 * 1024, ..Limits::default() };
+        let mut watch = Watch::of_fetch(dir.path(), &limits, true);
+        fs::write(trace(dir.path()), vec![b'x'; 1024 * 1024]).unwrap();
+        assert!(watch.look().is_ok());
+        fs::write(trace(dir.path()), vec![b'x'; 1024 * 1024 + 1]).unwrap();
+        assert!(watch.look().unwrap_err().to_string().contains("more than 1 MiB of references"));
     }
 
     /// The user's headers may be secret, and git writes them to the trace.

@@ -166,7 +166,14 @@ impl PinnedGit {
 
     /// Creates a pin without decisions.
     pub(crate) fn new(commit: String, skills: BTreeMap<String, String>) -> Self {
-        Self { commit, tag: None, committed: None, skills, decisions: Decisions::default() }
+        Self {
+            commit,
+            tag: None,
+            committed: None,
+            has_signed_tag: false,
+            skills,
+            decisions: Decisions::default(),
+        }
     }
 }
 

@@ -13,6 +13,8 @@ pub(super) struct Entry {
     commit: Option<String>,
     tag: Option<String>,
     committed: Option<i64>,
+    #[serde(default, rename = "signedTag")]
+    has_signed_tag: bool,
     index: Option<String>,
     skills: Option<BTreeMap<String, String>>,
     #[serde(default)]
@@ -23,16 +25,16 @@ impl TryFrom<Entry> for Pinned {
     type Error = &'static str;
 
     fn try_from(entry: Entry) -> Result<Self, Self::Error> {
-        let Entry { commit, tag, committed, index, skills, decisions } = entry;
+        let Entry { commit, tag, committed, has_signed_tag, index, skills, decisions } = entry;
         match (commit, index) {
             (Some(commit), None) => {
                 let skills = skills.ok_or("a source with `commit` needs `skills`")?;
-                Ok(Self::Git(PinnedGit { commit, tag, committed, skills, decisions }))
+                Ok(Self::Git(PinnedGit { commit, tag, committed, has_signed_tag, skills, decisions }))
             }
-            (None, Some(index)) if tag.is_none() && committed.is_none() => {
+            (None, Some(index)) if tag.is_none() && committed.is_none() && !has_signed_tag => {
                 Ok(Self::Web(PinnedWeb { index, skills, decisions }))
             }
-            (None, Some(_)) => Err("a source with `index` can't have `tag` or `committed`"),
+            (None, Some(_)) => Err("a source with `index` can't have `tag`, `committed` or `signedTag`"),
             _ => Err("a source needs either `commit` or `index`"),
         }
     }

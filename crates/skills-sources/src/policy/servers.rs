@@ -14,8 +14,10 @@ pub enum Server<'a> {
     Url(&'a str),
 }
 
+/// The runner of Python packages. It takes a version that it doesn't understand for a directory.
+const UVX: &str = "uvx";
 /// Programs that run a package by its name.
-const RUNNERS: [&str; 3] = ["npx", "bunx", "uvx"];
+const RUNNERS: [&str; 3] = ["npx", "bunx", UVX];
 
 /// An entry of `mcp.allow`.
 #[derive(Debug, Clone)]
@@ -68,7 +70,13 @@ impl ServerPattern {
             }
             (Self::Package(package), Server::Program(program, args)) => {
                 let mut args = args.iter().filter(|arg| !matches!(arg.as_str(), "-y" | "--yes"));
-                RUNNERS.contains(program) && args.next().is_some_and(|arg| is_version_of(arg, package))
+                let is_allowed = |arg: &String| match version_of(arg, package) {
+                    Some("") => true,
+                    Some(version) if *program == UVX => is_python_version(version),
+                    Some(version) => is_npm_version(version),
+                    None => false,
+                };
+                RUNNERS.contains(program) && args.next().is_some_and(is_allowed)
             }
             _ => false,
         }
@@ -93,25 +101,55 @@ fn is_package(text: &str) -> bool {
 
 /// Returns true if an environment variable can change which code the runners, interpreters and the dynamic linker load.
 pub(super) fn selects_code(variable: &str) -> bool {
-    const PREFIXES: &str =
-        "BASH_FUNC_ BUN_ CORECLR_ DYLD_ GEM_ LD_ LUA_ NPM_CONFIG_ PERL5 PHP_INI_ PYTHON RUBY UV_ XDG_";
-    const NAMES: &str = "APPDATA BASH_ENV CLASSPATH DOTNET_ADDITIONAL_DEPS DOTNET_ROOT DOTNET_STARTUP_HOOKS ENV GCONV_PATH \
-                         GLIBC_TUNABLES HOME JAVA_OPTS JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS LOCALAPPDATA NODE_OPTIONS NODE_PATH \
-                         OPENSSL_CONF PATH PHPRC PREFIX SHELLOPTS TEMP TMP TMPDIR USERPROFILE VIRTUAL_ENV _JAVA_OPTIONS";
+    const PREFIXES: &str = "BASH_FUNC_ BUN_ COMPLUS_ CORECLR_ DOTNET_ADDITIONAL_DEPS DOTNET_GC DOTNET_ROOT DOTNET_SHARED_STORE DOTNET_STARTUP_HOOKS DYLD_ GEM_ GIT_ GUILE_ JULIA_ LD_ LUA_ NPM_CONFIG_ OPENSSL_ \
+                            PERL PHP_INI_ PYTHON RUBY R_PROFILE SSL_CERT_ TS_NODE_ UV_ XDG_";
+    const NAMES: &str = "APPDATA AWS_CONFIG_FILE BASH_ENV CLASSPATH EDITOR ENV GCONV_PATH GLIBC_TUNABLES HOME \
+                         JAVA_OPTS JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS KUBECONFIG LOCALAPPDATA NODE_CONFIG_DIR NODE_EXTRA_CA_CERTS \
+                         NODE_OPTIONS NODE_PATH PAGER PATH PHPRC PREFIX SHELLOPTS TEMP TMP TMPDIR USERPROFILE VIRTUAL_ENV VISUAL ZDOTDIR \
+                         _JAVA_OPTIONS";
     let name = variable.to_ascii_uppercase();
-    NAMES.split(' ').any(|known| known == name) || PREFIXES.split(' ').any(|prefix| name.starts_with(prefix))
+    // The system gets `NAME=VALUE` as one text, so a name with `=` sets another variable.
+    name.contains('=')
+        || NAMES.split(' ').any(|known| known == name)
+        || PREFIXES.split(' ').any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns true if an argument names the package, possibly with a version. A version must not be a URL, a path, a file or another package,
-/// as in `name@npm:other`, `name@.` and `name@other.tgz`.
-fn is_version_of(arg: &str, package: &str) -> bool {
-    let Some(rest) = arg.strip_prefix(package) else { return false };
-    let Some(version) = rest.strip_prefix("==").or_else(|| rest.strip_prefix('@')) else {
-        return rest.is_empty();
-    };
+/// Returns the version in an argument that names the package. It is empty if there is none.
+fn version_of<'a>(arg: &'a str, package: &str) -> Option<&'a str> {
+    let rest = arg.strip_prefix(package)?;
+    let version = rest.strip_prefix("==").or_else(|| rest.strip_prefix('@'));
+    if rest.is_empty() { Some("") } else { version.filter(|version| !version.is_empty()) }
+}
+
+/// Returns true if `npx` and `bunx` look for the version in the registry. It must not be a URL, a path, a file or another package, as in
+/// `name@npm:other`, `name@.` and `name@other.tgz`.
+fn is_npm_version(version: &str) -> bool {
     let lower = version.to_ascii_lowercase();
     let is_file = [".tgz", ".tar", ".gz", ".whl", ".zip"].iter().any(|suffix| lower.ends_with(suffix));
     version.starts_with(|c: char| c.is_ascii_alphanumeric() || "^~".contains(c))
         && version.chars().all(|c| c.is_ascii_alphanumeric() || ".^~+-".contains(c))
         && !is_file
+}
+
+/// Returns true if `uvx` looks for the version in the index: `latest`, or a number in the normal form of
+/// [PEP 440](https://peps.python.org/pep-0440/#public-version-identifiers) without an epoch. `uvx` runs anything else from a directory.
+fn is_python_version(version: &str) -> bool {
+    let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).count();
+    let mut rest = version;
+    loop {
+        match digits(rest) {
+            0 => return version == "latest",
+            count => rest = &rest[count..],
+        }
+        match rest.strip_prefix('.').filter(|after| digits(after) > 0) {
+            Some(after) => rest = after,
+            None => break,
+        }
+    }
+    for part in ["a", "b", "rc", ".post", ".dev"] {
+        if let Some(after) = rest.strip_prefix(part).filter(|after| digits(after) > 0) {
+            rest = &after[digits(after)..];
+        }
+    }
+    rest.is_empty()
 }

@@ -107,10 +107,7 @@ impl Updater {
         });
         let (skills, decisions) = decide(current.as_ref(), known, &offered, decision, &today());
         match &offer.pinned {
-            Pinned::Git(git) => {
-                let PinnedGit { commit, tag, committed, .. } = git.clone();
-                Pinned::Git(PinnedGit { commit, tag, committed, skills, decisions })
-            }
+            Pinned::Git(git) => Pinned::Git(PinnedGit { skills, decisions, ..git.clone() }),
             Pinned::Web(web) => {
                 let is_decided = !decisions.kept.is_empty() || !decisions.pinned.is_empty();
                 let has_archives = !offer.archives.is_empty();

@@ -36,7 +36,8 @@ pub(super) fn refuse(
             |_| SourceError::UnknownTime { address: address.to_string(), approved: version.commit.clone() };
         approved.committed = fetch(&version).map_err(unknown)?.committed;
     }
-    if !is_older(&approved, (offered.tag.as_deref(), offered.has_signed_tag), committed) {
+    let is_signed = approved.has_signed_tag && offered.has_signed_tag;
+    if !is_older(&approved, (offered.tag.as_deref(), is_signed), committed) {
         return Ok(());
     }
     let name = |commit: &str, tag: Option<&str>| match tag {
@@ -50,8 +51,22 @@ pub(super) fn refuse(
     })
 }
 
-/// A lower version is older. The version of a signed tag decides alone, because an older line of versions can get newer commits. If only
-/// the commit is signed, the host can have made the tag, so the commit must not have an earlier time either.
+/// Returns the tag for the lock file, and true if its signature was accepted. If the approved commit is offered again under another tag,
+/// its signed tag stays, unless the other one is signed as well and names a higher version. Otherwise, a host could lower the version
+/// that the next one is compared with.
+pub(super) fn tag(approved: Option<&Pinned>, offered: &Checkout) -> (Option<String>, bool) {
+    let now = (offered.tag.clone(), offered.tag.is_some() && offered.has_signed_tag);
+    let Some(Pinned::Git(approved)) = approved else { return now };
+    let version = |tag: &Option<String>| tag.as_deref().and_then(versions::version);
+    let is_kept = approved.has_signed_tag
+        && approved.commit == offered.commit
+        && offered.committed.is_some()
+        && (!offered.has_signed_tag || version(&offered.tag) < version(&approved.tag));
+    if is_kept { (approved.tag.clone(), true) } else { now }
+}
+
+/// A lower version is older. If both tags are signed, their versions decide alone, because an older line of versions can get newer
+/// commits. Otherwise, the host can have made a tag, so the commit must not have an earlier time either.
 fn is_older(approved: &PinnedGit, (tag, is_signed): (Option<&str>, bool), committed: i64) -> bool {
     let before = approved.tag.as_deref().and_then(versions::version);
     let is_earlier = approved.committed.is_some_and(|before| committed < before);
@@ -66,7 +81,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::lockfile::Decisions;
 
     #[test]
     fn versions_and_times_are_compared() {
@@ -86,11 +100,9 @@ mod tests {
         ] {
             let (tag, committed) = before;
             let approved = PinnedGit {
-                commit: "a".repeat(40),
                 tag: tag.map(str::to_owned),
                 committed,
-                skills: BTreeMap::new(),
-                decisions: Decisions::default(),
+                ..PinnedGit::new("a".repeat(40), BTreeMap::new())
             };
             assert_eq!(is_older(&approved, (now.0, false), now.1), expected, "{before:?} {now:?}");
             let is_newer = before.0 == Some("v1.2.0") && now.0 == Some("1.10.0");

@@ -57,7 +57,7 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     skills::note(&evaluation);
-    let root = workspace.unwrap_or_else(|| Workspace::beside(&evaluation));
+    let root = workspace.map_or_else(|| Workspace::beside(&evaluation), Ok).map_err(usage_error)?;
     let name = evaluation.skill.name.to_string();
     let runtime = runtime::new()?;
     let result = runtime.block_on(improve(&evaluation, &root, &writer, &limits))?;

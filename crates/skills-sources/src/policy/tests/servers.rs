@@ -59,6 +59,42 @@ fn mcp_servers() {
 }
 
 #[test]
+fn versions_lead_to_the_registry() {
+    let policy = policy("mcp: {allow: [srv]}");
+    let runs = |program: &str, arg: &str| {
+        policy.server("a", &Server::Program(program, &[arg.to_owned()]), iter::empty()).is_ok()
+    };
+    for (arg, npx, uvx) in [
+        ("srv", true, true),
+        ("srv@latest", true, true),
+        ("srv@1", true, true),
+        ("srv@1.2.3", true, true),
+        ("srv==2025.1.14", true, true),
+        ("srv@1.0rc1.post2.dev3", true, true),
+        ("srv@1.0a1", true, true),
+        ("srv@^1", true, false),
+        ("srv@~1.2", true, false),
+        ("srv@next", true, false),
+        ("srv@evil", true, false),
+        ("srv@1x", true, false),
+        ("srv@1.", true, false),
+        ("srv@1.0a", true, false),
+        ("srv@1-evil", true, false),
+        ("srv@", false, false),
+        ("srv@.", false, false),
+        ("srv@./x", false, false),
+        ("srv@x/y", false, false),
+        ("srv@x.tgz", false, false),
+        ("srv@npm:other", false, false),
+        ("srv-other", false, false),
+    ] {
+        assert_eq!((runs("npx", arg), runs("uvx", arg)), (npx, uvx), "{arg}");
+        assert_eq!(runs("bunx", arg), npx, "{arg}");
+        assert!(!runs("sh", arg));
+    }
+}
+
+#[test]
 fn variables_of_mcp_servers() {
     let policy = policy("mcp: {allow: ['@playwright/mcp']}");
     let args = ["@playwright/mcp".to_owned()];
@@ -79,6 +115,12 @@ fn variables_of_mcp_servers() {
         ("PHP_INI_SCAN_DIR", false),
         ("DOTNET_STARTUP_HOOKS", false),
         ("OPENSSL_CONF", false),
+        ("NODE_OPTIONS=--require=/x --title", false),
+        ("A=B", false),
+        ("PERLLIB", false),
+        ("GIT_CONFIG_COUNT", false),
+        ("NODE_EXTRA_CA_CERTS", false),
+        ("dotnet_root_x64", false),
         ("TMPDIR", false),
         ("XDG_CACHE_HOME", false),
         ("DOTNET_CLI_TELEMETRY_OPTOUT", true),
