@@ -76,7 +76,8 @@ impl Scratch {
         lock.disable_cleanup(true);
         let path = lock.path().with_extension("");
         let name = path.file_name().unwrap_or_default();
-        let directory = tempfile::Builder::new().prefix(name).rand_bytes(0).tempdir_in(parent);
+        let mut builder = tempfile::Builder::new();
+        let directory = private::for_owner(builder.prefix(name).rand_bytes(0)).tempdir_in(parent);
         match directory {
             Ok(directory) => Ok(Self { directory, _lock: lock.into_file() }),
             Err(error) => {
@@ -164,6 +165,13 @@ mod tests {
             names
         };
         let running = Scratch::new_in(parent.path()).unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // Members of the user's group can't put files there, even if the umask would let them.
+            let mode = fs::metadata(running.path()).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700);
+        }
         fs::write(running.path().join("file"), "x").unwrap();
         let kept = names();
         assert_eq!(kept.len(), 2);

@@ -20,9 +20,9 @@ use super::{
     git::{self, Fetched, Found, GitError, Limits, mebibytes},
     npm::Package,
     policy::Policy,
-    store, system,
+    store,
 };
-use crate::disk::state;
+use crate::disk::{private, state};
 
 /// The settings for fetching sources.
 #[derive(Debug, Clone, Default)]
@@ -161,7 +161,7 @@ impl Origin<'_> {
     fn scratch(&self) -> io::Result<tempfile::TempDir> {
         let directory = self.directory();
         let in_cache = fs::create_dir_all(directory).and_then(|()| store::temporary_in(directory));
-        in_cache.or_else(|_| system::for_owner(&mut tempfile::Builder::new()).tempdir())
+        in_cache.or_else(|_| private::for_owner(&mut tempfile::Builder::new()).tempdir())
     }
 
     fn find_archive(&self) -> Result<Found, GitError> {

@@ -33,7 +33,7 @@ use super::{
     site::{IndexText, RemoteError, RemoteIndex},
     system,
 };
-use crate::disk::{self, FileLock, leftovers};
+use crate::disk::{self, FileLock, leftovers, private};
 
 /// The timeout for web sites.
 const WEB_TIMEOUT: Duration = Duration::from_secs(30);
@@ -311,7 +311,7 @@ pub(super) const OLD: Duration = Duration::from_hours(24);
 
 /// Creates a temporary directory in the directory of a source, see [`Store::temporary`].
 pub(super) fn temporary_in(directory: &Path) -> io::Result<tempfile::TempDir> {
-    system::for_owner(tempfile::Builder::new().prefix(NEW)).tempdir_in(directory)
+    private::for_owner(tempfile::Builder::new().prefix(NEW)).tempdir_in(directory)
 }
 
 /// Removes incomplete directories of killed processes that are at least `old`.

@@ -64,6 +64,14 @@ pub struct Decided {
     pub unsaved: Option<String>,
 }
 
+/// Returns the command with which a user reviews and trusts a skill of a project. The user may paste it into a shell, and the project chooses
+/// the name, so a name that could be more than one word, or an option, is left out.
+pub fn command(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    let name = Some(name).filter(|name| !name.starts_with('-') && name.chars().all(is_plain));
+    format!("acp-skills-proxy trust {}", name.unwrap_or_default()).trim_end().to_owned()
+}
+
 /// Restricts a copy of a skill to the files that it has in common with `original`. Files of the original can be missing.
 ///
 /// # Errors

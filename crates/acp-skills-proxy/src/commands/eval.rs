@@ -45,6 +45,7 @@ use acp_skills_eval::{
     Allow, EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Workspace,
 };
 use acp_skills_runtime::agent::{self, Signal};
+use acp_skills_setup::shell::shell_word;
 use skills_sources::policy::{Policy, Refusal, Scripts};
 
 pub(crate) use self::args::EvalArgs;
@@ -294,7 +295,10 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
 fn skill_below(dir: &Path) -> Option<String> {
     let found = Discovery::new([Root::scanned(dir)]).find();
     let skill = found.iter().find_map(|skill| skill.dir())?;
-    Some(format!("`eval` takes one skill, for example `acp-skills-proxy eval {}`", shorten_home(skill)))
+    Some(format!(
+        "`eval` takes one skill, for example `acp-skills-proxy eval {}`",
+        shell_word(&shorten_home(skill))
+    ))
 }
 
 /// Returns the error to report. An error in the user's input gets a hint. An error about results that cannot be written is

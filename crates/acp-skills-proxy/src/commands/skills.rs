@@ -6,6 +6,7 @@ use acp_skills::{
     config::{ConfigError, SkillSources},
     library::{DirectoryLibrary, Workspace},
 };
+use acp_skills_setup::shell::shell_word;
 use skills_core::{
     SkillSet,
     set::{REFUSED_BY_POLICY, Skipped},
@@ -84,7 +85,10 @@ impl Loaded {
         if let [first, ..] = skipped.as_slice() {
             let path = shown_path(first.path.parent().unwrap_or(&first.path));
             let count = count(skipped.len(), "skill");
-            sentences.push(format!("cannot load {count}; use `acp-skills-proxy check {path}` for details"));
+            sentences.push(format!(
+                "cannot load {count}; use `acp-skills-proxy check {}` for details",
+                shell_word(&path)
+            ));
         }
         let unapproved: Vec<_> =
             self.here.unapproved().iter().map(|unapproved| format!("`{}`", unapproved.skill.name)).collect();

@@ -10,7 +10,10 @@ use std::{
 use acp_skills_intercept::Workspace;
 use parking_lot::Mutex;
 use skills_core::{Diagnostic, Difference, Skill, SkillSet, discovery::Changes, set::Unapproved};
-use skills_sources::{Notify, Sources, trust::Decided};
+use skills_sources::{
+    Notify, Sources,
+    trust::{self, Decided},
+};
 
 use acp_skills_servers::skills::SkillServers;
 
@@ -335,7 +338,8 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
         let place = unapproved.skill.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
         lines.push(format!(
             "project skill `{name}` in {place} is not trusted{changed}; to review and trust the skill, use `/skills trust \
-             {name}` in a session over ACP, or run `acp-skills-proxy trust {name}` in the project"
+             {name}` in a session over ACP, or run `{}` in the project",
+            trust::command(name.as_str())
         ));
     }
     for entry in skills.entries() {

@@ -135,7 +135,7 @@ impl Server {
             wanted: Notify::new(),
             started: OnceLock::new(),
         });
-        shared.change(|_| {});
+        shared.changed_by(|_| {});
         Self { shared, end: CancellationToken::new().drop_guard() }
     }
 
@@ -218,7 +218,8 @@ impl Shared {
             for known in state.entries.iter_mut().filter(|known| known.uri == uri) {
                 *known = Arc::clone(&entry);
             }
-        });
+        })
+        .await;
     }
 
     async fn run(self: Arc<Self>, end: CancellationToken) {
@@ -252,11 +253,11 @@ impl Shared {
     async fn follow(self: &Arc<Self>, end: &CancellationToken) -> End {
         let connection = match self.connect(end).await {
             Ok(connection) => Arc::new(connection),
-            Err(ServerError::NoSkills) => return self.without_skills(),
-            Err(error) => return self.failed(&error, false),
+            Err(ServerError::NoSkills) => return self.without_skills().await,
+            Err(error) => return self.failed(&error, false).await,
         };
         if !connection.offers_skills() {
-            return self.without_skills();
+            return self.without_skills().await;
         }
         self.connection.send_replace(Some(Arc::clone(&connection)));
         let connected_at = Instant::now();
@@ -265,20 +266,22 @@ impl Shared {
         loop {
             let pause = match list(&connection, self.server.limits.list).await {
                 Ok(Tally { entries, problems, reading, .. }) => {
+                    let changing = Instant::now();
                     self.change(|state| {
                         state.status = Status::Listed;
                         state.entries = entries;
                         state.problems = problems;
-                    });
-                    MIN_INTERVAL.max(reading.saturating_mul(MIN_PAUSE))
+                    })
+                    .await;
+                    MIN_INTERVAL.max((reading + changing.elapsed()).saturating_mul(MIN_PAUSE))
                 }
-                Err(error) => return self.failed(&error, was_stable()),
+                Err(error) => return self.failed(&error, was_stable()).await,
             };
             tokio::select! {
                 () = connection.skills_changed.notified() => {}
                 () = self.wanted.notified() => {}
                 () = &mut subscription => subscription.set(connection.subscribe()),
-                () = connection.ended() => return self.failed(&ServerError::Ended, was_stable()),
+                () = connection.ended() => return self.failed(&ServerError::Ended, was_stable()).await,
             }
             sleep(pause).await;
         }
@@ -299,27 +302,36 @@ impl Shared {
         start(Start::Stateless).await.map_err(|_| first.unwrap_or(ServerError::NoSkills))
     }
 
-    fn without_skills(self: &Arc<Self>) -> End {
-        self.change(|state| *state = State { status: Status::NotOffered, ..State::default() });
+    async fn without_skills(self: &Arc<Self>) -> End {
+        self.change(|state| *state = State { status: Status::NotOffered, ..State::default() }).await;
         End::NotOffered
     }
 
     /// Records a failure. Skills that were listed before stay.
-    fn failed(self: &Arc<Self>, error: &ServerError, was_stable: bool) -> End {
+    async fn failed(self: &Arc<Self>, error: &ServerError, was_stable: bool) -> End {
         let text = shown(&error.to_string()).into_owned();
-        self.change(|state| state.status = Status::Failed(text));
+        self.change(|state| state.status = Status::Failed(text)).await;
         End::Failed(was_stable)
     }
 
-    /// Changes the state, and reports it if the skills or the problems have changed.
-    fn change(self: &Arc<Self>, change: impl FnOnce(&mut State)) {
+    /// Changes the state, and reports it if the skills or the problems have changed. Waits until the report was received, so that the
+    /// next one can't come before.
+    async fn change(self: &Arc<Self>, change: impl FnOnce(&mut State)) {
+        if let Some(report) = self.changed_by(change) {
+            // This searches for the skills of the sessions, which can read the disk.
+            let _ = spawn_blocking(move || report()).await;
+        }
+    }
+
+    /// Changes the state. Returns the function to call if the skills or the problems have changed.
+    fn changed_by(self: &Arc<Self>, change: impl FnOnce(&mut State)) -> Option<Changed> {
         let mut state = self.state.lock();
         let before = (state.status.clone(), state.entries.clone(), state.problems.clone());
         change(&mut state);
         let is_asked = self.started.get().is_some();
         state.asked_at = is_asked.then(Instant::now);
         if is_asked && before == (state.status.clone(), state.entries.clone(), state.problems.clone()) {
-            return;
+            return None;
         }
         state.found = self.set(&state);
         if let Status::Failed(why) = &state.status
@@ -328,11 +340,7 @@ impl Shared {
             tracing::warn!("{} cannot be asked for skills: {why}", self.label);
         }
         drop(state);
-        if let Some((_, changed)) = self.started.get() {
-            let changed = Arc::clone(changed);
-            // This searches for the skills of the sessions, which can read the disk.
-            drop(spawn_blocking(move || changed()));
-        }
+        self.started.get().map(|(_, changed)| Arc::clone(changed))
     }
 }
 

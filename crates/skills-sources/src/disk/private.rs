@@ -4,6 +4,8 @@
 #[cfg_attr(windows, path = "private/windows.rs")]
 mod system;
 
+pub use self::system::for_owner;
+
 use std::{
     fs::{DirBuilder, File, OpenOptions},
     io::{self, Read},

@@ -7,16 +7,10 @@ use std::{
 };
 
 use cap_std::fs::{OpenOptions, OpenOptionsExt};
-use tempfile::Builder;
 
 /// Makes a new file read-only, so that approved content isn't changed by accident.
 pub(super) fn protect(options: &mut OpenOptions, is_program: bool) {
     options.mode(if is_program { 0o555 } else { 0o444 });
-}
-
-/// Makes a new temporary directory readable by its owner only.
-pub(super) fn for_owner<'a, 'p, 's>(builder: &'a mut Builder<'p, 's>) -> &'a mut Builder<'p, 's> {
-    builder.permissions(fs::Permissions::from_mode(0o700))
 }
 
 /// Returns the disk space that a file or a directory uses, in bytes.

@@ -3,15 +3,9 @@
 use std::{fs, io, path::Path};
 
 use cap_std::fs::OpenOptions;
-use tempfile::Builder;
 
 /// Does nothing: the user's directories are closed to other users, and a read-only file couldn't be removed.
 pub(super) fn protect(_options: &mut OpenOptions, _is_program: bool) {}
-
-/// Does nothing: the user's directories are closed to other users.
-pub(super) fn for_owner<'a, 'p, 's>(builder: &'a mut Builder<'p, 's>) -> &'a mut Builder<'p, 's> {
-    builder
-}
 
 /// Returns an estimate of the disk space that a file or a directory uses, in bytes.
 pub(super) fn disk_bytes(metadata: &fs::Metadata) -> u64 {

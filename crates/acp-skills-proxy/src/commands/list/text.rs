@@ -7,6 +7,8 @@ use skills_core::{
     text::{shown, shown_path},
 };
 
+use skills_sources::trust;
+
 use super::{Report, Row};
 use crate::{
     commands::{
@@ -34,8 +36,9 @@ pub(super) fn of(report: &Report<'_>, missing: &[String], width: Option<usize>) 
         let changed = if row.changed { ", changed since last trusted" } else { "" };
         let path = report.place(row.path.as_deref());
         lines.push(format!(
-            "unapproved: {} in {path}{changed}: to review and trust it, use `acp-skills-proxy trust {}`",
-            row.name, row.name
+            "unapproved: {} in {path}{changed}: to review and trust it, use `{}`",
+            row.name,
+            trust::command(row.name)
         ));
     }
     for row in &report.skills {

@@ -12,7 +12,7 @@ use skills_core::{
     set::{REFUSED_BY_POLICY, Skipped},
     text::{shown, shown_path},
 };
-use skills_sources::{LockFile, Updater, user_lock};
+use skills_sources::{LockFile, Updater, trust, user_lock};
 
 use super::{CommonArgs, Known, Target, known, pin, source_error};
 use crate::{
@@ -206,10 +206,9 @@ fn of_session(loaded: &Loaded, name: &str) -> Vec<String> {
     for unapproved in loaded.here.unapproved().iter().filter(|other| is(other.skill.name.as_str(), name)) {
         let changed = if unapproved.has_changed { " again, because it has changed" } else { "" };
         let place = place(&unapproved.skill);
-        let name = shown(name);
-        reasons.push(format!(
-            "the project's skill in {place} waits for your trust{changed}; use `acp-skills-proxy trust {name}`"
-        ));
+        let command = trust::command(name);
+        reasons
+            .push(format!("the project's skill in {place} waits for your trust{changed}; use `{command}`"));
     }
     for skipped in loaded.here.skipped() {
         let dir = if skipped.path.extension().is_some() { skipped.path.parent() } else { None };

@@ -11,6 +11,7 @@ use rustix::{
     fs::{FileType, OFlags},
     io::Errno,
 };
+use tempfile::Builder;
 
 pub(super) fn private_file(options: &mut OpenOptions) {
     // Use this flag to avoid blocking if the file is a FIFO that nothing reads from.
@@ -82,6 +83,11 @@ pub(super) fn explained(error: io::Error, path: &Path) -> io::Error {
 
 pub(super) fn wait_when_full(file: &File) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(file, false)?)
+}
+
+/// Sets the permissions of temporary directories: only this user can use them, whatever the umask is.
+pub fn for_owner<'a, 'p, 's>(builder: &'a mut Builder<'p, 's>) -> &'a mut Builder<'p, 's> {
+    builder.permissions(Permissions::from_mode(0o700))
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use std::{
     path::Path,
 };
 
+use tempfile::Builder;
+
 pub(super) fn private_file(_options: &mut OpenOptions) {}
 
 pub(super) fn private_dir(_builder: &mut DirBuilder) {}
@@ -48,4 +50,9 @@ pub(super) fn copy_owner(_file: &File, _path: &Path) -> io::Result<()> {
 #[expect(clippy::unnecessary_wraps, reason = "same interface as on Unix")]
 pub(super) fn wait_when_full(_file: &File) -> io::Result<()> {
     Ok(())
+}
+
+/// Does nothing. Temporary directories have the permissions of the directory that contains them.
+pub fn for_owner<'a, 'p, 's>(builder: &'a mut Builder<'p, 's>) -> &'a mut Builder<'p, 's> {
+    builder
 }
