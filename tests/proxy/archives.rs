@@ -232,6 +232,13 @@ fn a_package_is_updated_within_its_range() {
     fs::remove_file(config.with_file_name("skills.lock")).expect("a file");
     let shown = home.printed(&update);
     assert!(shown.contains(".npmrc` beside the configuration file names the registry"), "{shown}");
+    // Headers can be secrets, which are meant for the user's own registry.
+    let headers = json!([{ "source": address, "headers": { "X-Token": "very-secret" } }]);
+    home.write(&config, &json!({ "sources": headers }).to_string());
+    registry.server.seen();
+    let errors = home.fails(&update, 1);
+    assert!(errors.contains("the `headers` of the source are not sent to it"), "{errors}");
+    assert_eq!(registry.server.seen().len(), 0);
     home.write(&home.path("home/.npmrc"), &settings);
     // The number of a version is displayed, and becomes the tag in the lock file.
     registry.publish("3.0.0\n\nApproved", &repository, None);

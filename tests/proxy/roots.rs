@@ -17,6 +17,7 @@ use crate::{
 crate::trials!(
     skills_of_all_roots_are_used,
     earlier_roots_take_precedence,
+    trusting_one_skill_trusts_no_other_of_its_name,
     the_list_changes_when_a_session_is_entered_again,
     a_copy_of_a_session_has_its_own_roots,
     roots_are_watched,
@@ -160,6 +161,30 @@ fn earlier_roots_take_precedence() {
         fixture.editor.menu();
         fixture.finish();
     }
+}
+
+fn trusting_one_skill_trusts_no_other_of_its_name() {
+    let roots = Roots::new();
+    for root in ["a", "b"] {
+        roots.skill(&format!("{root}/.skills/review"), &format!("Reviews {root}."));
+    }
+    let mut fixture = Fixture::over_http(roots.proxy());
+    roots.open(&mut fixture, "a", &["b"]);
+    fixture.ask("/skills");
+    let said = fixture.ask("/skills trust review");
+    assert!(said.starts_with("Nothing was trusted, because several skills are called `review`."), "{said}");
+    let command = |root: &str| format!("/skills trust \"{}\"", roots.text(&format!("{root}/.skills/review")));
+    assert!(said.contains(&command("a")) && said.contains(&command("b")), "{said}");
+    assert_eq!(fixture.ask(&command("b")), "`review` is trusted until the next change.");
+    assert!(catalog(&mut fixture).contains("Reviews b."));
+    assert_eq!(fixture.ask("/skills trust review"), "`review` is trusted until the next change.");
+    fixture.editor.menu();
+    // Both lose the trust, so that none takes the place of the other.
+    assert!(fixture.ask("/skills untrust review").contains("no longer trusted"));
+    let said = fixture.ask("/skills");
+    assert_eq!(said.matches("Reviews ").count(), 2, "{said}");
+    assert!(said.contains("Waiting for your trust"), "{said}");
+    fixture.finish();
 }
 
 fn the_list_changes_when_a_session_is_entered_again() {

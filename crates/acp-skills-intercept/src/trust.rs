@@ -47,7 +47,8 @@ pub(crate) type SkillVersion = (Option<PathBuf>, String);
 ///
 /// # Errors
 /// Returns [`TrustError::NothingPending`] if no skill is unapproved, [`TrustError::Ambiguous`] if the words can be one name or
-/// several, and [`TrustError::Unknown`] if a word does not name an unapproved skill.
+/// several, [`TrustError::Several`] if several skills have a name, and [`TrustError::Unknown`] if a word does not name an unapproved
+/// skill.
 pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, TrustError> {
     let unapproved = session.switches.all().unapproved();
     if unapproved.is_empty() {
@@ -57,10 +58,18 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
         return Ok(unapproved.to_vec());
     }
     let of = |word: &str| -> Vec<Unapproved> {
+        let is_there = |entry: &&Unapproved| entry.skill.dir().is_some_and(|dir| dir == Path::new(word));
+        if let Some(entry) = unapproved.iter().find(is_there) {
+            return vec![entry.clone()];
+        }
         let word = word.trim_start_matches('/');
         let key = SkillName::key_of(word.strip_prefix(PREFIX).unwrap_or(word));
         let has_name = |entry: &&Unapproved| SkillName::key_of(&unique_name(entry, unapproved)) == key;
         unapproved.iter().filter(has_name).cloned().collect()
+    };
+    let one = |found: Vec<Unapproved>| match &*found {
+        [first, _, ..] => Err(several(first, &found)),
+        _ => Ok(found),
     };
     let quoted = unquoted(words);
     let whole =
@@ -72,16 +81,27 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
             let command = markdown_code(&format!("/skills trust \"{words}\""));
             return Err(TrustError::Ambiguous { words: markdown_code(words), command });
         }
-        return Ok(each.into_iter().flat_map(|(_, found)| found).collect());
+        let each: Result<Vec<_>, _> = each.into_iter().map(|(_, found)| one(found)).collect();
+        return Ok(each?.concat());
     }
     if !whole.is_empty() {
-        return Ok(whole);
+        return one(whole);
     }
     let missing = each.iter().find(|(_, found)| found.is_empty()).map(|(word, _)| *word);
     let word = markdown_code(quoted.or(missing).unwrap_or(words));
     let shown = unapproved.iter().take(MAX_NAMED);
     let names = shown.map(|entry| markdown_code(&unique_name(entry, unapproved)));
     Err(TrustError::Unknown { word, names: names.collect::<Vec<_>>().join(", ") })
+}
+
+/// Returns the error for several skills with the name of `first`. They belong to different directories of the session, and approving one
+/// must not approve another.
+fn several(first: &Unapproved, found: &[Unapproved]) -> TrustError {
+    let command = |entry: &Unapproved| {
+        Some(markdown_code(&format!("/skills trust \"{}\"", entry.skill.dir()?.display())))
+    };
+    let commands: Vec<_> = found.iter().take(MAX_NAMED).filter_map(command).collect();
+    TrustError::Several { name: markdown_code(first.skill.name.as_str()), commands: commands.join(" or ") }
 }
 
 /// Returns the text between quotes, if all of `words` is in quotes.
@@ -105,6 +125,14 @@ pub(crate) enum TrustError {
         words: String,
         /// The command for the single skill, as Markdown.
         command: String,
+    },
+    /// Several unapproved skills have the name.
+    #[error("Nothing was trusted, because several skills are called {name}. Use {commands}.")]
+    Several {
+        /// The name, as Markdown.
+        name: String,
+        /// The commands for each of them, as Markdown.
+        commands: String,
     },
     /// The prompt has other text, which may come from a file.
     #[error(

@@ -173,6 +173,7 @@ impl Endpoint {
             headers: &headers,
             body: message,
             timeout,
+            answer: None,
         };
         fetch::exchange(&request, interrupt)
     }

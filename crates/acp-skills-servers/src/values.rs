@@ -30,6 +30,9 @@ pub struct Secrets {
     pub file: Option<PathBuf>,
     /// Secrets by name.
     pub named: BTreeMap<String, Secret>,
+    /// The directory in which the programs run. `None` is the home directory. It is never the working directory of this process, which can
+    /// be a project, because many programs look for code there.
+    pub directory: Option<PathBuf>,
 }
 
 /// The place of one secret.
@@ -99,7 +102,10 @@ impl Secrets {
         for name in names(values) {
             if let Some(Secret::Command(words)) = self.named.get(&name) {
                 let late = || io::Error::other(format!("no result within {} s", limit.as_secs_f64()));
-                match timeout_at(deadline, run(words, processes)).await.unwrap_or_else(|_| Err(late())) {
+                match timeout_at(deadline, run(words, self.directory.as_deref(), processes))
+                    .await
+                    .unwrap_or_else(|_| Err(late()))
+                {
                     Ok(value) => printed.push((name, value)),
                     Err(error) => return Err(ValueError::Command { name, reason: error.to_string() }),
                 }
@@ -234,9 +240,12 @@ fn is_open_to_others(_: &fs::Metadata) -> bool {
 
 /// Runs the program that prints a secret, and returns its first line. The program and its children are ended if they still run at the
 /// end, or if the returned future is dropped.
-async fn run(words: &[String], processes: &Processes) -> io::Result<String> {
+async fn run(words: &[String], directory: Option<&Path>, processes: &Processes) -> io::Result<String> {
     let Some((program, args)) = words.split_first() else { return Err(io::Error::other("it is empty")) };
     let mut command = Command::new(program);
+    if let Some(directory) = directory.map(Path::to_owned).or_else(env::home_dir) {
+        command.current_dir(directory);
+    }
     // What the program writes to stderr can contain secrets, so it is not logged.
     command
         .args(args)
@@ -330,6 +339,24 @@ mod tests {
         ] {
             assert_eq!(resolve(&secrets, value, limit).await.unwrap_err().to_string(), words);
         }
+    }
+
+    /// A project could have a program that the command starts, such as a module of Python.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn commands_run_in_the_directory_of_the_configuration() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(dir.path()).unwrap();
+        let mut secrets = Secrets { directory: Some(real.clone()), ..Secrets::default() };
+        secrets.named.insert("WHERE".to_owned(), command(&["pwd"]));
+        let of = async |secrets: &Secrets| {
+            resolve(secrets, "${WHERE}", Duration::from_mins(1)).await.unwrap().values.remove(0).1
+        };
+        assert_eq!(Path::new(&of(&secrets).await), real);
+        secrets.directory = None;
+        let home = env::home_dir().and_then(|home| fs::canonicalize(home).ok());
+        let found = fs::canonicalize(of(&secrets).await).ok();
+        assert_eq!(found, home);
     }
 
     #[cfg(unix)]

@@ -198,7 +198,7 @@ pub fn get_with(
             _ => FetchError::Transport { url: url.to_owned(), source: error.into() },
         };
         let remaining = deadline.saturating_duration_since(Instant::now());
-        let agent = agent(&uri, remaining, Host::Checked, None)
+        let agent = agent(&uri, (remaining, None), Host::Checked, None)
             .map_err(|error| FetchError::Transport { url: url.to_owned(), source: error.into() })?;
         let mut request = agent.get(uri.clone());
         if let Some(etag) = etag {
@@ -329,13 +329,13 @@ fn is_this_machine(error: &io::Error) -> bool {
     matches!(error.get_ref(), Some(error) if error.is::<ThisMachine>())
 }
 
-/// Creates the client for requests to `uri`.
+/// Creates the client for requests to `uri`. The limits are for the whole request, and for the headers of the response.
 ///
 /// # Errors
 /// Returns an error if the user has set root certificates that can't be read.
 fn agent(
     uri: &Uri,
-    timeout: Duration,
+    (timeout, answer): (Duration, Option<Duration>),
     host: Host,
     authorities: Option<&Authorities>,
 ) -> Result<ureq::Agent, AuthoritiesError> {
@@ -345,6 +345,7 @@ fn agent(
         .http_status_as_error(false)
         .timeout_global(Some(timeout.max(Duration::from_millis(1))))
         .timeout_connect(Some(CONNECT_TIMEOUT))
+        .timeout_recv_response(answer)
         .user_agent(concat!("skills-core/", env!("CARGO_PKG_VERSION")));
     if is_plain(uri) {
         config = config.proxy(None);

@@ -9,7 +9,13 @@
 
 mod netrc;
 
-use std::{fmt, fs::File, io, path::PathBuf, time::Duration};
+use std::{
+    fmt,
+    fs::File,
+    io,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use skills_core::fetch::{self, Authorities, Exchange, FetchError, Host, Interrupt, Request};
@@ -18,6 +24,9 @@ use super::git::{GitError, is_unknown_authority, mebibytes};
 
 /// The maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
+
+/// The time within which a server must answer a request.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Returns the user's settings for the servers of sources.
 pub trait Credentials: fmt::Debug + Send + Sync {
@@ -89,7 +98,7 @@ impl Server {
         if origin(url) == self.origin { &self.headers } else { &[] }
     }
 
-    /// Sends a GET request, and follows redirects. Returns `None` if the content is not newer than `known`.
+    /// Sends a GET request, and follows redirects. The time limit is for all of them and for reading the content. Returns `None` if the content is not newer than `known`.
     ///
     /// # Errors
     /// Returns [`GitError::Download`] if the request fails, or if the server answers with an error.
@@ -101,6 +110,7 @@ impl Server {
         timeout: Duration,
     ) -> Result<Option<Exchange>, GitError> {
         let mut next = url.to_owned();
+        let deadline = Instant::now() + timeout;
         for _ in 0..=MAX_REDIRECTS {
             let mut headers = self.headers_for(&next).to_vec();
             headers.push(("accept".to_owned(), accept.to_owned()));
@@ -113,7 +123,8 @@ impl Server {
                     authorities,
                     headers: &headers,
                     body: &[],
-                    timeout,
+                    timeout: deadline.saturating_duration_since(Instant::now()),
+                    answer: Some(ANSWER_TIMEOUT),
                 };
                 fetch::exchange(&request, &Interrupt::default())
             };

@@ -14,6 +14,8 @@ use skills_core::{
     skill::{FileGuard, Sha256},
 };
 
+use crate::site::base_of;
+
 /// The maximum number of entries in a stored skill. We never write more than that.
 const MAX_ENTRIES: usize = 100_000;
 
@@ -104,6 +106,10 @@ fn entry(remote: &Remote) -> String {
     let digest =
         |digest: Option<Sha256>| digest.map_or_else(|| "unknown".to_owned(), |digest| digest.to_string());
     let mut text = format!("{} {}\n", remote.url, digest(remote.sha256));
+    // Two entries with the same file can have other files in different places, or none.
+    if remote.base.as_deref() != base_of(&remote.url).as_deref() {
+        let _ = writeln!(text, "base {}", remote.base.as_deref().unwrap_or("none"));
+    }
     // An index that lists no files allows every file of the skill, which is more than one that lists none.
     if remote.files.is_none() {
         text.push_str("*\n");
@@ -193,6 +199,33 @@ mod tests {
         };
         let without = of(serde_json::Value::Null);
         assert_ne!(without, of(serde_json::json!(["SKILL.md"])));
+    }
+
+    /// A site must not be able to add files to a skill that was approved without any.
+    #[test]
+    fn the_place_of_other_files_counts() {
+        let of = |entry: &str| {
+            let text = format!(r#"{{"skills":[{{"name":"pdf","description":"d",{entry}}}]}}"#);
+            let index = crate::site::RemoteIndex::parse(&text, "https://example.com/i.json").unwrap();
+            let [skill] = index.skills().entries() else { panic!("{:?}", index.skills().skipped()) };
+            let Source::Remote(remote) = &skill.skill.source else { unreachable!() };
+            (of_entry(&skill.skill), remote.url.clone())
+        };
+        for (alone, with_files) in [
+            (r#""url":"/pdf/SKILL.md""#, r#""baseUrl":"/pdf""#),
+            (r#""url":"/pdf/SKILL.md","files":["SKILL.md"]"#, r#""baseUrl":"/pdf","files":["SKILL.md"]"#),
+        ] {
+            assert_eq!(of(alone), of(with_files), "the same files in two forms");
+        }
+        let skill = of(r#""url":"/x?p=/SKILL.md""#);
+        let error = format!(r#"{{"skills":[{{"name":"pdf","description":"d","baseUrl":"{}"}}]}}"#, "/x?p=");
+        let index = crate::site::RemoteIndex::parse(&error, "https://example.com/i.json").unwrap();
+        assert!(index.skills().is_empty() && index.skills().skipped().len() == 1);
+        let mut other = Remote::new(&skill.1, None, std::time::Duration::ZERO);
+        other.base = Some("https://example.com/x?p=/".into());
+        let mut alone = other.clone();
+        alone.base = None;
+        assert_ne!(entry(&other), entry(&alone));
     }
 
     /// A file name that contains a line of the checksum.

@@ -13,6 +13,7 @@ mod entry;
 mod error;
 mod index;
 
+pub(crate) use self::entry::base_of;
 pub use self::{
     error::RemoteError,
     index::{IndexText, MAX_INDEX_BYTES, RemoteIndex},

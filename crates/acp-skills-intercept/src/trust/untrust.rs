@@ -28,8 +28,8 @@ pub(super) fn is_ours(session: &Session, verb: &str, words: &str) -> bool {
     verb == UNTRUST && trusted(session, words).is_ok()
 }
 
-/// Returns the trusted skills of the project that the words after `/skills untrust` name. A skill that has changed since it was trusted
-/// is one of them, because its trusted version could come back.
+/// Returns the trusted skills of the project that the words after `/skills untrust` name, in all directories of the session. A skill that
+/// has changed since it was trusted is one of them, because its trusted version could come back.
 ///
 /// # Errors
 /// Returns [`TrustError::NotTrusted`] if there is no word, or if a word does not name such a skill.
@@ -41,13 +41,13 @@ fn trusted(session: &Session, words: &str) -> Result<Vec<Arc<Skill>>, TrustError
             skills.iter().filter(|skill| skill.scope == Scope::Project || skill.service().is_some());
         trusted.chain(changed.map(|unapproved| &unapproved.skill))
     };
-    let find = |word: &str| {
+    let named = |word: &str| {
         let word = word.trim_start_matches('/');
         let key = SkillName::key_of(word.strip_prefix(PREFIX).unwrap_or(word));
-        all().find(|skill| skill.name.key() == key)
+        all().filter(move |skill| skill.name.key() == key)
     };
     let quoted: Vec<_> = words.split_whitespace().collect();
-    let names = switches::names(&quoted, |word| find(word).map(|skill| skill.name.clone()));
+    let names = switches::names(&quoted, |word| named(word).next().map(|skill| skill.name.clone()));
     let not_trusted = |word: &str| {
         let names = all().take(MAX_NAMED).map(|skill| markdown_code(skill.name.as_str()));
         let names: Vec<_> = names.collect();
@@ -58,7 +58,7 @@ fn trusted(session: &Session, words: &str) -> Result<Vec<Arc<Skill>>, TrustError
         return Err(not_trusted(""));
     }
     let names = names.map_err(not_trusted)?;
-    Ok(names.iter().filter_map(|name| find(name.as_str())).cloned().collect())
+    Ok(names.iter().flat_map(|name| named(name.as_str())).cloned().collect())
 }
 
 impl Interceptor {

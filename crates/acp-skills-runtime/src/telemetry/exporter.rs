@@ -276,6 +276,7 @@ fn send(collector: &Collector, body: &[u8], deadline: Option<Instant>) -> Sent {
         headers: &collector.headers,
         body,
         timeout,
+        answer: None,
     };
     // The messages of these errors have the URL, which can have a secret.
     let answer = match fetch::exchange(&request, &Interrupt::default()) {

@@ -197,6 +197,7 @@ pub(super) struct SecretFields {
 impl SecretsEntry {
     /// Resolves paths against the file's directory.
     pub(super) fn make_absolute(&mut self, base: &Path) {
+        self.0.directory = std::path::absolute(base).ok();
         let files = self.0.named.values_mut().filter_map(|secret| match secret {
             Secret::File(path) => Some(path),
             Secret::Command(words) => {
@@ -240,7 +241,7 @@ impl<'de> Deserialize<'de> for SecretsEntry {
                     };
                     named.insert(name, secret);
                 }
-                Ok(SecretsEntry(Secrets { file: None, named }))
+                Ok(SecretsEntry(Secrets { named, ..Secrets::default() }))
             }
         }
         deserializer.deserialize_any(Read)

@@ -30,6 +30,8 @@ pub struct Request<'a> {
     pub body: &'a [u8],
     /// The time limit for the request and for reading the response.
     pub timeout: Duration,
+    /// The time limit for the headers of the response, if it is another one.
+    pub answer: Option<Duration>,
 }
 
 /// The hosts that can be used in a [`Request`].
@@ -117,7 +119,7 @@ pub fn exchange(request: &Request<'_>, interrupt: &Interrupt) -> Result<Exchange
     let agent = if let Some(agent) = interrupt.0.get() {
         agent.clone()
     } else {
-        let agent = agent(&uri, request.timeout, request.host, request.authorities)
+        let agent = agent(&uri, (request.timeout, request.answer), request.host, request.authorities)
             .map_err(|error| FetchError::Transport { url: url.to_owned(), source: error.into() })?;
         interrupt.0.get_or_init(|| agent).clone()
     };

@@ -35,8 +35,8 @@ pub(crate) struct Settings(HashMap<String, Setting>);
 struct Setting {
     /// `None` if the value contains a variable that is not set.
     value: Option<String>,
-    /// True if the file of a project has changed the user's setting.
-    is_of_project: bool,
+    /// The value without the file of a project.
+    of_user: Option<String>,
 }
 
 /// The registry of a package.
@@ -50,7 +50,7 @@ pub(crate) struct Registry {
 
 impl Setting {
     fn of_user(value: Option<String>) -> Self {
-        Self { value, is_of_project: false }
+        Self { of_user: value.clone(), value }
     }
 }
 
@@ -106,9 +106,7 @@ impl Settings {
                 }
             } else if is_registry(key) && !value.contains("${") {
                 let value = Some(value.to_owned());
-                if self.0.get(key).is_none_or(|setting| setting.value != value) {
-                    self.0.insert(key.to_owned(), Setting { value, is_of_project: true });
-                }
+                self.0.entry(key.to_owned()).or_default().value = value;
             }
         }
     }
@@ -120,9 +118,13 @@ impl Settings {
     /// Returns the registry of a package.
     pub(crate) fn registry(&self, package: &str) -> Registry {
         let scope = package.split_once('/').map(|(scope, _)| format!("{scope}:registry"));
-        let key = scope.filter(|scope| self.get(scope).is_some()).unwrap_or_else(|| "registry".to_owned());
-        let url = self.get(&key).unwrap_or(NPM_REGISTRY).trim_end_matches('/').to_owned();
-        let is_of_project = url != NPM_REGISTRY && self.0.get(&key).is_some_and(|key| key.is_of_project);
+        let find = |value: fn(&Setting) -> Option<&str>| {
+            let get = |key: &str| value(self.0.get(key)?).filter(|value| !value.is_empty());
+            let url = scope.as_deref().and_then(get).or_else(|| get("registry")).unwrap_or(NPM_REGISTRY);
+            url.trim_end_matches('/').to_owned()
+        };
+        let url = find(|setting| setting.value.as_deref());
+        let is_of_project = url != find(|setting| setting.of_user.as_deref());
         Registry { url, is_of_project }
     }
 
@@ -262,6 +264,10 @@ mod tests {
             settings.add(&format!("@b:registry={theirs}\n"), false);
             assert_eq!(settings.registry("@b/x").is_of_project, is_of_project, "{theirs}");
         }
+        // The public registry is a choice as well, if the user's packages are in another one.
+        settings.add(&format!("@b:registry={NPM_REGISTRY}/\n"), false);
+        let chosen = Registry { url: NPM_REGISTRY.to_owned(), is_of_project: true };
+        assert_eq!(settings.registry("@b/x"), chosen);
         let token = settings.authorization("https://npm.example").unwrap().1;
         assert_eq!(token, "Bearer mine");
         assert_eq!(settings.authorization("https://evil.example"), None);

@@ -14,16 +14,23 @@ pub enum Server<'a> {
     Url(&'a str),
 }
 
-/// The runner of Python packages. It takes a version that it doesn't understand for a directory.
-const UVX: &str = "uvx";
-/// Programs that run a package by its name.
-const RUNNERS: [&str; 3] = ["npx", "bunx", UVX];
+/// A registry of packages. A name can belong to different packages in different registries.
+#[derive(Debug)]
+pub(super) struct Registry {
+    prefix: &'static str,
+    /// The programs that run a package by its name.
+    runners: &'static [&'static str],
+    is_version: fn(&str) -> bool,
+}
+
+static NPM: Registry = Registry { prefix: "npm:", runners: &["npx", "bunx"], is_version: is_npm_version };
+static PYPI: Registry = Registry { prefix: "pypi:", runners: &["uvx"], is_version: is_python_version };
 
 /// An entry of `mcp.allow`.
 #[derive(Debug, Clone)]
 pub(super) enum ServerPattern {
-    /// A package that one of the runners fetches and runs, such as `@playwright/mcp`, in any version.
-    Package(String),
+    /// A package that one of the runners of a registry fetches and runs, such as `npm:@playwright/mcp`, in any version.
+    Package(&'static Registry, String),
     /// The absolute path of a program and its arguments. If the second value is true, more arguments can follow.
     Program(Vec<String>, bool),
     /// A URL in which `*` stands for a part of a name.
@@ -48,13 +55,31 @@ impl ServerPattern {
             }
             return Ok(Self::Program(words, takes_more));
         }
-        match &words[..] {
-            [package] if is_package(package) => Ok(Self::Package(package.clone())),
-            _ => Err(format!(
-                "`{text}` is not an MCP server: write a package such as `@playwright/mcp`, the absolute path of a program with its \
+        let unknown = || {
+            Reason::from(format!(
+                "`{text}` is not an MCP server: write a package such as `npm:@playwright/mcp`, the absolute path of a program with its \
                  arguments, or a URL"
-            )
-            .into()),
+            ))
+        };
+        match &words[..] {
+            [word] => {
+                let registry = [&NPM, &PYPI].into_iter().find(|registry| word.starts_with(registry.prefix));
+                // Only npm has scopes.
+                let registry = registry.or_else(|| word.starts_with('@').then_some(&NPM));
+                let package =
+                    registry.map(|registry| (registry, word.strip_prefix(registry.prefix).unwrap_or(word)));
+                match package {
+                    Some((registry, package)) if is_package(package) => {
+                        Ok(Self::Package(registry, package.to_owned()))
+                    }
+                    None if is_package(word) => {
+                        Err(format!("`{word}` can be two packages: write `npm:{word}` or `pypi:{word}`")
+                            .into())
+                    }
+                    _ => Err(unknown()),
+                }
+            }
+            _ => Err(unknown()),
         }
     }
 
@@ -68,15 +93,13 @@ impl ServerPattern {
                 let wanted: Vec<&str> = words.iter().map(String::as_str).collect();
                 given == wanted || *takes_more && given.starts_with(&wanted)
             }
-            (Self::Package(package), Server::Program(program, args)) => {
+            (Self::Package(registry, package), Server::Program(program, args)) => {
                 let mut args = args.iter().filter(|arg| !matches!(arg.as_str(), "-y" | "--yes"));
                 let is_allowed = |arg: &String| match version_of(arg, package) {
-                    Some("") => true,
-                    Some(version) if *program == UVX => is_python_version(version),
-                    Some(version) => is_npm_version(version),
+                    Some(version) => version.is_empty() || (registry.is_version)(version),
                     None => false,
                 };
-                RUNNERS.contains(program) && args.next().is_some_and(is_allowed)
+                registry.runners.contains(program) && args.next().is_some_and(is_allowed)
             }
             _ => false,
         }

@@ -323,6 +323,9 @@ fn invalid_files_are_refused() {
         ("scripts: false", "`scripts` must be"),
         ("scripts: [never]", "`scripts` must be"),
         ("mcp: {allow: ['npx @playwright/mcp']}", "is not an MCP server"),
+        ("mcp: {allow: ['mcp-server-time']}", "write `npm:mcp-server-time` or `pypi:mcp-server-time`"),
+        ("mcp: {allow: ['npm:a b']}", "is not an MCP server"),
+        ("mcp: {allow: ['npm:']}", "is not an MCP server"),
         ("mcp: {allow: ['@playwright/*']}", "is not an MCP server"),
         ("mcp: {allow: ['/opt/* x']}", "`*` can only be the last argument"),
         ("mcp: {allow: ['ftp://x']}", "is not a URL"),
@@ -344,7 +347,7 @@ fn invalid_files_are_refused() {
 #[test]
 fn rules_are_listed_as_written() {
     let text = "{sources: {allow: ['github:acme/*'], scan: high, lock: /etc/a.lock}, skills: {allow: []}, scripts: sandbox, \
-                mcp: {allow: [a, b]}, require: {sources: ['github:acme/x@v3'], telemetry: false}}";
+                mcp: {allow: ['npm:a', 'pypi:b']}, require: {sources: ['github:acme/x@v3'], telemetry: false}}";
     let policy = policy(text);
     let expected = [
         ("sources.allow", "github:acme/*"),
@@ -352,7 +355,7 @@ fn rules_are_listed_as_written() {
         ("sources.lock", "/etc/a.lock"),
         ("skills.allow", "none"),
         ("scripts", "sandbox"),
-        ("mcp.allow", "a, b"),
+        ("mcp.allow", "npm:a, pypi:b"),
         ("require.sources", "github:acme/x@v3"),
         ("require.telemetry", "false"),
     ];

@@ -131,10 +131,8 @@ impl Location {
     /// name doesn't promise a directory of its own.
     fn of_file(index: &str, url: &str) -> Result<Self, EntryError> {
         let url = resolve(index, url)?;
-        let path = url.split(['?', '#']).next().unwrap_or(&url);
-        let (parent, file_name) = path.rsplit_once('/').unwrap_or((path, ""));
-        let base = SKILL_FILE_NAMES.contains(&file_name).then(|| format!("{parent}/"));
-        Ok(Self { file_name: file_name.to_owned(), base, url })
+        let (_, file_name) = split(&url);
+        Ok(Self { file_name: file_name.to_owned(), base: base_of(&url), url })
     }
 
     /// Locates a skill by its directory (first draft): `own` if the entry names one, otherwise a directory with the skill's
@@ -157,11 +155,27 @@ impl Location {
                 resolve(index, &format!("{}{}/", with_slash(common), fetch::percent_encoded(name.trim())))?
             }
         };
+        // The names of files are appended to it.
+        if base.contains(['?', '#']) {
+            return Err(EntryError::UrlNotAllowed(base));
+        }
         let is_listed = |wanted: &str| files.is_none_or(|files| files.iter().any(|file| file.path == wanted));
         let mut names = SKILL_FILE_NAMES.into_iter();
         let file_name = names.find(|wanted| is_listed(wanted)).ok_or(EntryError::NoSkillMd)?;
         Ok(Self { url: format!("{base}{file_name}"), file_name: file_name.to_owned(), base: Some(base) })
     }
+}
+
+/// Returns the URL of the directory with the other files of a skill, if its file at `url` is called `SKILL.md`.
+pub(crate) fn base_of(url: &str) -> Option<String> {
+    let (parent, file_name) = split(url);
+    SKILL_FILE_NAMES.contains(&file_name).then(|| format!("{parent}/"))
+}
+
+/// Splits the path of a URL before the last part.
+fn split(url: &str) -> (&str, &str) {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
+    path.rsplit_once('/').unwrap_or((path, ""))
 }
 
 fn resolve(index: &str, reference: &str) -> Result<String, EntryError> {

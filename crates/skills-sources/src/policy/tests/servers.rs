@@ -17,7 +17,11 @@ fn mcp_servers() {
         ("@playwright/mcp", "npx @playwright/mcp", true),
         ("@playwright/mcp", "npx -y @playwright/mcp@latest --headless", true),
         ("@playwright/mcp", "bunx @playwright/mcp@1.2.3-beta", true),
-        ("mcp-server-fetch", "uvx mcp-server-fetch==1.0", true),
+        ("pypi:mcp-server-fetch", "uvx mcp-server-fetch==1.0", true),
+        ("npm:@playwright/mcp", "npx @playwright/mcp", true),
+        ("npm:srv", "bunx srv", true),
+        ("npm:srv", "uvx srv", false),
+        ("pypi:srv", "npx srv", false),
         ("@playwright/mcp", "npx @playwright/mcp-evil", false),
         ("@playwright/mcp", "npx @playwright/mcp@npm:evil@1", false),
         ("@playwright/mcp", "npx @playwright/mcp@file:../evil", false),
@@ -26,7 +30,7 @@ fn mcp_servers() {
         ("@playwright/mcp", "npx @playwright/mcp@..", false),
         ("@playwright/mcp", "npx @playwright/mcp@v1.tgz", false),
         ("@playwright/mcp", "npx @playwright/mcp@v1.TAR.GZ", false),
-        ("mcp-server-fetch", "uvx mcp-server-fetch@evil.whl", false),
+        ("pypi:mcp-server-fetch", "uvx mcp-server-fetch@evil.whl", false),
         ("@playwright/mcp", "npx @playwright/mcp@^1.2", true),
         ("@playwright/mcp", "npx -p evil @playwright/mcp", false),
         ("@playwright/mcp", "npx --package=evil @playwright/mcp", false),
@@ -37,8 +41,8 @@ fn mcp_servers() {
         ("@playwright/mcp", "./npx @playwright/mcp", false),
         ("@playwright/mcp", "sh -c @playwright/mcp", false),
         ("@playwright/mcp", "https://evil.example/@playwright/mcp", false),
-        ("mcp-server-fetch", "uvx --from evil mcp-server-fetch", false),
-        ("mcp-server-fetch", "mcp-server-fetch", false),
+        ("pypi:mcp-server-fetch", "uvx --from evil mcp-server-fetch", false),
+        ("pypi:mcp-server-fetch", "mcp-server-fetch", false),
         ("/opt/mcp/server", "/opt/mcp/server", true),
         ("/opt/mcp/server", "/opt/mcp/server --evil", false),
         ("/opt/mcp/server", "/opt/mcp/../server", false),
@@ -60,7 +64,7 @@ fn mcp_servers() {
 
 #[test]
 fn versions_lead_to_the_registry() {
-    let policy = policy("mcp: {allow: [srv]}");
+    let policy = policy("mcp: {allow: ['npm:srv', 'pypi:srv']}");
     let runs = |program: &str, arg: &str| {
         policy.server("a", &Server::Program(program, &[arg.to_owned()]), iter::empty()).is_ok()
     };
