@@ -5,6 +5,7 @@
 //! decision applies to the version that the user was shown. A command approves only versions that were listed in its session
 //! ([`Listed`](crate::session::Listed)), and the host compares the files before it saves the decision.
 
+mod named;
 mod untrust;
 
 use std::path::{Path, PathBuf};
@@ -12,22 +13,21 @@ use std::path::{Path, PathBuf};
 use acp_skills_wire::{Id, Message, Node};
 use serde_json::{Map, Value, json};
 use skills_core::{
-    SkillName,
     set::Unapproved,
     skill::FileService,
     text::{markdown, markdown_code, markdown_path},
 };
-use thiserror::Error;
 
+pub(crate) use self::named::{TrustError, named};
 use crate::{
     Interceptor,
     keys::{SessionKey, Ticket},
-    menu::{names::PREFIX, spelling},
+    menu::spelling,
     outputs::{Actions, Level, Pass},
     overview,
     pending::{Kind, Question},
     queries::{Query, Refreshed, TrustOutcome},
-    session::{Session, unique_name},
+    session::Session,
     slash_command::SlashCommand,
 };
 
@@ -42,122 +42,6 @@ const ANSWER: &str = "trust";
 
 /// A version of a skill: its directory and the checksum of its files.
 pub(crate) type SkillVersion = (Option<PathBuf>, String);
-
-/// Returns the unapproved skills that the words after `/skills trust` name. Without words, returns all of them.
-///
-/// # Errors
-/// Returns [`TrustError::NothingPending`] if no skill is unapproved, [`TrustError::Ambiguous`] if the words can be one name or
-/// several, [`TrustError::Several`] if several skills have a name, and [`TrustError::Unknown`] if a word does not name an unapproved
-/// skill.
-pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, TrustError> {
-    let unapproved = session.switches.all().unapproved();
-    if unapproved.is_empty() {
-        return Err(TrustError::NothingPending);
-    }
-    if words.is_empty() {
-        return Ok(unapproved.to_vec());
-    }
-    let of = |word: &str| -> Vec<Unapproved> {
-        let is_there = |entry: &&Unapproved| entry.skill.dir().is_some_and(|dir| dir == Path::new(word));
-        if let Some(entry) = unapproved.iter().find(is_there) {
-            return vec![entry.clone()];
-        }
-        let word = word.trim_start_matches('/');
-        let key = SkillName::key_of(word.strip_prefix(PREFIX).unwrap_or(word));
-        let has_name = |entry: &&Unapproved| SkillName::key_of(&unique_name(entry, unapproved)) == key;
-        unapproved.iter().filter(has_name).cloned().collect()
-    };
-    let one = |found: Vec<Unapproved>| match &*found {
-        [first, _, ..] => Err(several(first, &found)),
-        _ => Ok(found),
-    };
-    let quoted = unquoted(words);
-    let whole =
-        Some(of(quoted.unwrap_or(words))).filter(|found| !found.is_empty()).unwrap_or_else(|| of(words));
-    let each: Vec<_> = words.split_whitespace().map(|word| (word, of(word))).collect();
-    if quoted.is_none() && each.iter().all(|(_, found)| !found.is_empty()) {
-        // A project can contain a skill whose name consists of the names of others.
-        if each.len() > 1 && !whole.is_empty() {
-            let command = markdown_code(&format!("/skills trust \"{words}\""));
-            return Err(TrustError::Ambiguous { words: markdown_code(words), command });
-        }
-        let each: Result<Vec<_>, _> = each.into_iter().map(|(_, found)| one(found)).collect();
-        return Ok(each?.concat());
-    }
-    if !whole.is_empty() {
-        return one(whole);
-    }
-    let missing = each.iter().find(|(_, found)| found.is_empty()).map(|(word, _)| *word);
-    let word = markdown_code(quoted.or(missing).unwrap_or(words));
-    let shown = unapproved.iter().take(MAX_NAMED);
-    let names = shown.map(|entry| markdown_code(&unique_name(entry, unapproved)));
-    Err(TrustError::Unknown { word, names: names.collect::<Vec<_>>().join(", ") })
-}
-
-/// Returns the error for several skills with the name of `first`. They belong to different directories of the session, and approving one
-/// must not approve another.
-fn several(first: &Unapproved, found: &[Unapproved]) -> TrustError {
-    let command = |entry: &Unapproved| {
-        Some(markdown_code(&format!("/skills trust \"{}\"", entry.skill.dir()?.display())))
-    };
-    let commands: Vec<_> = found.iter().take(MAX_NAMED).filter_map(command).collect();
-    TrustError::Several { name: markdown_code(first.skill.name.as_str()), commands: commands.join(" or ") }
-}
-
-/// Returns the text between quotes, if all of `words` is in quotes.
-fn unquoted(words: &str) -> Option<&str> {
-    ['"', '\'', '`'].into_iter().find_map(|quote| words.strip_prefix(quote)?.strip_suffix(quote))
-}
-
-/// The reason why a command cannot approve skills, as sentences for the user in Markdown.
-#[derive(Debug, PartialEq, Eq, Error)]
-pub(crate) enum TrustError {
-    /// All skills are approved.
-    #[error("No skills from this project are waiting for approval.")]
-    NothingPending,
-    /// The words are the name of a skill, and each word is the name of another one.
-    #[error(
-        "{words} is the name of a single skill, but also a list of several names. Use {command} for the single skill, or \
-         trust the others one at a time."
-    )]
-    Ambiguous {
-        /// The words in the command, as Markdown.
-        words: String,
-        /// The command for the single skill, as Markdown.
-        command: String,
-    },
-    /// Several unapproved skills have the name.
-    #[error("Nothing was trusted, because several skills are called {name}. Use {commands}.")]
-    Several {
-        /// The name, as Markdown.
-        name: String,
-        /// The commands for each of them, as Markdown.
-        commands: String,
-    },
-    /// The prompt has other text, which may come from a file.
-    #[error(
-        "Nothing was trusted, because the message contains other text. Send `/skills trust` as a separate message."
-    )]
-    OtherText,
-    /// No trusted skill of the project has this name.
-    #[error(
-        "Skill {word} is not a trusted skill of this project. Trusted: {names}. Use `/skills untrust NAME`."
-    )]
-    NotTrusted {
-        /// The word in the command, as Markdown.
-        word: String,
-        /// The names of trusted skills, as Markdown.
-        names: String,
-    },
-    /// No unapproved skill has this name.
-    #[error("Skill {word} is not waiting for approval. Waiting for approval: {names}.")]
-    Unknown {
-        /// The word in the command, as Markdown.
-        word: String,
-        /// The names of unapproved skills, as Markdown.
-        names: String,
-    },
-}
 
 /// Returns true if the words after `/skills` name unapproved skills of this proxy, so that the command is not for another
 /// proxy.

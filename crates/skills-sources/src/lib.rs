@@ -84,6 +84,7 @@ mod store;
 #[cfg_attr(unix, path = "system/unix.rs")]
 #[cfg_attr(windows, path = "system/windows.rs")]
 mod system;
+mod temporary;
 pub mod trust;
 mod update;
 mod versions;

@@ -20,7 +20,7 @@ use super::{
     git::{self, Fetched, Found, GitError, Limits, mebibytes},
     npm::Package,
     policy::Policy,
-    store,
+    temporary,
 };
 use crate::disk::{private, state};
 
@@ -160,7 +160,7 @@ impl Origin<'_> {
     /// unless the cache can't be written.
     fn scratch(&self) -> io::Result<tempfile::TempDir> {
         let directory = self.directory();
-        let in_cache = fs::create_dir_all(directory).and_then(|()| store::temporary_in(directory));
+        let in_cache = fs::create_dir_all(directory).and_then(|()| temporary::create_in(directory));
         in_cache.or_else(|_| private::for_owner(&mut tempfile::Builder::new()).tempdir())
     }
 

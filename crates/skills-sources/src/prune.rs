@@ -16,6 +16,7 @@ use skills_core::order;
 use super::{
     lockfile,
     store::{self, MARK},
+    temporary,
 };
 use crate::disk::{FileLock, private};
 
@@ -73,7 +74,7 @@ pub(super) fn prune(cache: &Path, unused: Duration) -> Vec<PathBuf> {
     for place in entries(&cache.join("git")).into_iter().chain(entries(&cache.join("web"))) {
         // If we can't take the lock, another process is using it to fetch this source.
         let Some(_lock) = FileLock::try_acquire(&place.join(store::LOCK)) else { continue };
-        store::remove_leftovers(&place, unused.min(store::OLD));
+        temporary::remove_leftovers(&place, unused.min(store::OLD));
         for path in entries(&place) {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             let is_ours = name.len() >= 40 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -130,7 +131,7 @@ impl<'a> Unused<'a> {
     pub(super) fn aside(self, place: &Path) -> Option<Aside> {
         let Self { path, mut mark } = self;
         let has_mark = mark.is_some();
-        let aside = tempfile::Builder::new().prefix(store::NEW).tempdir_in(place).ok()?;
+        let aside = temporary::create_in(place).ok()?;
         if cfg!(windows) {
             // Windows can't rename a directory that contains an open file.
             drop(mark.take());

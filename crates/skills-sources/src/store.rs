@@ -31,9 +31,9 @@ use super::{
     origin::{Origin, Origins},
     policy::Policy,
     site::{IndexText, RemoteError, RemoteIndex},
-    system,
+    system, temporary,
 };
-use crate::disk::{self, FileLock, leftovers, private};
+use crate::disk::{self, FileLock};
 
 /// The timeout for web sites.
 const WEB_TIMEOUT: Duration = Duration::from_secs(30);
@@ -154,7 +154,7 @@ impl Store {
     ) -> Result<Checkout, GitError> {
         let dir = self.of_place(place);
         let failed = |source| GitError::Write { path: dir.clone(), source };
-        remove_leftovers(&dir, OLD);
+        temporary::remove_leftovers(&dir, OLD);
         let new = self.temporary(place).map_err(failed)?;
         let root = new.path().join(name(place));
         let scratch = new.path().join(".git");
@@ -188,7 +188,7 @@ impl Store {
     /// Creates a temporary directory on the disk of a source, which only the user can read. If it is left over, a fetch after at
     /// least a day removes it.
     pub(super) fn temporary(&self, place: &GitPlace) -> io::Result<tempfile::TempDir> {
-        temporary_in(&self.of_place(place))
+        temporary::create_in(&self.of_place(place))
     }
 
     /// Takes the lock for the first fetch of a source that is not in a lock file. Other processes wait for it, at most as long as a
@@ -292,8 +292,6 @@ pub(super) enum WebError {
     Access(#[from] GitError),
 }
 
-/// The prefix of directories that are not complete yet.
-pub(super) const NEW: &str = ".new-";
 /// The name of the file lock for fetches into the same directory.
 pub(super) const LOCK: &str = "lock";
 /// The name of the file lock for the first fetch of a source, until it is in the lock file.
@@ -308,18 +306,6 @@ pub(super) const MARK: &str = "used";
 const RESERVED: [&str; 3] = [LIST, MISSING, MARK];
 /// The age after which an incomplete directory is a leftover.
 pub(super) const OLD: Duration = Duration::from_hours(24);
-
-/// Creates a temporary directory in the directory of a source, see [`Store::temporary`].
-pub(super) fn temporary_in(directory: &Path) -> io::Result<tempfile::TempDir> {
-    private::for_owner(tempfile::Builder::new().prefix(NEW)).tempdir_in(directory)
-}
-
-/// Removes incomplete directories of killed processes that are at least `old`.
-pub(super) fn remove_leftovers(dir: &Path, old: Duration) {
-    leftovers::remove_older(dir, old, |path, _| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NEW))
-    });
-}
 
 /// Returns the directory name for a source. A skill in the root of the source has this name if it doesn't have one of its own.
 fn name(place: &GitPlace) -> String {
