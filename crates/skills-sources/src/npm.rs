@@ -78,8 +78,8 @@ impl<'a> Package<'a> {
         if is_of_project && !access.headers.is_empty() {
             // They can be secrets that are meant for the user's registry.
             let why = format!(
-                "`.npmrc` beside the configuration file names the registry `{}`, and the `headers` of the source are not sent to it; \
-                 name the registry in your own `.npmrc`",
+                "cannot send `headers` to `{}`, which the `.npmrc` beside the configuration file names; add this registry to your \
+                 own `.npmrc`",
                 shown(&registry)
             );
             return Err(GitError::Package(why));

@@ -138,7 +138,7 @@ fn bwrap_refusal(bwrap: &Path, policy: &Policy) -> Option<Refusal> {
         || real.is_some() && BWRAP.iter().any(|path| Path::new(path).canonicalize().ok() == real);
     let is_refused =
         policy.scripts() == Scripts::Sandbox && (check_protection(bwrap).is_err() || !is_of_system());
-    let why = "only root may be able to change `bwrap`, and it must be in a directory of the system, such as /usr/bin";
+    let why = "`bwrap` must be in a system directory such as /usr/bin, and only root may change it";
     is_refused.then(|| policy.script("`--allow-scripts`", why))
 }
 

@@ -57,8 +57,8 @@ impl ServerPattern {
         }
         let unknown = || {
             Reason::from(format!(
-                "`{text}` is not an MCP server: write a package such as `npm:@playwright/mcp`, the absolute path of a program with its \
-                 arguments, or a URL"
+                "`{text}` is not an MCP server: expected a package such as `npm:@playwright/mcp`, an absolute path with arguments, or a \
+                 URL"
             ))
         };
         match &words[..] {
@@ -124,7 +124,7 @@ fn is_package(text: &str) -> bool {
 
 /// Returns true if an environment variable can change which code the runners, interpreters and the dynamic linker load.
 pub(super) fn selects_code(variable: &str) -> bool {
-    const PREFIXES: &str = "BASH_FUNC_ BUN_ COMPLUS_ CORECLR_ DOTNET_ADDITIONAL_DEPS DOTNET_GC DOTNET_ROOT DOTNET_SHARED_STORE DOTNET_STARTUP_HOOKS DYLD_ GEM_ GIT_ GUILE_ JULIA_ LD_ LUA_ NPM_CONFIG_ OPENSSL_ \
+    const PREFIXES: &str = "BASH_FUNC_ BUN_ COMPLUS_ CONDA_ CORECLR_ DOTNET_ADDITIONAL_DEPS DOTNET_GC DOTNET_ROOT DOTNET_SHARED_STORE DOTNET_STARTUP_HOOKS DYLD_ GEM_ GIT_ GUILE_ JULIA_ LD_ LUA_ NPM_CONFIG_ OPENSSL_ \
                             PERL PHP_INI_ PYTHON RUBY R_PROFILE SSL_CERT_ TS_NODE_ UV_ XDG_";
     const NAMES: &str = "APPDATA AWS_CONFIG_FILE BASH_ENV CLASSPATH EDITOR ENV GCONV_PATH GLIBC_TUNABLES HOME \
                          JAVA_OPTS JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS KUBECONFIG LOCALAPPDATA NODE_CONFIG_DIR NODE_EXTRA_CA_CERTS \
