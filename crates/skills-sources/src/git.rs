@@ -13,7 +13,8 @@
 //! | `error` | errors of `git`, and hints |
 //!
 //! Each fetch uses a new repository that is deleted afterwards, so it can't become stale, be corrupted, or be shared by two
-//! processes. First, one commit is fetched, without file contents if the server supports filters; then only the files of skills.
+//! processes. First, one commit is fetched, without file contents if the server supports filters; then only the files of skills. If most
+//! files of the repository belonged to skills at the last fetch, small files are fetched with the commit.
 
 pub(super) mod checkout;
 mod command;
@@ -36,7 +37,7 @@ use std::{
 
 use skills_core::{exec::ProcessObserver, order};
 
-use self::command::Git;
+use self::command::{Git, NO_FILES, SMALL_FILES};
 pub use self::error::GitError;
 pub(super) use self::error::{UNKNOWN_AUTHORITY, is_unknown_authority, mebibytes};
 pub(super) use self::references::{Found, find_commit};
@@ -110,22 +111,38 @@ pub(super) struct Fetched {
     pub(super) has_signed_tag: bool,
     /// Notes for the user about files that were left out.
     pub(super) notes: Vec<String>,
+    /// True if most files of the repository belong to skills, so that [`Targets::expects_skills`] should be set next time.
+    pub(super) is_mostly_skills: bool,
 }
 
-/// Fetches the skills below `place` and writes them to `directory`, which must be empty. Without a `version`, the current commit of
-/// the reference is fetched, and with `verify`, its signature is checked. `scratch` is an empty directory for git's own files.
+/// The directories of a fetch, and how it is done.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Targets<'a> {
+    /// The directory for the files of the skills. It must be empty.
+    pub(super) directory: &'a Path,
+    /// An empty directory for git's own files.
+    pub(super) scratch: &'a Path,
+    /// True if the signature of a current version is checked.
+    pub(super) verify: bool,
+    /// True if most files probably belong to skills. They are then requested with the commit, which saves a connection.
+    pub(super) expects_skills: bool,
+}
+
+/// Fetches the skills below `place` and writes them to a directory. Without a `version`, the current commit of the reference is fetched.
 ///
 /// Blocks until the fetch has finished or a limit is reached.
 pub(super) fn fetch(
     place: &GitPlace,
     version: Option<&Found>,
-    directory: &Path,
-    scratch: &Path,
+    targets: Targets<'_>,
     observer: Option<Arc<dyn ProcessObserver>>,
     limits: &Limits,
-    verify: bool,
 ) -> Result<Fetched, GitError> {
-    let git = repository(place, scratch, observer, limits)?;
+    let Targets { directory, scratch, verify, expects_skills } = targets;
+    let mut git = repository(place, scratch, observer, limits)?;
+    if expects_skills {
+        git.filter = SMALL_FILES;
+    }
     let is_current = version.is_none();
     let Found { commit, tag } = match version {
         Some(Found { commit, tag }) => Found { commit: fetch_commit(&git, place, commit)?, tag: tag.clone() },
@@ -143,6 +160,8 @@ pub(super) fn fetch(
         entries => entries?,
     };
     let selection = tree::select(&entries, limits)?;
+    // Of the rest of the repository, nothing is known if the place is a directory in it.
+    let is_mostly_skills = place.path.is_empty() && entries.len() <= 2 * selection.wanted.len();
     let mut objects: Vec<&str> = selection.wanted.iter().map(|file| file.object.as_str()).collect();
     let input = lines(&objects);
     order::sort(&mut objects);
@@ -156,7 +175,7 @@ pub(super) fn fetch(
         checkout::write(output, &selection, directory, limits.bytes)
     })?;
     let notes = [selection.notes, tree::notes_on_pointers(&selection.wanted, &pointers)].concat();
-    Ok(Fetched { commit, tag, committed, has_signed_tag, notes })
+    Ok(Fetched { commit, tag, committed, has_signed_tag, notes, is_mostly_skills })
 }
 
 /// Creates an empty repository in `scratch`, which has the place as its remote.
@@ -195,24 +214,23 @@ fn fetch_current(git: &Git<'_>, place: &GitPlace) -> Result<Found, GitError> {
     }
 }
 
-const FETCH: [&str; 7] = [
-    "fetch",
-    "--quiet",
-    "--no-tags",
-    "--no-recurse-submodules",
-    "--no-auto-maintenance",
-    "--filter=blob:none",
-    "--update-shallow",
-];
+const FETCH: [&str; 6] =
+    ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-auto-maintenance", "--update-shallow"];
+
+/// Runs `git fetch` with these arguments.
+fn run_fetch(git: &Git<'_>, arguments: &[&str]) -> Result<(), GitError> {
+    git.run(&[&FETCH[..], &[git.filter], arguments].concat())
+}
 
 /// Fetches the current commit of a reference.
 fn fetch_reference(git: &Git<'_>, reference: Option<&str>) -> Result<String, GitError> {
     let name = reference.unwrap_or("HEAD");
-    match git.run(&[&FETCH[..], &["--depth=1", "--", "origin", name]].concat()) {
+    match run_fetch(git, &["--depth=1", "--", "origin", name]) {
         Ok(()) => git.line(&["rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}"]),
         // Servers only accept full commit hashes, so we need to fetch all commits to find an abbreviated hash.
         Err(GitError::Failed { said, .. }) if is_commit(name) && is_unknown(&said) => {
-            let all = ["--", "origin", "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"];
+            let all =
+                [NO_FILES, "--", "origin", "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"];
             git.run(&[&FETCH[..], &all[..]].concat())?;
             git.line(&["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")])
                 .map_err(|_| GitError::NoReference(name.to_owned()))
@@ -227,7 +245,7 @@ fn fetch_reference(git: &Git<'_>, reference: Option<&str>) -> Result<String, Git
 /// Fetches one commit.
 fn fetch_commit(git: &Git<'_>, place: &GitPlace, commit: &str) -> Result<String, GitError> {
     let gone = || GitError::NoReference(commit.to_owned());
-    match git.run(&[&FETCH[..], &["--depth=1", "--", "origin", commit]].concat()) {
+    match run_fetch(git, &["--depth=1", "--", "origin", commit]) {
         Ok(()) => return Ok(commit.to_owned()),
         Err(GitError::Failed { .. }) => {}
         Err(error) => return Err(error),
@@ -265,7 +283,7 @@ fn missing(git: &Git<'_>, commit: &str, wanted: &HashSet<&str>) -> Result<HashSe
 
 /// Fetches objects in one request. Otherwise git would request each object when it is read.
 fn fetch_objects(git: &Git<'_>, objects: &[&str]) -> Result<(), GitError> {
-    let arguments = [&FETCH[..], &["--no-write-fetch-head", "--stdin", "origin"]];
+    let arguments = [&FETCH[..], &[NO_FILES, "--no-write-fetch-head", "--stdin", "origin"]];
     git.talk(&arguments.concat(), lines(objects), |_output| Ok(()))
 }
 

@@ -17,12 +17,15 @@ use super::{
     access::{Access, Credentials, Server, Validator},
     address::{GitPlace, Transport},
     archive,
-    git::{self, Fetched, Found, GitError, Limits, mebibytes},
+    git::{self, Fetched, Found, GitError, Limits, Targets, mebibytes},
     npm::Package,
     policy::Policy,
     temporary,
 };
 use crate::disk::{private, state};
+
+/// The file that exists if most files of a repository belong to skills.
+const MOSTLY_SKILLS: &str = "mostly-skills";
 
 /// The settings for fetching sources.
 #[derive(Debug, Clone, Default)]
@@ -73,7 +76,15 @@ impl Origin<'_> {
         verify: bool,
     ) -> Result<Fetched, GitError> {
         if self.place.transport.is_git() {
-            return git::fetch(self.place, version, directory, scratch, observer, self.limits, verify);
+            // If the fetch fails, the next one doesn't expect that.
+            let marker = self.directory().join(MOSTLY_SKILLS);
+            let expects_skills = fs::remove_file(&marker).is_ok();
+            let targets = Targets { directory, scratch, verify, expects_skills };
+            let fetched = git::fetch(self.place, version, targets, observer, self.limits)?;
+            if fetched.is_mostly_skills {
+                let _ = File::create(marker);
+            }
+            return Ok(fetched);
         }
         let commit = version.map(|version| version.commit.as_str());
         let failed = |source| GitError::Write { path: scratch.to_owned(), source };
@@ -86,7 +97,14 @@ impl Origin<'_> {
         };
         let mut notes = archive::unpack(file, directory, self.limits)?;
         notes.extend(note);
-        Ok(Fetched { commit: found.commit, tag: found.tag, committed: None, has_signed_tag: false, notes })
+        Ok(Fetched {
+            commit: found.commit,
+            tag: found.tag,
+            committed: None,
+            has_signed_tag: false,
+            notes,
+            is_mostly_skills: false,
+        })
     }
 
     fn download_archive(&self, commit: Option<&str>, file: &mut File) -> Result<Found, GitError> {

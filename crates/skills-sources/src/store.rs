@@ -3,6 +3,7 @@
 //! | path below the cache directory | content |
 //! |---|---|
 //! | `git/PLACE/COMMIT/NAME/…` | the approved skills of a repository at a commit, see `approved`; the same for archives and packages |
+//! | `git/PLACE/mostly-skills` | exists if most files of a repository belong to skills, see `origin` |
 //! | `git/PLACE/known-….json` | the version of an archive or a package at the last request, see `origin` |
 //! | `git/PLACE/.new-…` | a checkout for a review; if it is left over, a fetch or a prune after at least a day removes it |
 //! | `web/PLACE/SHA256.json` | the index of a web site |
@@ -165,7 +166,7 @@ impl Store {
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;
         let files = Arc::new(Files { dir: new.keep(), is_kept: AtomicBool::new(false) });
-        let git::Fetched { commit, tag, committed, has_signed_tag, notes } = fetched;
+        let git::Fetched { commit, tag, committed, has_signed_tag, notes, .. } = fetched;
         Ok(Checkout { commit, tag, committed, has_signed_tag, notes, root, files })
     }
 

@@ -78,6 +78,11 @@ const SETTINGS: [&str; 14] = [
     "maintenance.auto=false",
 ];
 
+/// The filter that leaves all files out.
+pub(super) const NO_FILES: &str = "--filter=blob:none";
+/// The filter that leaves out large files.
+pub(super) const SMALL_FILES: &str = "--filter=blob:limit=128k";
+
 /// Runs `git` in a temporary repository.
 pub(super) struct Git<'a> {
     program: PathBuf,
@@ -89,6 +94,8 @@ pub(super) struct Git<'a> {
     deadline: Instant,
     /// The value of `GIT_SSH_COMMAND`. `None` leaves the variable as it is.
     ssh: Option<String>,
+    /// The objects that the host should leave out, as `--filter` names them. Hosts may ignore it.
+    pub(super) filter: &'static str,
 }
 
 impl<'a> Git<'a> {
@@ -106,7 +113,7 @@ impl<'a> Git<'a> {
         // Use the absolute path here, because Windows would search the working directory first.
         let program = which::which("git").map_err(|_| GitError::NoGit)?;
         let deadline = Instant::now() + limits.total;
-        Ok(Self { program, directory, transport, observer, limits, deadline, ssh: None })
+        Ok(Self { program, directory, transport, observer, limits, deadline, ssh: None, filter: NO_FILES })
     }
 
     /// Reads the user's ssh command from the configuration. The repository must exist and have its remote, because the configuration

@@ -12,6 +12,10 @@ use super::{
     *,
 };
 
+fn targets<'a>(directory: &'a Path, scratch: &'a Path) -> Targets<'a> {
+    Targets { directory, scratch, verify: false, expects_skills: false }
+}
+
 /// A repository in a temporary directory.
 struct Repository(tempfile::TempDir);
 
@@ -84,7 +88,7 @@ fn fetch_from(place: &GitPlace, commit: Option<&str>) -> Result<(Vec<String>, Fe
     let scratch = tempfile::tempdir().unwrap();
     let version = commit.map(|commit| Found { commit: commit.to_owned(), tag: None });
     let version = version.as_ref();
-    let fetched = fetch(place, version, directory.path(), scratch.path(), None, &Limits::default(), false)?;
+    let fetched = fetch(place, version, targets(directory.path(), scratch.path()), None, &Limits::default())?;
     Ok((files(directory.path()), fetched))
 }
 
@@ -150,7 +154,7 @@ fn a_server_with_filters() {
     let scratch = tempfile::tempdir().unwrap();
     let place = repository.place("");
     let fetched =
-        fetch(&place, None, directory.path(), scratch.path(), None, &Limits::default(), false).unwrap();
+        fetch(&place, None, targets(directory.path(), scratch.path()), None, &Limits::default()).unwrap();
     assert_eq!(
         (fetched.commit, files(directory.path())),
         (commit.clone(), vec!["a/SKILL.md".into(), "a/x.md".into()])
@@ -253,7 +257,7 @@ fn a_tree_that_leads_out() {
     fs::create_dir_all(&directory).unwrap();
     fs::create_dir(&scratch).unwrap();
     let fetched =
-        fetch(&repository.place(""), None, &directory, &scratch, None, &Limits::default(), false).unwrap();
+        fetch(&repository.place(""), None, targets(&directory, &scratch), None, &Limits::default()).unwrap();
     assert_eq!(files(&outer.path().join("x")), ["y/a/SKILL.md", "y/a/evil"]);
     assert_eq!(fetched.notes.len(), 4, "{:?}", fetched.notes);
 }
@@ -317,9 +321,39 @@ fn a_server_that_never_answers() {
         (Limits { stall: second, ..limits }, "host sent less than 64 KiB within 1 s"),
     ] {
         let scratch = tempfile::tempdir().unwrap();
-        let error = fetch(&place, None, directory.path(), scratch.path(), None, &limits, false).unwrap_err();
+        let error =
+            fetch(&place, None, targets(directory.path(), scratch.path()), None, &limits).unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
+}
+
+/// If most files belong to skills, the small ones come with the commit, and a second request is only needed for large ones.
+#[test]
+fn files_can_come_with_the_commit() {
+    let repository = Repository::new();
+    repository.git(&["config", "uploadpack.allowFilter", "true"], b"");
+    let fetch_as = |place: &str, expects_skills| {
+        let directory = tempfile::tempdir().unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        let targets = Targets { expects_skills, ..targets(directory.path(), scratch.path()) };
+        let fetched = fetch(&repository.place(place), None, targets, None, &Limits::default()).unwrap();
+        let packs = fs::read_dir(scratch.path().join("objects/pack")).unwrap();
+        let is_pack = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "pack");
+        let packs = packs.map(|entry| entry.unwrap().path()).filter(is_pack).count();
+        (files(directory.path()), packs, fetched.is_mostly_skills)
+    };
+    repository.commit(&[("a/SKILL.md", SKILL), ("README.md", "x")]);
+    let skill = vec!["a/SKILL.md".to_owned()];
+    assert_eq!(fetch_as("", false), (skill.clone(), 2, true));
+    assert_eq!(fetch_as("", true), (skill, 1, true));
+    assert!(!fetch_as("#:a", true).2, "the rest of the repository is unknown");
+    repository.commit(&[("a/large.md", &"large ".repeat(40_000))]);
+    let with_large = vec!["a/SKILL.md".to_owned(), "a/large.md".to_owned()];
+    assert_eq!(fetch_as("", true), (with_large.clone(), 2, true));
+    let others = (0..6).map(|number| (format!("other/{number}"), number.to_string())).collect::<Vec<_>>();
+    let others = others.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect::<Vec<_>>();
+    repository.commit(&others);
+    assert_eq!(fetch_as("", false), (with_large, 2, false));
 }
 
 /// A server that ignores filters sends everything. The fetch ends at the limit, and the message says which one it was.
@@ -333,7 +367,7 @@ fn a_server_that_sends_too_much() {
     let fetch_within = |limits: &Limits| {
         let directory = tempfile::tempdir().unwrap();
         let scratch = tempfile::tempdir().unwrap();
-        fetch(&repository.place(""), None, directory.path(), scratch.path(), None, limits, false)
+        fetch(&repository.place(""), None, targets(directory.path(), scratch.path()), None, limits)
     };
     for (bytes, filter, expected) in [
         (1024 * 1024, false, "host sent more than 1 MiB"),
