@@ -18,6 +18,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("output::results_stay_beside_the_skill", results_stay_beside_the_skill),
         #[cfg(unix)]
         trial("output::special_files_are_not_read", special_files_are_not_read),
+        #[cfg(unix)]
+        trial("output::an_iteration_with_links_is_not_resumed", an_iteration_with_links_is_not_resumed),
         trial("output::a_new_skill_follows_all_rules", a_new_skill_follows_all_rules),
     ]
 }
@@ -175,6 +177,31 @@ fn special_files_are_not_read() {
         }
         fs::remove_file(&file).unwrap();
         fs::write(&file, before).unwrap();
+    }
+}
+
+/// Links that come with a skill must not lead the results, or the removal of incomplete ones, to other directories.
+#[cfg(unix)]
+fn an_iteration_with_links_is_not_resumed() {
+    let queries = json!([{ "query": "load demo", "should_trigger": true }]);
+    let fixture = Fixture::new(&queries, &json!([]));
+    assert_eq!(fixture.eval(&["--runs", "1"], "pass").code, Some(0));
+    let parts = ["iteration-1", "triggers", "query-01", "with_skill", "run-1"];
+    for count in 1..=parts.len() {
+        let dir = fixture.path(&format!("results/{}", parts[..count].join("/")));
+        let aside = fixture.path("aside");
+        fs::rename(&dir, &aside).unwrap();
+        std::os::unix::fs::symlink(&aside, &dir).unwrap();
+        let rest = parts[count..].iter().fold(aside.clone(), |dir, part| dir.join(part));
+        let before = fs::read(rest.join("run.json")).unwrap();
+        // The run counts as not finished.
+        fs::write(rest.join("run.json"), "{").unwrap();
+        let run = fixture.eval(&["--runs", "1", "--resume"], "pass");
+        assert!(run.code != Some(0) && run.stderr.contains("is a symbolic link"), "{count}: {}", run.stderr);
+        assert_eq!(fs::read(rest.join("run.json")).unwrap(), b"{");
+        fs::write(rest.join("run.json"), before).unwrap();
+        fs::remove_file(&dir).unwrap();
+        fs::rename(&aside, &dir).unwrap();
     }
 }
 

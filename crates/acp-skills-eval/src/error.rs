@@ -67,8 +67,8 @@ pub enum EvaluationError {
         "invalid agent name `{0}`: use letters, digits, `-`, `_` and `.`, but not `triggers` or a name starting with `.` or `eval-`"
     )]
     AgentName(String),
-    /// The directory for the results is a symbolic link.
-    #[error("directory for the results is a symbolic link: {}", .0.display())]
+    /// A directory for results is a symbolic link.
+    #[error("directory for results is a symbolic link: {}", .0.display())]
     Link(PathBuf),
     /// The workspace contains an evaluation with another skill, other cases or other options.
     #[error("cannot resume {}: {reason}", path.display())]

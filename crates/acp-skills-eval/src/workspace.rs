@@ -125,7 +125,9 @@ impl Workspace {
             };
             return Err(EvaluationError::Resume { path: iteration, reason: reason.to_owned() });
         }
-        Ok(Self { iteration, is_shared: evaluation.agents.len() > 1 })
+        let workspace = Self { iteration, is_shared: evaluation.agents.len() > 1 };
+        workspace.check_links(&workspace.iteration)?;
+        Ok(workspace)
     }
 
     /// Returns the iteration's directory.
@@ -151,6 +153,7 @@ impl Workspace {
     /// Creates the directory of a run. If it exists, its contents are removed.
     pub(super) fn fresh_run(&self, id: &RunId) -> Result<PathBuf, EvaluationError> {
         let place = self.of_run(id);
+        self.check_links(&place)?;
         match fs::remove_dir_all(&place) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 return Err(EvaluationError::Unwritable { path: place, source });
@@ -158,6 +161,18 @@ impl Workspace {
             _ => make(&place)?,
         }
         Ok(place)
+    }
+
+    /// Checks a directory of this iteration, and those above it. The author of the skill may have made them, if the iteration is resumed.
+    ///
+    /// # Errors
+    /// Returns [`EvaluationError::Link`] if one of them is a symbolic link.
+    fn check_links(&self, dir: &Path) -> Result<(), EvaluationError> {
+        let root = self.iteration.parent().unwrap_or(Path::new(""));
+        match dir.ancestors().take_while(|dir| *dir != root).find(|dir| dir.is_symlink()) {
+            Some(link) => Err(EvaluationError::Link(link.to_owned())),
+            None => Ok(()),
+        }
     }
 
     /// Stores the outcome of a run, which marks the run as finished.
@@ -193,6 +208,7 @@ impl Workspace {
         for agent in &report.agents {
             let AgentReport { name, triggers, benchmark, .. } = agent;
             let place = self.of_agent(name);
+            self.check_links(&place)?;
             if let Some(triggers) = triggers {
                 write_json(&place.join(TRIGGERS), &json!(triggers))?;
             }

@@ -7,6 +7,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "only this module prints")]
 
+mod displayed;
 mod log_lines;
 mod stderr;
 
@@ -21,7 +22,10 @@ use clap::builder::StyledStr;
 use serde::Serialize;
 use skills_core::text::shown_lines;
 
-use self::stderr::Stderr;
+use self::{
+    displayed::{displayed, json_displayed},
+    stderr::Stderr,
+};
 pub(crate) use self::{
     log_lines::{LogLines, log_once_to_stderr, log_to_stderr},
     stderr::{flush, never_block},
@@ -32,7 +36,7 @@ pub(crate) use self::{
 /// # Errors
 /// Returns an error if stdout cannot be written.
 pub(crate) fn print(text: &str) -> io::Result<bool> {
-    write(&shown_lines(text))
+    write(&displayed(text))
 }
 
 /// Prints a text that may be long on stdout. It is not built in memory: `print` writes it piece by piece. If `asks` is true, the user
@@ -82,7 +86,7 @@ impl<W: Write> fmt::Write for Escaped<W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // One line at a time, because escapes of a large text need a lot of memory.
         for line in text.split_inclusive('\n') {
-            if let Err(error) = self.target.write_all(shown_lines(line).as_bytes()) {
+            if let Err(error) = self.target.write_all(displayed(line).as_bytes()) {
                 self.failed = Some(error);
                 return Err(fmt::Error);
             }
@@ -140,7 +144,7 @@ struct EscapedJson<W: Write>(BufWriter<W>);
 impl<W: Write> Write for EscapedJson<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = str::from_utf8(bytes).map_err(io::Error::other)?;
-        self.0.write_all(json_escaped(text).as_bytes())?;
+        self.0.write_all(json_displayed(json_escaped(text)).as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -193,7 +197,7 @@ pub(crate) fn ask_for(word: &str, question: &str) -> bool {
 
 /// Asks a question on stderr. Returns the line that the user types, in lower case. Empty if there is an error.
 pub(crate) fn answer(question: &str) -> String {
-    let _ = io::stderr().write_all(format!("{} ", shown_lines(question)).as_bytes());
+    let _ = io::stderr().write_all(format!("{} ", displayed(question)).as_bytes());
     let mut answer = String::new();
     // If there is an error, the answer will be empty.
     let _ = io::stdin().read_line(&mut answer);
@@ -201,7 +205,7 @@ pub(crate) fn answer(question: &str) -> String {
 }
 
 fn print_line(line: &str) {
-    let line = shown_lines(line) + "\n";
+    let line = displayed(line) + "\n";
     // If we can't write to stderr, there is nowhere to report the error to.
     let _ = Stderr.write_all(line.as_bytes());
 }
@@ -228,11 +232,11 @@ fn colored(text: &str) -> String {
         let (before, sequence) = rest.split_at(at);
         let length = color(sequence);
         let (kept, after) = sequence.split_at(length.unwrap_or(ESCAPE.len_utf8()));
-        shown.push_str(&shown_lines(before));
-        shown.push_str(&if length.is_some() { kept.into() } else { shown_lines(kept) });
+        shown.push_str(&displayed(before));
+        shown.push_str(&if length.is_some() { kept.into() } else { displayed(kept) });
         rest = after;
     }
-    shown + &shown_lines(rest)
+    shown + &displayed(rest)
 }
 
 const ESCAPE: char = '\u{1b}';

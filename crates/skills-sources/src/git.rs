@@ -153,7 +153,7 @@ pub(super) fn fetch(
     let committed = if verify { signature::commit_time(&git, &commit)? } else { None };
     let at = format!("{commit}:{}", place.path);
     let read = |output: &mut dyn Read| tree::read(output, limits);
-    let entries = match git.talk(&["ls-tree", "-r", "-z", &at], Vec::new(), read) {
+    let entries = match git.talk(&["ls-tree", "-r", "-t", "-z", &at], Vec::new(), read) {
         Err(GitError::Failed { said, .. }) if is_no_directory(&said) => {
             return Err(GitError::NoDirectory(place.path.clone()));
         }

@@ -53,6 +53,8 @@ pub struct Policy {
     skills: Option<LocalSkills>,
     scripts: Scripts,
     servers: Option<Vec<ServerPattern>>,
+    /// The environment variables that skills and servers may set for a server.
+    variables: Option<Vec<String>>,
     required: Vec<Address>,
     /// True if no session may run without telemetry.
     telemetry: bool,
@@ -270,22 +272,25 @@ impl Policy {
     /// Decides if the MCP server of a skill may be used. `variables` are the names of the environment variables in its entry.
     ///
     /// # Errors
-    /// Returns a refusal if no entry of `mcp.allow` matches the server, or if a variable can change which code the server runs.
+    /// Returns a refusal if no entry of `mcp.allow` matches the server, or if a variable is not in `mcp.env`.
     pub fn server<'v>(
         &self,
         skill: &str,
         server: &Server<'_>,
         mut variables: impl Iterator<Item = &'v str>,
     ) -> Result<(), Refusal> {
-        let Some(patterns) = &self.servers else { return Ok(()) };
-        let refusal = self.refusal(format!("MCP server of `{}`", shown(skill)), "mcp.allow");
-        if !patterns.iter().any(|pattern| pattern.matches(server)) {
-            return Err(refusal);
+        if self.servers.is_none() && self.variables.is_none() {
+            return Ok(());
         }
-        match variables.find(|name| servers::selects_code(name)) {
-            Some(name) => {
-                Err(Refusal { why: format!("`{}` can change which code runs", shown(name)), ..refusal })
-            }
+        let refusal = |rule| self.refusal(format!("MCP server of `{}`", shown(skill)), rule);
+        let is_refused =
+            |patterns: &Vec<ServerPattern>| !patterns.iter().any(|pattern| pattern.matches(server));
+        if self.servers.as_ref().is_some_and(is_refused) {
+            return Err(refusal("mcp.allow"));
+        }
+        let allowed = self.variables.as_deref().unwrap_or_default();
+        match variables.find(|name| !servers::is_variable_allowed(allowed, name)) {
+            Some(name) => Err(Refusal { why: format!("variable `{}`", shown(name)), ..refusal("mcp.env") }),
             None => Ok(()),
         }
     }

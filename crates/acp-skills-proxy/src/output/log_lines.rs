@@ -6,9 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use skills_core::text::shown_lines;
-
-use super::stderr::Stderr;
+use super::{displayed::displayed, stderr::Stderr};
 
 /// The maximum number of messages to remember. Messages from before can be repeated once.
 const MAX_REMEMBERED: usize = 1_000;
@@ -56,7 +54,7 @@ pub(crate) struct LogLines<W>(pub(crate) W);
 impl<W: Write> Write for LogLines<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let message = String::from_utf8_lossy(bytes);
-        let message = shown_lines(message.trim_end_matches('\n')).replace('\n', "\n    ") + "\n";
+        let message = displayed(message.trim_end_matches('\n')).replace('\n', "\n    ") + "\n";
         self.0.write_all(message.as_bytes())?;
         Ok(bytes.len())
     }

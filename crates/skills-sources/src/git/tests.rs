@@ -356,6 +356,21 @@ fn files_can_come_with_the_commit() {
     assert_eq!(fetch_as("", false), (with_large, 2, false));
 }
 
+/// Each directory contains the next one twice, so git would list 2^60 directories without a file.
+#[test]
+fn directories_without_files_are_counted() {
+    let repository = Repository::new();
+    let mut tree = repository.git(&["mktree"], b"");
+    for _ in 0..60 {
+        let entries = format!("040000 tree {tree}\ta\n040000 tree {tree}\tb\n");
+        tree = repository.git(&["mktree"], entries.as_bytes());
+    }
+    let commit = repository.git(&["commit-tree", "-m", "m", &tree], b"");
+    repository.git(&["update-ref", "refs/heads/main", &commit], b"");
+    let error = fetch_from(&repository.place(""), None).unwrap_err();
+    assert!(error.to_string().contains("repository is too large"), "{error}");
+}
+
 /// A server that ignores filters sends everything. The fetch ends at the limit, and the message says which one it was.
 #[test]
 fn a_server_that_sends_too_much() {

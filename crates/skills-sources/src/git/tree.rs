@@ -86,11 +86,13 @@ pub(crate) struct Selection {
     pub(crate) notes: Vec<String>,
 }
 
-/// Reads the output of `git ls-tree -r -z`. Paths that are too long to be safe are cut.
+/// Reads the output of `git ls-tree -r -t -z`. Paths that are too long to be safe are cut. Directories are counted, because a repository
+/// can have very many without a file.
 pub(super) fn read(output: &mut dyn Read, limits: &Limits) -> Result<Vec<Entry>, GitError> {
     let system = |source| GitError::System { what: "ls-tree".to_owned(), source };
     let mut output = BufReader::new(output);
     let mut entries = Vec::new();
+    let mut count = 0;
     let mut total = 0;
     loop {
         let mut record = Vec::new();
@@ -109,7 +111,14 @@ pub(super) fn read(output: &mut dyn Read, limits: &Limits) -> Result<Vec<Entry>,
         let unexpected = || system(io::Error::new(io::ErrorKind::InvalidData, "entry has an unknown format"));
         let tab = record.iter().position(|byte| *byte == b'\t').ok_or_else(unexpected)?;
         let head = std::str::from_utf8(&record[..tab]).map_err(|_| unexpected())?;
-        let [mode, _kind, object] = head.split(' ').collect::<Vec<_>>()[..] else { return Err(unexpected()) };
+        let [mode, kind, object] = head.split(' ').collect::<Vec<_>>()[..] else { return Err(unexpected()) };
+        if count == limits.entries() {
+            return Err(GitError::TooMuch(format!("more than {} files and directories", limits.entries())));
+        }
+        count += 1;
+        if kind == "tree" {
+            continue;
+        }
         let mode = match mode {
             "100644" | "100664" => Mode::File,
             "100755" => Mode::Program,
@@ -117,9 +126,6 @@ pub(super) fn read(output: &mut dyn Read, limits: &Limits) -> Result<Vec<Entry>,
             "160000" => Mode::Submodule,
             _ => Mode::Unknown,
         };
-        if entries.len() == limits.entries() {
-            return Err(GitError::TooMuch(format!("more than {} files", limits.entries())));
-        }
         entries.push(Entry { mode, object: object.to_owned(), path: record[tab + 1..].to_vec() });
     }
 }

@@ -6,7 +6,7 @@ use globset::{Glob, GlobBuilder, GlobSetBuilder};
 use serde_json::{Map, Value};
 use skills_core::{Scope, scan::Risk};
 
-use super::{LocalSkills, Policy, Scripts, TELEMETRY, addresses::Pattern, servers::ServerPattern};
+use super::{LocalSkills, Policy, Scripts, TELEMETRY, addresses::Pattern, servers, servers::ServerPattern};
 use crate::{Address, reason::Reason};
 
 impl Policy {
@@ -41,12 +41,19 @@ impl Policy {
             policy.note("scripts", scripts);
         }
         if let Some(mcp) = top.get("mcp") {
-            let mcp = map(mcp, "mcp", &["allow"])?;
+            let mcp = map(mcp, "mcp", &["allow", "env"])?;
             if let Some(allow) = policy.list(mcp, "mcp.allow")? {
                 let parse = |text: &String| {
                     ServerPattern::parse(text).map_err(|why| Reason::from(format!("`mcp.allow`: {why}")))
                 };
                 policy.servers = Some(allow.iter().map(parse).collect::<Result<_, _>>()?);
+            }
+            if let Some(variables) = policy.list(mcp, "mcp.env")? {
+                let check = |name: &String| {
+                    servers::check_variable(name).map_err(|why| Reason::from(format!("`mcp.env`: {why}")))
+                };
+                variables.iter().try_for_each(check)?;
+                policy.variables = Some(variables);
             }
         }
         if let Some(require) = top.get("require") {

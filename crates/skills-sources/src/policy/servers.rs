@@ -122,19 +122,28 @@ fn is_package(text: &str) -> bool {
     }
 }
 
-/// Returns true if an environment variable can change which code the runners, interpreters and the dynamic linker load.
-pub(super) fn selects_code(variable: &str) -> bool {
-    const PREFIXES: &str = "BASH_FUNC_ BUN_ COMPLUS_ CONDA_ CORECLR_ DOTNET_ADDITIONAL_DEPS DOTNET_GC DOTNET_ROOT DOTNET_SHARED_STORE DOTNET_STARTUP_HOOKS DYLD_ GEM_ GIT_ GUILE_ JULIA_ LD_ LUA_ NPM_CONFIG_ OPENSSL_ \
-                            PERL PHP_INI_ PYTHON RUBY R_PROFILE SSL_CERT_ TS_NODE_ UV_ XDG_";
-    const NAMES: &str = "APPDATA AWS_CONFIG_FILE BASH_ENV CLASSPATH EDITOR ENV GCONV_PATH GLIBC_TUNABLES HOME \
-                         JAVA_OPTS JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS KUBECONFIG LOCALAPPDATA NODE_CONFIG_DIR NODE_EXTRA_CA_CERTS \
-                         NODE_OPTIONS NODE_PATH PAGER PATH PHPRC PREFIX SHELLOPTS TEMP TMP TMPDIR USERPROFILE VIRTUAL_ENV VISUAL ZDOTDIR \
-                         _JAVA_OPTIONS";
-    let name = variable.to_ascii_uppercase();
-    // The system gets `NAME=VALUE` as one text, so a name with `=` sets another variable.
-    name.contains('=')
-        || NAMES.split(' ').any(|known| known == name)
-        || PREFIXES.split(' ').any(|prefix| name.starts_with(prefix))
+/// Returns true if `name` matches an entry of `mcp.env`. Many variables can change which code a program runs, so others are refused.
+pub(super) fn is_variable_allowed(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start) && is_variable(name),
+        None => name == pattern,
+    })
+}
+
+/// Checks an entry of `mcp.env`: the name of a variable, or the start of names with `*` at its end.
+///
+/// # Errors
+/// Returns the reason if it is neither.
+pub(super) fn check_variable(pattern: &str) -> Result<(), Reason> {
+    if is_variable(pattern.strip_suffix('*').unwrap_or(pattern)) {
+        return Ok(());
+    }
+    Err(format!("`{pattern}` is not the name of a variable, or the start of names followed by `*`").into())
+}
+
+/// A name with `=` would set another variable, because the system gets `NAME=VALUE` as one text.
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Returns the version in an argument that names the package. It is empty if there is none.

@@ -77,7 +77,7 @@ fn no_setting_widens_a_rule() {
     // The variables of a skill are also those of its server.
     let env = "env: {node_options: x}, mcp: {command: npx, args: ['@playwright/mcp']}";
     for skill in [format!("{{name: a, description: d, {env}}}"), format!("{{skill: /opt/a, {env}}}")] {
-        cases.push(("mcp: {allow: ['@playwright/mcp']}", format!("skills: [{skill}]"), "`mcp.allow`"));
+        cases.push(("mcp: {allow: ['@playwright/mcp']}", format!("skills: [{skill}]"), "`mcp.env`"));
     }
     cases.push((
         "skills: {allow: [user]}",

@@ -140,7 +140,7 @@ fn limits_of_a_tree() {
     let long = list(&[format!("{long}/a"), "b".to_owned()]);
     let read = |listed: &[u8], bytes: u64| read(&mut { listed }, &Limits { bytes, ..Limits::default() });
     for (listed, bytes, expected) in [
-        (&short, 1024 * 10, "more than 20 files"),
+        (&short, 1024 * 10, "more than 20 files and directories"),
         (&long, 1024 * 1024 * 8, "file paths are larger than 2 MiB"),
     ] {
         let error = read(listed, bytes).unwrap_err();
