@@ -9,8 +9,24 @@ const PACKAGES: &str = "node_modules";
 /// A file that makes its directory a repository of git, whose settings can run programs, in lower case.
 const REPOSITORY: &str = "head";
 
-/// The names of settings of interpreters that run agents, in lower case.
-const OF_INTERPRETERS: [&str; 4] = ["bunfig.toml", "package.json", "sitecustomize.py", "usercustomize.py"];
+/// The names of settings of programs that run agents: interpreters, package managers and version managers. In lower case.
+const OF_RUNNERS: [&str; 15] = [
+    "bunfig.toml",
+    "deno.json",
+    "deno.jsonc",
+    "devbox.json",
+    "flake.nix",
+    "mise.local.toml",
+    "mise.toml",
+    "package.json",
+    "pipfile",
+    "pixi.toml",
+    "pnpm-workspace.yaml",
+    "pyproject.toml",
+    "sitecustomize.py",
+    "usercustomize.py",
+    "uv.toml",
+];
 
 /// The extensions of settings, in lower case.
 const EXTENSIONS: [&str; 17] = [
@@ -49,10 +65,10 @@ pub(super) fn is_settings(path: &Path) -> bool {
 }
 
 fn is_named_like_settings(name: &str) -> bool {
-    let Some((stem, extension)) = name.rsplit_once('.') else { return false };
-    if OF_INTERPRETERS.contains(&name) {
+    if OF_RUNNERS.contains(&name) {
         return true;
     }
+    let Some((stem, extension)) = name.rsplit_once('.') else { return false };
     let is_right = |word: &str| WORDS.contains(&word) || is_agent(word);
     EXTENSIONS.contains(&extension)
         && (is_agent(stem) || stem.split(|c: char| !c.is_alphanumeric()).any(is_right))
@@ -79,6 +95,9 @@ mod tests {
             "bunfig.toml",
             "package.json",
             "sitecustomize.py",
+            "pnpm-workspace.yaml",
+            "pyproject.toml",
+            "Pipfile",
             "mcp.json",
             "opencode.json",
             "opencode.jsonc",
@@ -106,6 +125,8 @@ mod tests {
             "reagent.json",
             "api.yaml",
             "Makefile",
+            "Cargo.toml",
+            "go.mod",
             "data.tar.gz",
         ] {
             assert!(!is_settings(Path::new(name)), "{name}");

@@ -154,7 +154,7 @@ impl SettingsFile {
             return fs::remove_file(&self.target).map_err(failed);
         };
         let dir = self.target.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(dir).map_err(failed)?;
+        private::create_dir(dir).map_err(failed)?;
         remove_leftovers(dir);
         let staged =
             private::create_dir(staging).and_then(|()| self.stage(bytes, staging)).map_err(failed)?;

@@ -37,7 +37,7 @@ use super::{
     store::{self, Checkout, LIST, MISSING, Store},
     system,
 };
-use crate::disk::{FileLock, relative_path};
+use crate::disk::{FileLock, private, relative_path};
 
 /// Finds all skills below the directory of a checkout or of a served version. With `nested`, this includes skills within the
 /// directories of other skills.
@@ -216,7 +216,7 @@ fn move_skills(
     let from = dunce::canonicalize(from)?;
     if skills_at(&root).is_none() {
         let dir = root.parent().unwrap_or(&root);
-        fs::create_dir_all(dir)?;
+        private::create_dir(dir)?;
         fs::write(dir.join(LIST), list(&find(&from, max_skills, false), &from))?;
     }
     let replaced = store.temporary(place)?;
@@ -231,10 +231,10 @@ fn move_skills(
         if target.exists() {
             fs::rename(&target, replaced.path().join(number.to_string()))?;
         }
-        fs::create_dir_all(target.parent().unwrap_or(&root))?;
+        private::create_dir(target.parent().unwrap_or(&root))?;
         fs::rename(source, target)?;
     }
-    fs::create_dir_all(&root)?;
+    private::create_dir(&root)?;
     let missing = missing(&root, pinned);
     let checksum = checksum(&missing);
     if missing.is_empty() || is_recorded(&root, &checksum) {

@@ -23,7 +23,7 @@ use skills_core::{skill::Sha256, text::shown};
 pub(super) use self::cache::{lock_path, references};
 pub use self::decisions::{Decisions, REMOVED};
 use crate::{
-    disk::{self, FileLock, error_text, shorten_home},
+    disk::{self, FileLock, error_text, private, shorten_home},
     git::paths,
     reason::Reason,
 };
@@ -321,7 +321,7 @@ impl Pinned {
 
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(parent)?;
+    private::create_dir(parent)?;
     disk::write(path, text)?;
     Ok(())
 }

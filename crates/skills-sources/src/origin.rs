@@ -20,7 +20,7 @@ use super::{
     git::{self, Fetched, Found, GitError, Limits, Targets, mebibytes},
     npm::Package,
     policy::Policy,
-    temporary,
+    temporary::Temporary,
 };
 use crate::disk::{private, state};
 
@@ -176,10 +176,10 @@ impl Origin<'_> {
 
     /// Creates a temporary directory that only the user can read. It is in the cache, where a later fetch removes it if it is left over,
     /// unless the cache can't be written.
-    fn scratch(&self) -> io::Result<tempfile::TempDir> {
+    fn scratch(&self) -> io::Result<Temporary> {
         let directory = self.directory();
-        let in_cache = fs::create_dir_all(directory).and_then(|()| temporary::create_in(directory));
-        in_cache.or_else(|_| private::for_owner(&mut tempfile::Builder::new()).tempdir())
+        let in_cache = private::create_dir(directory).and_then(|()| Temporary::create_in(directory));
+        in_cache.or_else(|_| Temporary::create())
     }
 
     fn find_archive(&self) -> Result<Found, GitError> {
@@ -235,7 +235,7 @@ impl Origin<'_> {
             commit: found.commit.clone(),
             tag: found.tag.clone(),
         });
-        let written = self.known.parent().map_or(Ok(()), fs::create_dir_all);
+        let written = self.known.parent().map_or(Ok(()), private::create_dir);
         let written = written.and_then(|()| state::write(&self.known, known.as_ref()));
         if let Err(error) = written {
             tracing::debug!("cannot remember the version of {url}: {error}");

@@ -16,7 +16,7 @@ use skills_core::order;
 use super::{
     lockfile,
     store::{self, MARK},
-    temporary,
+    temporary::{self, Temporary},
 };
 use crate::disk::{FileLock, private};
 
@@ -131,7 +131,7 @@ impl<'a> Unused<'a> {
     pub(super) fn aside(self, place: &Path) -> Option<Aside> {
         let Self { path, mut mark } = self;
         let has_mark = mark.is_some();
-        let aside = temporary::create_in(place).ok()?;
+        let aside = Temporary::create_in(place).ok()?;
         if cfg!(windows) {
             // Windows can't rename a directory that contains an open file.
             drop(mark.take());
@@ -156,7 +156,7 @@ impl<'a> Unused<'a> {
 }
 
 /// A version that was moved aside. Dropping it removes the version.
-pub(super) struct Aside(tempfile::TempDir);
+pub(super) struct Aside(Temporary);
 
 impl Aside {
     /// Returns the directory of the version.

@@ -5,7 +5,7 @@
 //! | `git/PLACE/COMMIT/NAME/…` | the approved skills of a repository at a commit, see `approved`; the same for archives and packages |
 //! | `git/PLACE/mostly-skills` | exists if most files of a repository belong to skills, see `origin` |
 //! | `git/PLACE/known-….json` | the version of an archive or a package at the last request, see `origin` |
-//! | `git/PLACE/.new-…` | a checkout for a review; if it is left over, a fetch or a prune after at least a day removes it |
+//! | `git/PLACE/.new-…` | a checkout for a review; if it is left over, a later fetch or a prune removes it, see `temporary` |
 //! | `web/PLACE/SHA256.json` | the index of a web site |
 //! | `web/PLACE/SHA256/NAME/…` | the files of an approved archive in an index, see `packed` |
 //! | `locks/` | see `lockfile` |
@@ -16,13 +16,11 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use skills_core::{exec::ProcessObserver, skill::Sha256};
 
 use super::{
@@ -32,9 +30,10 @@ use super::{
     origin::{Origin, Origins},
     policy::Policy,
     site::{IndexText, RemoteError, RemoteIndex},
-    system, temporary,
+    system,
+    temporary::{self, Temporary},
 };
-use crate::disk::{self, FileLock};
+use crate::disk::{self, FileLock, private};
 
 /// The timeout for web sites.
 const WEB_TIMEOUT: Duration = Duration::from_secs(30);
@@ -162,10 +161,10 @@ impl Store {
         fs::create_dir(&root).and_then(|()| fs::create_dir(&scratch)).map_err(failed)?;
         let origin = self.origin(place, &self.limits);
         let fetched = origin.fetch(version, &root, &scratch, observer, self.verify);
-        // If this fails, a later fetch will remove the directory after at least a day.
+        // If this fails, a later fetch will remove the directory.
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;
-        let files = Arc::new(Files { dir: new.keep(), is_kept: AtomicBool::new(false) });
+        let files = Arc::new(Mutex::new(new));
         let git::Fetched { commit, tag, committed, has_signed_tag, notes, .. } = fetched;
         Ok(Checkout { commit, tag, committed, has_signed_tag, notes, root, files })
     }
@@ -186,17 +185,16 @@ impl Store {
         Origin { place, known, limits, origins: &self.origins }
     }
 
-    /// Creates a temporary directory on the disk of a source, which only the user can read. If it is left over, a fetch after at
-    /// least a day removes it.
-    pub(super) fn temporary(&self, place: &GitPlace) -> io::Result<tempfile::TempDir> {
-        temporary::create_in(&self.of_place(place))
+    /// Creates a temporary directory on the disk of a source. If it is left over, a later fetch removes it.
+    pub(super) fn temporary(&self, place: &GitPlace) -> io::Result<Temporary> {
+        Temporary::create_in(&self.of_place(place))
     }
 
     /// Takes the lock for the first fetch of a source that is not in a lock file. Other processes wait for it, at most as long as a
     /// fetch may take. Returns `None` if that is not possible.
     pub(super) fn lock_first_fetch(&self, place: &Place) -> Option<FileLock> {
         let dir = self.of(place);
-        fs::create_dir_all(&dir).ok()?;
+        private::create_dir(&dir).ok()?;
         FileLock::acquire_within(&dir.join(FIRST_LOCK), self.limits.total).ok()
     }
 
@@ -233,7 +231,7 @@ impl Store {
         };
         let digest = Sha256::of(index.text.as_bytes());
         let dir = self.of_site(url);
-        fs::create_dir_all(&dir)?;
+        private::create_dir(&dir)?;
         let mut file = tempfile::NamedTempFile::new_in(&dir)?;
         serde_json::to_writer(&mut file, &index).map_err(io::Error::from)?;
         disk::replace(file, &dir.join(format!("{digest}.json")))?;
@@ -256,29 +254,14 @@ pub(super) struct Checkout {
     pub(super) notes: Vec<String>,
     /// The directory with the skills.
     pub(super) root: PathBuf,
-    files: Arc<Files>,
+    /// Dropping the last clone removes the files, unless they are kept.
+    files: Arc<Mutex<Temporary>>,
 }
 
 impl Checkout {
     /// Keeps the files after this process, because the user has to look at them. A fetch or a prune after at least a day removes them.
     pub(super) fn keep(&self) {
-        self.files.is_kept.store(true, Ordering::Relaxed);
-    }
-}
-
-/// The files of a checkout. Dropping this removes them, unless they are kept.
-#[derive(Debug)]
-struct Files {
-    dir: PathBuf,
-    is_kept: AtomicBool,
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        if !*self.is_kept.get_mut() {
-            // If this fails, a fetch after at least a day removes them.
-            let _ = system::remove_dir_all(&self.dir);
-        }
+        self.files.lock().keep();
     }
 }
 

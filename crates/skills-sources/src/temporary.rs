@@ -1,20 +1,128 @@
 //! Temporary directories in the cache, beside the versions of a source.
+//!
+//! A process locks a file in each of its directories. If the lock is free, the process has ended without removing the directory, so
+//! another one can. Directories that the user has to look at are kept for a day.
 
-use std::{io, path::Path, time::Duration};
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use crate::disk::{leftovers, private};
+use crate::{
+    disk::{leftovers, private},
+    system,
+};
 
-/// The prefix of directories that are not complete yet.
-pub(super) const NEW: &str = ".new-";
+/// The prefix of the directories.
+const NEW: &str = ".new-";
+/// The file that is locked while a directory is used. No skill has this name.
+const LOCK: &str = ".lock";
+/// The file that exists if the user has to look at the directory.
+const KEPT: &str = ".kept";
+/// The age after which a directory without a locked file is a leftover. Its process may not have locked the file yet.
+const UNLOCKED: Duration = Duration::from_mins(1);
 
-/// Creates a temporary directory in the directory of a source, which only the user can read.
-pub(super) fn create_in(directory: &Path) -> io::Result<tempfile::TempDir> {
-    private::for_owner(tempfile::Builder::new().prefix(NEW)).tempdir_in(directory)
+/// A temporary directory that only the user can read. Dropping it removes the directory, unless it is kept.
+#[derive(Debug)]
+pub(super) struct Temporary {
+    path: PathBuf,
+    /// `None` if the file can't be locked. The directory is then removed by its age if it is left over.
+    lock: Option<File>,
+    is_kept: bool,
 }
 
-/// Removes incomplete directories of killed processes that are at least `old`.
+impl Temporary {
+    /// Creates a directory in the directory of a source.
+    pub(super) fn create_in(directory: &Path) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        let path = private::for_owner(builder.prefix(NEW)).tempdir_in(directory)?.keep();
+        let lock = File::create(path.join(LOCK)).and_then(|file| file.lock().map(|()| file));
+        Ok(Self { path, lock: lock.ok(), is_kept: false })
+    }
+
+    /// Creates a directory among those of the system, for a cache that can't be written.
+    pub(super) fn create() -> io::Result<Self> {
+        let path = private::for_owner(&mut tempfile::Builder::new()).tempdir()?.keep();
+        Ok(Self { path, lock: None, is_kept: false })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Leaves the directory on disk for the user, after this process as well.
+    pub(super) fn keep(&mut self) {
+        self.is_kept = true;
+        let _ = File::create(self.path.join(KEPT));
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // Windows can't remove a file that is open.
+        self.lock = None;
+        if !self.is_kept {
+            // If this fails, a later fetch removes it.
+            let _ = system::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Removes directories of processes that have ended, and those for the user that are at least `old`.
 pub(super) fn remove_leftovers(dir: &Path, old: Duration) {
-    leftovers::remove_older(dir, old, |path, _| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NEW))
+    leftovers::remove_older(dir, old.min(UNLOCKED), |path, metadata| {
+        let is_new = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NEW));
+        let age = metadata.modified().ok().and_then(|time| time.elapsed().ok());
+        is_new && (age.is_some_and(|age| age >= old) || is_abandoned(path))
     });
+}
+
+/// Returns true if the process that has created a directory has ended, and the user doesn't have to look at the directory.
+fn is_abandoned(dir: &Path) -> bool {
+    let lock = File::options().write(true).open(dir.join(LOCK));
+    lock.is_ok_and(|lock| lock.try_lock().is_ok()) && !dir.join(KEPT).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, time::SystemTime};
+
+    use super::*;
+
+    #[test]
+    fn directories_of_ended_processes_are_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let names = ["used", "kept", "young", "left", "old"];
+        let day = Duration::from_hours(24);
+        let mut all: Vec<Temporary> =
+            names.iter().map(|_| Temporary::create_in(place.path()).unwrap()).collect();
+        let paths: Vec<PathBuf> = all.iter().map(|temporary| temporary.path().to_owned()).collect();
+        all[1].keep();
+        // What is left of processes that were killed.
+        for temporary in &mut all[2..] {
+            temporary.is_kept = true;
+        }
+        all.truncate(2);
+        let age = |number: usize, age: Duration| {
+            let dir = File::open(&paths[number]).unwrap();
+            let _ = dir.set_modified(SystemTime::now() - age);
+        };
+        for number in [0, 1, 3] {
+            age(number, Duration::from_mins(2));
+        }
+        fs::remove_file(paths[4].join(LOCK)).unwrap();
+        age(4, day);
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        let left = || paths.iter().map(|path| path.exists()).collect::<Vec<_>>();
+        // Child processes of other tests inherit our locks until they execute a program.
+        while left() != [true, true, true, false, false] {
+            assert!(std::time::Instant::now() < deadline, "{:?}", left());
+            remove_leftovers(place.path(), day);
+        }
+        age(1, day);
+        remove_leftovers(place.path(), day);
+        assert_eq!(left(), [true, false, true, false, false]);
+    }
 }

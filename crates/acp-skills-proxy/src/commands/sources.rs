@@ -212,7 +212,7 @@ impl Target {
         }
         let write = || -> io::Result<()> {
             let parent = self.path.parent().unwrap_or(Path::new("."));
-            fs::create_dir_all(parent)?;
+            skills_sources::disk::private::create_dir(parent)?;
             skills_sources::disk::write(&self.path, &edited)
         };
         write().map_err(|error| failed("write", error))

@@ -4,7 +4,7 @@
 //! reason. The lock file contains the id of the process that holds it, so that a waiting process can name it.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{File, TryLockError},
     io::{self, Write},
     path::Path,
     process, thread,
@@ -57,7 +57,7 @@ impl FileLock {
 
     fn create_and_acquire(path: &Path, timeout: Duration) -> io::Result<Self> {
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
+            private::create_dir(parent)?;
         }
         Self::acquire_within(path, timeout)
     }

@@ -191,3 +191,17 @@ fn all_paths_of_a_lock_file_have_the_same_lock() {
     LockFile::change(&link, &cache, |lock| lock.remove("github:acme/skills")).unwrap();
     assert!(link.is_symlink() && file.is_file());
 }
+
+/// With a usual umask of shared groups, members could replace the files in directories that we create.
+#[cfg(unix)]
+#[test]
+fn missing_directories_are_created_for_the_owner() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let (path, cache) = (dir.path().join("config/own/skills.lock"), dir.path().join("cache/own"));
+    LockFile::change(&path, &cache, |lock| lock.set("github:b/b", git('a'))).unwrap();
+    for created in ["config", "config/own", "cache", "cache/own", "cache/own/locks"] {
+        let mode = fs::metadata(dir.path().join(created)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{created}");
+    }
+}

@@ -34,8 +34,8 @@ const ANY_PYTHON: &str = ">=3";
 pub(in crate::exec) struct Surroundings {
     /// True if `uv` would find a virtual environment.
     has_environment: bool,
-    /// True if Bun would find a configuration of npm.
-    has_npm_config: bool,
+    /// True if Bun would find a file that chooses where it installs packages from.
+    has_registry: bool,
 }
 
 impl Surroundings {
@@ -51,7 +51,9 @@ impl Surroundings {
             std::iter::once(cwd).chain(dir.ancestors().skip(1)).filter(|dir| Some(*dir) != home);
         Self {
             has_environment: cwd.ancestors().any(|dir| has(dir, ".venv") || has(dir, "pyvenv.cfg")),
-            has_npm_config: configured.any(|dir| has(dir, ".npmrc")),
+            // Bun also reads its own configuration beside the nearest `package.json`.
+            has_registry: configured
+                .any(|dir| [".npmrc", "bunfig.toml", ".bunfig.toml"].iter().any(|name| has(dir, name))),
         }
     }
 }
@@ -150,7 +152,7 @@ impl Interpreter {
             })
             .collect();
         // Bun installs missing packages from the registry of a `.npmrc`, and has no option to ignore this file.
-        options.extend(surroundings.has_npm_config.then(|| "--no-install".into()));
+        options.extend(surroundings.has_registry.then(|| "--no-install".into()));
         self.args.splice(0..0, options);
     }
 

@@ -8,9 +8,9 @@ use super::{
     *,
 };
 
-const NONE: Surroundings = Surroundings { has_environment: false, has_npm_config: false };
+const NONE: Surroundings = Surroundings { has_environment: false, has_registry: false };
 const ENVIRONMENT: Surroundings = Surroundings { has_environment: true, ..NONE };
-const NPM_CONFIG: Surroundings = Surroundings { has_npm_config: true, ..NONE };
+const NPM_CONFIG: Surroundings = Surroundings { has_registry: true, ..NONE };
 
 /// Compares the command line for a script on a machine with these programs.
 fn check(
@@ -180,6 +180,9 @@ fn files_around_a_script() {
     assert_eq!(around("home/project", "home/kit"), NPM_CONFIG);
     assert_eq!(around(cwd, "home/kit"), NONE);
     fs::remove_file(root.join("home/project/.npmrc")).unwrap();
+    fs::write(root.join("home/project/.skills/bunfig.toml"), "").unwrap();
+    assert_eq!(around(cwd, kit), NPM_CONFIG);
+    fs::remove_file(root.join("home/project/.skills/bunfig.toml")).unwrap();
     for name in [".venv", "pyvenv.cfg"] {
         let file = root.join("home/project").join(name);
         fs::write(&file, "").unwrap();
