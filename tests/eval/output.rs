@@ -164,16 +164,22 @@ fn special_files_are_not_read() {
     ] {
         let file = fixture.path(file);
         let before = fs::read(&file).unwrap();
-        for target in ["/dev/zero", "fifo"] {
+        for (target, expected) in [
+            ("/dev/zero", "not a regular file"),
+            ("fifo", "not a regular file"),
+            ("values", "the file has more than 524288 values"),
+        ] {
             fs::remove_file(&file).unwrap();
-            if target == "fifo" {
+            if target == "values" {
+                fs::write(&file, format!("[{}0]", "0,".repeat(600_000))).unwrap();
+            } else if target == "fifo" {
                 assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
             } else {
                 std::os::unix::fs::symlink(target, &file).unwrap();
             }
             let run = fixture.eval(&flags, "pass");
             assert_eq!(run.code, Some(2), "{}", run.stderr);
-            assert!(run.stderr.contains("not a regular file"), "{}", run.stderr);
+            assert!(run.stderr.contains(expected), "{}", run.stderr);
         }
         fs::remove_file(&file).unwrap();
         fs::write(&file, before).unwrap();

@@ -6,6 +6,7 @@ use acp_skills::intercept::NOT_STARTED;
 use serde_json::json;
 
 use crate::{
+    file_server::Server,
     fixture::{Fixture, MCP_2025, entry},
     git::wait_for_overview,
     machine::{FILE, Machine, assert_refused},
@@ -18,6 +19,7 @@ crate::trials!(
     commands_follow_the_policy,
     no_variable_moves_the_policy,
     required_sources,
+    required_sources_get_no_headers_of_a_configuration,
     risks_of_sources,
     only_versions_of_the_administrator,
 );
@@ -194,6 +196,25 @@ fn required_sources() {
     let connection = fixture.connect(&entry(&params), MCP_2025);
     let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
     assert!(!failed && text.contains("Review one"), "{text}");
+    fixture.editor.unread();
+    fixture.editor.finish();
+}
+
+/// The configuration can be that of a project. With a header, it could choose what the server sends.
+fn required_sources_get_no_headers_of_a_configuration() {
+    let server = Server::start();
+    let repository = Repository::review();
+    let file = repository.path().join(".git/archive");
+    repository.git(&["archive", "--format=zip", "--output", file.to_str().expect("text"), "HEAD"]);
+    server.serve("/skills.zip", fs::read(&file).expect("a file"));
+    let url = server.url("/skills.zip");
+    let Some(machine) = Machine::new(&format!("require: {{sources: ['{url}']}}")) else { return };
+    machine.config(&format!("sources: [{{source: '{url}', headers: {{X-Tenant: evil}}}}]"));
+    let mut fixture = Fixture::over_http(machine.proxy());
+    fixture.new_session("s");
+    wait_for_overview(&mut fixture, "Reviews code.");
+    let seen = server.seen();
+    assert!(!seen.is_empty() && seen.iter().all(|seen| !seen.headers.contains_key("x-tenant")));
     fixture.editor.unread();
     fixture.editor.finish();
 }

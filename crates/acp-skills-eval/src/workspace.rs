@@ -20,8 +20,11 @@ use std::{
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use skills_core::Skill;
-use skills_core::evaluation::{BENCHMARK, ITERATION_PREFIX, MANIFEST, TRIGGERS, WORKSPACE_SUFFIX};
+use skills_core::{
+    Skill,
+    evaluation::{BENCHMARK, ITERATION_PREFIX, MANIFEST, TRIGGERS, WORKSPACE_SUFFIX},
+    json::{MAX_VALUES, has_more_values_than},
+};
 use skills_sources::disk::patient;
 
 use super::{
@@ -36,6 +39,8 @@ pub(super) const SKILL: &str = "skill";
 pub(super) const OLD_SKILL: &str = "old-skill";
 /// The maximum size of a file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+/// The maximum number of JSON values in a file. Each needs up to 300 bytes of memory.
+const MAX_FILE_VALUES: usize = 2 * MAX_VALUES;
 /// The version of the files. It is incremented if an older version of the program could not resume with them.
 const VERSION: u32 = 1;
 
@@ -315,7 +320,12 @@ fn read_text(path: &Path) -> io::Result<String> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    patient::read_text(path, MAX_FILE_BYTES)
+    let text = patient::read_text(path, MAX_FILE_BYTES)?;
+    if has_more_values_than(text.as_bytes(), MAX_FILE_VALUES) {
+        let why = format!("the file has more than {MAX_FILE_VALUES} values");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    Ok(text)
 }
 
 pub(super) fn read_json(path: &Path) -> Result<Value, EvaluationError> {

@@ -16,7 +16,7 @@ use skills_sources::{
     policy::{Policy, Refusal, Scripts, Server, check_protection},
 };
 
-use super::{Config, ConfigError, SandboxKind, SkillEntry, SourceEntry, VirtualSkill, servers};
+use super::{Config, ConfigError, SandboxKind, SkillEntry, SourceAccess, SourceEntry, VirtualSkill, servers};
 
 /// Removes everything from the configuration that the policy refuses. Returns a record for each refusal.
 pub(super) fn narrow(config: &mut Config, policy: &Policy) -> Vec<Skipped> {
@@ -64,8 +64,10 @@ pub(super) fn telemetry(
 
 /// Returns the rules for the skills on disk. `options` are those of the user's sources.
 pub(super) fn rules(policy: Option<Arc<Policy>>, refused: Vec<Skipped>, options: &Options) -> Rules {
-    // No setting of the user limits the sources that an administrator requires.
+    // No setting of the user limits the sources that an administrator requires. No configuration chooses their registry or sends headers
+    // to them, because it can be that of a project.
     let options = Options {
+        credentials: Some(Arc::new(SourceAccess::default())),
         max_skills: Limits::default().max_skills,
         max_fetch_bytes: None,
         locked: false,
