@@ -48,11 +48,11 @@ use crate::{
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;
 /// The maximum size of the frontmatter in bytes, including everything before it. To [`parse`] a file, no more than this is
 /// needed.
-pub const MAX_FRONTMATTER_BYTES: usize = 64 * 1024;
+pub const MAX_FRONTMATTER_BYTES: usize = 32 * 1024;
 /// The maximum nesting depth of the YAML.
 pub const MAX_DEPTH: usize = 32;
 /// The maximum number of YAML values.
-pub const MAX_NODES: usize = 10_000;
+pub const MAX_NODES: usize = 2_000;
 /// The maximum length of a description according to the specification, in characters.
 pub const MAX_DESCRIPTION_CHARS: usize = 1024;
 /// The maximum length of `compatibility` according to the specification, in characters.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use acp_skills_intercept::{McpClient, Workspace};
-use skills_core::{Skill, discovery::project_roots};
+use skills_core::{Scope, Skill, discovery::project_roots};
 
 /// The directories of one session from which its client loads skills, without links.
 #[derive(Debug, Clone, Default)]
@@ -20,9 +20,14 @@ impl OwnSkills {
             bases.extend(root.ancestors().take_while(|dir| dir.starts_with(&project)).map(Path::to_owned));
         }
         let own = client.own_skills;
-        let all = bases.iter().flat_map(|base| own.iter().map(move |dir| base.join(dir)));
-        // A directory that doesn't exist has no skills.
-        Self(all.filter_map(|dir| dunce::canonicalize(dir).ok()).collect())
+        let all = bases.iter().flat_map(|base| own.iter().map(move |dir| (base, base.join(dir))));
+        // A directory that doesn't exist has no skills. One that contains its base, such as a link of a project to `/`, is not a directory of
+        // skills, and would hide all others.
+        let real = |(base, dir): (&PathBuf, PathBuf)| {
+            let real = dunce::canonicalize(dir).ok()?;
+            (!base.starts_with(&real) && !home.is_some_and(|home| home.starts_with(&real))).then_some(real)
+        };
+        Self(all.filter_map(real).collect())
     }
 
     /// Returns true if the client loads this skill. Reads the disk.
@@ -30,7 +35,8 @@ impl OwnSkills {
         if self.0.is_empty() {
             return false;
         }
-        let Some(dir) = skill.dir() else { return false };
+        // The client loads no skills of sources, whatever a link in a project leads to.
+        let Some(dir) = skill.dir().filter(|_| skill.scope != Scope::Remote) else { return false };
         let dir = dunce::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
         self.0.iter().any(|own| dir.starts_with(own))
     }
@@ -76,6 +82,15 @@ mod tests {
                 let own = OwnSkills::of(mcp_client(client), &workspace, Some(&home));
                 assert_eq!(own.has(&skill), expected, "{place} {client}");
             }
+        }
+        // A link in a project must not hide all skills.
+        #[cfg(unix)]
+        for (number, target) in ["/", "../..", "../../.."].into_iter().enumerate() {
+            let root = base.path().join(format!("project{number}"));
+            fs::create_dir_all(root.join(".claude")).unwrap();
+            std::os::unix::fs::symlink(target, root.join(".claude/skills")).unwrap();
+            let own = OwnSkills::of(mcp_client("claude-code"), &Workspace::of(root), Some(&home));
+            assert!(!own.has(&skill("elsewhere/h")), "{target}");
         }
     }
 }
