@@ -17,6 +17,7 @@ crate::trials!(
     versions_are_compared_with_one_from_before_verify,
     a_host_cannot_rename_an_old_signed_version,
     a_host_cannot_lower_the_approved_version,
+    an_unsigned_approved_version_has_no_known_time,
 );
 
 /// A key, with which commits of a repository can be signed.
@@ -210,6 +211,28 @@ fn versions_are_compared_with_one_from_before_verify() {
     repository.git(&["reflog", "expire", "--expire=now", "--all"]);
     repository.git(&["gc", "--quiet", "--prune=now"]);
     refused(&format!("its approved commit {} cannot be fetched", &approved[..12]));
+}
+
+/// The host could have made up the time of an unsigned commit that was approved before.
+fn an_unsigned_approved_version_has_no_known_time() {
+    let repository = Repository::review();
+    let home = Home::new();
+    let Some(key) = Key::new(&home, "key") else { return };
+    key.allow(&home);
+    let source = repository.source("");
+    let signed = key.commit(&repository, 1_700_000_000, "signed");
+    repository.skill("review", "Reviews.", "unsigned");
+    repository.git(&["add", "--all"]);
+    repository.git_at(1_600_000_000, &["commit", "--quiet", "--message=m"]);
+    home.printed(&["add", &source, "--yes"]);
+    let entry = json!({ "sources": [{ "source": source, "verify": "git" }] });
+    home.write(&home.config(), &entry.to_string());
+    repository.git(&["reset", "--quiet", "--hard", &signed]);
+    let errors = home.fails(&["update", "--yes"], 1);
+    assert!(
+        errors.contains(" is not signed, so it is unknown whether") && errors.contains("hint: "),
+        "{errors}"
+    );
 }
 
 /// The commit of an old version is signed, but the tag with which the host offers it again is not.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use cap_std::{ambient_authority, fs::Dir};
-use skills_core::{order, skill::Sha256};
+use skills_core::{files::Bounds, order, skill::Sha256};
 
 use super::{scratch::Scratch, settings::is_settings};
 
@@ -54,6 +54,7 @@ impl RunDirectory {
         let path = dunce::canonicalize(scratch.path())?;
         let to = Dir::open_ambient_dir(&path, ambient_authority())?;
         let from = Dir::open_ambient_dir(skill, ambient_authority())?;
+        let mut left = Bounds::SKILL;
         for file in files {
             let name = Path::new(file);
             let name = name.strip_prefix("evals/files").or(name.strip_prefix("evals")).unwrap_or(name);
@@ -63,7 +64,7 @@ impl RunDirectory {
             if !is_copied.map_err(|error| io::Error::new(error.kind(), format!("`{file}`: {error}")))? {
                 return Err(io::Error::other(format!("`{file}` is not a regular file or directory")));
             }
-            copy(&from, Path::new(file), &to, name, name.components().count())
+            copy(&from, Path::new(file), &to, name, (name.components().count(), &mut left))
                 .map_err(|error| io::Error::new(error.kind(), format!("`{file}`: {error}")))?;
         }
         let mut before = HashMap::new();
@@ -134,12 +135,13 @@ pub(super) fn copy_without_cases(skill: &Path) -> io::Result<(Scratch, PathBuf)>
     fs::create_dir(&path)?;
     let to = Dir::open_ambient_dir(&path, ambient_authority())?;
     let from = Dir::open_ambient_dir(skill, ambient_authority())?;
+    let mut left = Bounds::SKILL;
     for entry in from.read_dir(".")? {
         let name = entry?.file_name();
         if name == "evals" || name == ".git" {
             continue;
         }
-        copy(&from, Path::new(&name), &to, Path::new(&name), 0)?;
+        copy(&from, Path::new(&name), &to, Path::new(&name), (0, &mut left))?;
     }
     Ok((scratch, path))
 }
@@ -148,9 +150,10 @@ pub(super) fn copy_without_cases(skill: &Path) -> io::Result<(Scratch, PathBuf)>
 pub(super) fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
     let from = Dir::open_ambient_dir(from, ambient_authority())?;
     let to = Dir::open_ambient_dir(to, ambient_authority())?;
+    let mut left = Bounds::SKILL;
     for entry in from.read_dir(".")? {
         let name = entry?.file_name();
-        copy(&from, Path::new(&name), &to, Path::new(&name), 0)?;
+        copy(&from, Path::new(&name), &to, Path::new(&name), (0, &mut left))?;
     }
     Ok(())
 }
@@ -159,16 +162,29 @@ pub(super) fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
 ///
 /// Files that the proxy doesn't serve are skipped: links that are dangling or lead out of the skill, links to directories,
 /// because they can form loops, and special files, because opening a FIFO can block.
-fn copy(from: &Dir, source: &Path, to: &Dir, target: &Path, depth: usize) -> io::Result<()> {
+///
+/// The number and the size of the files are subtracted from `left`, because many links to one file become as many files.
+fn copy(
+    from: &Dir,
+    source: &Path,
+    to: &Dir,
+    target: &Path,
+    (depth, left): (usize, &mut Bounds),
+) -> io::Result<()> {
     if depth > MAX_DEPTH {
         return Err(io::Error::other("directories are nested too deeply"));
     }
+    let too_many = || {
+        let Bounds { entries, bytes } = Bounds::SKILL;
+        io::Error::other(format!("there are more than {entries} files, or more than {} MiB", bytes >> 20))
+    };
+    left.entries = left.entries.checked_sub(1).ok_or_else(too_many)?;
     let kind = from.symlink_metadata(source)?;
     if kind.is_dir() {
         to.create_dir_all(target)?;
         for entry in from.read_dir(source)? {
             let name = entry?.file_name();
-            copy(from, &source.join(&name), to, &target.join(&name), depth + 1)?;
+            copy(from, &source.join(&name), to, &target.join(&name), (depth + 1, left))?;
         }
         return Ok(());
     }
@@ -180,6 +196,7 @@ fn copy(from: &Dir, source: &Path, to: &Dir, target: &Path, depth: usize) -> io:
     if let Some(parent) = target.parent() {
         to.create_dir_all(parent)?;
     }
+    left.bytes = left.bytes.checked_sub(from.metadata(source)?.len()).ok_or_else(too_many)?;
     from.copy(source, to, target).map(drop)
 }
 
@@ -313,5 +330,18 @@ mod tests {
             assert!(RunDirectory::new(skill.path(), &["fifo".to_owned()], true).is_err());
         }
         drop(outside);
+    }
+
+    /// Each link becomes a file.
+    #[cfg(unix)]
+    #[test]
+    fn links_do_not_multiply_a_file() {
+        let skill = tempfile::tempdir().unwrap();
+        fs::File::create(skill.path().join("large")).unwrap().set_len(64 * 1024 * 1024).unwrap();
+        for number in 0..5 {
+            std::os::unix::fs::symlink("large", skill.path().join(format!("link{number}"))).unwrap();
+        }
+        let error = copy_without_cases(skill.path()).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("more than 256 MiB"), "{error}");
     }
 }

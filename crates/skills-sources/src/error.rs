@@ -59,6 +59,18 @@ pub enum SourceError {
         /// The hash of the approved commit.
         approved: String,
     },
+    /// The approved version was approved before the user required signatures, and is not signed. So it is unknown whether the current
+    /// version is older.
+    #[error(
+        "`{}` is not updated: its approved commit {approved:.12} is not signed, so it is unknown whether the current version is older",
+        shown(address)
+    )]
+    UnsignedApproval {
+        /// The address of the source.
+        address: String,
+        /// The hash of the approved commit.
+        approved: String,
+    },
     /// The source can't have signatures, which the user requires.
     #[error("`{}` requires `verify: git`, but is not a git repository", shown(address))]
     NoSignatures {
@@ -164,7 +176,9 @@ impl SourceError {
                 shown(address)
             ),
             Self::Git { source, .. } | Self::Unsigned { source, .. } => source.hint().to_owned(),
-            Self::Older { address, .. } | Self::UnknownTime { address, .. } => {
+            Self::Older { address, .. }
+            | Self::UnknownTime { address, .. }
+            | Self::UnsignedApproval { address, .. } => {
                 let address = shown(address);
                 format!(
                     "ask the author; to use the current version, run `acp-skills-proxy remove '{address}'` and `acp-skills-proxy add \

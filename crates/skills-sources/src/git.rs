@@ -105,7 +105,7 @@ pub(super) struct Fetched {
     pub(super) commit: String,
     /// The tag of the commit, if the place has a range of versions.
     pub(super) tag: Option<String>,
-    /// The time of the commit in seconds since 1970, if versions need a signature.
+    /// The time of the commit in seconds since 1970, if versions need a signature and this one has one.
     pub(super) committed: Option<i64>,
     /// True if git accepted the signature of the tag. The host can't have invented its name then.
     pub(super) has_signed_tag: bool,
@@ -150,7 +150,9 @@ pub(super) fn fetch(
     };
     let name = tag.as_deref().or(place.reference.as_deref());
     let has_signed_tag = verify && is_current && signature::verify(&git, &commit, name)?;
-    let committed = if verify { signature::commit_time(&git, &commit)? } else { None };
+    // Of an older version, only a signature says that its time was not made up.
+    let is_known = verify && (is_current || signature::verify(&git, &commit, None).is_ok());
+    let committed = if is_known { signature::commit_time(&git, &commit)? } else { None };
     let at = format!("{commit}:{}", place.path);
     let read = |output: &mut dyn Read| tree::read(output, limits);
     let entries = match git.talk(&["ls-tree", "-r", "-t", "-z", &at], Vec::new(), read) {

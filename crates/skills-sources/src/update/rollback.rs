@@ -18,7 +18,8 @@ use crate::{
 /// `fetch` fetches a version. It is called with the approved one if that was approved without a check of its signature.
 ///
 /// # Errors
-/// Returns [`SourceError::Older`], or [`SourceError::UnknownTime`] if `fetch` fails.
+/// Returns [`SourceError::Older`], [`SourceError::UnknownTime`] if `fetch` fails, or [`SourceError::UnsignedApproval`] if the approved version
+/// is not signed, so that the host could have made up its time.
 pub(super) fn refuse(
     address: &Address,
     approved: Option<&Pinned>,
@@ -34,7 +35,12 @@ pub(super) fn refuse(
         let version = Found { commit: approved.commit.clone(), tag: None };
         let unknown =
             |_| SourceError::UnknownTime { address: address.to_string(), approved: version.commit.clone() };
-        approved.committed = fetch(&version).map_err(unknown)?.committed;
+        let committed = fetch(&version).map_err(unknown)?.committed;
+        let unsigned = || SourceError::UnsignedApproval {
+            address: address.to_string(),
+            approved: version.commit.clone(),
+        };
+        approved.committed = Some(committed.ok_or_else(unsigned)?);
     }
     let is_signed = approved.has_signed_tag && offered.has_signed_tag;
     if !is_older(&approved, (offered.tag.as_deref(), is_signed), committed) {

