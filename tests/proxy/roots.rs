@@ -18,6 +18,8 @@ crate::trials!(
     skills_of_all_roots_are_used,
     earlier_roots_take_precedence,
     trusting_one_skill_trusts_no_other_of_its_name,
+    #[cfg(unix)]
+    a_linked_skill_belongs_to_its_own_project,
     the_list_changes_when_a_session_is_entered_again,
     a_copy_of_a_session_has_its_own_roots,
     roots_are_watched,
@@ -185,6 +187,26 @@ fn trusting_one_skill_trusts_no_other_of_its_name() {
     assert_eq!(said.matches("Reviews ").count(), 2, "{said}");
     assert!(said.starts_with("No trusted skills in this session."), "{said}");
     fixture.finish();
+}
+
+/// A link in one directory of the session leads to the skills of another one.
+#[cfg(unix)]
+fn a_linked_skill_belongs_to_its_own_project() {
+    let roots = Roots::new();
+    roots.skill("b/.skills/review", "Reviews b.");
+    fs::create_dir_all(roots.path("a/.agents")).expect("a directory");
+    std::os::unix::fs::symlink(roots.path("b/.skills"), roots.path("a/.agents/skills")).expect("a link");
+    for (cwd, additional) in [("a", "b"), ("b", "a")] {
+        let mut fixture = Fixture::over_http(roots.proxy());
+        roots.open(&mut fixture, cwd, &[additional]);
+        let said = fixture.ask("/skills");
+        assert!(said.contains(&format!("of {}`", shown(&roots.path("b")))), "{said}");
+        assert_eq!(fixture.ask("/skills trust review"), "`review` is trusted until the next change.");
+        fixture.editor.menu();
+        fixture.finish();
+        let dir = roots.text("b");
+        assert_eq!(roots.home.printed(&["untrust", "--dir", &dir]), "No longer trusted: `review`.\n");
+    }
 }
 
 fn the_list_changes_when_a_session_is_entered_again() {

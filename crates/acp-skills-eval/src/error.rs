@@ -9,6 +9,8 @@ use skills_sources::policy::{PolicyError, Refusal};
 
 /// The maximum number of runs, with and without the skill. All of them are listed before the first one starts.
 pub(super) const MAX_RUNS: u64 = 1_000_000;
+/// The maximum number of files, and of assertions, of a task. They are copied and checked for each run, which can't be interrupted.
+pub(super) const MAX_ENTRIES: usize = 1_000;
 
 /// An error that stops an evaluation, or that occurs when its results are stored.
 #[derive(Debug, thiserror::Error)]
@@ -153,6 +155,9 @@ pub enum TaskError {
     /// A value is neither a sentence nor a known check.
     #[error("invalid assertion {0}: use a sentence, or an object with a known check")]
     Assertion(Value),
+    /// There are more files or assertions than a task can have.
+    #[error("more than {MAX_ENTRIES} `files` or `assertions`")]
+    TooMany,
     /// The exit code of a command is not a number in range.
     #[error("`exit` must be a valid exit code")]
     ExitCode,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
-use super::{Assertion, OutputCase, TaskError, assertion};
+use super::{super::error::MAX_ENTRIES, Assertion, OutputCase, TaskError, assertion};
 
 /// The members of `evals.json` that tell which of the published forms it has.
 #[derive(Deserialize)]
@@ -98,6 +98,10 @@ impl RawCase {
         for file in &self.files {
             assertion::check_relative(file)?;
         }
+        let assertions = self.assertions.len() + self.expectations.len() + self.expected_behavior.len();
+        if self.files.len().max(assertions).max(self.must_not.len()) > MAX_ENTRIES {
+            return Err(TaskError::TooMany);
+        }
         let raw = self.assertions.into_iter().chain(self.expectations).chain(self.expected_behavior);
         let mut assertions: Vec<_> = raw.map(assertion::read).collect::<Result<_, _>>()?;
         let must_not = self.must_not.into_iter().filter(|text| !text.trim().is_empty());
@@ -148,6 +152,18 @@ fn directory_name(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tasks_have_limits() {
+        let read = |member: &str, count: usize| {
+            let task = serde_json::json!({ "id": 1, "prompt": "p", member: vec!["Good."; count] });
+            serde_json::from_value::<RawCase>(task).unwrap().case("demo").map(drop)
+        };
+        for member in ["files", "assertions", "expectations", "must_not"] {
+            read(member, MAX_ENTRIES).unwrap();
+            assert!(matches!(read(member, MAX_ENTRIES + 1), Err(TaskError::TooMany)), "{member}");
+        }
+    }
 
     #[test]
     fn directory_names_are_plain() {

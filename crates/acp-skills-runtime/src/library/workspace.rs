@@ -111,6 +111,25 @@ impl ProjectSearches {
     }
 }
 
+/// Returns the directories that are searched for skills of the roots, each with the root whose project contains it. A link can lead to the
+/// directory of another root, but the skills in it are approved for their own project.
+fn owners(workspace: &Workspace) -> HashMap<PathBuf, &Path> {
+    let mut owners = HashMap::new();
+    if workspace.additional.is_empty() {
+        return owners;
+    }
+    for root in workspace.roots() {
+        for found in project_roots(root) {
+            let project = real(found.boundary.as_deref().unwrap_or(root));
+            let real = real(&found.path);
+            if real.starts_with(project) {
+                owners.entry(real).or_insert(root);
+            }
+        }
+    }
+    owners
+}
+
 impl DirectoryLibrary {
     /// Returns the skills of a session with these directories.
     pub fn at(&self, workspace: &Workspace) -> SkillSet {
@@ -276,6 +295,7 @@ impl DirectoryLibrary {
         let mut taken: HashSet<PathBuf> = self.directories_of_user(workspace);
         let mut searches: Vec<ProjectSearch> = Vec::new();
         let mut left = MAX_TREE_DIRS;
+        let owners = owners(workspace);
         for root in workspace.roots() {
             // A root that doesn't exist can be created later, but a file can't have skills.
             if fs::metadata(root).is_ok_and(|metadata| !metadata.is_dir()) {
@@ -291,7 +311,10 @@ impl DirectoryLibrary {
                 left = left.saturating_sub(tree.directories.len());
                 roots.extend(tree.roots.iter().cloned());
             }
-            roots.retain(|found| taken.insert(real(&found.path)));
+            roots.retain(|found| {
+                let real = real(&found.path);
+                owners.get(&real).is_none_or(|owner| *owner == root) && taken.insert(real)
+            });
             if !roots.is_empty() {
                 let discovery = Discovery { roots, ..discovery };
                 searches.push(ProjectSearch { root: root.to_owned(), project, discovery, tree });

@@ -26,6 +26,9 @@ pub(crate) struct Fingerprint {
     files: BTreeMap<String, Option<Sha256>>,
 }
 
+/// The maximum number of directories above a skill that count if the skill is not in its project.
+const MAX_ABOVE: usize = 4;
+
 impl Fingerprint {
     /// Reads the name and all files of a skill, including hidden files and links. The number of entries and bytes is subtracted from `bounds`.
     ///
@@ -66,7 +69,14 @@ impl Fingerprint {
         let mut add = |path: &Path| {
             path.symlink_metadata().map(|metadata| changed_at(&metadata)).ok().hash(&mut hasher);
         };
-        dir.ancestors().skip(1).take_while(|above| above.starts_with(project)).for_each(&mut add);
+        if dir.starts_with(project) {
+            dir.ancestors().skip(1).take_while(|above| above.starts_with(project)).for_each(&mut add);
+        } else {
+            // A link of the project leads to another directory of the session.
+            let mut is_below = true;
+            let below = |above: &&Path| std::mem::replace(&mut is_below, !above.join(".git").exists());
+            dir.ancestors().skip(1).take(MAX_ABOVE).take_while(below).for_each(&mut add);
+        }
         let mut parent_before = None;
         for entry in self.files.keys().map(Path::new) {
             let parent = entry.parent();
