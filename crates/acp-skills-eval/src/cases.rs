@@ -19,13 +19,18 @@ use std::{collections::HashSet, io, path::Path};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 pub use skills_core::evaluation::{OUTPUT_CASES, TRIGGER_CASES};
-use skills_core::files::{FileError, SkillFiles};
+use skills_core::{
+    files::{FileError, SkillFiles},
+    json::{MAX_VALUES, has_more_values_than},
+};
 use skills_sources::disk::patient;
 
 use self::file::{EvalsFile, RawCase, Shape};
 pub use self::pattern::Pattern;
 use super::{CaseError, EvaluationError, TaskError};
 
+/// The maximum number of JSON values in a file with cases or results. Each needs up to 300 bytes of memory.
+pub(super) const MAX_FILE_VALUES: usize = 2 * MAX_VALUES;
 /// The maximum size of a file of cases.
 const MAX_CASES_BYTES: u64 = 64 * 1024 * 1024;
 /// The maximum size of a file of queries that is named on the command line.
@@ -255,6 +260,11 @@ fn read_below(dir: &Path, name: &str) -> Result<Option<String>, EvaluationError>
 }
 
 fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, EvaluationError> {
+    if has_more_values_than(text.as_bytes(), MAX_FILE_VALUES) {
+        let why = format!("file has more than {MAX_FILE_VALUES} values");
+        let source = io::Error::new(io::ErrorKind::InvalidData, why);
+        return Err(EvaluationError::Unreadable { path: path.to_owned(), source });
+    }
     let mut json = serde_json::Deserializer::from_str(text.trim_start_matches('\u{feff}'));
     serde_path_to_error::deserialize(&mut json).map_err(|error| invalid(path, CaseError::Json(error)))
 }
@@ -333,6 +343,10 @@ mod tests {
                     "{message}"
                 );
             }
+            fs::remove_file(evals.join("evals.json")).unwrap();
+            fs::write(evals.join("evals.json"), format!("[{}0]", "0,".repeat(600_000))).unwrap();
+            let message = find_output_cases(skill.path(), "skill").unwrap_err().to_string();
+            assert!(message.contains("more than 524288 values"), "{message}");
             // We must not open a FIFO here, or we would block until something is written to it.
             fs::remove_file(evals.join("evals.json")).unwrap();
             let fifo = std::process::Command::new("mkfifo").arg(evals.join("evals.json")).status().unwrap();

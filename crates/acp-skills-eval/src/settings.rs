@@ -10,14 +10,16 @@ const PACKAGES: &str = "node_modules";
 const REPOSITORY: &str = "head";
 
 /// The names of settings of programs that run agents: interpreters, package managers and version managers. In lower case.
-const OF_RUNNERS: [&str; 15] = [
+const OF_RUNNERS: [&str; 17] = [
     "bunfig.toml",
     "deno.json",
     "deno.jsonc",
     "devbox.json",
     "flake.nix",
+    "jbang-catalog.json",
     "mise.local.toml",
     "mise.toml",
+    "nuget.config",
     "package.json",
     "pipfile",
     "pixi.toml",

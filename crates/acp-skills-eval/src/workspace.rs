@@ -23,13 +23,13 @@ use serde_json::{Value, json};
 use skills_core::{
     Skill,
     evaluation::{BENCHMARK, ITERATION_PREFIX, MANIFEST, TRIGGERS, WORKSPACE_SUFFIX},
-    json::{MAX_VALUES, has_more_values_than},
+    json::has_more_values_than,
 };
 use skills_sources::disk::patient;
 
 use super::{
     AgentReport, Case, Evaluation, EvaluationError, Grader, Outcome, OutputCase, Report, RunId,
-    directory::copy_all,
+    cases::MAX_FILE_VALUES, directory::copy_all,
 };
 
 /// The file with the outcome of a run. It is written when the run has finished.
@@ -39,8 +39,6 @@ pub(super) const SKILL: &str = "skill";
 pub(super) const OLD_SKILL: &str = "old-skill";
 /// The maximum size of a file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
-/// The maximum number of JSON values in a file. Each needs up to 300 bytes of memory.
-const MAX_FILE_VALUES: usize = 2 * MAX_VALUES;
 /// The version of the files. It is incremented if an older version of the program could not resume with them.
 const VERSION: u32 = 1;
 
