@@ -71,14 +71,16 @@ impl<T> Shared<T> {
         self.queue.lock()
     }
 
-    /// Waits for items, or until the time `wake` if there is one. Once the queue is closed, returns the last batch, which can be empty.
+    /// Waits for items, or until the time `wake` if there is one, or until half of the queue is used, so that a burst isn't lost. Once the
+    /// queue is closed, returns the last batch, which can be empty.
     fn next_batch(&self, wake: Option<Instant>) -> Batch<T> {
         let mut queue = self.queue();
         queue.is_busy = false;
         self.progressed.notify_all();
         loop {
             let is_due = wake.map_or_else(|| queue.has_work(), |wake| Instant::now() >= wake);
-            if is_due || queue.is_closed {
+            let is_filling = wake.is_some() && queue.weight * 2 >= self.capacity;
+            if is_due || is_filling || queue.is_closed {
                 queue.is_busy = true;
                 queue.weight = 0;
                 let items = mem::take(&mut queue.items);
@@ -301,6 +303,22 @@ mod tests {
             seen.extend(all.iter());
             assert_eq!(seen, expected);
         }
+    }
+
+    /// The items of a burst are processed before the queue is full, also if the next call is far away.
+    #[test]
+    fn paced_work_is_called_early_if_the_queue_fills() {
+        let (done, all) = mpsc::channel();
+        let worker = Worker::start_paced("test", 4, move |batch: Batch<u32>| {
+            done.send((batch.items, batch.dropped)).unwrap();
+            Some(Instant::now() + Duration::from_hours(1))
+        });
+        let worker = worker.unwrap();
+        worker.submitter().submit(1);
+        assert_eq!(all.recv().unwrap(), (vec![1], 0));
+        worker.submitter().submit(2);
+        worker.submitter().submit(3);
+        assert_eq!(all.recv().unwrap(), (vec![2, 3], 0));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! All settings pass through [`narrow`], wherever they come from: flags, variables, the configuration file, or code. It removes what the
 //! policy refuses. The library of the session decides about skills on disk, because links can change later.
 
-use std::{iter, path::Path, sync::Arc};
+use std::{collections::BTreeMap, iter, path::Path, sync::Arc};
 
 use acp_skills_runtime::{
     library::Rules,
@@ -16,7 +16,10 @@ use skills_sources::{
     policy::{Policy, Refusal, Scripts, Server, check_protection},
 };
 
-use super::{Config, ConfigError, SandboxKind, SkillEntry, SourceAccess, SourceEntry, VirtualSkill, servers};
+use super::{
+    Config, ConfigError, SandboxKind, SkillEntry, SourceAccess, SourceEntry, VirtualSkill, servers,
+    tool_server::ServerEntry,
+};
 
 /// Removes everything from the configuration that the policy refuses. Returns a record for each refusal.
 pub(super) fn narrow(config: &mut Config, policy: &Policy) -> Vec<Skipped> {
@@ -178,8 +181,7 @@ fn narrow_entries(
             SkillEntry::Stored(stored) => {
                 let name = stored.skill.file_name().unwrap_or_default().to_string_lossy();
                 let server = stored.mcp.as_ref();
-                let decided = server
-                    .map(|server| policy.server(&name, &server.server(), server.variables(&stored.env)));
+                let decided = server.map(|server| of_tool_server(&name, server, &stored.env, policy));
                 (stored.skill.clone(), decided.and_then(Result::err))
             }
             SkillEntry::Virtual(skill) => (skill.name.as_str().into(), of_virtual(skill, policy).err()),
@@ -199,6 +201,20 @@ fn of_server(source: &str, url: &str, policy: &Policy) -> Result<(), Refusal> {
     policy.without_versions(source)
 }
 
+/// Decides about the server behind a skill. `env` are the variables of the skill.
+///
+/// # Errors
+/// Returns the refusal if the policy doesn't allow the server, or if the server offers skills and only locked versions are allowed.
+fn of_tool_server(
+    skill: &str,
+    server: &ServerEntry,
+    env: &BTreeMap<String, String>,
+    policy: &Policy,
+) -> Result<(), Refusal> {
+    policy.server(skill, &server.server(), server.variables(env))?;
+    if server.skills { policy.without_versions(skill) } else { Ok(()) }
+}
+
 /// Decides about a skill that is defined in the configuration.
 ///
 /// # Errors
@@ -209,7 +225,7 @@ fn of_virtual(skill: &VirtualSkill, policy: &Policy) -> Result<(), Refusal> {
         policy.commands(&skill.name)?;
     }
     if let Some(server) = &skill.mcp {
-        policy.server(&skill.name, &server.server(), server.variables(&skill.env))?;
+        of_tool_server(&skill.name, server, &skill.env, policy)?;
     }
     skill.body_url.iter().try_for_each(|url| policy.instructions(&skill.name, url))
 }

@@ -80,6 +80,11 @@ fn no_setting_widens_a_rule() {
         cases.push(("mcp: {allow: ['@playwright/mcp']}", format!("skills: [{skill}]"), "`mcp.env`"));
     }
     cases.push((
+        "sources: {lock: /etc/skills.lock}",
+        "skills: [{name: a, description: d, mcp: {command: srv, skills: true}}]".to_owned(),
+        "`sources.lock`",
+    ));
+    cases.push((
         "skills: {allow: [user]}",
         "skills: [{name: a, description: d, body: b}]".to_owned(),
         "`skills.allow`",
