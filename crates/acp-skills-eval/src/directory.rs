@@ -146,14 +146,16 @@ pub(super) fn copy_without_cases(skill: &Path) -> io::Result<(Scratch, PathBuf)>
     Ok((scratch, path))
 }
 
-/// Copies the contents of a directory into another one.
+/// Copies the contents of a directory into another one, without the repository of a skill.
 pub(super) fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
     let from = Dir::open_ambient_dir(from, ambient_authority())?;
     let to = Dir::open_ambient_dir(to, ambient_authority())?;
     let mut left = Bounds::SKILL;
     for entry in from.read_dir(".")? {
         let name = entry?.file_name();
-        copy(&from, Path::new(&name), &to, Path::new(&name), (0, &mut left))?;
+        if name != ".git" {
+            copy(&from, Path::new(&name), &to, Path::new(&name), (0, &mut left))?;
+        }
     }
     Ok(())
 }

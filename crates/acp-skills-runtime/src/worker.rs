@@ -314,11 +314,12 @@ mod tests {
             Some(Instant::now() + Duration::from_hours(1))
         });
         let worker = worker.unwrap();
+        let next = || all.recv_timeout(Duration::from_mins(1)).unwrap();
         worker.submitter().submit(1);
-        assert_eq!(all.recv().unwrap(), (vec![1], 0));
+        assert_eq!(next(), (vec![1], 0));
         worker.submitter().submit(2);
         worker.submitter().submit(3);
-        assert_eq!(all.recv().unwrap(), (vec![2, 3], 0));
+        assert_eq!(next(), (vec![2, 3], 0));
     }
 
     #[test]

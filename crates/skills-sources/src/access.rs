@@ -98,7 +98,8 @@ impl Server {
         if origin(url) == self.origin { &self.headers } else { &[] }
     }
 
-    /// Sends a GET request, and follows redirects. The time limit is for all of them and for reading the content. Returns `None` if the content is not newer than `known`.
+    /// Sends a GET request, and follows redirects. The time limit is for all of them, and for reading the content. Returns `None` if the
+    /// content is not newer than `known`.
     ///
     /// # Errors
     /// Returns [`GitError::Download`] if the request fails, or if the server answers with an error.

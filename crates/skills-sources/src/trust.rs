@@ -6,10 +6,12 @@
 //!
 //! | file | responsible for |
 //! |---|---|
+//! | `command` | the command with which a user trusts a skill |
 //! | `fingerprint` | the checksum of a skill, and of each of its files |
 //! | `services` | skills of MCP servers: the user approves their entries |
 //! | `store` | the decisions on disk, by project |
 
+mod command;
 mod fingerprint;
 mod services;
 mod store;
@@ -30,6 +32,7 @@ use skills_core::{
     skill::Guard,
 };
 
+pub use self::command::command;
 pub(crate) use self::fingerprint::Fingerprint;
 pub use self::services::project_of;
 use self::store::{Decisions, TrustStore};
@@ -62,14 +65,6 @@ pub struct Decided {
     pub failed: Vec<(SkillName, String)>,
     /// The reason why the decision could not be saved, as a clause. It still applies until this process ends.
     pub unsaved: Option<String>,
-}
-
-/// Returns the command with which a user reviews and trusts a skill of a project. The user may paste it into a shell, and the project chooses
-/// the name, so a name that could be more than one word, or an option, is left out.
-pub fn command(name: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-    let name = Some(name).filter(|name| !name.starts_with('-') && name.chars().all(is_plain));
-    format!("acp-skills-proxy trust {}", name.unwrap_or_default()).trim_end().to_owned()
 }
 
 /// Restricts a copy of a skill to the files that it has in common with `original`. Files of the original can be missing.

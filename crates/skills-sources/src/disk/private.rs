@@ -4,13 +4,13 @@
 #[cfg_attr(windows, path = "private/windows.rs")]
 mod system;
 
-pub use self::system::for_owner;
-
 use std::{
     fs::{DirBuilder, File, OpenOptions},
     io::{self, Read},
     path::Path,
 };
+
+pub use self::system::for_owner;
 
 /// Opens a file for appending. If the file doesn't exist, it is created so that only its owner can read it.
 ///
