@@ -22,6 +22,7 @@ crate::trials!(
     refused_records_are_counted,
     a_busy_collector_gets_the_records_later,
     a_request_that_is_refused_is_not_repeated,
+    a_burst_is_sent_before_its_time,
     a_queue_that_is_full,
 );
 
@@ -136,6 +137,25 @@ fn a_request_that_is_refused_is_not_repeated() {
     assert_eq!(paths, ["/v1/traces", "/v1/logs", "/v1/metrics"]);
     assert!(warnings(&log)[1].contains("3 records of telemetry were not sent"), "{log:#?}");
     assert_eq!(collector.total("acp_skills.telemetry.lost", &[]), 3);
+}
+
+/// A full buffer is sent at once, so nothing is lost between two scheduled requests.
+fn a_burst_is_sent_before_its_time() {
+    let skills = Skills::review();
+    let collector = Collector::start(Mode::Accepts);
+    let proxy = collector.of(proxy(&skills)).env("OTEL_BSP_SCHEDULE_DELAY", "600000");
+    let mut fixture = Fixture::over_http(proxy);
+    fixture.new_session("s");
+    let prompts = 1200;
+    for _ in 0..prompts {
+        fixture.prompt("s", "/review");
+    }
+    let ended = fixture.finish();
+    assert_eq!(warnings(&ended.log), Vec::<&String>::new());
+    let spans = collector.spans();
+    let turns = spans.iter().filter(|span| span.name.starts_with("invoke_agent")).count();
+    assert_eq!(turns, prompts, "{:?}", spans.first());
+    assert_eq!(collector.total("acp_skills.telemetry.lost", &[]), 0);
 }
 
 /// The session doesn't wait for the collector, however many events there are.

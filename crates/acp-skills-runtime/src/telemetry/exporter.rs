@@ -119,22 +119,20 @@ impl Exporter {
 
     /// Handles a batch from the queue, and sends the buffered records when they are due. Returns the time to call this again.
     pub(super) fn work(&mut self, batch: Batch<Item>) -> Option<Instant> {
+        let deadline = batch.is_last.then(|| Instant::now() + LAST);
         let taken = batch.items.len() as u64;
-        self.collect(batch.items);
+        self.collect(batch.items, deadline);
         self.counts.taken.fetch_add(taken, Ordering::Relaxed);
         self.lose(batch.dropped);
-        let now = Instant::now();
         if batch.is_last {
             let time = nanoseconds_since_1970();
             self.change(|exporter| exporter.sessions.end_all(time, &mut exporter.collected));
-            self.send_all(Some(now + LAST));
+            self.send_all(deadline);
             return None;
         }
+        let now = Instant::now();
         match self.due {
-            Some(due) if now >= due => {
-                let pause = self.send_all(None);
-                self.due = pause.map(|pause| Instant::now() + pause);
-            }
+            Some(due) if now >= due => self.send_all(None),
             None if self.has_records() => self.due = Some(now + self.settings.delay),
             _ => {}
         }
@@ -147,12 +145,22 @@ impl Exporter {
             || self.collected.metrics.has_changes()
     }
 
-    fn collect(&mut self, items: Vec<Item>) {
+    /// Returns true if the buffers contain a full request, and no request has to be retried.
+    fn is_filling(&self) -> bool {
+        let Collected { spans, logs, .. } = &self.collected;
+        self.failures == 0 && spans.len().max(logs.len()) >= MAX_IN_REQUEST
+    }
+
+    /// Converts items to records. Sends the records early if there are many.
+    fn collect(&mut self, items: Vec<Item>, deadline: Option<Instant>) {
         for Item { time, what } in items {
             self.change(|exporter| match &what {
                 What::Recorded(record) => exporter.sessions.record(record, time, &mut exporter.collected),
                 What::Session(key, step) => exporter.sessions.step(*key, step, time, &mut exporter.collected),
             });
+            if self.is_filling() {
+                self.send_all(deadline);
+            }
         }
     }
 
@@ -184,8 +192,14 @@ impl Exporter {
         }
     }
 
-    /// Sends all buffered records before the deadline. Returns the delay before a retry if a request failed.
-    fn send_all(&mut self, deadline: Option<Instant>) -> Option<Duration> {
+    /// Sends all buffered records before the deadline. If a request failed, sets the time of the retry.
+    fn send_all(&mut self, deadline: Option<Instant>) {
+        let pause = self.send_until_failure(deadline);
+        self.due = pause.map(|pause| Instant::now() + pause);
+    }
+
+    /// Sends buffered records until a request fails. Returns the delay before the retry of this request.
+    fn send_until_failure(&mut self, deadline: Option<Instant>) -> Option<Duration> {
         let collectors = self.settings.collectors.clone();
         for (signal, collector) in collectors.iter().enumerate() {
             let Some(collector) = collector else { continue };
