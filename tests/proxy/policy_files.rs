@@ -150,6 +150,14 @@ fn commands_follow_the_policy() {
     assert_refused(&machine.says(&["eval", dir, "--allow", "checks", "--dry-run"]).1, "`scripts: sandbox`");
     let (_, text) = machine.says(&["eval", dir, "--dry-run"]);
     assert!(!text.contains("refused"), "{text}");
+    // A new description is evaluated in a copy of the skill, and not in the directory that the policy allows.
+    skills.write("review/evals/eval_queries.json", r#"[{"query": "review this", "should_trigger": true}]"#);
+    machine.write(&format!("skills: {{allow: ['{dir}']}}"));
+    let improve = ["eval", "improve", dir, "--yes", "--", "true"];
+    assert_refused(&machine.says(&improve).1, "`skills.allow`");
+    machine.write("{}");
+    let (_, text) = machine.says(&improve);
+    assert!(!text.contains("refused") && text.contains("too few queries"), "{text}");
 }
 
 fn no_variable_moves_the_policy() {

@@ -87,6 +87,46 @@ fn redirects_to_forbidden_urls_are_rejected() {
     }
 }
 
+/// Each redirect is within the limit, but all together are not.
+#[test]
+fn redirects_share_the_time_limit() {
+    let limits = Limits { timeout: Duration::from_millis(300), ..Limits::default() };
+    let step = limits.timeout * 2 / 3;
+    let address = serve(move |path| {
+        thread::sleep(step);
+        if path == "/end" { ok("") } else { moved("/end") }
+    });
+    let error = get(&format!("http://{address}/start"), limits).unwrap_err();
+    assert!(matches!(error, FetchError::Transport { .. }), "{error}");
+}
+
+#[test]
+fn headers_do_not_choose_the_host() {
+    let address = serve(|_| ok(""));
+    let url = format!("http://{address}/");
+    let fetch = |name: &str| {
+        let headers = [(name.to_owned(), "example.com".to_owned())];
+        get_with(&url, None, &headers, Limits::default())
+    };
+    assert!(fetch("X-Host").is_ok());
+    for name in ["Host", "host", " HOST "] {
+        let error = fetch(name).unwrap_err();
+        assert!(matches!(error, FetchError::HostHeader { .. }), "{name}: {error}");
+        let request = Request {
+            method: "POST",
+            url: &url,
+            host: Host::Chosen,
+            authorities: None,
+            headers: &[(name.to_owned(), "example.com".to_owned())],
+            body: b"",
+            timeout: Duration::from_secs(10),
+            answer: None,
+        };
+        let error = exchange(&request, &Interrupt::default()).err();
+        assert!(matches!(error, Some(FetchError::HostHeader { .. })), "{name}: {error:?}");
+    }
+}
+
 #[test]
 fn the_size_limit_is_exact() {
     let address = serve(|path| ok(&"x".repeat(path[1..].parse().unwrap())));
