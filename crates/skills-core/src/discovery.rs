@@ -36,6 +36,7 @@ mod limits;
 mod load;
 mod named;
 mod names;
+mod repository;
 mod roots;
 mod tree;
 mod walk;

@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use super::repository;
 use crate::skill::Scope;
 
 /// A directory to search for skills.
@@ -75,17 +76,16 @@ pub fn user_roots_in(home: Option<&Path>, config: Option<&Path>) -> Vec<Root> {
 }
 
 /// Returns the directories for skills of a project: `.skills`, `.agents/skills` and `.claude/skills` in `cwd` and in each parent
-/// directory up to the root of the repository, which contains `.git`. The nearest come first. Outside of a repository, only
-/// those in `cwd` are returned. They may not exist.
+/// directory up to the root of the repository, which contains `.git`. The nearest come first. Outside of a repository, and in a
+/// repository that another user has created above `cwd`, only those in `cwd` are returned. They may not exist.
 ///
 /// Ask the user before you load skills from these directories, because anyone who can write to the project can add skills to
 /// them. Links that lead out of the repository (or `cwd`) are not followed.
 pub fn project_roots(cwd: &Path) -> Vec<Root> {
     let cwd = dunce::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
-    // In a worktree or a submodule, `.git` is a file.
-    let levels = cwd.ancestors().position(|dir| dir.join(".git").exists()).map_or(1, |above| above + 1);
-    let project = cwd.ancestors().nth(levels - 1).unwrap_or(&cwd);
-    let places = cwd.ancestors().take(levels).flat_map(|dir| IN_PROJECT.map(|place| dir.join(place)));
+    let project = repository::root_of(&cwd).unwrap_or(&cwd);
+    let levels = cwd.ancestors().take_while(|dir| dir.starts_with(project));
+    let places = levels.flat_map(|dir| IN_PROJECT.map(|place| dir.join(place)));
     places.map(|path| Root::new(Scope::Project, path).within(project)).collect()
 }
 
