@@ -15,7 +15,7 @@ use crate::{
     pending::{HeldPrompt, Kind, PromptKind, PromptText},
     policy::{Activation, Policy},
     queries::{Fetched, Instructions, NotFetched, Query, Wanted},
-    record,
+    recap, record,
     requests::Purpose,
     restoration,
     session::Session,
@@ -35,6 +35,12 @@ impl Interceptor {
         id: &Id,
         actions: &mut Actions,
     ) -> Option<(Purpose, Pass)> {
+        if self.client.may_repeat_messages()
+            && let Some(line) = recap::without_our_answers(message)
+        {
+            let (purpose, pass) = self.prompt(&Message::parse(&line)?, id, actions)?;
+            return Some((purpose, if pass == Pass::Untouched { Pass::Edited(line) } else { pass }));
+        }
         let session = message.session_id().and_then(|id| self.sessions.find(&id));
         let Some(session) = session else { return Some((Purpose::Other, Pass::Untouched)) };
         let key = session.key();

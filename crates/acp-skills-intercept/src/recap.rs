@@ -2,14 +2,15 @@
 //!
 //! avante repeats the user's latest messages in each prompt, although the agent already has them. Each message, including the new
 //! one, is in its own `<previous_user_message>` block. The block after the messages contains their number. The new message comes
-//! first. If avante also repeats the agent's answers, it comes last.
+//! first. If avante also repeats the agent's answers, it comes last. Our own answers are among them: those to `/skills` are removed,
+//! because they describe skills that the user has not approved.
 //!
 //! Jupyter AI puts a note about notebooks before the first message of a session, in the same block. CodeCompanion names each file
 //! that the user shares in a block before the message.
 
-use acp_skills_wire::Node;
+use acp_skills_wire::{Edit, Message, Node};
 
-use crate::client_facts::ClientFacts;
+use crate::{client_facts::ClientFacts, menu::names::SKILLS, slash_command::SlashCommand};
 
 const MESSAGE: (&str, &str) = ("<previous_user_message>", "</previous_user_message>");
 const ANSWER: (&str, &str) = ("<previous_assistant_message>", "</previous_assistant_message>");
@@ -86,6 +87,25 @@ impl NewMessage {
             Newest::Last => messages.pop(),
         }
     }
+}
+
+/// Returns a prompt in which the repeated answers to `/skills` are empty. Returns `None` if there are none.
+pub(crate) fn without_our_answers(prompt: &Message<'_>) -> Option<Vec<u8>> {
+    let blocks = prompt.param(&["prompt"])?;
+    let texts = || blocks.elements().filter_map(|block| Some((block.get("text")?, block.text("text")?)));
+    if !texts().any(|(_, text)| matches!(Newest::read(&text), Some(Newest::Last))) {
+        return None;
+    }
+    let mut edit = Edit::new();
+    let mut is_ours = false;
+    for (node, text) in texts() {
+        if let Some(message) = inside(&text, MESSAGE) {
+            is_ours = SlashCommand::is(message, SKILLS);
+        } else if is_ours && inside(&text, ANSWER).is_some_and(|answer| !answer.is_empty()) {
+            edit.set(node, &[ANSWER.0, ANSWER.1].concat().into());
+        }
+    }
+    (!edit.is_empty()).then(|| edit.apply(prompt.line))
 }
 
 /// The place of the new message.

@@ -49,6 +49,11 @@ impl SlashCommand {
         prompt.param(&["prompt"]).is_some_and(|blocks| NewMessage::is_alone(blocks, client))
     }
 
+    /// Returns true if `text` is the command `/word`, with or without arguments.
+    pub(crate) fn is(text: &str, word: &str) -> bool {
+        Self::of(0, text).is_some_and(|command| command.sigil == '/' && command.word == word)
+    }
+
     fn of(index: usize, text: &str) -> Option<Self> {
         let command = text.trim_start();
         let sigil = command.chars().next().filter(|sigil| matches!(sigil, '/' | '$'))?;

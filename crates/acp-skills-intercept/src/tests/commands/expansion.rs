@@ -219,6 +219,37 @@ fn repeated_messages_are_not_the_prompt() {
     );
 }
 
+/// If avante also repeats answers, those to `/skills` are ours, and can describe skills that are not approved.
+#[test]
+fn repeated_answers_to_skills_are_removed() {
+    let user = |words: &str| format!("<previous_user_message>{words}</previous_user_message>");
+    let answer = |words: &str| format!("<previous_assistant_message>{words}</previous_assistant_message>");
+    let count = "<system_context>Continuing from previous ACP session with 7 recent messages preserved for \
+                 context</system_context>";
+    let prompt = |secret: &str| -> Vec<String> {
+        let old = [user("hello"), answer("Hi."), user("/skills trust x"), answer(secret), answer(secret)];
+        let new = [user("/skillset"), answer("No."), user("Check the diff"), count.to_owned()];
+        old.into_iter().chain(new).collect()
+    };
+    let blocks = |texts: &[String]| json!(texts.iter().map(|words| text(words)).collect::<Vec<_>>());
+    for (client, expected) in [(json!({}), ""), (json!({ "name": "Zed", "version": "1" }), "unapproved")] {
+        let mut fixture = Fixture::with_skills(policy(), set());
+        let mut params = json!({ "protocolVersion": 1 });
+        if client.get("name").is_some() {
+            params["clientInfo"] = client;
+        }
+        fixture.request(0, "initialize", &params);
+        fixture.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": {} }));
+        fixture.new_session(1, "s");
+        let params = json!({ "sessionId": "s", "prompt": blocks(&prompt("unapproved")) });
+        let mut out = fixture.request(2, "session/prompt", &params);
+        let sent = out.to_agent.pop().expect("a prompt");
+        let expected = prompt(expected);
+        let expected: Vec<_> = expected.iter().map(String::as_str).collect();
+        assert!(texts(&sent).ends_with(&expected), "{sent}");
+    }
+}
+
 /// Jupyter AI puts a note before the first message of a session. A command is found behind it, and the agent gets the note as well.
 #[test]
 fn a_note_of_the_client_before_a_command() {
