@@ -131,7 +131,8 @@ fn everything_that_is_approved_is_shown() {
     assert!(home.printed(&["update", "--yes"]).contains("+echo ZQ-evil"));
 }
 
-/// Lines of a source are always indented, including those after characters that terminals show as a line break.
+/// Lines of a source are always indented. Characters that terminals show as a line break, but interpreters don't, are escaped, so that
+/// a part of a comment doesn't look like code, and code doesn't look like a comment.
 fn a_source_cannot_imitate_our_output() {
     let repository = Repository::review();
     let home = Home::new();
@@ -140,20 +141,31 @@ fn a_source_cannot_imitate_our_output() {
     repository.write("evil/SKILL.md", text);
     repository.write("evil/latin.md", "");
     fs::write(repository.path().join("evil/latin.md"), b"a long line of text\rZQ\xe9\n").expect("a file");
+    repository.write("evil/a.bat", "rem ZQ\r\ncd\r\n");
     repository.commit();
     let shown = home.printed(&["add", &repository.source(""), "--yes"]);
     let lines: Vec<_> = shown.lines().filter(|line| line.contains("ZQ")).collect();
     assert!(lines.len() > 6 && lines.iter().all(|line| line.starts_with("   ")), "{lines:?}");
+    for line in [
+        r"    +a\u{d}ZQ\u{2028}ZQ\u{b}ZQ\u{85}ZQ",
+        r"    +a long line of text\u{d}ZQ\xE9",
+        "    new file: a.bat (with CRLF line breaks)",
+        "    +rem ZQ",
+    ] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    }
     // A part of an added line doesn't look like a removed line, an unchanged line or a header.
     let added = "b\r-ZQ\u{2028} ZQ\u{b}@@ -1 +0,0 @@ ZQ\u{85}new file: ZQ\u{c}ZQ\u{2029}ZQ\r\n";
     repository.write("evil/SKILL.md", &format!("{text}{added}"));
+    repository.write("evil/a.bat", "rem ZQ\r\ncd\r\ncd ZQ\r\n");
     repository.commit();
     let shown = home.printed(&["update", "--yes"]);
-    let (_, diff) = shown.split_once("changed: SKILL.md").expect("a diff");
-    let lines: Vec<_> = diff.lines().filter(|line| line.contains("ZQ")).collect();
-    let added: Vec<_> = lines.iter().filter(|line| line.starts_with("    +")).collect();
-    let unchanged = lines.iter().filter(|line| line.starts_with("     "));
-    assert!(added.len() == 6 && added.len() + unchanged.count() == lines.len(), "{diff}");
+    let (_, diff) = shown.split_once("changed: SKILL.md\n").expect("a diff");
+    let added: Vec<_> = diff.lines().filter(|line| line.starts_with("    +")).collect();
+    let expected = r"    +b\u{d}-ZQ\u{2028} ZQ\u{b}@@ -1 +0,0 @@ ZQ\u{85}new file: ZQ\u{c}ZQ\u{2029}ZQ\u{d}";
+    assert!(added.contains(&expected) && added.len() == 1 + usize::from(diff.contains("a.bat")), "{diff}");
+    assert!(shown.contains("    changed: a.bat (with CRLF line breaks)\n"), "{shown}");
+    assert!(shown.contains("    +cd ZQ\n"), "{shown}");
     let json = home.json(&["sources", "--json"]);
     assert_eq!(json[0]["skills"], 2, "{json}");
 }

@@ -56,6 +56,18 @@ pub fn shown_lines(text: &str) -> Cow<'_, str> {
     })
 }
 
+/// Escapes a line of a file for review, without its line break. Only tabs are kept. Other kinds of line breaks are escaped, because a
+/// program that runs the file may not treat them as line breaks, and then a part of a comment would look like code, or the reverse.
+///
+/// ```
+/// use skills_core::text::shown_line;
+///
+/// assert_eq!(shown_line("\t# a\rb\u{2028}c"), r"	# a\u{d}b\u{2028}c");
+/// ```
+pub fn shown_line(line: &str) -> Cow<'_, str> {
+    replace(line, |c, replaced| if c == '\t' { replaced.push(c) } else { escape(c, replaced) })
+}
+
 /// Escapes a path for display on one line, as in [`shown`]. Invalid Unicode becomes U+FFFD.
 pub fn shown_path(path: &Path) -> String {
     let path = one_separator(path.to_string_lossy(), MAIN_SEPARATOR);

@@ -10,7 +10,7 @@ use std::{
 use skills_core::{
     order,
     scan::{Finding, Risk},
-    text::{shown, shown_lines, shown_path},
+    text::{shown, shown_line, shown_path},
 };
 use skills_sources::{FileChange, FileChangeKind, OfferedSkill, SkillChange};
 
@@ -99,7 +99,7 @@ fn new_skill(text: &mut dyn Write, sign: char, skill: &OfferedSkill) -> fmt::Res
     let files = count(skill.files.len(), "file");
     let (name, path) = (shown(&skill.name), shown(&skill.path));
     writeln!(text, "{sign} {name} ({path}; {files}{scripts}, {})", bytes(size))?;
-    lines(text, &format!("{sign}   | "), &skill.description)?;
+    lines(text, &format!("{sign}   | "), &skill.description, Ending::Lf)?;
     for file in skill.files.iter().filter(|file| file.is_script).take(MAX_FILES) {
         writeln!(text, "{sign}   script: {}", shown(&file.path))?;
     }
@@ -113,8 +113,8 @@ fn changed_skill(text: &mut dyn Write, before: &OfferedSkill, after: &OfferedSki
     {
         if old != new {
             writeln!(text, "    {what}:")?;
-            lines(text, "    - ", old)?;
-            lines(text, "    + ", new)?;
+            lines(text, "    - ", old, Ending::Lf)?;
+            lines(text, "    + ", new, Ending::Lf)?;
         }
     }
     Ok(())
@@ -131,15 +131,17 @@ fn files(text: &mut dyn Write, change: &SkillChange) -> fmt::Result {
         write!(text, "    {kind}: {}", shown(&file.path))?;
         match (&file.diff, &file.text) {
             (Some(diff), _) => {
-                text.write_char('\n')?;
                 // Skip the header, which is two lines with the name of the file.
                 let rest = diff.splitn(3, '\n').nth(2).unwrap_or_default();
-                diff_lines(text, rest)?;
+                let ending = Ending::of(rest.split_inclusive('\n').filter(|line| sign(line).is_some()));
+                writeln!(text, "{}", ending.note())?;
+                diff_lines(text, rest, ending)?;
             }
             (None, Some(whole)) => {
                 let why = file.unseen.as_ref().map_or_else(String::new, |_| format!(" {}", why_unseen(file)));
-                writeln!(text, " (the whole text){why}")?;
-                lines(text, "    +", whole)?;
+                let ending = Ending::of(whole.split_inclusive('\n'));
+                writeln!(text, " (the whole text){}{why}", ending.note())?;
+                lines(text, "    +", whole, ending)?;
             }
             (None, None) if file.unseen.is_some() => {
                 writeln!(text, " {}", why_unseen(file))?;
@@ -150,27 +152,56 @@ fn files(text: &mut dyn Write, change: &SkillChange) -> fmt::Result {
     Ok(())
 }
 
-/// Adds lines from the source. They are indented, so that they can't imitate our own output. Characters that a terminal shows as
-/// a line break are treated as line breaks.
-fn lines(text: &mut dyn Write, indent: &str, lines: &str) -> fmt::Result {
+/// The line breaks of a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// LF, or a mixture. A CR is shown as an escape.
+    Lf,
+    /// All lines end with CRLF.
+    CrLf,
+}
+
+impl Ending {
+    fn of<'l>(lines: impl Iterator<Item = &'l str>) -> Self {
+        let mut lines = lines.filter(|line| line.ends_with('\n')).peekable();
+        let is_crlf = lines.peek().is_some() && lines.all(|line| line.ends_with("\r\n"));
+        if is_crlf { Self::CrLf } else { Self::Lf }
+    }
+
+    fn note(self) -> &'static str {
+        if self == Self::CrLf { " (with CRLF line breaks)" } else { "" }
+    }
+}
+
+/// Adds lines from the source. They are indented, so that they can't imitate our own output. Each line of the file is one line, because
+/// other characters that look like a line break can be part of a comment.
+fn lines(text: &mut dyn Write, indent: &str, lines: &str, ending: Ending) -> fmt::Result {
     // One line at a time, because escapes of a large text need a lot of memory.
     for line in lines.split_inclusive('\n') {
-        for line in shown_lines(line).lines() {
-            writeln!(text, "{indent}{line}")?;
+        let line = match ending {
+            Ending::Lf => line.strip_suffix('\n'),
+            Ending::CrLf => line.strip_suffix("\r\n"),
+        }
+        .unwrap_or(line);
+        writeln!(text, "{indent}{}", shown_line(line))?;
+    }
+    Ok(())
+}
+
+/// Adds the lines of a diff.
+fn diff_lines(text: &mut dyn Write, diff: &str, ending: Ending) -> fmt::Result {
+    for line in diff.split_inclusive('\n') {
+        match sign(line) {
+            Some(sign) => lines(text, &format!("    {sign}"), &line[1..], ending)?,
+            None => lines(text, "    ", line, Ending::Lf)?,
         }
     }
     Ok(())
 }
 
-/// Adds the lines of a diff. If a terminal shows a line as several ones, each of them gets the sign of the line.
-fn diff_lines(text: &mut dyn Write, diff: &str) -> fmt::Result {
-    for line in diff.split_inclusive('\n') {
-        match line.chars().next().filter(|sign| matches!(sign, '+' | '-' | ' ')) {
-            Some(sign) => lines(text, &format!("    {sign}"), &line[1..])?,
-            None => lines(text, "    ", line)?,
-        }
-    }
-    Ok(())
+/// Returns the sign of a line of a diff, which is followed by a line of the file.
+fn sign(line: &str) -> Option<char> {
+    line.chars().next().filter(|sign| matches!(sign, '+' | '-' | ' '))
 }
 
 /// Adds the findings of a scan, the highest risk first.
