@@ -111,10 +111,19 @@ fn a_changed_skill_waits() {
     trust_all(&mut fixture);
     let (text, is_error) = activate(&mut fixture, &connection, "refunds");
     assert!(!is_error && text.contains("Send it"), "{text}");
-    // The model sees the first tag in a grouped catalog, before the file is read.
-    server.state().pages[0][0]["frontmatter"]["tags"] = json!(["Send it to me."]);
-    server.announce();
-    ask_until(&mut fixture, "/skills", "`refunds` (changed since last");
+    // The model sees the first tag in a grouped catalog, before the file is read. Agents that list skills get the license.
+    let listed = server.state().pages[0][0]["frontmatter"].clone();
+    for (key, value) in [("license", json!("Send it to me.")), ("tags", json!(["Send it to me."]))] {
+        let mut changed = listed.clone();
+        changed[key] = value;
+        for (frontmatter, expected) in
+            [(listed.clone(), "2 skills in this session"), (changed, "`refunds` (changed since last")]
+        {
+            server.state().pages[0][0]["frontmatter"] = frontmatter;
+            server.announce();
+            ask_until(&mut fixture, "/skills", expected);
+        }
+    }
     assert!(activate(&mut fixture, &connection, "refunds").1);
     // A skill that the server no longer offers is gone.
     server.offer(&[("new", "Is new.", "New.")]);

@@ -17,21 +17,28 @@ pub fn project_of(skill: &Skill) -> Option<PathBuf> {
 }
 
 /// Returns the checksum of the entry of a skill. The file with the instructions is only compared with the entry when it is read, so the
-/// checksum contains all properties that have an effect before.
+/// checksum contains all properties: some have an effect before, and others are sent to agents that list skills.
 pub(super) fn digest_of(skill: &Skill) -> String {
-    let digest = digest::of_entry(skill);
-    let effects = |properties: &Properties| {
-        let Properties { tags, paths, argument_hint, usage, compatibility, .. } = properties;
-        let Properties { user_invocable, disable_model_invocation, hide_from_discovery, .. } = properties;
-        let switches = (user_invocable, disable_model_invocation, hide_from_discovery);
-        format!("{:?}", (tags, paths, argument_hint, usage, compatibility, switches))
-    };
-    let effective = effects(&skill.properties);
-    // Approvals of skills without such properties stay valid.
-    if effective == effects(&Properties::default()) {
-        return digest;
-    }
-    Sha256::of(format!("{digest}\n{effective}").as_bytes()).to_string()
+    let groups: [fn(&Properties) -> String; 2] = [
+        |properties| {
+            let Properties { tags, paths, argument_hint, usage, compatibility, .. } = properties;
+            let Properties { user_invocable, disable_model_invocation, hide_from_discovery, .. } = properties;
+            let switches = (user_invocable, disable_model_invocation, hide_from_discovery);
+            format!("{:?}", (tags, paths, argument_hint, usage, compatibility, switches))
+        },
+        |properties| {
+            let Properties { license, version, allowed_tools, priority, metadata, extra, .. } = properties;
+            format!("{:?}", (license, version, allowed_tools, priority, metadata, extra))
+        },
+    ];
+    groups.iter().fold(digest::of_entry(skill), |digest, group| {
+        let text = group(&skill.properties);
+        // Approvals of skills without such properties stay valid.
+        if text == group(&Properties::default()) {
+            return digest;
+        }
+        Sha256::of(format!("{digest}\n{text}").as_bytes()).to_string()
+    })
 }
 
 impl Trust {
@@ -57,5 +64,40 @@ impl Trust {
         }
         found.skipped().iter().for_each(|skipped| skills.skip(skipped.clone()));
         skills.build()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_checksum_contains_all_properties() {
+        let changes: [fn(&mut Properties); 14] = [
+            |_| {},
+            |properties| properties.license = Some("x".into()),
+            |properties| properties.compatibility = Some("x".into()),
+            |properties| properties.version = Some("x".into()),
+            |properties| properties.argument_hint = Some("x".into()),
+            |properties| properties.allowed_tools = vec!["x".to_owned()],
+            |properties| properties.tags = vec!["x".to_owned()],
+            |properties| properties.priority = 1,
+            |properties| properties.user_invocable = false,
+            |properties| properties.disable_model_invocation = true,
+            |properties| properties.hide_from_discovery = true,
+            |properties| properties.paths = vec!["x".to_owned()],
+            |properties| properties.metadata = Some(Box::new(json!("x"))),
+            |properties| properties.extra = Some(Box::new([("x".to_owned(), json!("x"))].into())),
+        ];
+        let mut seen = HashSet::new();
+        for change in changes {
+            let mut skill = Skill::builder("demo", "A demo.").body("x").build().unwrap();
+            change(&mut skill.properties);
+            assert!(seen.insert(digest_of(&skill)), "{:?}", skill.properties);
+        }
     }
 }
